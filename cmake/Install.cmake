@@ -1,0 +1,1 @@
+# What `cmake --install` puts where: the program, the SDK, and what find_package(patchbay) needs.

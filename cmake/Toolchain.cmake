@@ -1,0 +1,42 @@
+# Language level, warnings, sanitizers, and the fast tools that are used when they are there.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+# -g1: line tables for profiles and backtraces without the size of full debug information.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+add_compile_options(-Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+if(PATCHBAY_WERROR)
+    add_compile_options(-Werror)
+endif()
+
+if(PATCHBAY_SANITIZE)
+    add_compile_options(-fsanitize=${PATCHBAY_SANITIZE} -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${PATCHBAY_SANITIZE})
+    if(PATCHBAY_SANITIZE MATCHES "undefined")
+        add_compile_options(-fno-sanitize-recover=undefined)
+    endif()
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+foreach(linker mold lld)
+    find_program(PATCHBAY_LINKER_${linker} NAMES ${linker} ld.${linker})
+    if(PATCHBAY_LINKER_${linker})
+        add_link_options(-fuse-ld=${linker})
+        break()
+    endif()
+endforeach()

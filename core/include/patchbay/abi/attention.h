@@ -1,0 +1,78 @@
+/* patchbay/abi/attention.h - how KV lies in a page, and attention over it.
+ * The host owns pages, block tables and slot mappings; the plugin says how many bytes a page of a layer takes and
+ * what lies where inside. plan() runs once a step, append_kv() and run() once a layer. */
+#ifndef PATCHBAY_ABI_ATTENTION_H
+#define PATCHBAY_ABI_ATTENTION_H
+#include "patchbay/abi.h"
+#include "patchbay/abi/digests.h"
+#include "patchbay/abi/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PB_ATTENTION "patchbay.attention/1-draft"
+
+typedef struct pb_attention_spec { /* [load] what the layers of one KV group need */
+    uint32_t    struct_size;
+    uint32_t    heads, kv_heads, head_dim; /* of this rank; heads is a multiple of kv_heads */
+    uint32_t    block_size;                /* tokens a page                                 */
+    uint32_t    sliding_window;            /* 0: full; else a token sees this many, itself included */
+    pb_dtype    activation_dtype;          /* of q, k, v, out                               */
+    pb_dtype    kv_dtype;                  /* asked for                                     */
+    float       scale;                     /* of q·k                                        */
+    float       soft_cap;                  /* 0: none                                       */
+    const char *device;                    /* the device plugin's name: "cpu"               */
+} pb_attention_spec;
+
+typedef struct pb_attention_layout { /* filled by describe() */
+    uint32_t struct_size;
+    uint32_t graphs;        /* 1: run() may be captured                                   */
+    uint64_t page_bytes;    /* of one layer: keys and values of block_size tokens         */
+    uint64_t plan_bytes;    /* of the buffer that plan() writes, on the device; 0: none   */
+    char     layout_tag[64]; /* equal tags: the bytes of a page mean the same. Terminated */
+} pb_attention_layout;
+
+typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
+    uint32_t       struct_size;
+    uint32_t       seq_count;
+    uint32_t       token_count;      /* sum of the query lengths                                         */
+    uint32_t       max_blocks;       /* row length of block_tables                                       */
+    const int32_t *query_starts;     /* (seq_count + 1): rows of sequence s are [starts[s], starts[s+1]) */
+    const int32_t *seq_lens;         /* (seq_count): tokens with KV after this step                      */
+    const int32_t *block_tables;     /* (seq_count, max_blocks): page ids; −1 past the last, or freed    */
+    const int64_t *slot_mapping;     /* (token_count): page · block_size + offset; −1: do not write      */
+    const int32_t *positions;        /* (token_count): absolute, from 0                                  */
+    uint32_t       max_query_len, max_seq_len;
+} pb_attention_batch;
+
+typedef struct pb_kv_view { /* [step] where the pages of one layer are: page p begins at data + p · page_stride */
+    uint8_t *data;
+    uint64_t page_stride; /* bytes; pages of all layers of a group lie in one page of the pool */
+    uint32_t page_count;
+    uint32_t layer;
+} pb_kv_view;
+
+typedef struct pb_attention {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* What it would do for such layers. PB_UNSUPPORTED with a reason: "head_dim 96 not in {64, 128}". */
+    pb_status (*describe)(void *self, const pb_attention_spec *, pb_attention_layout *);                 /* [control] */
+    /* Once a group at load, after describe() agreed. `bound` goes to the calls below. */
+    pb_status (*bind)(void *self, const pb_attention_spec *, void **bound);                              /* [control] */
+    void (*unbind)(void *self, void *bound);                                                             /* [control] */
+    /* Once a step. Metadata is in host memory and, on devices that have their own, also there (see `device` pointers). */
+    pb_status (*plan)(void *self, void *bound, const pb_attention_batch *, void *plan_buffer);           /* [step] */
+    /* k, v (T, kv_heads, head_dim) into the slots of the batch. */
+    void (*append_kv)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,
+                      const pb_tensor *k, const pb_tensor *v);                                           /* [step] */
+    /* out (T, heads, head_dim) from q (T, heads, head_dim) over the pages; causal by absolute position. The KV of the
+     * batch's own tokens has been appended. */
+    void (*run)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,
+                const pb_tensor *out, const pb_tensor *q);                                               /* [step] */
+} pb_attention;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,94 @@
+/* patchbay/abi/device.h - memory, prepared weights, and the ops table that models are written over.
+ * Ops return nothing; the device keeps one sticky error that end_step reports. On a device with computes = 0 (a
+ * simulator) data pointers may be NULL and ops only charge time. */
+#ifndef PATCHBAY_ABI_DEVICE_H
+#define PATCHBAY_ABI_DEVICE_H
+#include "patchbay/abi.h"
+#include "patchbay/abi/digests.h"
+#include "patchbay/abi/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PB_DEVICE "patchbay.device/1-draft"
+
+typedef struct pb_weight pb_weight; /* [load] opaque: a weight as this device wants it */
+
+typedef int32_t pb_weight_role;
+enum {
+    PB_WEIGHT_LINEAR    = 0, /* (out, in), for linear()                           */
+    PB_WEIGHT_EMBEDDING = 1, /* (vocab, hidden), for embedding(); also linear()'s if the lm head is tied */
+    PB_WEIGHT_VECTOR    = 2  /* (n), for norms and rope                           */
+};
+
+typedef struct pb_weight_source { /* [call] a weight in host memory, row-major */
+    uint32_t       struct_size;
+    pb_weight_role role;
+    pb_dtype       dtype;     /* of data: F32 or BF16 (F16 is converted by the host)        */
+    uint32_t       reserved;
+    int64_t        rows, cols; /* a vector: rows = 1                                        */
+    const void    *data;      /* NULL where the device computes nothing                     */
+    const void    *bias;      /* rows values of the same dtype; NULL: none                  */
+    uint64_t       uses;      /* bit set of 1 << role, for a weight that is used in two roles */
+} pb_weight_source;
+
+typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in comments; T tokens of the batch.
+                         * Activations have the device's activation_dtype and unit inner stride; rows may be strided. */
+    uint32_t struct_size;
+    uint32_t reserved;
+    void    *ctx;
+    /* out (T, hidden) = rows ids (T) i32 of the table */
+    void (*embedding)(void *ctx, const pb_tensor *out, const pb_weight *table, const pb_tensor *ids);
+    /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). */
+    void (*linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w);
+    /* out = x / sqrt(mean(x²) + eps) · w, over the last dimension; x (T, n) or (T, heads, n). out may be x. */
+    void (*rms_norm)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w, float eps);
+    /* residual += x; out = rms_norm(residual). Shapes (T, n). NULL: composed by the SDK from add and rms_norm. */
+    void (*add_rms_norm)(void *ctx, const pb_tensor *out, const pb_tensor *residual, const pb_tensor *x,
+                         const pb_weight *w, float eps);
+    /* In place, neox pairing (i, i + rot/2): x (T, heads, head_dim), positions (T) i32, inv_freq vector (rot/2),
+     * rot ≤ head_dim. cos and sin are multiplied by scale. */
+    void (*rope)(void *ctx, const pb_tensor *x, const pb_tensor *positions, const pb_weight *inv_freq, float scale);
+    /* out (T, n) = silu(gate_up[:, :n]) · gate_up[:, n:] */
+    void (*silu_mul)(void *ctx, const pb_tensor *out, const pb_tensor *gate_up);
+    /* a += b, same shape */
+    void (*add)(void *ctx, const pb_tensor *a, const pb_tensor *b);
+    /* out (R, n) = x[rows[r]], rows (R) i32 */
+    void (*gather_rows)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *rows);
+    /* Sum of x over the ranks of the tensor-parallel group, in place. NULL: one rank. */
+    void (*all_reduce)(void *ctx, const pb_tensor *x);
+} pb_ops;
+
+typedef struct pb_device_info { /* filled by info() */
+    uint32_t struct_size;
+    uint32_t computes;         /* 0: charges a virtual clock instead of computing     */
+    pb_dtype activation_dtype; /* of every activation                                 */
+    uint32_t graphs;           /* 1: can capture and replay                           */
+    uint64_t memory_total;     /* bytes; of host memory for a CPU                     */
+    uint64_t memory_free;      /* bytes                                               */
+    char     name[96];         /* "Intel Xeon … (avx512)": terminated                 */
+    char     isa[32];          /* "avx512", "sm_90": terminated                       */
+} pb_device_info;
+
+typedef struct pb_device {
+    uint32_t struct_size;
+    uint32_t reserved;
+    pb_status (*info)(void *self, pb_device_info *);                                         /* [control] */
+    pb_status (*alloc)(void *self, uint64_t bytes, void **out);                              /* [control] 64-byte aligned, zeroed */
+    void (*free)(void *self, void *memory);                                                  /* [control] */
+    pb_status (*to_device)(void *self, void *to, const void *from, uint64_t bytes);          /* [step], [control] in order with ops */
+    pb_status (*to_host)(void *self, void *to, const void *from, uint64_t bytes);            /* likewise; done on return */
+    pb_status (*prepare)(void *self, const pb_weight_source *, pb_weight **out);             /* [control] copies or packs; source may go */
+    void (*release)(void *self, pb_weight *);                                                /* [control] */
+    uint64_t (*weight_bytes)(void *self, const pb_weight *);                                 /* [control] memory it takes */
+    const pb_ops *(*ops)(void *self);                                                        /* [control] */
+    pb_status (*begin_step)(void *self);                                                     /* [step] */
+    pb_status (*end_step)(void *self);                                                       /* [step] waits; reports the sticky error and clears it */
+    pb_status (*copy_page)(void *self, void *to, const void *from, uint64_t bytes);          /* [step] within the device, in order with ops */
+} pb_device;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+/* patchbay/abi/model.h - an architecture: its weights' names and shapes, its KV a layer, and its layer graph.
+ * Written once over the device's ops, so it runs wherever a device plugin does. */
+#ifndef PATCHBAY_ABI_MODEL_H
+#define PATCHBAY_ABI_MODEL_H
+#include "patchbay/abi.h"
+#include "patchbay/abi/device.h"
+#include "patchbay/abi/digests.h"
+#include "patchbay/abi/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PB_MODEL "patchbay.model/1-draft"
+
+typedef struct pb_model_config { /* [call] the model folder's config.json, flattened: "rope_scaling.factor" → "8.0" */
+    uint32_t          struct_size;
+    uint32_t          count;
+    const pb_setting *items;       /* scalars only, as JSON text without quotes; arrays as "key.0", "key.1" */
+    uint32_t          tensor_parallel_size, rank;
+} pb_model_config;
+
+typedef struct pb_model_facts { /* filled by load_config() */
+    uint32_t struct_size;
+    uint32_t vocab_size;
+    uint32_t hidden_size;
+    uint32_t layer_count;
+    uint32_t max_position;   /* tokens that the architecture reaches */
+    uint32_t reserved;
+} pb_model_facts;
+
+typedef int32_t pb_shard;
+enum { PB_SHARD_NONE = 0, PB_SHARD_ROWS = 1 /* output features */, PB_SHARD_COLS = 2 /* input features */ };
+
+#define PB_MAX_FUSED 4
+
+typedef struct pb_weight_part { /* one tensor of the checkpoint */
+    char    name[160];  /* "model.layers.0.self_attn.q_proj.weight" */
+    char    bias[160];  /* empty: none */
+    int64_t rows;       /* before sharding */
+    int64_t shard_unit; /* rows or cols are dealt in whole units (head_dim, say); 0: 1 */
+} pb_weight_part;
+
+typedef struct pb_weight_spec { /* one handle: one tensor, or several fused along rows (qkv, gate_up) */
+    pb_weight_role role;
+    pb_shard       shard;
+    int64_t        cols;         /* before sharding; of a vector: its length, with rows 1 */
+    uint32_t       part_count;   /* 0: computed by the model, see `fill` */
+    int32_t        same_as;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
+    uint64_t       uses;         /* as pb_weight_source.uses */
+    pb_weight_part parts[PB_MAX_FUSED];
+} pb_weight_spec;
+
+typedef int32_t pb_kv_kind;
+enum { PB_KV_FULL = 0, PB_KV_SLIDING = 1, PB_KV_RECURRENT = 2 };
+
+typedef struct pb_kv_spec { /* of one layer */
+    pb_kv_kind kind;
+    uint32_t   heads, kv_heads, head_dim; /* of this rank */
+    uint32_t   sliding_window;
+    float      scale, soft_cap;
+    uint32_t   reserved;
+} pb_kv_spec;
+
+typedef struct pb_forward { /* [step] everything one forward pass needs */
+    uint32_t         struct_size;
+    uint32_t         token_count;
+    const pb_ops    *ops;
+    pb_weight *const *weights;    /* by the index of their spec */
+    pb_tensor        ids;         /* (T) i32 */
+    pb_tensor        positions;   /* (T) i32 */
+    pb_tensor        logit_rows;  /* (R) i32: rows of the batch whose logits are wanted */
+    pb_tensor        logits;      /* (R, vocab) f32, out */
+    pb_dtype         activation_dtype;
+    uint32_t         reserved;
+    void            *ctx;         /* for the calls below */
+    /* A temporary tensor from the step's workspace, contiguous; data is not zeroed. Lives until the step ends. */
+    pb_tensor (*temp)(void *ctx, pb_dtype, int32_t rank, const int64_t *shape);
+    /* Appends k and v to the layer's KV and attends: q, out (T, heads, head_dim), k, v (T, kv_heads, head_dim). */
+    void (*attend)(void *ctx, uint32_t layer, const pb_tensor *out, const pb_tensor *q, const pb_tensor *k,
+                   const pb_tensor *v);
+} pb_forward;
+
+typedef struct pb_model {
+    uint32_t           struct_size;
+    uint32_t           reserved;
+    const char *const *architectures; /* NULL-terminated: the names in config.json that it serves */
+    /* Reads the hyperparameters; refuses with a reason what it does not do. Before all others. */
+    pb_status (*load_config)(void *self, const pb_model_config *, pb_model_facts *);                 /* [control] */
+    uint32_t (*weight_count)(void *self);                                                            /* [control] */
+    pb_status (*weight)(void *self, uint32_t index, pb_weight_spec *);                               /* [control] */
+    /* Values of a weight with part_count 0, cols f32 values (rope frequencies, say). */
+    pb_status (*fill)(void *self, uint32_t index, float *out);                                       /* [control] */
+    pb_status (*kv_spec)(void *self, uint32_t layer, pb_kv_spec *);                                  /* [control] */
+    pb_status (*forward)(void *self, const pb_forward *);                                            /* [step]    */
+} pb_model;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* patchbay/abi/sampler.h - which token a row of logits becomes.
+ * A sampled token is a pure function of the row's logits, parameters, history and noise (seed, position): never of
+ * the batch it came in. Speculation, preemption and swaps rest on that. */
+#ifndef PATCHBAY_ABI_SAMPLER_H
+#define PATCHBAY_ABI_SAMPLER_H
+#include "patchbay/abi.h"
+#include "patchbay/abi/digests.h"
+#include "patchbay/abi/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PB_SAMPLER "patchbay.sampler/1-draft"
+
+typedef struct pb_logit_bias {
+    int32_t token;
+    float   bias;
+} pb_logit_bias;
+
+typedef struct pb_sampling_params { /* [step] one request's; meanings as in OpenAI's and vLLM's APIs */
+    uint32_t struct_size;
+    int32_t  top_k;              /* ≤ 0: off                                    */
+    float    temperature;        /* 0: greedy                                   */
+    float    top_p;              /* 1: off                                      */
+    float    min_p;              /* 0: off                                      */
+    float    repetition_penalty; /* 1: off; over prompt and output              */
+    float    presence_penalty;   /* 0: off; over output                         */
+    float    frequency_penalty;  /* 0: off; over output                         */
+    int32_t  logprobs;           /* −1: none; n: the sampled token's and the n highest */
+    uint32_t logit_bias_count;
+    const pb_logit_bias *logit_bias;
+} pb_sampling_params;
+
+typedef struct pb_sample_row {
+    uint64_t        id;             /* of the sequence */
+    uint64_t        seed;           /* Philox key: the request's seed, or one derived from the engine's */
+    uint64_t        position;       /* of the token to be sampled, counted from the prompt's first       */
+    const pb_sampling_params *params;
+    const int32_t  *prompt;         /* prompt tokens */
+    const int32_t  *output;         /* output tokens so far, accepted drafts of this step included */
+    uint32_t        prompt_count, output_count;
+    const uint32_t *allowed;        /* bit t set: token t may be sampled; NULL: all */
+} pb_sample_row;
+
+typedef struct pb_sample_batch { /* [call] */
+    uint32_t             struct_size;
+    uint32_t             row_count;
+    uint32_t             row_stride;    /* sizeof(pb_sample_row) at the host */
+    uint32_t             max_logprobs;  /* room a row in top_tokens and top_logprobs */
+    pb_tensor            logits;        /* (row_count, vocab) f32; the sampler may write into it */
+    const pb_sample_row *rows;
+    int32_t             *tokens;        /* out, row_count */
+    float               *logprobs;      /* out, row_count: of the sampled token, where a row asks; log-softmax of the raw logits */
+    int32_t             *top_tokens;    /* out, (row_count, max_logprobs), highest first; −1 past a row's number */
+    float               *top_logprobs;  /* out, likewise */
+    uint64_t             fault_count;   /* out: rows whose logits were NaN or all excluded; such a row still gets an id in range */
+} pb_sample_batch;
+
+typedef struct pb_sampler {
+    uint32_t struct_size;
+    uint32_t reserved;
+    const char *device; /* "host": the host copies logits to it; else the device plugin it runs on */
+    pb_status (*sample)(void *self, pb_sample_batch *);                                  /* [step] */
+    /* Optional: the final log-probabilities (after penalties and truncation) of each row, written over the
+     * logits. `rejection` verification needs it. */
+    pb_status (*process)(void *self, pb_sample_batch *);                                 /* [step] */
+} pb_sampler;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,106 @@
+/* patchbay/abi/scheduler.h - who runs in the next step, with how many tokens; who is preempted.
+ * The scheduler decides, the host applies: it allocates the blocks, trims in plan order what does not fit, and
+ * counts what it trimmed. A plan is a breach (the step is refused) if it names an unknown or repeated id, or
+ * exceeds max_num_batched_tokens or max_num_seqs. */
+#ifndef PATCHBAY_ABI_SCHEDULER_H
+#define PATCHBAY_ABI_SCHEDULER_H
+#include "patchbay/abi.h"
+#include "patchbay/abi/digests.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PB_SCHEDULER "patchbay.scheduler/1-draft"
+
+enum { /* pb_sequence.flags */
+    PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
+    PB_SEQ_NO_CHUNK  = 2u  /* must be planned with all its remaining prompt tokens at once, or not at all */
+};
+
+typedef struct pb_sequence { /* one sequence as a policy sees it */
+    uint64_t id;             /* never reused                                                        */
+    uint64_t group;          /* equal for the sequences of one request (n > 1, beams)               */
+    uint64_t arrival_us;     /* on the engine's clock                                               */
+    uint64_t deadline_us;    /* 0: none                                                             */
+    int32_t  priority;       /* lower runs first                                                    */
+    uint32_t tenant;         /* 0: none named                                                       */
+    uint32_t prompt_tokens;
+    uint32_t output_tokens;  /* made so far                                                         */
+    uint32_t max_tokens;     /* output tokens after which it ends at the latest                     */
+    uint32_t computed_tokens; /* whose KV is there; a waiting one has 0 until it is admitted        */
+    uint32_t in_flight;      /* tokens of a step not yet back (asynchronous depth 1), else 0        */
+    uint32_t draft_tokens;   /* proposed for verification in the next step                          */
+    uint32_t blocks;         /* pages held                                                          */
+    uint32_t page_room;      /* tokens that fit before it needs its next page                       */
+    uint32_t freeable;       /* pages that come free if it is preempted                             */
+    uint32_t cached_tokens;  /* prefix tokens found cached at arrival: a hint                       */
+    uint32_t flags;
+    uint32_t preemptions;    /* how often so far                                                    */
+} pb_sequence;
+
+/* Tokens that still need computing: prompt_tokens + output_tokens + draft_tokens − computed_tokens − in_flight. */
+
+typedef struct pb_scheduler_in { /* [call] */
+    uint32_t struct_size;
+    uint32_t sequence_stride;        /* sizeof(pb_sequence) at the host                              */
+    uint64_t step;
+    uint64_t now_us;
+    uint32_t max_num_batched_tokens; /* the token budget of a step                                   */
+    uint32_t max_num_seqs;           /* sequences in a step, and running at once                     */
+    uint32_t block_size;             /* tokens a page                                                */
+    uint32_t kv_groups;              /* a token needs a page of each group: pages_for() in the SDK   */
+    uint32_t free_blocks;            /* cached but unused pages count as free                        */
+    uint32_t total_blocks;
+    uint32_t watermark_blocks;       /* keep so many free when admitting                             */
+    uint32_t flags;                  /* PB_STEP_… */
+    const pb_sequence *running;      /* in order of admission                                        */
+    uint32_t running_count;
+    uint32_t waiting_count;
+    const pb_sequence *waiting;      /* in order of arrival; preempted ones in front                 */
+    uint32_t long_prefill_token_threshold; /* 0: none; the most prompt tokens of one sequence a step */
+    uint32_t reserved;
+} pb_scheduler_in;
+
+enum { PB_STEP_CHUNKED_PREFILL = 1u /* prompts may be split */ };
+
+typedef int32_t pb_preemption;
+enum { PB_PREEMPT_RECOMPUTE = 0, PB_PREEMPT_SWAP = 1 };
+
+typedef struct pb_plan_item {
+    uint64_t id;
+    uint32_t tokens; /* at least 1; never more than it still needs */
+    uint32_t reserved;
+} pb_plan_item;
+
+typedef struct pb_preempt_item {
+    uint64_t      id;
+    pb_preemption how;
+    uint32_t      reserved;
+} pb_preempt_item;
+
+typedef struct pb_scheduler_out { /* [call] buffers are the host's */
+    uint32_t         struct_size;
+    uint32_t         item_capacity; /* max_num_seqs */
+    pb_plan_item    *items;         /* in the order in which blocks are given */
+    uint32_t         item_count;
+    uint32_t         preempt_capacity; /* running_count */
+    pb_preempt_item *preempts;      /* applied before any item */
+    uint32_t         preempt_count;
+    uint32_t         reserved;
+} pb_scheduler_out;
+
+typedef struct pb_scheduler {
+    uint32_t struct_size;
+    uint32_t reserved;
+    pb_status (*plan)(void *self, const pb_scheduler_in *, pb_scheduler_out *);  /* [step] */
+    /* Optional, for policies that keep their own order and so stay O(scheduled): */
+    void (*arrived)(void *self, const pb_sequence *);                            /* [step] */
+    void (*finished)(void *self, uint64_t id, uint32_t output_tokens);           /* [step] */
+    void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] after a swap: the whole view */
+} pb_scheduler;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

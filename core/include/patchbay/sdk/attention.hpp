@@ -1,0 +1,47 @@
+// patchbay/sdk/attention.hpp - an attention backend as a class T with a nested class T::Bound:
+//   pb_attention_layout describe(const pb_attention_spec&);            throws Error(PB_UNSUPPORTED, reason)
+//   std::unique_ptr<Bound> bind(const pb_attention_spec&);
+//   void plan(Bound&, const pb_attention_batch&, void* buffer);
+//   void append_kv(Bound&, batch, const pb_kv_view&, k, v) noexcept;
+//   void run(Bound&, batch, const pb_kv_view&, out, q) noexcept;
+#pragma once
+#include <memory>
+
+#include "patchbay/abi/attention.h"
+#include "patchbay/plugin.hpp"
+
+namespace patchbay {
+namespace detail {
+
+template <class T>
+struct AttentionTable {
+    using Bound = typename T::Bound;
+    static pb_status describe(void* self, const pb_attention_spec* spec, pb_attention_layout* out) {
+        return enter<T>(self, [&](T& t) { *out = t.describe(*spec); });
+    }
+    static pb_status bind(void* self, const pb_attention_spec* spec, void** bound) {
+        return enter<T>(self, [&](T& t) { *bound = t.bind(*spec).release(); });
+    }
+    static void unbind(void*, void* bound) { delete static_cast<Bound*>(bound); }
+    static pb_status plan(void* self, void* bound, const pb_attention_batch* batch, void* buffer) {
+        return enter<T>(self, [&](T& t) { t.plan(*static_cast<Bound*>(bound), *batch, buffer); });
+    }
+    static void append_kv(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
+                          const pb_tensor* k, const pb_tensor* v) {
+        static_cast<Box<T>*>(self)->value.append_kv(*static_cast<Bound*>(bound), *batch, *kv, *k, *v);
+    }
+    static void run(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
+                    const pb_tensor* out, const pb_tensor* q) {
+        static_cast<Box<T>*>(self)->value.run(*static_cast<Bound*>(bound), *batch, *kv, *out, *q);
+    }
+    static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run};
+};
+
+}  // namespace detail
+
+template <class T>
+constexpr pb_component attention(const About& about) {
+    return detail::component<T>(PB_ATTENTION, PB_ATTENTION_DIGEST, about, &detail::AttentionTable<T>::table);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,51 @@
+// patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table.
+#pragma once
+#include "patchbay/abi/device.h"
+#include "patchbay/plugin.hpp"
+
+namespace patchbay {
+namespace detail {
+
+template <class T>
+struct DeviceTable {
+    static T& value(void* self) { return static_cast<Box<T>*>(self)->value; }
+    static pb_status info(void* self, pb_device_info* out) {
+        return enter<T>(self, [&](T& t) { *out = t.info(); });
+    }
+    static pb_status alloc(void* self, uint64_t bytes, void** out) {
+        return enter<T>(self, [&](T& t) { *out = t.alloc(bytes); });
+    }
+    static void free(void* self, void* memory) { value(self).free(memory); }
+    static pb_status to_device(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) { t.to_device(to, from, bytes); });
+    }
+    static pb_status to_host(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) { t.to_host(to, from, bytes); });
+    }
+    static pb_status prepare(void* self, const pb_weight_source* source, pb_weight** out) {
+        return enter<T>(self, [&](T& t) { *out = t.prepare(*source); });
+    }
+    static void release(void* self, pb_weight* w) { value(self).release(w); }
+    static uint64_t weight_bytes(void* self, const pb_weight* w) { return value(self).weight_bytes(w); }
+    static const pb_ops* ops(void* self) { return value(self).ops(); }
+    static pb_status begin_step(void* self) {
+        return enter<T>(self, [&](T& t) { t.begin_step(); });
+    }
+    static pb_status end_step(void* self) {
+        return enter<T>(self, [&](T& t) { t.end_step(); });
+    }
+    static pb_status copy_page(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) { t.copy_page(to, from, bytes); });
+    }
+    static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
+                                     release, weight_bytes, ops, begin_step, end_step, copy_page};
+};
+
+}  // namespace detail
+
+template <class T>
+constexpr pb_component device(const About& about) {
+    return detail::component<T>(PB_DEVICE, PB_DEVICE_DIGEST, about, &detail::DeviceTable<T>::table);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,41 @@
+// patchbay/sdk/philox.hpp - Philox4x32-10, the counter-based generator behind every draw. No state: a draw is a pure
+// function of (seed, position, stream, index). Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+#pragma once
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace patchbay {
+
+enum class Stream : uint32_t { kSample = 0, kReject = 1, kWorkload = 2, kWeights = 3, kTest = 4 };
+
+using PhiloxBlock = std::array<uint32_t, 4>;
+
+constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<uint32_t, 2> key) {
+    for (int round = 0; round < 10; ++round) {
+        const uint64_t a = uint64_t{0xD2511F53} * counter[0];
+        const uint64_t b = uint64_t{0xCD9E8D57} * counter[2];
+        counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+                   static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+        key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+    }
+    return counter;
+}
+
+// 128 random bits of (seed, position, stream, index): position of the token, index of the draw within it.
+constexpr PhiloxBlock draw(uint64_t seed, uint64_t position, Stream stream, uint32_t index) {
+    return philox4x32({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32) ^ (static_cast<uint32_t>(stream) << 24),
+                       index, 0x50424159u},
+                      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
+// Uniform in the open interval (0, 1), 32 bits of it: never 0, so that log() is finite.
+constexpr double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
+
+// Standard Gumbel noise of token `token`: argmax over tokens of (log p + gumbel) samples from p.
+inline double gumbel(uint64_t seed, uint64_t position, uint32_t token) {
+    const PhiloxBlock bits = draw(seed, position, Stream::kSample, token / 4);
+    return -std::log(-std::log(uniform(bits[token % 4])));
+}
+
+}  // namespace patchbay

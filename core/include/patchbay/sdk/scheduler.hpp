@@ -1,0 +1,138 @@
+// patchbay/sdk/scheduler.hpp - a scheduling policy as a class:
+//   class Mine { void plan(const patchbay::SchedulerStep&, patchbay::Plan&); };
+//   PATCHBAY_PLUGIN(patchbay::scheduler<Mine>({.name = "mine", .version = "1.0.0", .summary = "…"}))
+// Optional members: arrived(const pb_sequence&), finished(id, output_tokens), resync(step), save, load, kParams.
+#pragma once
+#include <algorithm>
+#include <cassert>
+
+#include "patchbay/abi/scheduler.h"
+#include "patchbay/plugin.hpp"
+
+namespace patchbay {
+
+// Sequences as the host lays them out; its records may be larger than ours.
+class Sequences {
+  public:
+    Sequences(const pb_sequence* first, uint32_t count, uint32_t stride)
+        : first_(reinterpret_cast<const char*>(first)), count_(count), stride_(stride) {}
+    uint32_t size() const { return count_; }
+    bool empty() const { return count_ == 0; }
+    const pb_sequence& operator[](uint32_t i) const {
+        return *reinterpret_cast<const pb_sequence*>(first_ + size_t{i} * stride_);
+    }
+    struct Iterator {
+        const Sequences* all;
+        uint32_t i;
+        const pb_sequence& operator*() const { return (*all)[i]; }
+        Iterator& operator++() { return ++i, *this; }
+        bool operator!=(const Iterator& o) const { return i != o.i; }
+    };
+    Iterator begin() const { return {this, 0}; }
+    Iterator end() const { return {this, count_}; }
+
+  private:
+    const char* first_;
+    uint32_t count_, stride_;
+};
+
+// Tokens that a sequence still has to compute: all but one are prompt (or regenerated) tokens.
+inline uint32_t remaining(const pb_sequence& s) {
+    return s.prompt_tokens + s.output_tokens + s.draft_tokens - s.computed_tokens - s.in_flight;
+}
+
+// True once the prompt is computed: it makes one token a step (or verifies drafts).
+inline bool decoding(const pb_sequence& s) {
+    return s.computed_tokens + s.in_flight + s.draft_tokens + 1 >= s.prompt_tokens + s.output_tokens + s.draft_tokens;
+}
+
+struct SchedulerStep {
+    explicit SchedulerStep(const pb_scheduler_in& in)
+        : raw(in), running(in.running, in.running_count, in.sequence_stride),
+          waiting(in.waiting, in.waiting_count, in.sequence_stride) {}
+
+    bool chunked() const { return raw.flags & PB_STEP_CHUNKED_PREFILL; }
+
+    // An upper bound of the pages that n more tokens of s need.
+    uint32_t pages_for(const pb_sequence& s, uint32_t n) const {
+        if (n <= s.page_room) return 0;
+        return (n - s.page_room + raw.block_size - 1) / raw.block_size * raw.kv_groups;
+    }
+
+    const pb_scheduler_in& raw;
+    Sequences running, waiting;
+};
+
+class Plan {
+  public:
+    explicit Plan(pb_scheduler_out& out) : out_(&out) { out.item_count = out.preempt_count = 0; }
+
+    void run(const pb_sequence& s, uint32_t tokens) {
+        if (out_->item_count == out_->item_capacity) throw Error(PB_FAILED, "plan exceeds max_num_seqs");
+        out_->items[out_->item_count++] = {s.id, tokens, 0};
+    }
+    void preempt(const pb_sequence& s, pb_preemption how = PB_PREEMPT_RECOMPUTE) {
+        if (out_->preempt_count == out_->preempt_capacity) throw Error(PB_FAILED, "preempts more than are running");
+        out_->preempts[out_->preempt_count++] = {s.id, how, 0};
+    }
+    uint32_t size() const { return out_->item_count; }
+
+    // Takes the last planned item of sequence id back; false if it is not planned.
+    bool drop(uint64_t id, uint32_t* tokens) {
+        for (uint32_t i = 0; i < out_->item_count; ++i) {
+            if (out_->items[i].id != id) continue;
+            *tokens = out_->items[i].tokens;
+            std::move(out_->items + i + 1, out_->items + out_->item_count, out_->items + i);
+            out_->item_count -= 1;
+            return true;
+        }
+        return false;
+    }
+
+  private:
+    pb_scheduler_out* out_;
+};
+
+template <class T>
+concept SchedulerLike = requires(T t, const SchedulerStep& step, Plan& plan) { t.plan(step, plan); };
+
+namespace detail {
+
+template <SchedulerLike T>
+struct SchedulerTable {
+    static pb_status plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out) {
+        return enter<T>(self, [&](T& t) {
+            Plan p(*out);
+            t.plan(SchedulerStep(*in), p);
+        });
+    }
+    static void arrived(void* self, const pb_sequence* s) {
+        enter<T>(self, [&](T& t) {
+            if constexpr (requires { t.arrived(*s); }) t.arrived(*s);
+        });
+    }
+    static void finished(void* self, uint64_t id, uint32_t output_tokens) {
+        enter<T>(self, [&](T& t) {
+            if constexpr (requires { t.finished(id, output_tokens); }) t.finished(id, output_tokens);
+        });
+    }
+    static void resync(void* self, const pb_scheduler_in* in) {
+        enter<T>(self, [&](T& t) {
+            if constexpr (requires { t.resync(SchedulerStep(*in)); }) t.resync(SchedulerStep(*in));
+        });
+    }
+    static constexpr bool kArrived = requires(T t, const pb_sequence& s) { t.arrived(s); };
+    static constexpr bool kFinished = requires(T t) { t.finished(uint64_t{}, uint32_t{}); };
+    static constexpr bool kResync = requires(T t, const SchedulerStep& s) { t.resync(s); };
+    static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, plan, kArrived ? arrived : nullptr,
+                                        kFinished ? finished : nullptr, kResync ? resync : nullptr};
+};
+
+}  // namespace detail
+
+template <SchedulerLike T>
+constexpr pb_component scheduler(const About& about) {
+    return detail::component<T>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, about, &detail::SchedulerTable<T>::table);
+}
+
+}  // namespace patchbay

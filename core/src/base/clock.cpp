@@ -1,0 +1,17 @@
+#include "base/clock.hpp"
+
+#include <chrono>
+#include <thread>
+
+namespace patchbay {
+
+uint64_t RealClock::now_ns() const {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+void RealClock::wait_until_ns(uint64_t when_ns) {
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when_ns)));
+}
+
+}  // namespace patchbay

@@ -1,0 +1,31 @@
+// The engine's only sense of time: real, or virtual in a simulation. Nothing else reads a clock.
+#pragma once
+#include <cstdint>
+
+namespace patchbay {
+
+class Clock {
+  public:
+    virtual ~Clock() = default;
+    virtual uint64_t now_ns() const = 0;             // monotonic, from an arbitrary start
+    virtual void wait_until_ns(uint64_t when_ns) = 0; // returns at once if the time has passed
+};
+
+class RealClock final : public Clock {
+  public:
+    uint64_t now_ns() const override;
+    void wait_until_ns(uint64_t when_ns) override;
+};
+
+// Moves only when told to: by a simulated device, a test, or somebody waiting.
+class VirtualClock final : public Clock {
+  public:
+    uint64_t now_ns() const override { return now_ns_; }
+    void wait_until_ns(uint64_t when_ns) override { now_ns_ = when_ns > now_ns_ ? when_ns : now_ns_; }
+    void advance_ns(uint64_t by_ns) { now_ns_ += by_ns; }
+
+  private:
+    uint64_t now_ns_ = 0;
+};
+
+}  // namespace patchbay

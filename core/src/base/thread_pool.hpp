@@ -1,0 +1,28 @@
+// The host's one thread pool, handed to plugins as patchbay.pool/1.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "patchbay/abi/services.h"
+
+namespace patchbay {
+
+class ThreadPool {
+  public:
+    // `threads` run at once, the caller of run() among them; at least 1. Starts threads − 1.
+    explicit ThreadPool(uint32_t threads);
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    uint32_t threads() const;
+    // Calls task(arg, i) for each i in [0, count) and returns when all are done. One caller at a time.
+    void run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg);
+    const pb_pool& service() const; // lives as long as the pool
+
+  private:
+    struct Crew;
+    std::unique_ptr<Crew> crew_;
+};
+
+}  // namespace patchbay

@@ -1,0 +1,56 @@
+// Everything that an engine can be told, typed, with its defaults. Filled by config/load.hpp; see docs/configuration.md.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace patchbay::config {
+
+struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: value}`
+    std::string plugin;
+    std::map<std::string, std::string> settings; // the plugin's own keys, as YAML text, checked against its schema
+};
+
+enum class LoadFormat { kAuto, kDummy };
+enum class DType { kAuto, kF32, kBf16 };
+
+struct ModelSettings {                       // `model:` a path, or a map of these
+    std::string path;                        // a Hugging Face folder
+    std::string plugin = "auto";             // model component; auto: by `architectures` of config.json
+    std::string tokenizer;                   // folder with tokenizer.json; empty: the model's; "none": ids only
+    LoadFormat load_format = LoadFormat::kAuto;
+    DType dtype = DType::kAuto;              // of weights; auto: the checkpoint's
+    std::map<std::string, std::string> shape; // load_format dummy: config.json keys given in YAML, flattened
+};
+
+struct EngineSettings {                      // `engine:`; names and meanings follow vLLM's
+    uint32_t max_model_len = 0;              // tokens; 0: what the model reaches
+    uint32_t max_num_batched_tokens = 512;
+    uint32_t max_num_seqs = 64;
+    bool enable_chunked_prefill = true;
+    uint32_t long_prefill_token_threshold = 0; // 0: none
+    uint32_t block_size = 16;                // tokens a KV block
+    uint32_t num_blocks = 0;                 // 0: from kv_cache_memory
+    uint64_t kv_cache_memory = 256ull << 20; // bytes
+    DType kv_cache_dtype = DType::kAuto;     // auto: f32 for f32 weights, bf16 for bf16
+    bool enable_prefix_caching = true;
+    double watermark = 0.01;                 // share of blocks kept free when admitting
+    uint32_t num_speculative_tokens = 0;     // 0: no speculation; needs a proposer
+    uint32_t max_waiting = 0;                // requests; 0: no limit
+    uint64_t seed = 0;
+    uint32_t threads = 0;                    // 0: the cores this process may use
+    std::string cudagraph_mode = "NONE";
+};
+
+struct EngineConfig {
+    ModelSettings model;
+    EngineSettings engine;
+    PluginChoice scheduler{"fcfs", {}};
+    PluginChoice sampler{"standard", {}};
+    PluginChoice attention{"paged", {}};
+    PluginChoice device{"cpu", {}};
+    std::optional<PluginChoice> proposer;    // none: no speculation
+};
+
+}  // namespace patchbay::config

@@ -1,0 +1,51 @@
+// The engine: requests in, tokens out, one step at a time. architecture.md §3 is its table of contents.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "config/engine_config.hpp"
+#include "engine/request.hpp"
+#include "engine/step_report.hpp"
+#include "host/registry.hpp"
+#include "text/tokenizer.hpp"
+
+namespace patchbay::engine {
+
+struct EngineFacts { // automatic choices, for the record
+    uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
+    uint64_t kv_bytes, weight_bytes, page_bytes;
+    std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_sha256;
+    std::vector<host::Identity> plugins;
+};
+
+class Engine {
+  public:
+    // Loads plugins, model and tokenizer, sizes the KV cache. The clock must outlive the engine.
+    static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&);
+    ~Engine();
+
+    // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full queue.
+    // A refusal touches nobody else. [any thread that does not run step at the same time]
+    Result<RequestId> add_request(Request);
+    void abort(RequestId);            // in any state; unknown ids are ignored
+    bool has_unfinished() const;
+    // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go on.
+    Result<StepReport> step();
+
+    Result<> reset_prefix_cache();    // refused while blocks are in use
+    const EngineFacts& facts() const;
+    const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
+    Clock& clock();
+
+  private:
+    struct State;
+    explicit Engine(std::unique_ptr<State>);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,69 @@
+// What a user asks of the engine and what comes back: plain data.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.hpp"
+
+namespace patchbay::engine {
+
+using RequestId = uint64_t;
+using text::TokenId;
+
+struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
+    float temperature = 1.0f; // 0: greedy
+    int32_t top_k = 0;        // ≤ 0: off
+    float top_p = 1.0f;
+    float min_p = 0.0f;
+    float repetition_penalty = 1.0f;
+    float presence_penalty = 0.0f;
+    float frequency_penalty = 0.0f;
+    std::map<TokenId, float> logit_bias;
+    std::optional<uint64_t> seed;
+    int32_t logprobs = -1; // −1: none; n: the sampled token's and the n highest
+    uint32_t max_tokens = 16;
+    uint32_t min_tokens = 0;
+    std::vector<std::string> stop;
+    std::vector<TokenId> stop_token_ids;
+    bool ignore_eos = false;
+    bool include_stop_str_in_output = false;
+};
+
+enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
+std::string_view name_of(FinishReason);
+
+struct TokenLogprobs {
+    float sampled; // of the token itself
+    std::vector<std::pair<TokenId, float>> top;
+};
+
+struct RequestOutput { // a delta
+    RequestId id;
+    std::vector<TokenId> tokens;  // new ones
+    std::vector<TokenLogprobs> logprobs; // one a token, if asked for
+    std::string text;             // that became complete with them
+    FinishReason finish = FinishReason::kNone;
+    std::string stop_reason;      // the stop string or token that matched, or the error's text
+    uint64_t time_ns = 0;         // on the engine's clock
+    // At the end only:
+    uint32_t cached_tokens = 0;   // prompt tokens that came from the prefix cache
+    uint32_t preemptions = 0;
+    uint64_t first_scheduled_ns = 0;
+};
+
+struct Request {
+    std::vector<TokenId> prompt;
+    SamplingParams sampling;
+    int32_t priority = 0;        // lower runs first
+    uint32_t tenant = 0;
+    uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes
+    uint64_t deadline_ns = 0;    // 0: none
+    std::function<void(const RequestOutput&)> on_output; // on the step thread
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,43 @@
+// What one step did: the raw material of metrics, per-step records and progress bars. Costs O(what was scheduled).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace patchbay::engine {
+
+enum class Phase { kAdmit, kPlan, kApply, kBuild, kRun, kSample, kCommit, kPublish };
+inline constexpr size_t kPhaseCount = 8;
+std::string_view name_of(Phase);
+
+struct StepReport {
+    uint64_t step = 0;
+    uint64_t start_ns = 0, end_ns = 0;                 // on the engine's clock
+    std::array<uint64_t, kPhaseCount> phase_ns{};
+
+    uint32_t scheduled_seqs = 0, scheduled_tokens = 0; // tokens computed this step
+    uint32_t prefill_tokens = 0, decode_tokens = 0;    // of them
+    uint32_t sampled_tokens = 0;                       // appended to outputs
+    uint32_t admitted = 0, finished = 0, trimmed = 0;  // sequences; trimmed: items cut because blocks ran out
+
+    uint32_t running_requests = 0, waiting_requests = 0; // after the step
+    uint64_t waiting_tokens = 0;                       // prompt and recomputed tokens that wait
+    uint64_t oldest_wait_ns = 0;
+
+    uint32_t preemptions = 0;
+    uint64_t preempted_tokens = 0;                     // computed tokens thrown away
+    uint32_t total_blocks = 0, used_blocks = 0, cached_blocks = 0; // after the step; cached: free but reusable
+    uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step
+    uint32_t evicted_blocks = 0;
+
+    uint32_t drafted_tokens = 0, accepted_tokens = 0;
+    static constexpr size_t kMaxDraftPositions = 16;
+    std::array<uint32_t, kMaxDraftPositions> drafted_at{}, accepted_at{}; // by position
+
+    uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0, forward_ns = 0; // inside plugin calls
+    uint32_t sampler_faults = 0, plan_faults = 0;
+    bool graph_replayed = false;
+    std::string_view graph_miss = "device";            // reason, a static string
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,73 @@
+// A live object of a plugin, and typed views of it a kind. The code outlives the object by construction.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "patchbay/abi.h"
+#include "patchbay/abi/attention.h"
+#include "patchbay/abi/device.h"
+#include "patchbay/abi/model.h"
+#include "patchbay/abi/proposer.h"
+#include "patchbay/abi/sampler.h"
+#include "patchbay/abi/scheduler.h"
+#include "patchbay/abi/services.h"
+
+namespace patchbay::host {
+
+class Library;
+
+// Values by key as YAML text; what is absent takes the schema's default.
+using Settings = std::map<std::string, std::string>;
+
+// What components may ask for. Pointers must outlive every component made with them; null: absent.
+struct Services {
+    const pb_pool* pool = nullptr;
+    const pb_clock* clock = nullptr;
+    const pb_metrics* metrics = nullptr;
+};
+
+class Component {
+  public:
+    // Checks settings against the schema (unknown keys with a suggestion, types, ranges), fills in defaults, constructs.
+    static Result<std::unique_ptr<Component>> create(std::shared_ptr<Library>, const pb_component& type,
+                                                     const Settings&, const Services&);
+    ~Component();
+    Component(const Component&) = delete;
+    Component& operator=(const Component&) = delete;
+
+    const pb_component& type() const;
+    const Library& library() const;
+    void* self() const;
+    // True if create() was refused with PB_UNAVAILABLE (the machine lacks what it needs).
+    Result<std::string> save() const;
+    Result<> load(const std::string& schema, std::string_view bytes);
+
+    // Turns a status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
+    Result<> check(pb_status, const char* call) const;
+
+  private:
+    struct Parts;
+    explicit Component(std::unique_ptr<Parts>);
+    std::unique_ptr<Parts> parts_;
+};
+
+// A component and its vtable, called as `view.table->plan(view.self(), …)`.
+template <class Table>
+struct Typed {
+    std::unique_ptr<Component> component;
+    const Table* table = nullptr;
+    void* self() const { return component->self(); }
+    explicit operator bool() const { return component != nullptr; }
+};
+
+using Scheduler = Typed<pb_scheduler>;
+using Sampler = Typed<pb_sampler>;
+using Proposer = Typed<pb_proposer>;
+using Attention = Typed<pb_attention>;
+using Model = Typed<pb_model>;
+using Device = Typed<pb_device>;
+
+}  // namespace patchbay::host

@@ -1,0 +1,41 @@
+// <plugin>.plugin.json: what a probe found in a library. Written by the probe only, after success; reading runs no code.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace patchbay::host {
+
+struct ParamManifest { // pb_param, owned
+    std::string name, type; // "bool", "int", "float", "string", "enum"
+    bool hot = false;
+    std::optional<std::string> fallback; // none: required
+    std::optional<double> min, max;
+    std::vector<std::string> choices;
+    std::string unit, meaning;
+};
+
+struct ComponentManifest {
+    std::string kind; // "scheduler": the word between "patchbay." and "/"
+    std::string kind_id, kind_digest;
+    std::string name, version, summary, state;
+    std::vector<ParamManifest> params;
+    std::vector<std::string> architectures; // of a model
+    std::string unavailable;                // why it cannot run on this machine; empty: it can
+};
+
+struct Manifest {
+    std::filesystem::path library; // the .so beside the manifest
+    std::string name, version, build, sha256;
+    uint16_t abi_major = 0, abi_minor = 0;
+    std::vector<ComponentManifest> components;
+};
+
+Result<Manifest> read_manifest(const std::filesystem::path& json);
+Result<> write_manifest(const Manifest&, const std::filesystem::path& json); // atomically
+
+}  // namespace patchbay::host

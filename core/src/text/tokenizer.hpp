@@ -1,0 +1,47 @@
+// Text to token ids and back. Thread-safe after construction.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace patchbay::text {
+
+using TokenId = int32_t;
+
+class Tokenizer {
+  public:
+    // A Hugging Face folder with tokenizer.json (byte-level BPE), and tokenizer_config.json where there is one.
+    static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& folder);
+    virtual ~Tokenizer() = default;
+
+    // Ids of text; special tokens in the text are recognised. Adds BOS where the tokenizer's post-processor says so.
+    virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+    // The bytes of one token (a byte-level token may be a part of a character); empty for an unknown id.
+    virtual std::string_view token_bytes(TokenId) const = 0;
+    virtual bool is_special(TokenId) const = 0;
+    // Text of ids: bytes joined, special tokens left out, invalid UTF-8 replaced by U+FFFD.
+    virtual std::string decode(const std::vector<TokenId>& ids) const = 0;
+    virtual uint32_t vocab_size() const = 0;          // highest id + 1
+    virtual std::optional<TokenId> eos() const = 0;
+    virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
+};
+
+// Streams text as tokens come: never splits a character, loses no byte.
+class Detokenizer {
+  public:
+    explicit Detokenizer(std::shared_ptr<const Tokenizer>);
+    std::string add(TokenId);  // the text that became complete with this token; may be empty
+    std::string finish();      // what is left: an unfinished character becomes U+FFFD
+
+  private:
+    std::shared_ptr<const Tokenizer> tokenizer_;
+    std::string pending_; // bytes of an unfinished character
+};
+
+}  // namespace patchbay::text

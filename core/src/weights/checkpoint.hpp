@@ -1,0 +1,44 @@
+// A model's folder: config.json flattened, and its tensors memory-mapped. Every byte of it is untrusted.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "patchbay/abi/tensor.h"
+
+namespace patchbay::weights {
+
+// config.json with nested keys joined by '.', arrays as key.0, key.1; scalars as JSON text, strings without quotes.
+using FlatConfig = std::map<std::string, std::string>;
+Result<FlatConfig> read_model_config(const std::filesystem::path& folder);
+
+struct TensorView { // lives as long as its checkpoint; data may be unaligned
+    pb_dtype dtype;
+    std::vector<int64_t> shape;
+    const std::byte* data;
+    uint64_t bytes;
+};
+
+class Checkpoint {
+  public:
+    virtual ~Checkpoint() = default;
+    // model.safetensors, or model.safetensors.index.json and its shards.
+    static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& folder);
+
+    // Failure names near misses: "no tensor 'model.layers.0.mlp.gate.weight' (did you mean …)".
+    virtual Result<TensorView> tensor(const std::string& name) const = 0;
+    virtual bool has(const std::string& name) const = 0;
+    virtual std::vector<std::string> names() const = 0;
+};
+
+// `load_format: dummy`: fills out with reproducible values, a function of (seed, name, index) only:
+// vectors (norm weights) near 1, matrices uniform with the variance that keeps activations of size 1.
+void fill_dummy(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, float* out);
+
+}  // namespace patchbay::weights
