@@ -69,6 +69,8 @@ typedef struct pb_device_info { /* filled by info() */
     uint64_t memory_free;      /* bytes                                               */
     char     name[96];         /* "Intel Xeon … (avx512)": terminated                 */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
+    uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
+    uint32_t reserved;
 } pb_device_info;
 
 typedef struct pb_device {

@@ -1,0 +1,16 @@
+// How subcommands join the program: each adds itself to the app and leaves what to do when it was chosen.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace patchbay::cli {
+
+// Exit codes of every subcommand.
+inline constexpr int kOk = 0, kFailed = 1, kUsage = 2;
+
+struct Commands {
+    CLI::App& app;
+    std::function<int()> chosen; // set by the callback of the subcommand that was given; returns the exit code
+};
+
+}  // namespace patchbay::cli

@@ -1,0 +1,97 @@
+#include "kv/block_pool.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace patchbay::kv {
+namespace {
+
+BlockKey key_of(XXH128_hash_t h) { return {h.high64, h.low64}; }
+
+}  // namespace
+
+BlockKey root_key(std::string_view what) { return key_of(XXH3_128bits(what.data(), what.size())); }
+
+BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens) {
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, &parent, sizeof parent);
+    XXH3_128bits_update(&state, tokens.data(), tokens.size_bytes());
+    return key_of(XXH3_128bits_digest(&state));
+}
+
+BlockPool::BlockPool(uint32_t block_count, uint32_t block_size)
+    : block_size_(block_size), blocks_(block_count), tokens_(size_t{block_count} * block_size) {
+    for (uint32_t b = 0; b < block_count; ++b) push_back(static_cast<BlockId>(b));
+}
+
+void BlockPool::unlink(BlockId b) {
+    Block& block = blocks_[b];
+    (block.previous == kNoBlock ? first_free_ : blocks_[block.previous].next) = block.next;
+    (block.next == kNoBlock ? last_free_ : blocks_[block.next].previous) = block.previous;
+    block.previous = block.next = kNoBlock;
+    free_count_ -= 1;
+    cached_count_ -= block.named;
+}
+
+void BlockPool::push_back(BlockId b) {
+    Block& block = blocks_[b];
+    block.previous = last_free_;
+    (last_free_ == kNoBlock ? first_free_ : blocks_[last_free_].next) = b;
+    last_free_ = b;
+    free_count_ += 1;
+    cached_count_ += block.named;
+}
+
+void BlockPool::unname(BlockId b) {
+    if (!blocks_[b].named) return;
+    by_key_.erase(blocks_[b].key);
+    blocks_[b].named = false;
+}
+
+BlockId BlockPool::allocate() {
+    const BlockId b = first_free_;
+    if (b == kNoBlock) return kNoBlock;
+    unlink(b);
+    evictions_ += blocks_[b].named;
+    unname(b);
+    blocks_[b].references = 1;
+    return b;
+}
+
+void BlockPool::hold(BlockId b) {
+    if (blocks_[b].references++ == 0) unlink(b);
+}
+
+void BlockPool::release(BlockId b) {
+    assert(blocks_[b].references > 0);
+    if (--blocks_[b].references == 0) push_back(b);
+}
+
+std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const {
+    const auto at = by_key_.find(key);
+    if (at == by_key_.end()) return std::nullopt;
+    const BlockId b = at->second;
+    const auto stored = tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_);
+    if (!(blocks_[b].parent == parent) || !std::equal(tokens.begin(), tokens.end(), stored)) return std::nullopt;
+    return b;
+}
+
+void BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
+    assert(blocks_[b].references > 0 && tokens.size() == block_size_);
+    if (blocks_[b].named || !by_key_.emplace(key, b).second) return;
+    blocks_[b].named = true;
+    blocks_[b].key = key;
+    blocks_[b].parent = parent;
+    std::copy(tokens.begin(), tokens.end(), tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_));
+}
+
+void BlockPool::forget_all() {
+    for (Block& block : blocks_) block.named = false;
+    by_key_.clear();
+    cached_count_ = 0;
+}
+
+}  // namespace patchbay::kv

@@ -1,0 +1,70 @@
+// KV blocks: who holds each, which are free, and what full ones contain. Holds no KV bytes, only their bookkeeping.
+// Used by KvCache. Every operation is O(1) in the number of blocks.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace patchbay::kv {
+
+using BlockId = int32_t;
+inline constexpr BlockId kNoBlock = -1;
+
+// Identity of a full block: a hash of its parent's identity, its tokens and extra keys (adapter, salt, …).
+struct BlockKey {
+    uint64_t high = 0, low = 0;
+    bool operator==(const BlockKey&) const = default;
+};
+
+BlockKey root_key(std::string_view what); // model, dtype and layout: so that a swap invalidates what it must
+BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens);
+
+class BlockPool {
+  public:
+    BlockPool(uint32_t block_count, uint32_t block_size);
+
+    uint32_t total() const { return static_cast<uint32_t>(blocks_.size()); }
+    uint32_t free() const { return free_count_; }     // cached ones among them
+    uint32_t used() const { return total() - free_count_; }
+    uint32_t cached() const { return cached_count_; } // free, but still holding an identity
+    uint64_t evictions() const { return evictions_; }
+    uint32_t block_size() const { return block_size_; }
+    uint32_t references(BlockId b) const { return blocks_[b].references; }
+
+    BlockId allocate();     // the free block unused the longest; its identity is cleared. kNoBlock: none left
+    void hold(BlockId);     // one more reference; takes a free block out of the free list
+    void release(BlockId);  // one reference less; at none it becomes the last to be reused
+
+    // A block that holds just these tokens after that parent: compared in full, not only by hash.
+    std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
+    // Gives a held block an identity. Keeps the first block of two with the same identity.
+    void name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
+    void forget_all();      // clears every identity
+
+  private:
+    struct Block {
+        uint32_t references = 0;
+        BlockId previous = kNoBlock, next = kNoBlock; // in the free list
+        bool named = false;
+        BlockKey key, parent;
+    };
+    struct KeyHash {
+        size_t operator()(const BlockKey& k) const { return k.low; }
+    };
+    void unlink(BlockId);
+    void push_back(BlockId);
+    void unname(BlockId);
+
+    uint32_t block_size_;
+    std::vector<Block> blocks_;
+    std::vector<int32_t> tokens_; // (blocks, block_size) of named blocks
+    std::unordered_map<BlockKey, BlockId, KeyHash> by_key_;
+    BlockId first_free_ = kNoBlock, last_free_ = kNoBlock;
+    uint32_t free_count_ = 0, cached_count_ = 0;
+    uint64_t evictions_ = 0;
+};
+
+}  // namespace patchbay::kv

@@ -1,0 +1,179 @@
+#include "runner/model_runner.hpp"
+
+#include <algorithm>
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::runner {
+
+ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention)
+    : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)) {}
+
+ModelRunner::~ModelRunner() {
+    workspace_.reset();
+    if (bound_) attention_.table->unbind(attention_.self(), bound_);
+    for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
+    if (kv_) device_.table->free(device_.self(), kv_);
+    if (plan_buffer_) device_.table->free(device_.self(), plan_buffer_);
+}
+
+Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model, host::Attention attention,
+                                                         const weights::WeightSource& source, const RunnerSettings& settings) {
+    std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(device), std::move(model), std::move(attention)));
+    runner->info_.struct_size = sizeof(pb_device_info);
+    PB_CHECK(runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
+    runner->device_name_ = settings.device;
+    runner->workspace_ = std::make_unique<Workspace>(runner->device_);
+    PB_CHECK(runner->load_model(settings));
+    PB_CHECK(runner->bind_attention(settings));
+    PB_CHECK(runner->load_weights(source, settings.weight_dtype));
+    PB_CHECK(runner->allocate_kv(settings));
+    return runner;
+}
+
+Result<> ModelRunner::load_model(const RunnerSettings& settings) {
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : settings.model_config)
+        items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), 1, 0};
+    facts_.struct_size = sizeof facts_;
+    PB_CHECK(model_.component->check(model_.table->load_config(model_.self(), &config, &facts_), "load_config"));
+    if (facts_.vocab_size == 0 || facts_.layer_count == 0)
+        return fail("model '" + std::string(model_.component->type().name) + "' reports no layers or no vocabulary");
+    return {};
+}
+
+Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
+    pb_kv_spec first{};
+    for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
+        pb_kv_spec spec{};
+        PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &spec), "kv_spec"));
+        if (spec.kind == PB_KV_RECURRENT) return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
+        if (layer == 0) first = spec;
+        if (spec.kind != first.kind || spec.kv_heads != first.kv_heads || spec.head_dim != first.head_dim ||
+            spec.heads != first.heads || spec.sliding_window != first.sliding_window)
+            return fail("layers 0 and " + std::to_string(layer) + " keep different KV; this host runs one KV group");
+    }
+    const pb_attention_spec spec{sizeof(pb_attention_spec), first.heads, first.kv_heads, first.head_dim, settings.block_size,
+                                 first.kind == PB_KV_SLIDING ? first.sliding_window : 0, info_.activation_dtype,
+                                 settings.kv_dtype, first.scale, first.soft_cap, device_name_.c_str()};
+    layout_.struct_size = sizeof layout_;
+    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout_), "describe"));
+    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound_), "bind"));
+    layout_tag_.assign(layout_.layout_tag, std::find(layout_.layout_tag, std::end(layout_.layout_tag), '\0'));
+    page_bytes_ = layout_.page_bytes * facts_.layer_count;
+    if (page_bytes_ == 0) return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
+    if (layout_.plan_bytes > 0)
+        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout_.plan_bytes, &plan_buffer_), "alloc"));
+    return {};
+}
+
+Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype dtype) {
+    const uint32_t count = model_.table->weight_count(model_.self());
+    for (uint32_t i = 0; i < count; ++i) {
+        pb_weight_spec spec{};
+        PB_CHECK(model_.component->check(model_.table->weight(model_.self(), i, &spec), "weight"));
+        if (spec.same_as >= 0) {
+            if (static_cast<uint32_t>(spec.same_as) >= i) return fail("weight " + std::to_string(i) + " is the same as a later one");
+            weights_.push_back(weights_[static_cast<size_t>(spec.same_as)]);
+            continue;
+        }
+        weights::LoadedWeight loaded;
+        if (spec.part_count == 0) {
+            loaded = {PB_F32, 1, spec.cols, std::vector<std::byte>(static_cast<size_t>(spec.cols) * sizeof(float)), {}};
+            PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, reinterpret_cast<float*>(loaded.data.data())), "fill"));
+        } else {
+            PB_TRY(loaded, source.load(spec, dtype, 0, 1));
+        }
+        const pb_weight_source prepared{sizeof(pb_weight_source), spec.role, loaded.dtype, 0, loaded.rows, loaded.cols,
+                                        loaded.data.data(), loaded.bias.empty() ? nullptr : loaded.bias.data(), spec.uses};
+        pb_weight* weight = nullptr;
+        PB_CHECK(device_.component->check(device_.table->prepare(device_.self(), &prepared, &weight), "prepare"));
+        weights_.push_back(weight);
+        owned_.push_back(weight);
+        weight_bytes_ += device_.table->weight_bytes(device_.self(), weight);
+    }
+    return {};
+}
+
+Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
+    constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
+    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : settings.kv_cache_memory / page_bytes_;
+    if (wanted == 0)
+        return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) + " bytes holds no block (one takes " +
+                    std::to_string(page_bytes_) + " bytes)");
+    num_blocks_ = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
+    return device_.component->check(device_.table->alloc(device_.self(), uint64_t{num_blocks_} * page_bytes_, &kv_), "alloc");
+}
+
+pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
+    int64_t stride = 1;
+    for (int32_t i = rank - 1; i >= 0; --i) {
+        t.shape[i] = shape[i];
+        t.strides[i] = stride;
+        stride *= shape[i];
+    }
+    t.data = runner->workspace_->take(static_cast<uint64_t>(stride * dtype_bytes(dtype)));
+    if (!t.data) runner->out_of_memory_ = true;
+    return t;
+}
+
+void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
+                         const pb_tensor* v) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    if (runner->out_of_memory_) return;
+    const pb_kv_view view{static_cast<uint8_t*>(runner->kv_) + layer * runner->layout_.page_bytes, runner->page_bytes_,
+                          runner->num_blocks_, layer};
+    const host::Attention& attention = runner->attention_;
+    attention.table->append_kv(attention.self(), runner->bound_, &runner->current_, &view, k, v);
+    attention.table->run(attention.self(), runner->bound_, &runner->current_, &view, out, q);
+}
+
+Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
+    const auto n = static_cast<int64_t>(values.size());
+    if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
+    const int64_t shape[] = {n};
+    const pb_tensor t = temp(this, PB_I32, 1, shape);
+    if (!t.data) return fail("the device has no memory left for the step's workspace");
+    PB_CHECK(device_.component->check(device_.table->to_device(device_.self(), t.data, values.data(), values.size_bytes()), "to_device"));
+    return t;
+}
+
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+    workspace_->reset();
+    out_of_memory_ = false;
+    current_ = batch.attention();
+    PB_CHECK(device_.component->check(device_.table->begin_step(device_.self()), "begin_step"));
+    PB_CHECK(attention_.component->check(attention_.table->plan(attention_.self(), bound_, &current_, plan_buffer_), "plan"));
+
+    pb_forward forward{};
+    forward.struct_size = sizeof forward;
+    forward.token_count = batch.tokens();
+    forward.ops = device_.table->ops(device_.self());
+    forward.weights = weights_.data();
+    PB_TRY(forward.ids, upload(batch.ids()));
+    PB_TRY(forward.positions, upload(batch.positions()));
+    PB_TRY(forward.logit_rows, upload(batch.logit_rows()));
+    const int64_t logits_shape[] = {static_cast<int64_t>(batch.logit_rows().size()), facts_.vocab_size};
+    forward.logits = temp(this, PB_F32, 2, logits_shape);
+    forward.activation_dtype = info_.activation_dtype;
+    forward.ctx = this;
+    forward.temp = temp;
+    forward.attend = attend;
+
+    const pb_status status = model_.table->forward(model_.self(), &forward);
+    const Result<> finished = device_.component->check(device_.table->end_step(device_.self()), "end_step");
+    if (out_of_memory_) return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) + " tokens");
+    PB_CHECK(model_.component->check(status, "forward"));
+    PB_CHECK(finished);
+
+    const auto count = static_cast<size_t>(elements(forward.logits));
+    if (info_.host_memory) return std::span<float>(static_cast<float*>(forward.logits.data), count);
+    logits_.resize(count);
+    PB_CHECK(device_.component->check(device_.table->to_host(device_.self(), logits_.data(), forward.logits.data, count * sizeof(float)), "to_host"));
+    return std::span<float>(logits_);
+}
+
+}  // namespace patchbay::runner

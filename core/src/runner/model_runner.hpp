@@ -1,0 +1,80 @@
+// A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
+// logits; owns the device, model and attention components.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "host/component.hpp"
+#include "runner/batch.hpp"
+#include "runner/workspace.hpp"
+#include "weights/checkpoint.hpp"
+#include "weights/loader.hpp"
+
+namespace patchbay::runner {
+
+struct RunnerSettings {
+    weights::FlatConfig model_config;  // config.json, or the shape of a dummy model
+    pb_dtype weight_dtype = PB_F32;
+    pb_dtype kv_dtype = PB_F32;
+    uint32_t block_size = 16;
+    uint32_t num_blocks = 0;           // 0: what fits kv_cache_memory
+    uint64_t kv_cache_memory = 0;      // bytes
+    std::string device;                // the device plugin's name
+};
+
+class ModelRunner {
+  public:
+    static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
+                                                       const weights::WeightSource&, const RunnerSettings&);
+    ~ModelRunner();
+
+    const pb_model_facts& facts() const { return facts_; }
+    const pb_device_info& device_info() const { return info_; }
+    uint32_t num_blocks() const { return num_blocks_; }
+    uint64_t page_bytes() const { return page_bytes_; }
+    uint64_t weight_bytes() const { return weight_bytes_; }
+    const std::string& layout_tag() const { return layout_tag_; }
+
+    // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
+    Result<std::span<float>> forward(const Batch&);
+
+    const host::Component& device() const { return *device_.component; }
+    const host::Component& model() const { return *model_.component; }
+    const host::Component& attention() const { return *attention_.component; }
+
+  private:
+    ModelRunner(host::Device, host::Model, host::Attention);
+    Result<> load_model(const RunnerSettings&);
+    Result<> load_weights(const weights::WeightSource&, pb_dtype);
+    Result<> bind_attention(const RunnerSettings&);
+    Result<> allocate_kv(const RunnerSettings&);
+    Result<pb_tensor> upload(std::span<const int32_t>); // (n) i32 on the device, for this step
+    static pb_tensor temp(void* self, pb_dtype, int32_t rank, const int64_t* shape);
+    static void attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
+                       const pb_tensor* v);
+
+    host::Device device_;
+    host::Model model_;
+    host::Attention attention_;
+    pb_device_info info_{};
+    pb_model_facts facts_{};
+    std::string device_name_, layout_tag_;
+    std::vector<pb_weight*> weights_;  // by spec; aliases repeat
+    std::vector<pb_weight*> owned_;    // released once each
+    uint64_t weight_bytes_ = 0;
+    void* bound_ = nullptr;            // attention's, for the one KV group
+    pb_attention_layout layout_{};
+    void* plan_buffer_ = nullptr;
+    void* kv_ = nullptr;               // (num_blocks, layers, layout_.page_bytes)
+    uint32_t num_blocks_ = 0;
+    uint64_t page_bytes_ = 0;          // of all layers
+    std::unique_ptr<Workspace> workspace_;
+    std::vector<float> logits_;        // host copy
+    pb_attention_batch current_{};     // of the pass under way
+    bool out_of_memory_ = false;       // sticky, of the pass under way
+};
+
+}  // namespace patchbay::runner
