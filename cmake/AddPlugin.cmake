@@ -5,6 +5,10 @@
 include_guard(GLOBAL)
 set(PATCHBAY_ADD_PLUGIN_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
+if(NOT TARGET all_plugins)
+    add_custom_target(all_plugins)
+endif()
+
 function(add_plugin name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "NO_PROBE" "VERSION" "SOURCES;LIBRARIES")
     if(arg_UNPARSED_ARGUMENTS)
@@ -20,6 +24,7 @@ function(add_plugin name)
     get_filename_component(kind "${kind}" NAME)
     set(target plugin_${kind}_${name})
     add_library(${target} MODULE ${arg_SOURCES})
+    add_dependencies(all_plugins ${target})
     target_link_libraries(${target} PRIVATE patchbay_sdk ${arg_LIBRARIES})
     target_compile_definitions(${target} PRIVATE
         PATCHBAY_PLUGIN_NAME="${name}" PATCHBAY_PLUGIN_VERSION="${arg_VERSION}"
@@ -27,7 +32,7 @@ function(add_plugin name)
     set_target_properties(${target} PROPERTIES
         PREFIX "" SUFFIX ".so" OUTPUT_NAME "${kind}-${name}"
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-        LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/plugins"
+        LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/patchbay/plugins"
         LINK_DEPENDS "${PATCHBAY_ADD_PLUGIN_DIR}/plugin.map")
     target_compile_options(${target} PRIVATE
         $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)

@@ -5,7 +5,7 @@ find_package(yaml-cpp 0.7 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(prometheus-cpp 1.0 REQUIRED)
+find_package(prometheus-cpp REQUIRED)                     # its config names no version; 1.0 is tested
 find_package(SQLite3 REQUIRED)
 find_package(ICU 72 REQUIRED COMPONENTS uc i18n)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)        # SHA-256

@@ -40,3 +40,5 @@ foreach(linker mold lld)
         break()
     endif()
 endforeach()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")

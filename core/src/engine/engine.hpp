@@ -19,7 +19,7 @@ namespace patchbay::engine {
 struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
     uint64_t kv_bytes, weight_bytes, page_bytes;
-    std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_sha256;
+    std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;
 };
 

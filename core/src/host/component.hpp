@@ -1,11 +1,11 @@
 // A live object of a plugin, and typed views of it a kind. The code outlives the object by construction.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
+#include "host/schema.hpp"
 #include "patchbay/abi.h"
 #include "patchbay/abi/attention.h"
 #include "patchbay/abi/device.h"
@@ -19,9 +19,6 @@ namespace patchbay::host {
 
 class Library;
 
-// Values by key as YAML text; what is absent takes the schema's default.
-using Settings = std::map<std::string, std::string>;
-
 // What components may ask for. Pointers must outlive every component made with them; null: absent.
 struct Services {
     const pb_pool* pool = nullptr;
@@ -31,9 +28,10 @@ struct Services {
 
 class Component {
   public:
-    // Checks settings against the schema (unknown keys with a suggestion, types, ranges), fills in defaults, constructs.
-    static Result<std::unique_ptr<Component>> create(std::shared_ptr<Library>, const pb_component& type,
-                                                     const Settings&, const Services&);
+    // Checks settings against the schema, fills in defaults, constructs. `unavailable`: set if it was refused because
+    // the machine lacks what it needs.
+    static Result<std::unique_ptr<Component>> create(std::shared_ptr<Library>, const pb_component& type, const Settings&,
+                                                     const Services&, bool* unavailable = nullptr);
     ~Component();
     Component(const Component&) = delete;
     Component& operator=(const Component&) = delete;
@@ -41,11 +39,10 @@ class Component {
     const pb_component& type() const;
     const Library& library() const;
     void* self() const;
-    // True if create() was refused with PB_UNAVAILABLE (the machine lacks what it needs).
-    Result<std::string> save() const;
+    Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);
 
-    // Turns a status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
+    // Turns the status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
     Result<> check(pb_status, const char* call) const;
 
   private:

@@ -18,13 +18,17 @@ struct Identity { // recorded with every result
 
 class Registry {
   public:
-    // Search order: `plugin_dirs` (--plugin-dir), PATCHBAY_PLUGIN_PATH, <dir of the executable>/plugins (a build tree),
-    // <prefix>/lib/patchbay/plugins. Never the current directory; a folder that others can write to is refused.
+    // Search order: `plugin_dirs` (--plugin-dir), PATCHBAY_PLUGIN_PATH, <executable's folder>/../lib/patchbay/plugins
+    // (a build tree and an installed prefix alike). Never the current directory; a folder that others can write to is
+    // refused.
     static Result<Registry> open(const std::vector<std::filesystem::path>& plugin_dirs);
 
-    const std::vector<Manifest>& manifests() const; // in search order; the first of a kind and name wins
-    // kind: "scheduler", … ; failure names what there is: "no scheduler 'fcsf' (did you mean 'fcfs'?)".
+    const std::vector<Manifest>& manifests() const { return manifests_; } // in search order; the first of a kind and name wins
+    const std::vector<std::string>& remarks() const { return remarks_; }  // folders refused, libraries without a manifest
+    const std::vector<std::filesystem::path>& folders() const { return folders_; }
+    // kind: "scheduler", …; the failure says what there is: "no scheduler 'fcsf' (did you mean 'fcfs'?)".
     Result<const ComponentManifest*> find(std::string_view kind, std::string_view name) const;
+    const Manifest* plugin_of(const ComponentManifest&) const;
     std::vector<std::string> names(std::string_view kind) const;
     // The model component that serves an architecture of config.json.
     Result<std::string> model_for(std::string_view architecture) const;
@@ -40,7 +44,13 @@ class Registry {
 
   private:
     Registry() = default;
+    void scan(const std::filesystem::path& folder);
+    template <class Table>
+    Result<Typed<Table>> make(std::string_view kind, const std::string& name, const Settings&, const Services&) const;
+
+    std::vector<std::filesystem::path> folders_;
     std::vector<Manifest> manifests_;
+    std::vector<std::string> remarks_;
 };
 
 }  // namespace patchbay::host

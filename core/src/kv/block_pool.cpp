@@ -15,11 +15,8 @@ BlockKey key_of(XXH128_hash_t h) { return {h.high64, h.low64}; }
 BlockKey root_key(std::string_view what) { return key_of(XXH3_128bits(what.data(), what.size())); }
 
 BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens) {
-    XXH3_state_t state;
-    XXH3_128bits_reset(&state);
-    XXH3_128bits_update(&state, &parent, sizeof parent);
-    XXH3_128bits_update(&state, tokens.data(), tokens.size_bytes());
-    return key_of(XXH3_128bits_digest(&state));
+    const BlockKey parts[2] = {parent, key_of(XXH3_128bits(tokens.data(), tokens.size_bytes()))};
+    return key_of(XXH3_128bits(parts, sizeof parts));
 }
 
 BlockPool::BlockPool(uint32_t block_count, uint32_t block_size)

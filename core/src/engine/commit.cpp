@@ -1,0 +1,159 @@
+// The last two phases of a step: tokens become output, outputs become text, and drafts are made for the next step.
+#include <algorithm>
+
+#include "engine/state.hpp"
+
+namespace patchbay::engine {
+
+// Appends one token; false if the sequence ended with it.
+bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
+    const SamplingParams& p = s.request.sampling;
+    s.tokens.push_back(token);
+    s.delta.tokens.push_back(token);
+    report.sampled_tokens += 1;
+    if (p.logprobs >= 0) {
+        TokenLogprobs entry{sampled_logprobs[row], {}};
+        for (int32_t i = 0; i < p.logprobs; ++i) {
+            const size_t at = row * max_logprobs + static_cast<size_t>(i);
+            if (top_tokens[at] >= 0) entry.top.emplace_back(top_tokens[at], top_logprobs[at]);
+        }
+        s.delta.logprobs.push_back(std::move(entry));
+    }
+    const uint32_t outputs = s.outputs();
+    const bool may_stop = outputs > p.min_tokens;
+    const bool is_eos = !p.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
+    const bool is_stop = std::find(p.stop_token_ids.begin(), p.stop_token_ids.end(), token) != p.stop_token_ids.end();
+    if (may_stop && (is_eos || is_stop)) {
+        finish(s, FinishReason::kStop, is_stop ? std::to_string(token) : "");
+        return false;
+    }
+    if (s.detokenizer) {
+        const std::string text = s.detokenizer->add(token);
+        s.delta.text += may_stop ? s.stops.add(text) : text;
+        if (!s.stops.matched().empty()) {
+            finish(s, FinishReason::kStop, s.stops.matched());
+            return false;
+        }
+    }
+    if (outputs >= p.max_tokens || s.tokens.size() >= facts.max_model_len) {
+        finish(s, FinishReason::kLength, "");
+        return false;
+    }
+    return true;
+}
+
+// Takes the sampled tokens of one sequence: drafts are accepted while they equal what was sampled.
+void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
+    Sequence& s = *item.sequence;
+    const uint32_t verified = item.rows - 1;
+    const std::vector<TokenId> drafts(s.tokens.begin() + item.confirmed, s.tokens.begin() + item.confirmed + verified);
+    s.drop_drafts();
+    uint32_t accepted = 0;
+    while (accepted < verified && drafts[accepted] == sampled[first_row + accepted]) accepted += 1;
+    report.drafted_tokens += verified;
+    report.accepted_tokens += accepted;
+    for (uint32_t j = 0; j < std::min<uint32_t>(verified, StepReport::kMaxDraftPositions); ++j) {
+        report.drafted_at[j] += 1;
+        report.accepted_at[j] += j < accepted;
+    }
+    if (verified > 0 && proposer.table->observe) proposer.table->observe(proposer.self(), s.id, verified, accepted);
+    s.computed = item.confirmed + accepted; // the KV of accepted drafts is there, that of the newest token is not
+    for (uint32_t j = 0; j <= accepted; ++j)
+        if (!append_token(s, sampled[first_row + j], first_row + j)) return;
+}
+
+// 7 commit: append tokens, stop conditions, blocks freed or cached; then drafts for the next step.
+Result<> Engine::State::commit() {
+    size_t row = 0;
+    for (Scheduled& item : scheduled) {
+        if (item.rows == 0) {
+            item.sequence->computed += item.tokens;
+            continue;
+        }
+        append_tokens(item, row);
+        row += item.rows;
+    }
+    return propose();
+}
+
+Result<> Engine::State::propose() {
+    const uint32_t k = settings.num_speculative_tokens;
+    if (!proposer || k == 0) return {};
+    std::vector<pb_propose_row> rows;
+    std::vector<Sequence*> owners;
+    for (Sequence* s : running) {
+        if (!s->decoding() || s->delta.finish != FinishReason::kNone) continue;
+        s->drop_drafts();
+        const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
+        const uint32_t room = facts.max_model_len - s->confirmed();
+        const uint32_t most = std::min({k, left - 1, room > 0 ? room - 1 : 0});
+        if (most == 0) continue;
+        rows.push_back({s->id, s->tokens.data(), s->confirmed(), most});
+        owners.push_back(s);
+    }
+    if (rows.empty()) return {};
+    std::vector<TokenId> drafts(rows.size() * k, -1);
+    std::vector<uint32_t> counts(rows.size(), 0);
+    pb_propose_batch b{sizeof(pb_propose_batch), static_cast<uint32_t>(rows.size()), sizeof(pb_propose_row), k,
+                       rows.data(), drafts.data(), counts.data(), nullptr};
+    const uint64_t start = clock.now_ns();
+    PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
+    report.propose_ns = clock.now_ns() - start;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const uint32_t count = std::min(counts[i], rows[i].max_drafts);
+        for (uint32_t j = 0; j < count; ++j) {
+            const TokenId t = drafts[i * k + j];
+            if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size) break; // the rest hangs on it
+            owners[i]->tokens.push_back(t);
+            owners[i]->drafts += 1;
+        }
+    }
+    return {};
+}
+
+// 8 publish: hand the deltas out. Callbacks may add and abort requests.
+void Engine::State::publish() {
+    outputs.clear();
+    const uint64_t now = clock.now_ns();
+    std::vector<std::pair<std::unique_ptr<Sequence>, RequestOutput>> ended;
+    std::vector<std::pair<RequestId, RequestOutput>> going;
+    for (const Scheduled& item : scheduled) {
+        Sequence& s = *item.sequence;
+        if (s.delta.tokens.empty() && s.delta.finish == FinishReason::kNone) continue;
+        s.delta.time_ns = now;
+        RequestOutput delta = std::exchange(s.delta, RequestOutput{});
+        s.delta.id = s.id;
+        if (delta.finish != FinishReason::kNone) {
+            const auto at = sequences.find(s.id);
+            ended.emplace_back(std::move(at->second), std::move(delta));
+            sequences.erase(at);
+        } else {
+            going.emplace_back(s.id, std::move(delta));
+        }
+    }
+    for (auto& [id, delta] : going) {
+        const auto at = sequences.find(id);
+        if (at != sequences.end() && at->second->request.on_output) at->second->request.on_output(delta);
+    }
+    for (auto& [s, delta] : ended)
+        if (s->request.on_output) s->request.on_output(delta);
+}
+
+// What the step leaves behind, for metrics and records.
+void Engine::State::summarise() {
+    const kv::BlockPool& blocks = kv->pool();
+    report.running_requests = static_cast<uint32_t>(running.size());
+    report.waiting_requests = static_cast<uint32_t>(waiting.records().size());
+    report.waiting_tokens = waiting_tokens;
+    report.oldest_wait_ns = 0;
+    if (!waiting.empty()) {
+        const uint64_t arrived = waiting.records().front().arrival_us * 1000, now = clock.now_ns();
+        report.oldest_wait_ns = now > arrived ? now - arrived : 0;
+    }
+    report.total_blocks = blocks.total();
+    report.used_blocks = blocks.used();
+    report.cached_blocks = blocks.cached();
+    report.end_ns = clock.now_ns();
+}
+
+}  // namespace patchbay::engine

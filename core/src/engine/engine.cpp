@@ -1,0 +1,213 @@
+#include "engine/engine.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/state.hpp"
+#include "weights/loader.hpp"
+
+namespace patchbay::engine {
+
+std::string_view name_of(Phase phase) {
+    static constexpr std::string_view kNames[kPhaseCount] = {"admit", "plan", "apply", "build", "run", "sample", "commit", "publish"};
+    return kNames[static_cast<size_t>(phase)];
+}
+
+namespace {
+
+struct LoadedModel {
+    weights::FlatConfig config;
+    weights::WeightSource source;
+    std::string identity;
+};
+
+Result<LoadedModel> open_model(const config::EngineConfig& c) {
+    if (c.model.load_format == config::LoadFormat::kDummy) {
+        weights::FlatConfig shape = c.model.shape;
+        if (shape.empty()) {
+            if (c.model.path.empty()) return fail("load_format dummy needs `shape:` or a folder with config.json");
+            PB_TRY(shape, weights::read_model_config(c.model.path));
+        }
+        return LoadedModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed), "dummy"};
+    }
+    if (c.model.path.empty()) return fail("no model: give a Hugging Face folder, or load_format: dummy with a shape");
+    PB_TRY(auto config, weights::read_model_config(c.model.path));
+    PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
+    PB_TRY(auto identity, weights::model_identity(c.model.path));
+    return LoadedModel{std::move(config), std::move(source), std::move(identity)};
+}
+
+std::string architecture_of(const weights::FlatConfig& config) {
+    const auto at = config.find("architectures.0");
+    return at == config.end() ? "" : at->second;
+}
+
+pb_dtype wire(config::DType dtype, pb_dtype automatic) {
+    switch (dtype) {
+        case config::DType::kF32: return PB_F32;
+        case config::DType::kBf16: return PB_BF16;
+        case config::DType::kAuto: break;
+    }
+    return automatic;
+}
+
+const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }
+
+// Ids that end an output: config.json's eos_token_id (one or a list), generation_config.json's, the tokenizer's.
+std::vector<TokenId> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config, const text::Tokenizer* tokenizer) {
+    std::vector<TokenId> out;
+    const auto collect = [&](const weights::FlatConfig& from) {
+        for (auto at = from.lower_bound("eos_token_id"); at != from.end() && at->first.starts_with("eos_token_id"); ++at) {
+            const int id = std::atoi(at->second.c_str());
+            if (at->second != "null" && id >= 0) out.push_back(id);
+        }
+    };
+    collect(config);
+    if (auto generation = weights::read_json_flat(std::filesystem::path(c.model.path) / "generation_config.json")) collect(*generation);
+    if (tokenizer && tokenizer->eos()) out.push_back(*tokenizer->eos());
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+}
+
+Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
+    const uint64_t room = uint64_t{runner.num_blocks()} * e.block_size;
+    const uint64_t reach = runner.facts().max_position;
+    if (e.max_model_len == 0) return static_cast<uint32_t>(std::min(room, reach));
+    if (e.max_model_len > reach)
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " + std::to_string(reach) + " positions");
+    if (e.max_model_len > room)
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " + std::to_string(runner.num_blocks()) +
+                    " blocks of " + std::to_string(e.block_size) + " (raise kv_cache_memory or num_blocks)");
+    return e.max_model_len;
+}
+
+uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry, Clock& clock) {
+    auto state = std::make_unique<State>(clock);
+    State& s = *state;
+    s.settings = c.engine;
+    const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+    s.pool = std::make_unique<ThreadPool>(c.engine.threads ? c.engine.threads : cores);
+    s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
+    s.services = {&s.pool->service(), &s.clock_service, nullptr};
+
+    PB_TRY(LoadedModel model, open_model(c));
+    const std::string architecture = architecture_of(model.config);
+    std::string model_plugin = c.model.plugin;
+    if (model_plugin == "auto") PB_TRY(model_plugin, registry.model_for(architecture));
+    if (c.model.tokenizer != "none") {
+        const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
+        const bool dummy = c.model.load_format == config::LoadFormat::kDummy;
+        if (!(dummy && c.model.tokenizer.empty() && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")))
+            PB_TRY(s.tokenizer, text::Tokenizer::load(folder));
+    }
+
+    PB_TRY(s.scheduler, registry.scheduler(c.scheduler.plugin, c.scheduler.settings, s.services));
+    PB_TRY(s.sampler, registry.sampler(c.sampler.plugin, c.sampler.settings, s.services));
+    if (c.proposer) PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
+    PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
+    PB_TRY(auto model_component, registry.model(model_plugin, {}, s.services));
+    PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, s.services));
+
+    runner::RunnerSettings r;
+    r.model_config = model.config;
+    PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
+    r.weight_dtype = wire(c.model.dtype, native);
+    r.kv_dtype = wire(c.engine.kv_cache_dtype, r.weight_dtype);
+    r.block_size = c.engine.block_size;
+    r.num_blocks = c.engine.num_blocks;
+    r.kv_cache_memory = c.engine.kv_cache_memory;
+    r.device = c.device.plugin;
+    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention), model.source, r));
+
+    EngineFacts& f = s.facts;
+    PB_TRY(f.max_model_len, model_length(c.engine, *s.runner));
+    f.vocab_size = s.runner->facts().vocab_size;
+    f.num_blocks = s.runner->num_blocks();
+    f.block_size = c.engine.block_size;
+    f.threads = s.pool->threads();
+    f.page_bytes = s.runner->page_bytes();
+    f.kv_bytes = f.page_bytes * f.num_blocks;
+    f.weight_bytes = s.runner->weight_bytes();
+    f.device_name = s.runner->device_info().name;
+    f.isa = s.runner->device_info().isa;
+    f.architecture = architecture;
+    f.weight_dtype = dtype_word(r.weight_dtype);
+    f.kv_dtype = dtype_word(r.kv_dtype);
+    f.model_identity = model.identity;
+    const host::Component* parts[] = {s.scheduler.component.get(), s.sampler.component.get(), &s.runner->attention(),
+                                      s.proposer.component.get(), &s.runner->model(), &s.runner->device()};
+    for (const host::Component* part : parts)
+        if (part) f.plugins.push_back(host::Registry::identity(*part));
+    if (s.tokenizer && s.tokenizer->vocab_size() > f.vocab_size)
+        return fail("the tokenizer has " + std::to_string(s.tokenizer->vocab_size()) + " tokens, the model only " + std::to_string(f.vocab_size));
+
+    const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
+    s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching, model.identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
+    s.eos = end_tokens(c, model.config, s.tokenizer.get());
+    return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Result<RequestId> Engine::add_request(Request request) { return state_->add(std::move(request)); }
+void Engine::abort(RequestId id) { state_->abort(id); }
+bool Engine::has_unfinished() const { return !state_->sequences.empty(); }
+const EngineFacts& Engine::facts() const { return state_->facts; }
+const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
+Clock& Engine::clock() { return state_->clock; }
+Result<> Engine::reset_prefix_cache() { return state_->kv->reset_prefixes(); }
+
+Result<StepReport> Engine::step() {
+    constexpr uint32_t kIdlePlansInARow = 1000;
+    State& s = *state_;
+    s.report = {};
+    s.report.step = ++s.step;
+    s.in_step = true;
+    const uint64_t evictions_before = s.kv->pool().evictions();
+
+    const auto timed = [&](Phase phase, auto&& f) {
+        const uint64_t start = s.clock.now_ns();
+        Result<> done;
+        if constexpr (std::is_void_v<decltype(f())>) f();
+        else done = f();
+        s.report.phase_ns[static_cast<size_t>(phase)] = s.clock.now_ns() - start;
+        return done;
+    };
+    const auto phases = [&]() -> Result<> {
+        PB_CHECK(timed(Phase::kAdmit, [&] { s.admit(); }));
+        PB_CHECK(timed(Phase::kPlan, [&] { return s.plan(); }));
+        PB_CHECK(timed(Phase::kApply, [&] { s.apply(); }));
+        if (s.scheduled.empty()) return {};
+        PB_CHECK(timed(Phase::kBuild, [&] { s.build(); }));
+        PB_CHECK(timed(Phase::kRun, [&] { return s.run(); }));
+        PB_CHECK(timed(Phase::kSample, [&] { return s.sample(); }));
+        PB_CHECK(timed(Phase::kCommit, [&] { return s.commit(); }));
+        return timed(Phase::kPublish, [&] { s.publish(); });
+    };
+    Result<> done = phases();
+    s.in_step = false;
+
+    s.idle_plans = s.scheduled.empty() && has_unfinished() ? s.idle_plans + 1 : 0;
+    if (done && s.idle_plans > 0) {
+        if (!s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first); // nothing to do until then
+        else if (s.idle_plans >= kIdlePlansInARow)
+            done = fail("scheduler '" + std::string(s.scheduler.component->type().name) + "' ran nothing for " +
+                        std::to_string(kIdlePlansInARow) + " steps in a row with " + std::to_string(s.sequences.size()) + " requests unfinished");
+    }
+    for (const RequestId id : std::exchange(s.aborts, {})) s.abort(id);
+    if (!done) {
+        s.fail_all(done.error());
+        return fail(done.error());
+    }
+    s.report.evicted_blocks = static_cast<uint32_t>(s.kv->pool().evictions() - evictions_before);
+    s.summarise();
+    return s.report;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,162 @@
+// Requests on their way in and out: checks, queues, aborts.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/state.hpp"
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+std::string number(double x) {
+    std::string s = std::to_string(x);
+    s.erase(s.find_last_not_of('0') + 1);
+    if (s.ends_with('.')) s.pop_back();
+    return s;
+}
+
+Result<> check_range(const char* name, double value, double low, double high) {
+    if (value >= low && value <= high) return {}; // also refuses NaN
+    return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
+}
+
+Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
+    PB_CHECK(check_range("temperature", p.temperature, 0, 100));
+    PB_CHECK(check_range("top_p", p.top_p, 1e-6, 1));
+    PB_CHECK(check_range("min_p", p.min_p, 0, 1));
+    PB_CHECK(check_range("repetition_penalty", p.repetition_penalty, 1e-3, 100));
+    PB_CHECK(check_range("presence_penalty", p.presence_penalty, -10, 10));
+    PB_CHECK(check_range("frequency_penalty", p.frequency_penalty, -10, 10));
+    PB_CHECK(check_range("logprobs", p.logprobs, -1, 100));
+    if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
+    if (p.min_tokens > p.max_tokens)
+        return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " + std::to_string(p.max_tokens));
+    if (p.stop.size() > 64) return fail(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
+    for (const std::string& s : p.stop)
+        if (s.empty() || s.size() > 4096) return fail("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
+    for (const auto& [token, bias] : p.logit_bias) {
+        if (token < 0 || static_cast<uint32_t>(token) >= vocab)
+            return fail("logit_bias for token " + std::to_string(token) + ", expected 0 to " + std::to_string(vocab - 1));
+        PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
+    }
+    return {};
+}
+
+pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
+    return {sizeof(pb_sampling_params), p.top_k, p.temperature, p.top_p, p.min_p, p.repetition_penalty, p.presence_penalty,
+            p.frequency_penalty, p.logprobs, static_cast<uint32_t>(bias.size()), bias.data()};
+}
+
+}  // namespace
+
+Result<RequestId> Engine::State::add(Request request) {
+    const SamplingParams& sampling = request.sampling;
+    const uint32_t vocab = facts.vocab_size;
+    PB_CHECK(check_sampling(sampling, vocab));
+    if (request.prompt.empty()) return fail("the prompt is empty");
+    const size_t length = request.prompt.size() + sampling.max_tokens;
+    if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)
+        return fail("a prompt of " + std::to_string(request.prompt.size()) + " tokens and max_tokens of " +
+                    std::to_string(sampling.max_tokens) + " exceed max_model_len of " + std::to_string(facts.max_model_len));
+    for (const TokenId t : request.prompt)
+        if (t < 0 || static_cast<uint32_t>(t) >= vocab)
+            return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
+    if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
+    if (settings.max_waiting > 0 && waiting.records().size() + pending.size() >= settings.max_waiting)
+        return fail("the queue is full: max_waiting is " + std::to_string(settings.max_waiting));
+
+    const RequestId id = next_id++;
+    using Keep = StopMatcher::Keep;
+    StopMatcher stops(sampling.stop, sampling.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+    auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(stops));
+    Sequence& s = *sequence;
+    const SamplingParams& params = s.request.sampling;
+    s.tokens = s.request.prompt;
+    s.prompt_count = static_cast<uint32_t>(s.tokens.size());
+    for (const auto& [token, bias] : params.logit_bias) s.bias.push_back({token, bias});
+    s.params = wire_params(params, s.bias);
+    if (params.seed) {
+        s.seed = *params.seed;
+    } else {
+        const PhiloxBlock bits = draw(settings.seed, id, Stream::kSample, 0);
+        s.seed = uint64_t{bits[0]} << 32 | bits[1];
+    }
+    if (params.min_tokens > 0) { // no stop before: tokens that would stop are not sampled
+        s.no_stop_mask.assign((vocab + 31) / 32, ~0u);
+        const auto forbid = [&](TokenId t) {
+            if (t >= 0 && static_cast<uint32_t>(t) < vocab) s.no_stop_mask[static_cast<size_t>(t) / 32] &= ~(1u << (t % 32));
+        };
+        if (!params.ignore_eos) std::for_each(eos.begin(), eos.end(), forbid);
+        std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
+    }
+    if (tokenizer) s.detokenizer = std::make_unique<text::Detokenizer>(tokenizer);
+    s.delta.id = id;
+    const uint64_t now = clock.now_ns();
+    if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
+    pending.emplace(s.request.arrival_ns, id);
+    sequences.emplace(id, std::move(sequence));
+    return id;
+}
+
+void Engine::State::enqueue(Sequence& s) {
+    s.place = Place::kWaiting;
+    s.ticket = waiting.push_back(record_of(s, kv->count_cached(s.confirmed_tokens()), kv->block_size()));
+    waiting_tokens += s.confirmed();
+    if (scheduler.table->arrived) scheduler.table->arrived(scheduler.self(), &waiting.records().back());
+}
+
+void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
+    if (s.place == Place::kPending) pending.erase({s.request.arrival_ns, s.id});
+    if (s.place == Place::kWaiting) {
+        waiting.erase(s.ticket);
+        waiting_tokens -= s.confirmed();
+    }
+    if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
+    s.drop_drafts();
+    kv->release(s.table);
+    if (s.detokenizer && s.stops.matched().empty()) {
+        s.delta.text += s.stops.add(s.detokenizer->finish());
+        s.delta.text += s.stops.flush();
+    }
+    s.delta.finish = reason;
+    s.delta.stop_reason = std::move(why);
+    s.delta.cached_tokens = s.cached_tokens;
+    s.delta.preemptions = s.preemptions;
+    s.delta.first_scheduled_ns = s.first_scheduled_ns;
+    if (s.place != Place::kPending && scheduler.table->finished) scheduler.table->finished(scheduler.self(), s.id, s.outputs());
+    if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
+    report.finished += 1;
+}
+
+void Engine::State::abort(RequestId id) {
+    if (in_step) { // from a callback: after the step
+        aborts.push_back(id);
+        return;
+    }
+    const auto at = sequences.find(id);
+    if (at == sequences.end()) return;
+    Sequence& s = *at->second;
+    finish(s, FinishReason::kAbort, "");
+    s.delta.time_ns = clock.now_ns();
+    const std::unique_ptr<Sequence> owned = std::move(at->second);
+    sequences.erase(at);
+    if (owned->request.on_output) owned->request.on_output(owned->delta);
+}
+
+void Engine::State::fail_all(const std::string& reason) {
+    std::vector<std::unique_ptr<Sequence>> ended;
+    std::vector<RequestId> ids;
+    for (const auto& [id, sequence] : sequences) ids.push_back(id);
+    std::sort(ids.begin(), ids.end());
+    for (const RequestId id : ids) {
+        Sequence& s = *sequences.at(id);
+        finish(s, FinishReason::kError, reason);
+        s.delta.time_ns = clock.now_ns();
+        ended.push_back(std::move(sequences.at(id)));
+    }
+    sequences.clear();
+    for (const auto& s : ended)
+        if (s->request.on_output) s->request.on_output(s->delta);
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,37 @@
+#include "engine/sequence.hpp"
+
+namespace patchbay::engine {
+
+std::string_view name_of(FinishReason reason) {
+    switch (reason) {
+        case FinishReason::kNone: return "none";
+        case FinishReason::kStop: return "stop";
+        case FinishReason::kLength: return "length";
+        case FinishReason::kAbort: return "abort";
+        case FinishReason::kError: return "error";
+    }
+    return "?";
+}
+
+pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
+    pb_sequence r{};
+    r.id = r.group = s.id;
+    r.arrival_us = s.request.arrival_ns / 1000;
+    r.deadline_us = s.request.deadline_ns / 1000;
+    r.priority = s.request.priority;
+    r.tenant = s.request.tenant;
+    r.prompt_tokens = s.prompt_count;
+    r.output_tokens = s.outputs();
+    r.max_tokens = s.request.sampling.max_tokens;
+    r.computed_tokens = s.computed;
+    r.draft_tokens = s.drafts;
+    r.blocks = static_cast<uint32_t>(s.table.blocks.size());
+    r.page_room = r.blocks * block_size - s.computed;
+    r.freeable = r.blocks;
+    r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
+    r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? PB_SEQ_PREEMPTED : 0u;
+    r.preemptions = s.preemptions;
+    return r;
+}
+
+}  // namespace patchbay::engine

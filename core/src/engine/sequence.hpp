@@ -1,0 +1,62 @@
+// One sequence as the host keeps it, and the record of it that schedulers see. Engine-internal.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/request.hpp"
+#include "engine/stop_matcher.hpp"
+#include "engine/waiting_queue.hpp"
+#include "kv/kv_cache.hpp"
+#include "patchbay/abi/sampler.h"
+#include "patchbay/abi/scheduler.h"
+
+namespace patchbay::engine {
+
+enum class Place { kPending, kWaiting, kRunning }; // pending: its arrival is still to come
+
+struct Sequence {
+    RequestId id = 0;
+    Request request;
+    Place place = Place::kPending;
+    WaitingQueue::Ticket ticket = 0;
+
+    std::vector<TokenId> tokens; // prompt, output, then drafts
+    uint32_t prompt_count = 0;
+    uint32_t drafts = 0;         // at the end of tokens
+    uint32_t computed = 0;       // tokens whose KV is there
+    kv::BlockTable table;
+
+    uint64_t seed = 0;
+    pb_sampling_params params{};
+    std::vector<pb_logit_bias> bias;
+    std::vector<uint32_t> no_stop_mask; // allowed tokens before min_tokens; empty: all
+
+    std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
+    StopMatcher stops;
+
+    uint32_t cached_tokens = 0;  // of the prompt, at first admission; before it a hint
+    bool admitted_once = false;
+    uint32_t preemptions = 0;
+    uint64_t first_scheduled_ns = 0;
+    RequestOutput delta{};       // of the step under way
+
+    Sequence(RequestId i, Request r, StopMatcher s) : id(i), request(std::move(r)), stops(std::move(s)) {}
+
+    uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
+    uint32_t outputs() const { return confirmed() - prompt_count; }
+    uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) - computed; }
+    bool decoding() const { return computed + 1 >= confirmed(); }
+    std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
+    void drop_drafts() {
+        tokens.resize(confirmed());
+        drafts = 0;
+    }
+};
+
+// `hint`: tokens found cached, for one that waits.
+pb_sequence record_of(const Sequence&, uint32_t hint, uint32_t block_size);
+
+}  // namespace patchbay::engine

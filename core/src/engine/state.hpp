@@ -1,0 +1,98 @@
+// What an Engine owns, and the eight phases of a step over it. Engine-internal.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "engine/engine.hpp"
+#include "engine/sequence.hpp"
+#include "runner/model_runner.hpp"
+
+namespace patchbay::engine {
+
+// A sequence with the tokens that this step computes for it.
+struct Scheduled {
+    Sequence* sequence;
+    uint32_t tokens;
+    uint32_t confirmed; // before the step
+    uint32_t rows;      // logit rows: 0 while the prompt is unfinished, else 1 + drafts that are verified
+};
+
+struct Engine::State {
+    explicit State(Clock& c) : clock(c) {}
+
+    // ---- parts, in the order in which they must go away ----
+    Clock& clock;
+    config::EngineSettings settings;
+    std::unique_ptr<ThreadPool> pool;
+    pb_clock clock_service{};
+    host::Services services;
+    std::shared_ptr<const text::Tokenizer> tokenizer;
+    std::unique_ptr<runner::ModelRunner> runner;
+    host::Scheduler scheduler;
+    host::Sampler sampler;
+    host::Proposer proposer; // may be empty
+    std::unique_ptr<kv::KvCache> kv;
+    std::vector<TokenId> eos;
+    EngineFacts facts{};
+
+    // ---- requests ----
+    RequestId next_id = 1;
+    std::unordered_map<RequestId, std::unique_ptr<Sequence>> sequences;
+    std::set<std::pair<uint64_t, RequestId>> pending; // by arrival
+    WaitingQueue waiting;
+    uint64_t waiting_tokens = 0;
+    std::vector<Sequence*> running; // in order of admission
+
+    // ---- the step under way ----
+    bool in_step = false;
+    uint64_t step = 0;
+    uint32_t idle_plans = 0, bad_plans = 0; // in a row
+    StepReport report;
+    std::vector<pb_sequence> running_records;
+    std::vector<pb_plan_item> items;
+    std::vector<pb_preempt_item> preempts;
+    pb_scheduler_out plan_out{};
+    std::vector<Scheduled> scheduled;
+    runner::Batch batch;
+    std::span<float> logits;
+    std::vector<pb_sample_row> sample_rows;
+    std::vector<TokenId> sampled;
+    std::vector<float> sampled_logprobs, top_logprobs;
+    std::vector<TokenId> top_tokens;
+    uint32_t max_logprobs = 0;
+    std::vector<RequestId> aborts; // asked for during the step
+    std::vector<RequestOutput> outputs;
+
+    // ---- requests (requests.cpp) ----
+    Result<RequestId> add(Request);
+    void abort(RequestId);
+    void enqueue(Sequence&);                      // from pending to waiting
+    void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
+    void fail_all(const std::string& reason);     // the engine cannot go on
+
+    // ---- the eight phases (step.cpp, commit.cpp) ----
+    void admit();
+    Result<> plan();
+    void apply();
+    void build();
+    Result<> run();
+    Result<> sample();
+    Result<> commit();
+    void publish();
+
+    // ---- parts of them ----
+    pb_scheduler_in scheduler_view();
+    Result<> check_plan() const;
+    void preempt(Sequence&);
+    void schedule(Sequence&, uint32_t tokens);
+    void append_tokens(Scheduled&, size_t first_row);
+    bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
+    Result<> propose();
+    void summarise();
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,232 @@
+// The eight phases of a step up to sampling. What follows is in commit.cpp.
+#include <algorithm>
+#include <unordered_set>
+
+#include "engine/state.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::engine {
+
+// 1 admit: arrivals whose time has come.
+void Engine::State::admit() {
+    if (waiting.empty() && running.empty() && !pending.empty()) clock.wait_until_ns(pending.begin()->first);
+    const uint64_t now = clock.now_ns();
+    while (!pending.empty() && pending.begin()->first <= now) {
+        const RequestId id = pending.begin()->second;
+        pending.erase(pending.begin());
+        enqueue(*sequences.at(id));
+    }
+    report.start_ns = now;
+}
+
+pb_scheduler_in Engine::State::scheduler_view() {
+    const kv::BlockPool& blocks = kv->pool();
+    // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
+    const bool scarce = blocks.free() < running.size() * 2 + settings.max_num_batched_tokens / kv->block_size();
+    running_records.clear();
+    for (const Sequence* s : running) {
+        running_records.push_back(record_of(*s, 0, kv->block_size()));
+        if (scarce)
+            for (const kv::BlockId b : s->table.blocks) running_records.back().freeable -= blocks.references(b) > 1;
+    }
+    const auto waiting_records = waiting.records();
+    pb_scheduler_in in{};
+    in.struct_size = sizeof in;
+    in.sequence_stride = sizeof(pb_sequence);
+    in.step = step;
+    in.now_us = clock.now_ns() / 1000;
+    in.max_num_batched_tokens = settings.max_num_batched_tokens;
+    in.max_num_seqs = settings.max_num_seqs;
+    in.block_size = kv->block_size();
+    in.kv_groups = 1;
+    in.free_blocks = blocks.free();
+    in.total_blocks = blocks.total();
+    in.watermark_blocks = static_cast<uint32_t>(settings.watermark * blocks.total());
+    in.flags = settings.enable_chunked_prefill ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
+    in.running = running_records.data();
+    in.running_count = static_cast<uint32_t>(running_records.size());
+    in.waiting = waiting_records.data();
+    in.waiting_count = static_cast<uint32_t>(waiting_records.size());
+    in.long_prefill_token_threshold = settings.long_prefill_token_threshold;
+    return in;
+}
+
+// 2 plan: the scheduler decides. A plan that breaks the contract is refused: nothing runs, and it is counted.
+Result<> Engine::State::plan() {
+    constexpr uint32_t kBadPlansInARow = 8;
+    const pb_scheduler_in in = scheduler_view();
+    items.resize(settings.max_num_seqs);
+    preempts.resize(std::max<size_t>(running.size(), 1));
+    plan_out = {sizeof(pb_scheduler_out), static_cast<uint32_t>(items.size()), items.data(), 0,
+                static_cast<uint32_t>(running.size()), preempts.data(), 0, 0};
+    const uint64_t start = clock.now_ns();
+    Result<> done = scheduler.component->check(scheduler.table->plan(scheduler.self(), &in, &plan_out), "plan");
+    report.plan_ns = clock.now_ns() - start;
+    if (done) done = check_plan();
+    if (done) {
+        bad_plans = 0;
+        return {};
+    }
+    plan_out.item_count = plan_out.preempt_count = 0;
+    report.plan_faults += 1;
+    if (++bad_plans >= kBadPlansInARow)
+        return fail(done.error() + " (" + std::to_string(kBadPlansInARow) + " bad plans in a row)");
+    return {};
+}
+
+Result<> Engine::State::check_plan() const {
+    const auto breach = [&](const std::string& what) {
+        return fail("scheduler '" + std::string(scheduler.component->type().name) + "' " + what);
+    };
+    if (plan_out.item_count > plan_out.item_capacity || plan_out.preempt_count > plan_out.preempt_capacity)
+        return breach("wrote past its buffers");
+    std::unordered_set<uint64_t> seen;
+    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) {
+        const uint64_t id = preempts[i].id;
+        const auto at = sequences.find(id);
+        if (at == sequences.end() || at->second->place != Place::kRunning)
+            return breach("preempts " + std::to_string(id) + ", which is not running");
+        if (!seen.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+    }
+    uint64_t tokens = 0, stay = running.size() - plan_out.preempt_count;
+    for (uint32_t i = 0; i < plan_out.item_count; ++i) {
+        const uint64_t id = items[i].id;
+        const auto at = sequences.find(id);
+        if (at == sequences.end() || at->second->place == Place::kPending)
+            return breach("plans " + std::to_string(id) + ", which it was not shown");
+        if (!seen.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+        if (items[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
+        tokens += items[i].tokens;
+        stay += at->second->place == Place::kWaiting;
+    }
+    if (tokens > settings.max_num_batched_tokens)
+        return breach("plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens of " +
+                      std::to_string(settings.max_num_batched_tokens));
+    if (stay > settings.max_num_seqs)
+        return breach("has " + std::to_string(stay) + " sequences running, more than max_num_seqs of " +
+                      std::to_string(settings.max_num_seqs));
+    return {};
+}
+
+void Engine::State::preempt(Sequence& s) {
+    report.preemptions += 1;
+    report.preempted_tokens += s.computed;
+    running.erase(std::find(running.begin(), running.end(), &s));
+    s.drop_drafts();
+    kv->release(s.table);
+    s.computed = 0;
+    s.preemptions += 1;
+    s.place = Place::kWaiting;
+    s.ticket = waiting.push_front(record_of(s, kv->count_cached(s.confirmed_tokens()), kv->block_size()));
+    waiting_tokens += s.confirmed();
+}
+
+// 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
+void Engine::State::apply() {
+    scheduled.clear();
+    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*sequences.at(preempts[i].id));
+    for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*sequences.at(items[i].id), items[i].tokens);
+}
+
+void Engine::State::schedule(Sequence& s, uint32_t tokens) {
+    const bool admission = s.place == Place::kWaiting;
+    uint32_t hit = 0;
+    if (admission) s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
+    uint32_t n = std::min(tokens, s.remaining());
+    const uint64_t reachable = kv->reachable(s.table);
+    if (s.computed + uint64_t{n} > reachable) {
+        n = static_cast<uint32_t>(reachable - s.computed);
+        report.trimmed += 1;
+    }
+    const bool split = s.computed + n < s.confirmed();
+    if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, s.computed + n)) {
+        if (admission) { // stays where it waits, as it was
+            kv->release(s.table);
+            s.computed = 0;
+        }
+        return;
+    }
+    if (admission) {
+        waiting.erase(s.ticket);
+        waiting_tokens -= s.confirmed();
+        s.place = Place::kRunning;
+        running.push_back(&s);
+        report.admitted += 1;
+        if (!s.admitted_once) { // hits are counted once a request, retries never
+            s.admitted_once = true;
+            s.cached_tokens = hit;
+            s.first_scheduled_ns = report.start_ns;
+            if (kv->caches_prefixes()) {
+                report.prefix_query_tokens += s.confirmed();
+                report.prefix_hit_tokens += hit;
+            }
+        }
+    }
+    const uint32_t confirmed = s.confirmed(), end = s.computed + n;
+    kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, confirmed)});
+    const uint32_t rows = end >= confirmed ? end - confirmed + 1 : 0;
+    scheduled.push_back({&s, n, confirmed, rows});
+    (s.computed + 1 >= confirmed ? report.decode_tokens : report.prefill_tokens) += n;
+}
+
+// 4 build: the flat token batch, and a row to sample for each logit row.
+void Engine::State::build() {
+    batch.clear();
+    sample_rows.clear();
+    max_logprobs = 0;
+    for (const Scheduled& item : scheduled) {
+        const Sequence& s = *item.sequence;
+        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table.blocks}, kv->block_size());
+        for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
+            const uint32_t outputs = item.confirmed - s.prompt_count + j;
+            const bool may_stop = outputs >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
+            sample_rows.push_back({s.id, s.seed, item.confirmed + j, &s.params, s.tokens.data(),
+                                   s.tokens.data() + s.prompt_count, s.prompt_count, outputs,
+                                   may_stop ? nullptr : s.no_stop_mask.data()});
+        }
+        if (item.rows > 0 && s.params.logprobs > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
+    }
+    batch.finish();
+    report.scheduled_seqs = static_cast<uint32_t>(scheduled.size());
+    report.scheduled_tokens = batch.tokens();
+}
+
+// 5 run: one forward pass.
+Result<> Engine::State::run() {
+    const uint64_t start = clock.now_ns();
+    PB_TRY(logits, runner->forward(batch));
+    report.forward_ns = clock.now_ns() - start;
+    return {};
+}
+
+// 6 sample: the rows that need a token.
+Result<> Engine::State::sample() {
+    const size_t rows = sample_rows.size();
+    if (rows == 0) return {};
+    sampled.assign(rows, -1);
+    sampled_logprobs.assign(rows, 0);
+    top_tokens.assign(rows * max_logprobs, -1);
+    top_logprobs.assign(rows * max_logprobs, 0);
+    pb_sample_batch b{};
+    b.struct_size = sizeof b;
+    b.row_count = static_cast<uint32_t>(rows);
+    b.row_stride = sizeof(pb_sample_row);
+    b.max_logprobs = max_logprobs;
+    b.logits = tensor(logits.data(), PB_F32, {static_cast<int64_t>(rows), facts.vocab_size});
+    b.rows = sample_rows.data();
+    b.tokens = sampled.data();
+    b.logprobs = sampled_logprobs.data();
+    b.top_tokens = top_tokens.data();
+    b.top_logprobs = top_logprobs.data();
+    const uint64_t start = clock.now_ns();
+    PB_CHECK(sampler.component->check(sampler.table->sample(sampler.self(), &b), "sample"));
+    report.sample_ns = clock.now_ns() - start;
+    report.sampler_faults += static_cast<uint32_t>(b.fault_count);
+    for (TokenId& t : sampled)
+        if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size)
+            return fail("sampler '" + std::string(sampler.component->type().name) + "' gave token " + std::to_string(t) +
+                        ", expected 0 to " + std::to_string(facts.vocab_size - 1));
+    return {};
+}
+
+}  // namespace patchbay::engine

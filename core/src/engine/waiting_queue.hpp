@@ -1,0 +1,30 @@
+// The sequences that wait, as the contiguous records that schedulers are shown: preempted ones in front, then by
+// arrival. Taking one out costs the distance to the nearer end, not the length of the queue.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "patchbay/abi/scheduler.h"
+
+namespace patchbay::engine {
+
+class WaitingQueue {
+  public:
+    using Ticket = int64_t; // where in the order; kept by the owner of the sequence
+
+    Ticket push_back(const pb_sequence&);
+    Ticket push_front(const pb_sequence&);
+    void erase(Ticket);
+    std::span<const pb_sequence> records() const { return {records_.data() + head_, records_.size() - head_}; }
+    bool empty() const { return head_ == records_.size(); }
+
+  private:
+    size_t index_of(Ticket) const;
+    std::vector<pb_sequence> records_; // live from head_ on
+    std::vector<Ticket> tickets_;      // beside them, ascending
+    size_t head_ = 0;
+    Ticket next_ = 0, before_ = -1;
+};
+
+}  // namespace patchbay::engine

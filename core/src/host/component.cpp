@@ -1,0 +1,122 @@
+#include "host/component.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <mutex>
+#include <vector>
+
+#include "host/library.hpp"
+
+namespace patchbay::host {
+
+struct Component::Parts { // the library is declared first, so it goes last
+    std::shared_ptr<Library> library;
+    const pb_component* type = nullptr;
+    std::string kind;
+    Services services;
+    pb_host host{};
+    mutable std::mutex mutex; // of error
+    mutable std::string error;
+    void* self = nullptr;
+};
+
+namespace {
+
+spdlog::level::level_enum level_of(int32_t level) {
+    switch (level) {
+        case PB_LOG_DEBUG: return spdlog::level::debug;
+        case PB_LOG_INFO: return spdlog::level::info;
+        case PB_LOG_WARN: return spdlog::level::warn;
+        default: return spdlog::level::err;
+    }
+}
+
+const char* word_of(pb_status status) {
+    switch (status) {
+        case PB_INVALID: return "invalid argument";
+        case PB_UNSUPPORTED: return "not supported";
+        case PB_BAD_STATE: return "bad state";
+        case PB_UNAVAILABLE: return "not available on this machine";
+        default: return "failed";
+    }
+}
+
+}  // namespace
+
+Component::Component(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Component::~Component() {
+    if (parts_->self) parts_->type->destroy(parts_->self);
+}
+
+Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> library, const pb_component& type,
+                                                     const Settings& settings, const Services& services, bool* unavailable) {
+    const ComponentManifest manifest = describe(type);
+    if (const auto faults = check_settings(manifest, settings); !faults.empty()) return fail(faults[0].text);
+    const Settings complete = with_defaults(manifest, settings);
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : complete) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_config config{sizeof(pb_config), static_cast<uint32_t>(items.size()), items.data()};
+
+    auto parts = std::make_unique<Parts>();
+    parts->library = std::move(library);
+    parts->type = &type;
+    parts->kind = manifest.kind;
+    parts->services = services;
+    parts->host = {sizeof(pb_host), 0, parts.get(),
+                   [](void* ctx, int32_t level, pb_str text) {
+                       const auto* p = static_cast<const Component::Parts*>(ctx);
+                       spdlog::log(level_of(level), "{} {}: {}", p->kind, p->type->name, std::string_view(text.data, text.size));
+                   },
+                   [](void* ctx, pb_str text) {
+                       const auto* p = static_cast<const Component::Parts*>(ctx);
+                       const std::lock_guard lock(p->mutex);
+                       p->error.assign(text.data, text.size);
+                   },
+                   [](void* ctx, const char* id) -> const void* {
+                       const auto* p = static_cast<const Component::Parts*>(ctx);
+                       const std::string_view name = id;
+                       if (name == PB_SERVICE_POOL) return p->services.pool;
+                       if (name == PB_SERVICE_CLOCK) return p->services.clock;
+                       if (name == PB_SERVICE_METRICS) return p->services.metrics;
+                       return nullptr;
+                   }};
+    std::unique_ptr<Component> component(new Component(std::move(parts)));
+    Parts& p = *component->parts_;
+    void* self = nullptr;
+    const pb_status status = type.create(&p.host, &config, &self);
+    if (unavailable) *unavailable = status == PB_UNAVAILABLE;
+    PB_CHECK(component->check(status, "create"));
+    if (!self) return fail(p.kind + " '" + type.name + "': create: gave no object");
+    p.self = self;
+    return component;
+}
+
+const pb_component& Component::type() const { return *parts_->type; }
+const Library& Component::library() const { return *parts_->library; }
+void* Component::self() const { return parts_->self; }
+
+Result<> Component::check(pb_status status, const char* call) const {
+    if (status == PB_OK) return {};
+    const std::lock_guard lock(parts_->mutex);
+    std::string why = std::exchange(parts_->error, {});
+    if (why.empty()) why = word_of(status);
+    return fail(parts_->kind + " '" + parts_->type->name + "': " + call + ": " + why);
+}
+
+Result<std::string> Component::save() const {
+    std::string bytes;
+    if (!parts_->type->save) return bytes;
+    const pb_sink sink{&bytes, [](void* ctx, const void* data, size_t size) {
+                           static_cast<std::string*>(ctx)->append(static_cast<const char*>(data), size);
+                       }};
+    PB_CHECK(check(parts_->type->save(parts_->self, &sink), "save"));
+    return bytes;
+}
+
+Result<> Component::load(const std::string& schema, std::string_view bytes) {
+    if (!parts_->type->load) return {};
+    return check(parts_->type->load(parts_->self, schema.c_str(), {bytes.data(), bytes.size()}), "load");
+}
+
+}  // namespace patchbay::host

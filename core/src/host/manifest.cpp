@@ -1,0 +1,108 @@
+#include "host/manifest.hpp"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace patchbay::host {
+
+using json = nlohmann::json;
+
+namespace {
+
+constexpr size_t kLargestManifest = 4u << 20; // bytes
+
+json to_json(const ParamManifest& p) {
+    json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"meaning", p.meaning}};
+    if (p.fallback) j["default"] = *p.fallback;
+    if (p.min) j["min"] = *p.min;
+    if (p.max) j["max"] = *p.max;
+    if (!p.choices.empty()) j["choices"] = p.choices;
+    if (!p.unit.empty()) j["unit"] = p.unit;
+    return j;
+}
+
+ParamManifest param_from(const json& j) {
+    ParamManifest p;
+    p.name = j.at("name").get<std::string>();
+    p.type = j.at("type").get<std::string>();
+    p.hot = j.at("hot").get<bool>();
+    p.meaning = j.at("meaning").get<std::string>();
+    if (j.contains("default")) p.fallback = j["default"].get<std::string>();
+    if (j.contains("min")) p.min = j["min"].get<double>();
+    if (j.contains("max")) p.max = j["max"].get<double>();
+    if (j.contains("choices")) p.choices = j["choices"].get<std::vector<std::string>>();
+    p.unit = j.value("unit", "");
+    return p;
+}
+
+ComponentManifest component_from(const json& j) {
+    ComponentManifest c;
+    c.kind = j.at("kind").get<std::string>();
+    c.kind_id = j.at("kind_id").get<std::string>();
+    c.kind_digest = j.at("kind_digest").get<std::string>();
+    c.name = j.at("name").get<std::string>();
+    c.version = j.at("version").get<std::string>();
+    c.summary = j.at("summary").get<std::string>();
+    c.state = j.value("state", "");
+    c.unavailable = j.value("unavailable", "");
+    for (const json& p : j.at("params")) c.params.push_back(param_from(p));
+    if (j.contains("architectures")) c.architectures = j["architectures"].get<std::vector<std::string>>();
+    return c;
+}
+
+}  // namespace
+
+Result<Manifest> read_manifest(const std::filesystem::path& file) {
+    std::error_code error;
+    if (std::filesystem::file_size(file, error) > kLargestManifest || error)
+        return fail(file.string() + ": cannot be read, or larger than 4 MiB");
+    std::ifstream in(file);
+    std::stringstream text;
+    text << in.rdbuf();
+    try {
+        const json j = json::parse(text.str());
+        Manifest m;
+        m.name = j.at("name").get<std::string>();
+        m.version = j.at("version").get<std::string>();
+        m.build = j.at("build").get<std::string>();
+        m.sha256 = j.at("sha256").get<std::string>();
+        m.abi_major = j.at("abi_major").get<uint16_t>();
+        m.abi_minor = j.at("abi_minor").get<uint16_t>();
+        const auto library = j.at("library").get<std::string>();
+        if (library.empty() || library.find('/') != std::string::npos) return fail(file.string() + ": 'library' must be a file beside it");
+        m.library = file.parent_path() / library;
+        for (const json& c : j.at("components")) m.components.push_back(component_from(c));
+        return m;
+    } catch (const json::exception& e) {
+        return fail(file.string() + ": not a plugin manifest: " + e.what());
+    }
+}
+
+Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
+    json components = json::array();
+    for (const ComponentManifest& c : m.components) {
+        json params = json::array();
+        for (const ParamManifest& p : c.params) params.push_back(to_json(p));
+        json j = {{"kind", c.kind}, {"kind_id", c.kind_id}, {"kind_digest", c.kind_digest}, {"name", c.name},
+                  {"version", c.version}, {"summary", c.summary}, {"params", params}};
+        if (!c.state.empty()) j["state"] = c.state;
+        if (!c.unavailable.empty()) j["unavailable"] = c.unavailable;
+        if (!c.architectures.empty()) j["architectures"] = c.architectures;
+        components.push_back(std::move(j));
+    }
+    const json j = {{"library", m.library.filename().string()}, {"name", m.name}, {"version", m.version}, {"build", m.build},
+                    {"sha256", m.sha256}, {"abi_major", m.abi_major}, {"abi_minor", m.abi_minor}, {"components", components}};
+    const std::filesystem::path temporary = file.string() + ".tmp";
+    {
+        std::ofstream out(temporary);
+        out << j.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+        if (!out.flush()) return fail("cannot write " + temporary.string());
+    }
+    std::error_code error;
+    std::filesystem::rename(temporary, file, error);
+    if (error) return fail("cannot write " + file.string() + ": " + error.message());
+    return {};
+}
+
+}  // namespace patchbay::host

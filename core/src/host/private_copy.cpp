@@ -1,0 +1,88 @@
+#include "host/private_copy.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/sha256.hpp"
+
+namespace patchbay::host {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr uint64_t kLargestLibrary = 1ull << 30; // bytes
+
+Result<std::string> read_file(const fs::path& file) {
+    std::error_code error;
+    if (!fs::is_regular_file(file, error)) return fail("there is no such file");
+    if (fs::file_size(file, error) > kLargestLibrary) return fail("larger than 1 GiB");
+    std::ifstream in(file, std::ios::binary);
+    std::stringstream bytes;
+    bytes << in.rdbuf();
+    if (!in) return fail("cannot be read");
+    return std::move(bytes).str();
+}
+
+Result<fs::path> cache_folder() {
+    const auto env = [](const char* name) { const char* v = std::getenv(name); return fs::path(v ? v : ""); };
+    fs::path folder = env("PATCHBAY_CACHE");
+    if (folder.empty() && !env("XDG_CACHE_HOME").empty()) folder = env("XDG_CACHE_HOME") / "patchbay";
+    if (folder.empty() && !env("HOME").empty()) folder = env("HOME") / ".cache" / "patchbay";
+    if (folder.empty()) folder = fs::temp_directory_path() / ("patchbay-" + std::to_string(getuid()));
+    std::error_code error;
+    fs::create_directories(folder, error);
+    struct stat info{};
+    if (stat(folder.c_str(), &info) != 0) return fail("cannot make the cache folder " + folder.string() + ": " + std::strerror(errno));
+    if (info.st_uid != geteuid()) return fail("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
+    if (info.st_mode & 022) chmod(folder.c_str(), 0700);
+    return folder;
+}
+
+Result<> write_new(const fs::path& file, const std::string& bytes) { // atomically: a reader sees all of it or nothing
+    std::string name = file.string() + ".XXXXXX";
+    const int fd = mkstemp(name.data());
+    if (fd < 0) return fail("cannot write to " + file.parent_path().string() + ": " + std::strerror(errno));
+    size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        done += static_cast<size_t>(n);
+    }
+    const int why = errno;
+    close(fd);
+    if (done == bytes.size() && rename(name.c_str(), file.c_str()) == 0) return {};
+    unlink(name.c_str());
+    return fail("cannot write " + file.string() + ": " + std::strerror(why));
+}
+
+}  // namespace
+
+Result<std::string> file_sha256(const fs::path& file) {
+    PB_TRY(const std::string bytes, read_file(file));
+    return sha256_hex(bytes);
+}
+
+Result<PrivateCopy> private_copy(const fs::path& file) {
+    PB_TRY(const std::string bytes, read_file(file));
+    PB_TRY(const fs::path folder, cache_folder());
+    PrivateCopy copy;
+    copy.sha256 = sha256_hex(bytes);
+    copy.path = folder / (file.stem().string() + "-" + copy.sha256.substr(0, 32) + ".so");
+    std::error_code error;
+    const bool there = fs::is_regular_file(copy.path, error) && fs::file_size(copy.path, error) == bytes.size();
+    if (there) {
+        PB_TRY(const std::string old, read_file(copy.path));
+        if (old == bytes) return copy;
+    }
+    PB_CHECK(write_new(copy.path, bytes));
+    return copy;
+}
+
+}  // namespace patchbay::host

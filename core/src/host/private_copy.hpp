@@ -1,0 +1,20 @@
+// A file's bytes, read once, hashed, and kept in a folder of our own under a name made of the hash. Libraries are
+// mapped from there only, so what was hashed is what runs.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace patchbay::host {
+
+struct PrivateCopy {
+    std::filesystem::path path;
+    std::string sha256;
+};
+
+// In $PATCHBAY_CACHE, else $XDG_CACHE_HOME/patchbay, else ~/.cache/patchbay, else the temporary folder; mode 0700.
+Result<PrivateCopy> private_copy(const std::filesystem::path& file);
+Result<std::string> file_sha256(const std::filesystem::path& file);
+
+}  // namespace patchbay::host

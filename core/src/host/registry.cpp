@@ -1,0 +1,127 @@
+#include "host/registry.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/suggest.hpp"
+#include "host/library.hpp"
+
+namespace patchbay::host {
+
+namespace fs = std::filesystem;
+
+Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs) {
+    Registry registry;
+    for (const fs::path& dir : plugin_dirs) {
+        if (!fs::is_directory(dir)) return fail("--plugin-dir " + dir.string() + " is not a folder");
+        registry.scan(dir);
+    }
+    if (const char* list = std::getenv("PATCHBAY_PLUGIN_PATH")) {
+        std::string_view rest = list;
+        while (!rest.empty()) {
+            const size_t colon = rest.find(':');
+            if (const auto dir = rest.substr(0, colon); !dir.empty()) registry.scan(fs::path(dir));
+            rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+        }
+    }
+    std::error_code error;
+    if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error)
+        registry.scan(self.parent_path().parent_path() / "lib" / "patchbay" / "plugins");
+    return registry;
+}
+
+void Registry::scan(const fs::path& folder) {
+    struct stat info{};
+    if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+    if (info.st_mode & S_IWOTH) {
+        remarks_.push_back(folder.string() + ": refused, everybody can write to it (chmod o-w)");
+        return;
+    }
+    folders_.push_back(folder);
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+        if (file.extension() != ".so") continue;
+        const fs::path json = fs::path(file).replace_extension(".plugin.json");
+        if (!fs::exists(json)) {
+            remarks_.push_back(file.string() + ": not probed yet (run `patchbay plugin test " + file.string() + "`)");
+            continue;
+        }
+        if (auto manifest = read_manifest(json)) manifests_.push_back(*std::move(manifest));
+        else remarks_.push_back(manifest.error());
+    }
+}
+
+std::vector<std::string> Registry::names(std::string_view kind) const {
+    std::vector<std::string> out;
+    for (const Manifest& m : manifests_)
+        for (const ComponentManifest& c : m.components)
+            if (c.kind == kind && std::find(out.begin(), out.end(), c.name) == out.end()) out.push_back(c.name);
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+Result<const ComponentManifest*> Registry::find(std::string_view kind, std::string_view name) const {
+    for (const Manifest& m : manifests_)
+        for (const ComponentManifest& c : m.components)
+            if (c.kind == kind && c.name == name) return &c;
+    const auto known = names(kind);
+    std::string text = "no " + std::string(kind) + " '" + std::string(name) + "'";
+    const std::string guess = did_you_mean(name, known);
+    if (!guess.empty()) return fail(text + guess);
+    if (known.empty()) return fail(text + ": no " + std::string(kind) + " is installed in the folders that `patchbay plugin list` names");
+    std::string list;
+    for (const std::string& n : known) list += (list.empty() ? "" : ", ") + n;
+    return fail(text + " (there are: " + list + ")");
+}
+
+const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
+    for (const Manifest& m : manifests_)
+        if (!m.components.empty() && &component >= m.components.data() && &component < m.components.data() + m.components.size()) return &m;
+    return nullptr;
+}
+
+Result<std::string> Registry::model_for(std::string_view architecture) const {
+    std::vector<std::string> known;
+    for (const Manifest& m : manifests_)
+        for (const ComponentManifest& c : m.components)
+            for (const std::string& a : c.architectures) {
+                if (a == architecture) return c.name;
+                known.push_back(a);
+            }
+    std::string list;
+    for (const std::string& a : known) list += (list.empty() ? "" : ", ") + a;
+    return fail("no model plugin serves architecture '" + std::string(architecture) + "'" +
+                (architecture.empty() ? " (config.json has no 'architectures')" : "") + " (there are: " + (list.empty() ? "none" : list) + ")");
+}
+
+template <class Table>
+Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& name, const Settings& settings, const Services& services) const {
+    PB_TRY(const ComponentManifest* component, find(kind, name));
+    const Manifest& plugin = *plugin_of(*component);
+    PB_TRY(auto library, Library::open(plugin.library, plugin.sha256));
+    const pb_component* type = library->find(kind, name);
+    if (!type) return fail(plugin.library.string() + ": its manifest promises a " + std::string(kind) + " '" + name + "' that it does not hold");
+    Typed<Table> typed;
+    PB_TRY(typed.component, Component::create(std::move(library), *type, settings, services));
+    typed.table = static_cast<const Table*>(type->vtable);
+    return typed;
+}
+
+Result<Scheduler> Registry::scheduler(const std::string& name, const Settings& s, const Services& v) const { return make<pb_scheduler>("scheduler", name, s, v); }
+Result<Sampler> Registry::sampler(const std::string& name, const Settings& s, const Services& v) const { return make<pb_sampler>("sampler", name, s, v); }
+Result<Proposer> Registry::proposer(const std::string& name, const Settings& s, const Services& v) const { return make<pb_proposer>("proposer", name, s, v); }
+Result<Attention> Registry::attention(const std::string& name, const Settings& s, const Services& v) const { return make<pb_attention>("attention", name, s, v); }
+Result<Model> Registry::model(const std::string& name, const Settings& s, const Services& v) const { return make<pb_model>("model", name, s, v); }
+Result<Device> Registry::device(const std::string& name, const Settings& s, const Services& v) const { return make<pb_device>("device", name, s, v); }
+
+Identity Registry::identity(const Component& c) {
+    const Library& library = c.library();
+    return {kind_word(c.type().kind), c.type().name, c.type().version, library.sha256(), library.plugin().build, library.path().string()};
+}
+
+}  // namespace patchbay::host

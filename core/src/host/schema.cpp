@@ -1,0 +1,82 @@
+#include "host/schema.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/suggest.hpp"
+
+namespace patchbay::host {
+namespace {
+
+template <class T>
+std::optional<T> number(std::string_view text) {
+    T value{};
+    const char* last = text.data() + text.size();
+    const auto [end, ec] = std::from_chars(text.data(), last, value);
+    if (ec != std::errc{} || end != last) return std::nullopt;
+    return value;
+}
+
+std::string plain(double x) { // 8 rather than 8.000000
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
+}
+
+std::optional<std::string> check_range(const ParamManifest& p, double value) {
+    if ((!p.min || value >= *p.min) && (!p.max || value <= *p.max) && std::isfinite(value)) return std::nullopt;
+    const std::string low = p.min ? plain(*p.min) : "-inf", high = p.max ? plain(*p.max) : "inf";
+    return "'" + p.name + "' is " + plain(value) + ", expected " + low + " to " + high + (p.unit.empty() ? "" : " " + p.unit);
+}
+
+}  // namespace
+
+std::optional<std::string> check_value(const ParamManifest& p, std::string_view value) {
+    const auto wrong = [&](const std::string& expected) {
+        return "'" + p.name + "' is '" + std::string(value) + "', expected " + expected;
+    };
+    if (p.type == "bool" && value != "true" && value != "false") return wrong("true or false");
+    if (p.type == "int") {
+        const auto x = number<int64_t>(value);
+        return x ? check_range(p, static_cast<double>(*x)) : wrong("a whole number");
+    }
+    if (p.type == "float") {
+        const auto x = number<double>(value);
+        return x ? check_range(p, *x) : wrong("a number");
+    }
+    if (p.type == "enum" && std::find(p.choices.begin(), p.choices.end(), value) == p.choices.end()) {
+        std::string list;
+        for (const std::string& c : p.choices) list += (list.empty() ? "" : ", ") + c;
+        return wrong("one of " + list) + did_you_mean(value, p.choices);
+    }
+    return std::nullopt;
+}
+
+std::vector<SettingFault> check_settings(const ComponentManifest& component, const Settings& settings) {
+    std::vector<SettingFault> faults;
+    std::vector<std::string> known;
+    for (const ParamManifest& p : component.params) known.push_back(p.name);
+    for (const auto& [key, value] : settings) {
+        const auto p = std::find_if(component.params.begin(), component.params.end(), [&](const auto& q) { return q.name == key; });
+        if (p == component.params.end()) {
+            std::string text = "unknown key '" + key + "' of " + component.kind + " '" + component.name + "'" + did_you_mean(key, known);
+            if (known.empty()) text += " (it has none)";
+            faults.push_back({key, text});
+        } else if (auto why = check_value(*p, value)) {
+            faults.push_back({key, *why});
+        }
+    }
+    for (const ParamManifest& p : component.params)
+        if (!p.fallback && !settings.contains(p.name))
+            faults.push_back({p.name, component.kind + " '" + component.name + "' needs '" + p.name + "': " + p.meaning});
+    return faults;
+}
+
+Settings with_defaults(const ComponentManifest& component, const Settings& settings) {
+    Settings out = settings;
+    for (const ParamManifest& p : component.params)
+        if (p.fallback) out.emplace(p.name, *p.fallback);
+    return out;
+}
+
+}  // namespace patchbay::host

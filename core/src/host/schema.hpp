@@ -1,0 +1,25 @@
+// Settings against a component's parameter schema. Used by the host before create(), and by config, which adds places.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/manifest.hpp"
+
+namespace patchbay::host {
+
+using Settings = std::map<std::string, std::string>;
+
+struct SettingFault {
+    std::string key;  // the offending key; a missing one is named too
+    std::string text; // "unknown key 'agein' (did you mean 'ageing'?)"
+};
+
+std::vector<SettingFault> check_settings(const ComponentManifest&, const Settings&);
+// Why a value does not fit a parameter, or nothing.
+std::optional<std::string> check_value(const ParamManifest&, std::string_view value);
+Settings with_defaults(const ComponentManifest&, const Settings&);
+
+}  // namespace patchbay::host
