@@ -16,6 +16,10 @@ namespace patchbay::weights {
 
 // config.json with nested keys joined by '.', arrays as key.0, key.1; scalars as JSON text, strings without quotes.
 using FlatConfig = std::map<std::string, std::string>;
+// Any JSON object of a model's folder, flattened in this way (generation_config.json, say).
+Result<FlatConfig> read_json_flat(const std::filesystem::path& file);
+// text: the JSON itself; where: its name, for errors.
+Result<FlatConfig> flatten_json(std::string_view text, const std::string& where);
 Result<FlatConfig> read_model_config(const std::filesystem::path& folder);
 
 struct TensorView { // lives as long as its checkpoint; data may be unaligned

@@ -1,0 +1,86 @@
+#include "base/json_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace patchbay {
+namespace {
+
+std::string place(std::string_view text, size_t byte, const std::string& where) {
+    const std::string_view before = text.substr(0, std::min(byte, text.size()));
+    const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
+    const size_t newline = before.rfind('\n');
+    const size_t column = newline == before.npos ? before.size() : before.size() - newline - 1;
+    return where + ":" + std::to_string(line) + ":" + std::to_string(std::max<size_t>(column, 1));
+}
+
+// The byte behind the bracket that opens one level too many. The library's tree has no limit of its own.
+size_t first_too_deep(std::string_view text, uint32_t most) {
+    uint32_t depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (in_string) {
+            if (c == '\\') ++i;
+            else if (c == '"') in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > most) return i + 1;
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            --depth;
+        }
+    }
+    return std::string_view::npos;
+}
+
+// "[json.exception.parse_error.101] parse error at line 1, column 2: reason" → "reason", of a readable length.
+std::string reason(std::string_view what) {
+    const size_t column = what.find("column ");
+    const size_t colon = column == what.npos ? what.find("] ") : what.find(": ", column);
+    if (colon != what.npos) what.remove_prefix(colon + 2);
+    constexpr size_t kMost = 200;
+    return std::string(what.substr(0, kMost)) + (what.size() > kMost ? "…" : "");
+}
+
+}  // namespace
+
+Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t most_bytes) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) return fail(path.string() + " is a folder, not a file");
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return fail("cannot read " + path.string() + ": " + std::strerror(errno));
+    const uint64_t size = std::filesystem::file_size(path, error);
+    if (error) return fail("cannot read " + path.string() + ": " + error.message());
+    if (size > most_bytes)
+        return fail(path.string() + " has " + std::to_string(size) + " bytes, more than the " + std::to_string(most_bytes) +
+                    " that are read of such a file");
+    std::string out(size, '\0');
+    in.read(out.data(), static_cast<std::streamsize>(size));
+    if (static_cast<uint64_t>(in.gcount()) != size) return fail(path.string() + " changed while it was read");
+    return out;
+}
+
+Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
+    if (text.size() > limits.bytes)
+        return fail(where + ": " + std::to_string(text.size()) + " bytes of JSON, more than " + std::to_string(limits.bytes));
+    if (const size_t at = first_too_deep(text, limits.depth); at != text.npos)
+        return fail(place(text, at, where) + ": JSON nested more than " + std::to_string(limits.depth) + " levels deep");
+    try {
+        return nlohmann::json::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
+        return fail(place(text, error.byte, where) + ": invalid JSON: " + reason(error.what()));
+    } catch (const nlohmann::json::exception& error) { // a number that no double holds
+        return fail(where + ": invalid JSON: " + reason(error.what()));
+    }
+}
+
+Result<nlohmann::json> read_json_file(const std::filesystem::path& path, const JsonLimits& limits) {
+    PB_TRY(const std::string text, read_whole_file(path, limits.bytes));
+    return parse_json(text, path.string(), limits);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,24 @@
+// JSON that somebody else wrote, read with limits on size and depth; errors name the file, line and column.
+// Used for model folders. Callers include <nlohmann/json.hpp> in their .cpp.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace patchbay {
+
+struct JsonLimits {
+    uint64_t bytes = 256ull << 20;
+    uint32_t depth = 64; // of nested arrays and objects
+};
+
+Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t most_bytes);
+// where: the file's name, for errors.
+Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
+Result<nlohmann::json> read_json_file(const std::filesystem::path&, const JsonLimits& = {});
+
+}  // namespace patchbay
