@@ -1,0 +1,114 @@
+// patchbay/sdk/step_packer.hpp - what most schedulers have in common: packing sequences into one step under a token
+// budget, preempting when pages run out, admitting while there is room. A policy brings only its two orders.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "patchbay/sdk/scheduler.hpp"
+
+namespace patchbay {
+
+class StepPacker {
+  public:
+    StepPacker(const SchedulerStep& step, Plan& plan)
+        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_blocks),
+          seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
+
+    uint32_t tokens_left() const { return tokens_; }
+    bool preempted_any() const { return !gone_.empty(); }
+
+    // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
+    // sequence for which sooner(victim, other) holds against all others is preempted.
+    template <class Sooner>
+    void keep_running(Sooner&& sooner) {
+        for (const bool decodes : {true, false})
+            for (const pb_sequence& s : step_.running)
+                if (decoding(s) == decodes && !is_gone(s.id)) plan_running(s, sooner);
+    }
+
+    // Plans one that waits. False: there is no room for it, and so for none behind it.
+    bool admit(const pb_sequence& s) {
+        if (tokens_ == 0 || seats_ == 0) return false;
+        const uint32_t cached = std::min(s.cached_tokens, remaining(s) - 1);
+        const uint32_t whole = remaining(s) - cached;
+        const uint32_t n = std::min({whole, tokens_, chunk_limit()});
+        if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
+        const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
+        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
+        const uint32_t pages = step_.pages_for(s, cached + n);
+        if (pages + kept_free > blocks_) return false;
+        plan_.run(s, n);
+        tokens_ -= n;
+        seats_ -= 1;
+        blocks_ -= pages;
+        return true;
+    }
+
+  private:
+    bool is_gone(uint64_t id) const { return std::find(gone_.begin(), gone_.end(), id) != gone_.end(); }
+
+    uint32_t chunk_limit() const {
+        const uint32_t t = step_.raw.long_prefill_token_threshold;
+        return step_.chunked() && t > 0 ? t : UINT32_MAX;
+    }
+
+    template <class Sooner>
+    void plan_running(const pb_sequence& s, Sooner&& sooner) {
+        uint32_t n = std::min(remaining(s), tokens_);
+        if (!decoding(s)) n = std::min(n, chunk_limit());
+        if (n == 0 || plan_.size() == step_.raw.max_num_seqs) return;
+        while (step_.pages_for(s, n) > blocks_) {
+            const pb_sequence* victim = nullptr;
+            for (const pb_sequence& other : step_.running)
+                if (!is_gone(other.id) && (!victim || sooner(other, *victim))) victim = &other;
+            take_back(*victim);
+            if (victim->id == s.id) return;
+            n = std::min(remaining(s), std::max(n, std::min(tokens_, decoding(s) ? UINT32_MAX : chunk_limit())));
+        }
+        plan_.run(s, n);
+        tokens_ -= n;
+        blocks_ -= step_.pages_for(s, n);
+    }
+
+    void take_back(const pb_sequence& victim) {
+        uint32_t n = 0;
+        if (plan_.drop(victim.id, &n)) {
+            tokens_ += n;
+            blocks_ += step_.pages_for(victim, n);
+        }
+        blocks_ += victim.freeable;
+        plan_.preempt(victim);
+        gone_.push_back(victim.id);
+    }
+
+    const SchedulerStep& step_;
+    Plan& plan_;
+    uint32_t tokens_, blocks_, seats_;
+    std::vector<uint64_t> gone_; // preempted in this step
+};
+
+// The order of arrival, and its end first: whom most policies preempt.
+inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
+    return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
+}
+
+// Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be
+// admitted. Nobody is admitted in a step that preempted.
+template <class Key>
+void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
+    if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0) return;
+    struct Entry {
+        double key;
+        const pb_sequence* s;
+    };
+    std::vector<Entry> order;
+    order.reserve(step.waiting.size());
+    for (const pb_sequence& s : step.waiting) order.push_back({key(s), &s});
+    const auto first = [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : arrived_later(*b.s, *a.s); };
+    const size_t most = std::min<size_t>(order.size(), step.raw.max_num_seqs);
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(), first);
+    for (size_t i = 0; i < most; ++i)
+        if (!packer.admit(*order[i].s)) return;
+}
+
+}  // namespace patchbay

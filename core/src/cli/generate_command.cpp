@@ -1,0 +1,229 @@
+#include "cli/generate_command.hpp"
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "config/load.hpp"
+#include "engine/engine.hpp"
+#include "engine/engine_metrics.hpp"
+#include "metrics/server.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct Options {
+    std::string config_file;
+    std::vector<std::string> plugin_dirs, prompts, prompt_files, logit_bias;
+    std::vector<int32_t> priorities;
+    config::Overrides overrides;
+    engine::SamplingParams sampling;
+    uint64_t seed = 0;
+    bool seeded = false, stats = false;
+    int metrics_port = -1;
+};
+
+// The outputs of all prompts in order: the first unfinished one streams, later ones are kept until their turn.
+class Screen {
+  public:
+    explicit Screen(std::vector<std::string> prompts) : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) { begin(); }
+
+    void add(size_t i, const engine::RequestOutput& out) {
+        if (i == turn_) std::cout << out.text << std::flush;
+        else text_[i] += out.text;
+        if (out.finish == engine::FinishReason::kNone) return;
+        done_[i] = true;
+        while (turn_ < prompts_.size() && done_[turn_]) {
+            std::cout << '\n';
+            turn_ += 1;
+            begin();
+        }
+        std::cout << std::flush;
+    }
+
+  private:
+    void begin() {
+        if (turn_ >= prompts_.size()) return;
+        if (prompts_.size() > 1) std::cout << "[" << turn_ + 1 << "] ";
+        std::cout << prompts_[turn_] << text_[turn_] << std::flush;
+    }
+    std::vector<std::string> prompts_, text_;
+    std::vector<bool> done_;
+    size_t turn_ = 0;
+};
+
+Result<std::vector<std::string>> prompts_of(const Options& o) {
+    std::vector<std::string> prompts = o.prompts;
+    for (const std::string& name : o.prompt_files) {
+        std::ifstream in(name, std::ios::binary);
+        if (!in) return fail("--prompt-file " + name + ": cannot be read");
+        std::stringstream text;
+        text << in.rdbuf();
+        prompts.push_back(std::move(text).str());
+    }
+    if (prompts.empty()) return fail("no prompt: give --prompt TEXT or --prompt-file FILE");
+    if (!o.priorities.empty() && o.priorities.size() != prompts.size())
+        return fail(std::to_string(o.priorities.size()) + " priorities for " + std::to_string(prompts.size()) + " prompts");
+    return prompts;
+}
+
+Result<> parse_bias(Options& o) {
+    for (const std::string& item : o.logit_bias) {
+        std::istringstream in(item);
+        int32_t token = 0;
+        char colon = 0;
+        float bias = 0;
+        if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF)
+            return fail("--logit-bias '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
+        o.sampling.logit_bias[token] = bias;
+    }
+    return {};
+}
+
+void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
+    uint64_t tokens = 0, made = 0, drafted = 0, accepted = 0, hits = 0;
+    for (const engine::StepReport& r : steps) {
+        tokens += r.scheduled_tokens;
+        made += r.sampled_tokens;
+        drafted += r.drafted_tokens;
+        accepted += r.accepted_tokens;
+        hits += r.prefix_hit_tokens;
+    }
+    const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
+    std::cerr << "\n" << facts.device_name << ", " << facts.threads << " threads, " << facts.architecture << " " << facts.weight_dtype << "\n"
+              << made << " tokens in " << seconds << " s: " << static_cast<double>(made) / seconds << " tokens/s; " << steps.size()
+              << " steps, " << tokens << " tokens computed, " << hits << " from the prefix cache\n";
+    if (drafted > 0)
+        std::cerr << "drafts: " << drafted << " verified, " << accepted << " accepted (" << 100.0 * static_cast<double>(accepted) / static_cast<double>(drafted) << " %)\n";
+}
+
+Result<> generate(Options& o) {
+    PB_CHECK(parse_bias(o));
+    if (o.seeded) o.sampling.seed = o.seed;
+    PB_TRY(const auto prompts, prompts_of(o));
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    RealClock clock;
+    PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock));
+    const auto tokenizer = engine->tokenizer();
+    if (!tokenizer) return fail("generate needs a tokenizer; the model's folder has no tokenizer.json");
+
+    metrics::Metrics all;
+    engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
+    std::unique_ptr<metrics::Server> server;
+    if (o.metrics_port >= 0) {
+        server = std::make_unique<metrics::Server>(static_cast<uint16_t>(o.metrics_port), all);
+        std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
+    }
+
+    Screen screen(prompts);
+    std::vector<engine::RequestId> ids;
+    std::string failed;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+        engine::Request request;
+        request.prompt = tokenizer->encode(prompts[i]);
+        request.sampling = o.sampling;
+        if (!o.priorities.empty()) request.priority = o.priorities[i];
+        request.arrival_ns = clock.now_ns();
+        request.on_output = [&, i](const engine::RequestOutput& out) {
+            metrics.on_output(out);
+            if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
+            screen.add(i, out);
+        };
+        const auto count = static_cast<uint32_t>(request.prompt.size());
+        const uint64_t arrival = request.arrival_ns;
+        auto id = engine->add_request(std::move(request));
+        if (!id) return fail("prompt " + std::to_string(i + 1) + ": " + id.error());
+        metrics.on_request(*id, arrival, count);
+        ids.push_back(*id);
+    }
+
+    std::signal(SIGINT, [](int) { interrupted = 1; });
+    std::vector<engine::StepReport> steps;
+    while (engine->has_unfinished()) {
+        if (interrupted)
+            for (const engine::RequestId id : ids) engine->abort(id);
+        if (!engine->has_unfinished()) break;
+        PB_TRY(const engine::StepReport report, engine->step());
+        metrics.on_step(report);
+        if (o.stats) steps.push_back(report);
+    }
+    if (!failed.empty()) return fail(failed);
+    if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
+    if (interrupted) return fail("interrupted");
+    return {};
+}
+
+}  // namespace
+
+void add_generate_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("generate", "Continue prompts with a model; streams the text");
+    app->footer("Examples:\n"
+                "  patchbay generate --model models/demo-target --prompt \"Once upon a time\" --max-tokens 100\n"
+                "  patchbay generate --model DIR --prompt \"One\" --prompt \"Two\" --priority 1 --priority 0 --scheduler priority\n"
+                "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port 9090");
+    auto o = std::make_shared<Options>();
+    o->sampling.max_tokens = 128;
+    app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
+    // Flags that set keys of the configuration: they appear in `config show` as what they are.
+    const auto key = [&](const char* flag, const char* path, const char* meaning) {
+        app->add_option_function<std::string>(flag, [o, path, flag](const std::string& v) { o->overrides.push_back({path, v, flag}); }, meaning);
+    };
+    key("--model", "model.path", "Hugging Face folder of the model");
+    key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
+    key("--load-format", "model.load_format", "auto, or dummy for random weights");
+    key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");
+    key("--scheduler", "scheduler.plugin", "scheduler plugin");
+    key("--sampler", "sampler.plugin", "sampler plugin");
+    key("--attention", "attention.plugin", "attention plugin");
+    key("--device", "device.plugin", "device plugin");
+    key("--proposer", "proposer.plugin", "proposer plugin, for speculative decoding");
+    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts a step and sequence");
+    key("--max-num-seqs", "engine.max_num_seqs", "sequences in a step");
+    key("--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step");
+    key("--max-model-len", "engine.max_model_len", "tokens of prompt and output");
+    key("--block-size", "engine.block_size", "tokens in a KV block");
+    key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
+    key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
+    key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32 or bfloat16 (default: as the weights)");
+    key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
+    key("--engine-seed", "engine.seed", "seed of requests that have none");
+    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
+    app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")->allow_extra_args(false);
+    app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")->allow_extra_args(false);
+    engine::SamplingParams& s = o->sampling;
+    app->add_option("--max-tokens", s.max_tokens, "output tokens at most")->capture_default_str();
+    app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop");
+    app->add_option("--temperature", s.temperature, "0: greedy")->capture_default_str();
+    app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)");
+    app->add_option("--top-p", s.top_p, "sample among the most likely that make up p (1: off)");
+    app->add_option("--min-p", s.min_p, "sample among those at least min-p times as likely as the first (0: off)");
+    app->add_option("--repetition-penalty", s.repetition_penalty, "above 1: less of what prompt and output have (1: off)");
+    app->add_option("--presence-penalty", s.presence_penalty, "above 0: less of what the output has (0: off)");
+    app->add_option("--frequency-penalty", s.frequency_penalty, "the same, for each time it appeared (0: off)");
+    app->add_option("--logit-bias", o->logit_bias, "TOKEN:BIAS, may be given several times")->allow_extra_args(false);
+    app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
+    app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
+    app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
+    app->add_option("--seed", o->seed, "seed of every prompt's draws")->each([o](const std::string&) { o->seeded = true; });
+    app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")->check(CLI::Range(0, 65535));
+    app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
+    app->callback([&commands, o] {
+        commands.chosen = [o] {
+            const Result<> done = generate(*o);
+            if (done) return kOk;
+            std::cerr << "patchbay generate: " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

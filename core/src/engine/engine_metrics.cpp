@@ -1,0 +1,167 @@
+#include "engine/engine_metrics.hpp"
+
+#include <array>
+#include <unordered_map>
+
+namespace patchbay::engine {
+
+namespace {
+
+struct Timeline { // of a request that is under way
+    uint64_t arrival_ns, last_ns, first_ns;
+    uint32_t prompt_tokens, output_tokens;
+};
+
+double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+uint64_t since(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
+
+}  // namespace
+
+struct EngineMetrics::Series {
+    explicit Series(metrics::Metrics& m) : all(m) {}
+
+    metrics::Metrics& all;
+    std::unordered_map<RequestId, Timeline> requests;
+
+    prometheus::Gauge& waiting = all.gauge("patchbay_requests_waiting");
+    prometheus::Gauge& waiting_tokens = all.gauge("patchbay_waiting_tokens");
+    prometheus::Gauge& oldest_wait = all.gauge("patchbay_oldest_wait_seconds");
+    prometheus::Gauge& running = all.gauge("patchbay_requests_running");
+    prometheus::Counter& admitted = all.counter("patchbay_requests_admitted_total");
+    prometheus::Counter& preemptions = all.counter("patchbay_preemptions_total", {{"how", "recompute"}});
+    prometheus::Counter& preempted_tokens = all.counter("patchbay_preempted_tokens_total");
+    prometheus::Gauge& used = all.gauge("patchbay_kv_blocks", {{"state", "used"}});
+    prometheus::Gauge& cached = all.gauge("patchbay_kv_blocks", {{"state", "cached"}});
+    prometheus::Gauge& free = all.gauge("patchbay_kv_blocks", {{"state", "free"}});
+    prometheus::Gauge& utilisation = all.gauge("patchbay_kv_utilisation_ratio");
+    prometheus::Counter& evictions = all.counter("patchbay_kv_evictions_total");
+    prometheus::Counter& prefix_queries = all.counter("patchbay_prefix_query_tokens_total");
+    prometheus::Counter& prefix_hits = all.counter("patchbay_prefix_hit_tokens_total");
+    prometheus::Counter& steps = all.counter("patchbay_steps_total");
+    prometheus::Histogram& step_seconds = all.histogram("patchbay_step_seconds");
+    prometheus::Counter& prefill = all.counter("patchbay_scheduled_tokens_total", {{"kind", "prefill"}});
+    prometheus::Counter& decode = all.counter("patchbay_scheduled_tokens_total", {{"kind", "decode"}});
+    prometheus::Histogram& step_tokens = all.histogram("patchbay_step_tokens");
+    prometheus::Histogram& step_sequences = all.histogram("patchbay_step_sequences");
+    prometheus::Counter& trimmed = all.counter("patchbay_trimmed_items_total");
+    prometheus::Counter& useful = all.counter("patchbay_graph_tokens_total", {{"kind", "useful"}});
+    prometheus::Counter& padded = all.counter("patchbay_graph_tokens_total", {{"kind", "padded"}});
+    prometheus::Histogram& ttft = all.histogram("patchbay_time_to_first_token_seconds");
+    prometheus::Histogram& itl = all.histogram("patchbay_inter_token_latency_seconds");
+    prometheus::Histogram& tpot = all.histogram("patchbay_time_per_output_token_seconds");
+    prometheus::Histogram& e2e = all.histogram("patchbay_e2e_request_latency_seconds");
+    prometheus::Histogram& queue = all.histogram("patchbay_request_queue_seconds");
+    prometheus::Histogram& prompt_tokens = all.histogram("patchbay_request_prompt_tokens");
+    prometheus::Histogram& output_tokens = all.histogram("patchbay_request_generation_tokens");
+    prometheus::Counter& generated = all.counter("patchbay_generation_tokens_total");
+
+    std::array<prometheus::Counter*, kPhaseCount> phases{};
+    std::array<prometheus::Counter*, StepReport::kMaxDraftPositions> drafted{}, accepted{};
+    std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
+    prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr, *forward_call = nullptr;
+    prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr;
+};
+
+EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
+    : series_(std::make_unique<Series>(m)) {
+    Series& s = *series_;
+    m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
+    for (size_t i = 0; i < kPhaseCount; ++i)
+        s.phases[i] = &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
+    for (size_t i = 1; i < s.finished.size(); ++i)
+        s.finished[i] = &m.counter("patchbay_requests_finished_total", {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
+    for (const host::Identity& p : facts.plugins) {
+        const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
+        m.gauge("patchbay_plugin_info", {{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}}).Set(1);
+        const auto call = [&](const char* name) {
+            return &m.counter("patchbay_plugin_call_seconds_total", {{"kind", p.kind}, {"name", p.name}, {"call", name}});
+        };
+        const auto faults = [&] { return &m.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}}); };
+        if (p.kind == "scheduler") s.plan_call = call("plan"), s.plan_faults = faults();
+        if (p.kind == "sampler") s.sample_call = call("sample"), s.sampler_faults = faults();
+        if (p.kind == "model") s.forward_call = call("forward");
+        if (p.kind == "proposer") {
+            s.propose_call = call("propose");
+            for (size_t i = 0; i < s.drafted.size(); ++i) {
+                const metrics::Labels position{{"position", std::to_string(i + 1)}};
+                s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
+                s.accepted[i] = &m.counter("patchbay_spec_accepted_tokens_total", position);
+            }
+        }
+    }
+}
+
+EngineMetrics::~EngineMetrics() = default;
+
+void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens) {
+    series_->requests[id] = {arrival_ns, 0, 0, prompt_tokens, 0};
+}
+
+void EngineMetrics::on_output(const RequestOutput& out) {
+    Series& s = *series_;
+    const auto at = s.requests.find(out.id);
+    if (at == s.requests.end()) return;
+    Timeline& t = at->second;
+    s.generated.Increment(static_cast<double>(out.tokens.size()));
+    if (!out.tokens.empty()) {
+        if (t.output_tokens == 0) {
+            t.first_ns = out.time_ns;
+            s.ttft.Observe(seconds(since(t.arrival_ns, out.time_ns)));
+        } else {
+            s.itl.Observe(seconds(since(t.last_ns, out.time_ns)));
+        }
+        for (size_t i = 1; i < out.tokens.size(); ++i) s.itl.Observe(0); // accepted drafts come at once
+        t.last_ns = out.time_ns;
+        t.output_tokens += static_cast<uint32_t>(out.tokens.size());
+    }
+    if (out.finish == FinishReason::kNone) return;
+    s.finished[static_cast<size_t>(out.finish)]->Increment();
+    s.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
+    if (out.first_scheduled_ns > 0) s.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
+    if (t.output_tokens > 1) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
+    s.prompt_tokens.Observe(t.prompt_tokens);
+    s.output_tokens.Observe(t.output_tokens);
+    s.requests.erase(at);
+}
+
+void EngineMetrics::on_step(const StepReport& r) {
+    Series& s = *series_;
+    s.waiting.Set(r.waiting_requests);
+    s.waiting_tokens.Set(static_cast<double>(r.waiting_tokens));
+    s.oldest_wait.Set(seconds(r.oldest_wait_ns));
+    s.running.Set(r.running_requests);
+    s.admitted.Increment(r.admitted);
+    s.preemptions.Increment(r.preemptions);
+    s.preempted_tokens.Increment(static_cast<double>(r.preempted_tokens));
+    s.used.Set(r.used_blocks);
+    s.cached.Set(r.cached_blocks);
+    s.free.Set(r.total_blocks - r.used_blocks - r.cached_blocks);
+    s.utilisation.Set(r.total_blocks ? static_cast<double>(r.used_blocks) / r.total_blocks : 0);
+    s.evictions.Increment(r.evicted_blocks);
+    s.prefix_queries.Increment(static_cast<double>(r.prefix_query_tokens));
+    s.prefix_hits.Increment(static_cast<double>(r.prefix_hit_tokens));
+    s.steps.Increment();
+    for (size_t i = 0; i < kPhaseCount; ++i) s.phases[i]->Increment(seconds(r.phase_ns[i]));
+    s.trimmed.Increment(r.trimmed);
+    if (s.plan_call) s.plan_call->Increment(seconds(r.plan_ns));
+    if (s.plan_faults) s.plan_faults->Increment(r.plan_faults);
+    if (r.scheduled_seqs == 0) return;
+    s.step_seconds.Observe(seconds(since(r.start_ns, r.end_ns)));
+    s.prefill.Increment(r.prefill_tokens);
+    s.decode.Increment(r.decode_tokens);
+    s.step_tokens.Observe(r.scheduled_tokens);
+    s.step_sequences.Observe(r.scheduled_seqs);
+    s.useful.Increment(r.scheduled_tokens);
+    s.all.counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", r.graph_replayed ? "" : std::string(r.graph_miss)}}).Increment();
+    if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
+    if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
+    if (s.forward_call) s.forward_call->Increment(seconds(r.forward_ns));
+    if (!s.propose_call) return;
+    s.propose_call->Increment(seconds(r.propose_ns));
+    for (size_t i = 0; i < s.drafted.size(); ++i) {
+        s.drafted[i]->Increment(r.drafted_at[i]);
+        s.accepted[i]->Increment(r.accepted_at[i]);
+    }
+}
+
+}  // namespace patchbay::engine

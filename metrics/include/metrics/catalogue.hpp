@@ -1,0 +1,52 @@
+// metrics.yaml as compiled in, and the metrics made from it. A name or label that the catalogue lacks throws: it is a
+// mistake in the program, and the first test finds it.
+#pragma once
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace patchbay::metrics {
+
+struct Entry {
+    std::string name, type, meaning; // type: counter, gauge, histogram
+    std::vector<std::string> labels;
+    std::vector<double> buckets;     // of a histogram
+};
+
+const std::string& catalogue_yaml();
+std::vector<Entry> parse_catalogue(const std::string& yaml);
+
+using Labels = std::map<std::string, std::string>;
+
+class Metrics {
+  public:
+    Metrics();
+    // Get or make; references stay valid as long as the object. [any thread]
+    prometheus::Counter& counter(const std::string& name, const Labels& = {});
+    prometheus::Gauge& gauge(const std::string& name, const Labels& = {});
+    prometheus::Histogram& histogram(const std::string& name, const Labels& = {});
+
+    // A plugin's own metrics, patchbay_plugin_<name>{kind,plugin}: not in the catalogue, at most 64 a plugin.
+    void plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount);
+    void plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value);
+
+    std::string text() const; // in the Prometheus exposition format
+    const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
+    const std::vector<Entry>& entries() const { return entries_; }
+
+  private:
+    const Entry& entry(const std::string& name, const char* type, const Labels&) const;
+    bool admits(const std::string& plugin, const std::string& name);
+
+    std::shared_ptr<prometheus::Registry> registry_;
+    std::vector<Entry> entries_;
+    std::map<std::string, std::vector<std::string>> plugin_names_;
+};
+
+}  // namespace patchbay::metrics

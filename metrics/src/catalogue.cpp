@@ -1,0 +1,76 @@
+#include "metrics/catalogue.hpp"
+
+#include <prometheus/text_serializer.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+namespace patchbay::metrics {
+
+std::vector<Entry> parse_catalogue(const std::string& yaml) {
+    const YAML::Node root = YAML::Load(yaml);
+    std::vector<Entry> out;
+    for (const auto& item : root["metrics"]) {
+        Entry e;
+        e.name = item.first.as<std::string>();
+        e.type = item.second["type"].as<std::string>();
+        e.meaning = item.second["meaning"].as<std::string>();
+        if (const auto labels = item.second["labels"]) e.labels = labels.as<std::vector<std::string>>();
+        if (const auto buckets = item.second["buckets"]) e.buckets = root["buckets"][buckets.as<std::string>()].as<std::vector<double>>();
+        out.push_back(std::move(e));
+    }
+    return out;
+}
+
+Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()), entries_(parse_catalogue(catalogue_yaml())) {}
+
+const Entry& Metrics::entry(const std::string& name, const char* type, const Labels& labels) const {
+    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
+    if (at == entries_.end() || at->type != type) throw std::logic_error("metrics.yaml has no " + std::string(type) + " " + name);
+    const bool same = labels.size() == at->labels.size() &&
+                      std::all_of(at->labels.begin(), at->labels.end(), [&](const std::string& l) { return labels.contains(l); });
+    if (!same) throw std::logic_error(name + ": its labels are not those of metrics.yaml");
+    return *at;
+}
+
+prometheus::Counter& Metrics::counter(const std::string& name, const Labels& labels) {
+    return prometheus::BuildCounter().Name(name).Help(entry(name, "counter", labels).meaning).Register(*registry_).Add(labels);
+}
+
+prometheus::Gauge& Metrics::gauge(const std::string& name, const Labels& labels) {
+    return prometheus::BuildGauge().Name(name).Help(entry(name, "gauge", labels).meaning).Register(*registry_).Add(labels);
+}
+
+prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels& labels) {
+    const Entry& e = entry(name, "histogram", labels);
+    return prometheus::BuildHistogram().Name(name).Help(e.meaning).Register(*registry_).Add(labels, e.buckets);
+}
+
+bool Metrics::admits(const std::string& plugin, const std::string& name) {
+    constexpr size_t kMostNames = 64;
+    const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+    if (name.empty() || name.size() > 64 || !std::all_of(name.begin(), name.end(), is_word)) return false;
+    auto& names = plugin_names_[plugin];
+    if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+    if (names.size() == kMostNames) return false;
+    names.push_back(name);
+    return true;
+}
+
+void Metrics::plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount) {
+    if (!(amount >= 0) || !admits(plugin, name)) return;
+    prometheus::BuildCounter().Name("patchbay_plugin_" + name + "_total").Help("counted by a plugin").Register(*registry_)
+        .Add({{"kind", kind}, {"plugin", plugin}}).Increment(amount);
+}
+
+void Metrics::plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value) {
+    if (!admits(plugin, name)) return;
+    prometheus::BuildGauge().Name("patchbay_plugin_" + name).Help("set by a plugin").Register(*registry_)
+        .Add({{"kind", kind}, {"plugin", plugin}}).Set(value);
+}
+
+std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }
+
+}  // namespace patchbay::metrics

@@ -1,0 +1,53 @@
+// ngram - prompt lookup: what followed the last words where they stood before, is guessed to follow again.
+#include <vector>
+
+#include "patchbay/sdk/proposer.hpp"
+
+namespace {
+
+class Ngram {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("prompt_lookup_max", "4", 1, 64, "tokens", "longest run of last tokens that is looked up"),
+        patchbay::param::integer("prompt_lookup_min", "2", 1, 64, "tokens", "shortest run that is looked up"),
+        patchbay::param::integer("window", "16384", 16, 1e7, "tokens", "how far back to look")};
+
+    explicit Ngram(const patchbay::Context& context)
+        : longest_(context.get<uint32_t>("prompt_lookup_max")), shortest_(context.get<uint32_t>("prompt_lookup_min")),
+          window_(context.get<uint32_t>("window")) {
+        if (shortest_ > longest_) throw patchbay::Error(PB_INVALID, "prompt_lookup_min is more than prompt_lookup_max");
+    }
+
+    void propose(patchbay::ProposeBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            auto tokens = batch.tokens(i);
+            if (tokens.size() > window_) tokens = tokens.last(window_);
+            batch.propose(i, continuation(tokens));
+        }
+    }
+
+  private:
+    // What followed the latest earlier place that agrees with the longest run of last tokens. Matching backwards, the
+    // lengths of agreement at every place are the Z-function of the reversed tokens: linear time.
+    std::span<const int32_t> continuation(std::span<const int32_t> tokens) {
+        const size_t n = tokens.size();
+        agree_.assign(n, 0);
+        size_t best = 0, best_length = shortest_ - 1;
+        for (size_t i = 1, left = 0, right = 0; i < n; ++i) { // i: how far from the end the earlier place ends
+            size_t k = i < right ? std::min(right - i, agree_[i - left]) : 0;
+            while (i + k < n && tokens[n - 1 - k] == tokens[n - 1 - i - k]) ++k;
+            if (i + k > right) left = i, right = i + k;
+            agree_[i] = k;
+            if (const size_t length = std::min<size_t>(k, longest_); length > best_length) best = i, best_length = length;
+            if (best_length == longest_) break;
+        }
+        return best == 0 ? std::span<const int32_t>{} : tokens.last(best);
+    }
+
+    uint32_t longest_, shortest_, window_;
+    std::vector<size_t> agree_;
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::proposer<Ngram>({.name = "ngram", .version = "1.0.0", .summary = "prompt lookup: repeats what followed the last tokens before"}))

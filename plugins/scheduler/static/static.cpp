@@ -1,0 +1,40 @@
+// static - static batching, the baseline of the field: a batch is formed when nothing runs, and nobody joins it until
+// all of it has ended.
+#include "patchbay/sdk/step_packer.hpp"
+
+namespace {
+
+class Static {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("batch_size", "0", 0, 65536, "sequences", "sequences in a batch; 0: max_num_seqs")};
+
+    explicit Static(const patchbay::Context& context) : batch_size_(context.get<uint32_t>("batch_size")) {}
+
+    void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
+        patchbay::StepPacker packer(step, plan);
+        packer.keep_running(patchbay::arrived_later);
+        if (packer.preempted_any()) return;
+        // A batch too large for one step's token budget is still being formed while its first prompts are computed;
+        // those who were preempted out of it come back into it.
+        if (step.running.empty()) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
+        for (const pb_sequence& s : step.waiting) {
+            const bool returns = s.flags & PB_SEQ_PREEMPTED;
+            if ((!returns && open_ == 0) || !packer.admit(s)) break;
+            if (!returns) open_ -= 1;
+        }
+        if (packer.tokens_left() > 0) open_ = 0;
+    }
+
+    void save(patchbay::Writer& w) const { w.put("open", open_); }
+    void load(const patchbay::Reader& r) { r.get("open", open_); }
+
+  private:
+    uint32_t batch_size_;
+    uint32_t open_ = 0; // places still open in the batch that is being formed
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static", .version = "1.0.0",
+                                             .summary = "static batching: nobody joins until the whole batch has ended", .state = "static/1"}))

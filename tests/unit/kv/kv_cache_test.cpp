@@ -1,0 +1,126 @@
+#include "kv/kv_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace patchbay::kv {
+namespace {
+
+std::vector<int32_t> tokens(int count, int first = 0) {
+    std::vector<int32_t> v(static_cast<size_t>(count));
+    std::iota(v.begin(), v.end(), first);
+    return v;
+}
+
+// Computes `prompt` in a fresh table, as the engine does.
+BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
+    BlockTable t;
+    cache.adopt_prefix(t, prompt);
+    EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
+    cache.name_full_blocks(t, prompt);
+    return t;
+}
+
+TEST(KvCache, GrowsByWholeBlocksAndReturnsThemAll) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    BlockTable t;
+    ASSERT_TRUE(cache.grow(t, 9));
+    EXPECT_EQ(t.blocks.size(), 3u);
+    EXPECT_EQ(cache.pool().used(), 3u);
+    EXPECT_EQ(cache.capacity(t), 12u);
+    cache.release(t);
+    EXPECT_EQ(cache.pool().free(), 8u);
+}
+
+TEST(KvCache, AnAllocationThatCannotBeMetChangesNothing) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    BlockTable a, b;
+    ASSERT_TRUE(cache.grow(a, 8));
+    ASSERT_TRUE(cache.grow(b, 4));
+    EXPECT_FALSE(cache.grow(b, 16));
+    EXPECT_EQ(b.blocks.size(), 1u);
+    EXPECT_EQ(cache.pool().free(), 1u);
+}
+
+TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
+    KvCache cache(16, 4, PrefixCaching::kOn, "m");
+    const auto prompt = tokens(8);
+    BlockTable a = computed(cache, prompt);
+    EXPECT_EQ(cache.count_cached(prompt), 4u); // the second block is full too, but its last token is to be computed
+    EXPECT_EQ(cache.count_cached(tokens(9)), 8u);
+    BlockTable b = computed(cache, tokens(12));
+    EXPECT_EQ(b.blocks[0], a.blocks[0]);
+    EXPECT_EQ(b.blocks[1], a.blocks[1]);
+    EXPECT_EQ(cache.pool().references(a.blocks[0]), 2u);
+    EXPECT_EQ(cache.pool().used(), 3u);
+}
+
+TEST(KvCache, TakesBlocksThatWereFreedButNotReused) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    BlockTable a = computed(cache, tokens(12));
+    const auto kept = a.blocks;
+    cache.release(a);
+    EXPECT_EQ(cache.pool().cached(), 3u);
+    BlockTable b;
+    EXPECT_EQ(cache.adopt_prefix(b, tokens(13)), 12u);
+    EXPECT_EQ(b.blocks, kept);
+    EXPECT_EQ(cache.pool().cached(), 0u);
+}
+
+TEST(KvCache, ReusesDeeperBlocksOfARequestBeforeShallowerOnes) {
+    KvCache cache(3, 4, PrefixCaching::kOn, "m");
+    BlockTable a = computed(cache, tokens(12));
+    cache.release(a);
+    BlockTable other;
+    ASSERT_TRUE(cache.grow(other, 4));
+    EXPECT_EQ(cache.count_cached(tokens(13)), 8u);
+    EXPECT_EQ(cache.pool().evictions(), 1u);
+    ASSERT_TRUE(cache.grow(other, 8));
+    EXPECT_EQ(cache.count_cached(tokens(13)), 4u);
+}
+
+TEST(KvCache, AChainIsFoundFromItsBeginningOnly) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    computed(cache, tokens(8));
+    std::vector<int32_t> other = tokens(9);
+    other[0] = 99; // the second block holds the same tokens after another parent
+    EXPECT_EQ(cache.count_cached(other), 0u);
+}
+
+TEST(KvCache, KeepsTheFirstOfTwoEqualBlocks) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    BlockTable a, b; // both computed at once, without seeing each other
+    ASSERT_TRUE(cache.grow(a, 4));
+    ASSERT_TRUE(cache.grow(b, 4));
+    cache.name_full_blocks(a, tokens(4));
+    cache.name_full_blocks(b, tokens(4));
+    BlockTable c;
+    EXPECT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
+    EXPECT_EQ(c.blocks[0], a.blocks[0]);
+    cache.release(a);
+    cache.release(b);
+    cache.release(c);
+    EXPECT_EQ(cache.pool().free(), 8u);
+}
+
+TEST(KvCache, OffMeansNoSharing) {
+    KvCache cache(8, 4, PrefixCaching::kOff, "m");
+    computed(cache, tokens(8));
+    EXPECT_EQ(cache.count_cached(tokens(9)), 0u);
+}
+
+TEST(KvCache, ResetIsRefusedWhileBlocksAreInUse) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    BlockTable a = computed(cache, tokens(8));
+    const auto refused = cache.reset_prefixes();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error(), "cannot reset the prefix cache: 2 blocks are in use");
+    cache.release(a);
+    EXPECT_TRUE(cache.reset_prefixes());
+    EXPECT_EQ(cache.count_cached(tokens(9)), 0u);
+    EXPECT_EQ(cache.pool().cached(), 0u);
+}
+
+}  // namespace
+}  // namespace patchbay::kv

@@ -1,0 +1,101 @@
+#include "metrics/catalogue.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "metrics/server.hpp"
+
+namespace patchbay::metrics {
+namespace {
+
+std::string read(const std::string& path) {
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+std::string http_get(uint16_t port, const std::string& path) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    const std::string ask = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    EXPECT_EQ(write(fd, ask.data(), ask.size()), static_cast<ssize_t>(ask.size()));
+    std::string got;
+    char part[4096];
+    for (ssize_t n; (n = ::read(fd, part, sizeof part)) > 0;) got.append(part, static_cast<size_t>(n));
+    close(fd);
+    return got;
+}
+
+TEST(Metrics, TheCompiledCatalogueIsTheFile) {
+    EXPECT_EQ(catalogue_yaml(), read(PATCHBAY_SOURCE_DIR "/metrics/metrics.yaml"));
+}
+
+TEST(Metrics, EveryNameFollowsPrometheusPractice) {
+    for (const Entry& e : parse_catalogue(catalogue_yaml())) {
+        EXPECT_TRUE(std::regex_match(e.name, std::regex("patchbay_[a-z0-9_]+"))) << e.name;
+        EXPECT_EQ(e.type == "counter", e.name.ends_with("_total")) << e.name;
+        EXPECT_FALSE(e.meaning.empty()) << e.name;
+        EXPECT_EQ(e.type == "histogram", !e.buckets.empty()) << e.name;
+        EXPECT_TRUE(std::is_sorted(e.buckets.begin(), e.buckets.end())) << e.name;
+    }
+}
+
+TEST(Metrics, DocsNameEveryMetricAndNoOther) {
+    const std::string docs = read(PATCHBAY_SOURCE_DIR "/docs/metrics.md");
+    for (const Entry& e : parse_catalogue(catalogue_yaml()))
+        EXPECT_NE(docs.find("| `" + e.name + "` | " + e.type + " |"), std::string::npos) << e.name;
+    const std::regex row("\\| `(patchbay_[a-z0-9_]+)` \\|");
+    for (auto at = std::sregex_iterator(docs.begin(), docs.end(), row); at != std::sregex_iterator(); ++at)
+        EXPECT_NE(catalogue_yaml().find("  " + (*at)[1].str() + ":"), std::string::npos) << (*at)[1];
+}
+
+TEST(Metrics, AnUnknownNameTypeOrLabelIsAMistakeInTheProgram) {
+    Metrics m;
+    EXPECT_THROW(m.counter("patchbay_no_such_total"), std::logic_error);
+    EXPECT_THROW(m.gauge("patchbay_steps_total"), std::logic_error);
+    EXPECT_THROW(m.counter("patchbay_requests_finished_total"), std::logic_error);
+    EXPECT_NO_THROW(m.counter("patchbay_requests_finished_total", {{"reason", "stop"}}));
+}
+
+TEST(Metrics, APluginCannotFloodTheRegistry) {
+    Metrics m;
+    for (int i = 0; i < 200; ++i) m.plugin_set("scheduler", "mine", "x" + std::to_string(i), 1);
+    m.plugin_set("scheduler", "mine", "Bad Name", 1);
+    m.plugin_add("scheduler", "mine", "x0", -1);
+    const std::string text = m.text();
+    EXPECT_NE(text.find("patchbay_plugin_x0{kind=\"scheduler\",plugin=\"mine\"} 1"), std::string::npos) << text;
+    EXPECT_EQ(text.find("patchbay_plugin_x64"), std::string::npos);
+    EXPECT_EQ(text.find("Bad"), std::string::npos);
+}
+
+TEST(Metrics, AScrapeOverHttpGivesTheTextFormat) {
+    Metrics m;
+    m.counter("patchbay_steps_total").Increment(3);
+    m.histogram("patchbay_step_seconds").Observe(0.003);
+    const Server server(0, m);
+    const std::string got = http_get(server.port(), "/metrics");
+    EXPECT_NE(got.find("200 OK"), std::string::npos) << got;
+    EXPECT_NE(got.find("# TYPE patchbay_steps_total counter\npatchbay_steps_total 3"), std::string::npos) << got;
+    EXPECT_NE(got.find("patchbay_step_seconds_bucket{le=\"0.005\"} 1"), std::string::npos) << got;
+    EXPECT_NE(got.find("patchbay_step_seconds_bucket{le=\"0.002\"} 0"), std::string::npos) << got;
+}
+
+TEST(Metrics, AnOccupiedPortIsSaid) {
+    Metrics m;
+    const Server first(0, m);
+    EXPECT_THROW(Server(first.port(), m), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace patchbay::metrics
