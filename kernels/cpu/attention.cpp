@@ -1,0 +1,185 @@
+#include "kernels/cpu_attention.hpp"
+
+#include <cstring>
+#include <limits>
+
+#include "cpu/tables.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr int64_t kInlineWork = 256 * 1024; // multiply-adds that are not worth waking a thread for
+constexpr int kMaxHeadDim = CpuAttention::kMaxHeadDim;
+
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Bytes of one kv head in a page.
+uint64_t key_bytes(const AttentionShape& s) {
+    return uint64_t(round_up(s.block_size, kKeyGroup) * s.head_dim * dtype_bytes(s.kv_dtype));
+}
+uint64_t value_bytes(const AttentionShape& s) {
+    return uint64_t(int64_t(s.block_size) * s.head_dim * dtype_bytes(s.kv_dtype));
+}
+
+AttendState state_at(float* memory) { return {memory, memory + kAttendQueries, memory + 2 * kAttendQueries}; }
+
+float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
+    return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
+}
+
+void write_token(const AttentionShape& s, uint8_t* keys, uint8_t* values, int64_t offset, const float* k,
+                 const float* v) {
+    const int64_t dim = s.head_dim, group = offset / kKeyGroup, lane = offset % kKeyGroup;
+    if (s.kv_dtype == PB_BF16) {
+        auto* key = reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim;
+        auto* value = reinterpret_cast<uint16_t*>(values) + offset * dim;
+        for (int64_t d = 0; d < dim; ++d) {
+            key[(d / 2 * kKeyGroup + lane) * 2 + d % 2] = f32_to_bf16(k[d]);
+            value[d] = f32_to_bf16(v[d]);
+        }
+    } else {
+        float* key = reinterpret_cast<float*>(keys) + group * kKeyGroup * dim;
+        for (int64_t d = 0; d < dim; ++d) key[d * kKeyGroup + lane] = k[d];
+        std::memcpy(reinterpret_cast<float*>(values) + offset * dim, v, size_t(dim) * sizeof(float));
+    }
+}
+
+}  // namespace
+
+struct CpuAttention::Call {
+    const AttentionBatch& batch;
+    const KvPages& kv;
+    const pb_tensor& out;
+    const pb_tensor& q;
+};
+
+CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape) : machine_(machine), shape_(shape) {}
+
+uint64_t CpuAttention::page_bytes() const {
+    return uint64_t(shape_.kv_heads) * (key_bytes(shape_) + value_bytes(shape_));
+}
+
+uint64_t CpuAttention::state_floats() const { return uint64_t(kAttendQueries) * uint64_t(2 + shape_.head_dim); }
+
+void CpuAttention::plan(const AttentionBatch& batch) {
+    tiles_.clear();
+    splits_.clear();
+    const int32_t group = shape_.heads / shape_.kv_heads;
+    int64_t work = 0;
+    for (uint32_t s = 0; s < batch.seq_count; ++s) {
+        const int32_t pairs = (batch.query_starts[s + 1] - batch.query_starts[s]) * group;
+        for (int32_t h = 0; h < shape_.kv_heads; ++h)
+            for (int32_t first = 0; first < pairs; first += kAttendQueries) {
+                Tile tile{int32_t(s), h, first, std::min<int32_t>(kAttendQueries, pairs - first), 0, 0, -1};
+                find_keys(batch, tile);
+                work += (tile.end - tile.begin) * tile.count * shape_.head_dim * 2;
+                tiles_.push_back(tile);
+            }
+    }
+    inline_ = machine_.crew.threads <= 1 || work < kInlineWork;
+    if (inline_ || tiles_.size() >= 2 * size_t(machine_.crew.threads)) return;
+    // Few tiles, such as one long sequence's next token: its splits are dealt out too.
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+        tiles_[i].scratch = int64_t(splits_.size());
+        for (int64_t split = tiles_[i].begin / kSplit; split * kSplit < tiles_[i].end; ++split)
+            splits_.emplace_back(uint32_t(i), split);
+    }
+    if (scratch_.size() < splits_.size() * state_floats()) scratch_.resize(splits_.size() * state_floats());
+}
+
+// Which keys any query of the tile sees.
+void CpuAttention::find_keys(const AttentionBatch& batch, Tile& tile) const {
+    const int32_t group = shape_.heads / shape_.kv_heads;
+    tile.begin = INT64_MAX;
+    for (int32_t pair = tile.first; pair < tile.first + tile.count; ++pair) {
+        const int64_t position = batch.positions[batch.query_starts[tile.seq] + pair / group];
+        tile.begin = std::min(tile.begin, first_key(shape_, position));
+        tile.end = std::max(tile.end, position + 1);
+    }
+}
+
+void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
+                             const pb_tensor& v) const {
+    const uint64_t key_size = key_bytes(shape_), value_size = value_bytes(shape_);
+    split_rows(machine_.crew, batch.token_count, 4 * shape_.kv_heads * shape_.head_dim, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+            const int64_t slot = batch.slot_mapping[t];
+            if (slot < 0) continue;
+            uint8_t* page = kv.data + uint64_t(slot / shape_.block_size) * kv.page_stride;
+            for (int32_t h = 0; h < shape_.kv_heads; ++h)
+                write_token(shape_, page + uint64_t(h) * key_size,
+                            page + uint64_t(shape_.kv_heads) * key_size + uint64_t(h) * value_size,
+                            slot % shape_.block_size, row_of(k, t, h), row_of(v, t, h));
+        }
+    });
+}
+
+void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t split, float* memory) const {
+    const Table& table = table_of(machine_.isa);
+    const int32_t group = shape_.heads / shape_.kv_heads;
+    AttendPart part;
+    for (int32_t i = 0; i < tile.count; ++i) {
+        const int32_t pair = tile.first + i, token = call.batch.query_starts[tile.seq] + pair / group;
+        part.q[i] = row_of(call.q, token, tile.kv_head * group + pair % group);
+        part.position[i] = call.batch.positions[token];
+    }
+    part.queries = tile.count;
+    part.block_size = shape_.block_size;
+    part.head_dim = shape_.head_dim;
+    part.window = shape_.window;
+    part.table = call.batch.block_tables + uint64_t(tile.seq) * call.batch.max_blocks;
+    part.keys = call.kv.data + uint64_t(tile.kv_head) * key_bytes(shape_);
+    part.values = call.kv.data + uint64_t(shape_.kv_heads) * key_bytes(shape_) +
+                  uint64_t(tile.kv_head) * value_bytes(shape_);
+    part.page_stride = call.kv.page_stride;
+    part.begin = std::max(tile.begin, split * kSplit);
+    part.end = std::min(tile.end, (split + 1) * kSplit);
+    part.scale = shape_.scale;
+    part.soft_cap = shape_.soft_cap;
+    (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state_at(memory));
+}
+
+// Merges the tile's splits in ascending order, also where there is one, so that a row's bits do not depend on how far
+// its tile reaches.
+void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
+    const Table& table = table_of(machine_.isa);
+    const int64_t dim = shape_.head_dim;
+    const int32_t group = shape_.heads / shape_.kv_heads;
+    constexpr size_t kFloats = size_t(kAttendQueries) * (2 + kMaxHeadDim);
+    alignas(64) float sums[kFloats];
+    const AttendState all = state_at(sums);
+    std::fill_n(all.most, tile.count, -std::numeric_limits<float>::infinity());
+    std::fill_n(all.total, tile.count, 0.0f);
+    std::fill_n(all.sum, tile.count * dim, 0.0f);
+    for (int64_t split = tile.begin / kSplit; split * kSplit < tile.end; ++split) {
+        if (tile.scratch >= 0) {
+            const auto at = uint64_t(tile.scratch + split - tile.begin / kSplit);
+            table.merge(all, state_at(scratch_.data() + at * state_floats()), tile.count, shape_.head_dim);
+        } else {
+            alignas(64) float one[kFloats];
+            attend_split(call, tile, split, one);
+            table.merge(all, state_at(one), tile.count, shape_.head_dim);
+        }
+    }
+    for (int32_t i = 0; i < tile.count; ++i) {
+        const int32_t pair = tile.first + i;
+        float* to = row_of(call.out, call.batch.query_starts[tile.seq] + pair / group,
+                           tile.kv_head * group + pair % group);
+        for (int64_t d = 0; d < dim; ++d) to[d] = all.sum[i * dim + d] / all.total[i];
+    }
+}
+
+void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {
+    const Call call{batch, kv, out, q};
+    const Crew alone;
+    run_tasks(machine_.crew, int64_t(splits_.size()), [&](int64_t i) {
+        const auto [tile, split] = splits_[size_t(i)];
+        attend_split(call, tiles_[tile], split, scratch_.data() + uint64_t(i) * state_floats());
+    });
+    // What is left of split tiles is a few merges.
+    run_tasks(inline_ || !splits_.empty() ? alone : machine_.crew, int64_t(tiles_.size()),
+              [&](int64_t i) { finish_tile(call, tiles_[size_t(i)]); });
+}
+
+}  // namespace patchbay::kernels

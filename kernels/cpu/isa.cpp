@@ -1,0 +1,92 @@
+#include "kernels/cpu_isa.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr Isa kAll[] = {Isa::Plain, Isa::Avx2, Isa::Avx512};
+
+std::optional<Isa> find_isa(std::string_view name) {
+    for (const Isa isa : kAll)
+        if (name == isa_name(isa)) return isa;
+    return std::nullopt;
+}
+
+// __builtin_cpu_supports also asks whether the operating system saves the registers.
+bool machine_has(Isa isa) {
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (isa == Isa::Avx2) return avx2;
+    if (isa == Isa::Avx512) return avx2 && __builtin_cpu_supports("avx512f");
+#endif
+    return isa == Isa::Plain;
+}
+
+IsaChoice refuse(IsaChoice::Verdict verdict, std::string reason) { return {Isa::Plain, verdict, std::move(reason)}; }
+
+// `where` names who asked: "isa", or the variable.
+IsaChoice look_up(std::string_view name, const std::string& where) {
+    const std::optional<Isa> isa = find_isa(name);
+    if (!isa)
+        return refuse(IsaChoice::Verdict::Unknown, where + ": unknown level '" + std::string(name) +
+                                                       "', expected plain, avx2 or avx512");
+    if (!machine_has(*isa))
+        return refuse(IsaChoice::Verdict::Unavailable, where + ": " + isa_name(*isa) + " asked for, but this machine (" +
+                                                           cpu_brand() + ") has at most " +
+                                                           isa_name(available_isas().back()));
+    return {*isa, IsaChoice::Verdict::Ok, {}};
+}
+
+}  // namespace
+
+const char* isa_name(Isa isa) {
+    switch (isa) {
+        case Isa::Avx512: return "avx512";
+        case Isa::Avx2: return "avx2";
+        case Isa::Plain: break;
+    }
+    return "plain";
+}
+
+std::vector<Isa> available_isas() {
+    std::vector<Isa> out;
+    for (const Isa isa : kAll)
+        if (machine_has(isa)) out.push_back(isa);
+    return out;
+}
+
+std::string cpu_brand() {
+#if defined(__x86_64__)
+    unsigned int r[12] = {};
+    if (__get_cpuid_max(0x80000000u, nullptr) >= 0x80000004u) {
+        for (unsigned int i = 0; i < 3; ++i)
+            __get_cpuid(0x80000002u + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]);
+        char text[sizeof r + 1] = {};
+        std::memcpy(text, r, sizeof r);
+        const std::string_view brand(text);
+        const size_t from = brand.find_first_not_of(' ');
+        if (from != std::string_view::npos)
+            return std::string(brand.substr(from, brand.find_last_not_of(' ') - from + 1));
+    }
+#endif
+    return "unknown CPU";
+}
+
+IsaChoice choose_isa(std::string_view setting, const char* override_value) {
+    IsaChoice chosen{available_isas().back(), IsaChoice::Verdict::Ok, {}};
+    if (setting != "auto") chosen = look_up(setting, "isa");
+    if (chosen.verdict != IsaChoice::Verdict::Ok || !override_value || !*override_value) return chosen;
+    const IsaChoice lowered = look_up(override_value, kIsaVariable);
+    if (lowered.verdict != IsaChoice::Verdict::Ok) return lowered;
+    chosen.isa = std::min(chosen.isa, lowered.isa);
+    return chosen;
+}
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,66 @@
+// Any machine: four lanes of the compiler's own vectors, no fused multiply-add.
+#include "cpu/table.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+typedef float F __attribute__((vector_size(16)));
+typedef uint32_t U __attribute__((vector_size(16)));
+typedef int32_t I __attribute__((vector_size(16)));
+
+constexpr int kLanes = 4;
+constexpr int kRows = 4;         // of a linear() tile
+constexpr int kAccumulators = 8; // vectors of partial sums that fit the registers beside their operands
+
+inline F load(const float* p) {
+    F v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+inline void store(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
+inline F set(float x) { return F{x, x, x, x}; }
+inline F mul_add(F a, F b, F c) { return a * b + c; }
+inline F where_less(F a, F b, F yes, F no) {
+    const I mask = a < b;
+    return reinterpret_cast<F>((reinterpret_cast<I>(yes) & mask) | (reinterpret_cast<I>(no) & ~mask));
+}
+inline F square_root(F a) {
+    for (int i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+}
+inline F floor(F a) { // |a| < 2³¹, or NaN
+    const F at = where_less(a, set(2147483520.0f), a, set(0)); // no NaN may become an integer
+    const F cut = __builtin_convertvector(__builtin_convertvector(at, I), F);
+    const F down = where_less(at, cut, cut - set(1), cut);
+    return down + (a - a); // NaN stays NaN
+}
+inline F pow2(F n) { // integral n in [−126, 127]
+    return reinterpret_cast<F>((__builtin_convertvector(n, I) + 127) << 23);
+}
+// a − n·π/2. Without fused operations the products of long angles need doubles.
+inline F minus_quarter_turns(F a, F n) {
+    for (int i = 0; i < kLanes; ++i) a[i] = float(double(a[i]) - double(n[i]) * 1.57079632679489661923);
+    return a;
+}
+inline F load_even(const uint16_t* pairs) { // bf16 pairs: the first of each
+    U v;
+    __builtin_memcpy(&v, pairs, sizeof v);
+    return reinterpret_cast<F>(v << 16);
+}
+inline F load_odd(const uint16_t* pairs) {
+    U v;
+    __builtin_memcpy(&v, pairs, sizeof v);
+    return reinterpret_cast<F>(v & 0xffff0000u);
+}
+inline F load(const uint16_t* p) {
+    const U v = {p[0], p[1], p[2], p[3]};
+    return reinterpret_cast<F>(v << 16);
+}
+
+#include "cpu/level/loops.inc"
+
+}  // namespace
+
+constexpr Table kPlainTable = make_table();
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,65 @@
+// One ISA level's inner loops, each over one task's part of the work. The files in level/ fill a table each; they are
+// compiled for instructions that this machine may lack, so they share no inline function with anybody (the linker
+// would keep one copy, perhaps theirs), and this header has none.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace patchbay::kernels {
+
+struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
+    const float* x;
+    int64_t x_stride, rows, cols;
+    const void* panels;    // the first of this part
+    int64_t panel_count;
+    const float* bias;     // of the first panel's columns, padded; nullptr: none
+    float* out;            // at the first panel's columns
+    int64_t out_stride;
+    int64_t width;         // columns of out that exist from there on
+};
+
+constexpr int kAttendQueries = 8; // (row, head) pairs that share the loads of a key
+constexpr int kAttendBlock = 64;  // keys of one softmax update, aligned by absolute position
+constexpr int kKeyGroup = 16;     // keys side by side in a page
+
+struct AttendPart { // queries over keys [begin, end), both within one split
+    const float* q[kAttendQueries];    // each (head_dim)
+    int64_t position[kAttendQueries];  // the last key it sees
+    int32_t queries;
+    int32_t block_size, head_dim;
+    int64_t window;                    // 0: all
+    const int32_t* table;              // of the sequence: page ids
+    const uint8_t *keys, *values;      // of the kv head in page 0
+    uint64_t page_stride;
+    int64_t begin, end;
+    float scale, soft_cap;
+};
+
+struct AttendState { // of up to kAttendQueries queries
+    float* most;  // (queries) greatest score; −inf: no key yet
+    float* total; // (queries) sum of e^(score − most)
+    float* sum;   // (queries, head_dim) sum of e^(score − most) · value
+};
+
+struct Table {
+    int32_t panel_columns;
+    void (*linear_f32)(const LinearPart&);
+    void (*linear_bf16)(const LinearPart&);
+    void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
+    void (*add)(float* a, const float* b, int64_t n);
+    void (*silu_mul)(float* out, const float* gate, const float* up, int64_t n);
+    // one token: x (heads, ≥ 2 half), heads `head_stride` apart
+    void (*rope)(float* x, int64_t heads, int64_t head_stride, float position, const float* inv_freq, int64_t half,
+                 float scale);
+    void (*exp)(float* out, const float* x, int64_t n);
+    void (*attend_f32)(const AttendPart&, const AttendState&);
+    void (*attend_bf16)(const AttendPart&, const AttendState&);
+    // into += later, for keys after those of `into`
+    void (*merge)(const AttendState& into, const AttendState& later, int32_t queries, int32_t head_dim);
+};
+
+extern const Table kPlainTable;
+extern const Table kAvx2Table;
+extern const Table kAvx512Table;
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,39 @@
+// The table of a level, and how an op is dealt out to the crew. For the files beside this one.
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include "cpu/table.hpp"
+#include "kernels/cpu.hpp"
+
+namespace patchbay::kernels {
+
+inline const Table& table_of(Isa isa) {
+#if defined(__x86_64__)
+    if (isa == Isa::Avx512) return kAvx512Table;
+    if (isa == Isa::Avx2) return kAvx2Table;
+#endif
+    (void)isa;
+    return kPlainTable;
+}
+
+template <class F>
+void run_tasks(const Crew& crew, int64_t count, F&& f) {
+    if (crew.threads > 1 && count > 1) {
+        auto task = [](void* arg, uint32_t i) { (*static_cast<std::remove_reference_t<F>*>(arg))(int64_t(i)); };
+        crew.run(crew.ctx, uint32_t(count), task, const_cast<void*>(static_cast<const void*>(&f)));
+    } else {
+        for (int64_t i = 0; i < count; ++i) f(i);
+    }
+}
+
+// Calls f(begin, end) over [0, rows) in pieces worth a dispatch, which costs microseconds.
+template <class F>
+void split_rows(const Crew& crew, int64_t rows, int64_t work_per_row, F&& f) {
+    constexpr int64_t kTaskWork = 32 * 1024; // elements: about as long as waking a thread takes
+    const int64_t most = std::min<int64_t>(rows, int64_t(crew.threads) * 2);
+    const int64_t tasks = std::clamp<int64_t>(rows * work_per_row / kTaskWork, 1, std::max<int64_t>(most, 1));
+    run_tasks(crew, tasks, [&](int64_t i) { f(rows * i / tasks, rows * (i + 1) / tasks); });
+}
+
+}  // namespace patchbay::kernels

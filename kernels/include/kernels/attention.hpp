@@ -1,0 +1,43 @@
+// What attention over pages is told: shapes, the step's batch, where the pages are. Shared by the reference and the
+// fast kernels; the fields mean what those of patchbay/abi/attention.h do.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "patchbay/abi/tensor.h"
+
+namespace patchbay::kernels {
+
+struct AttentionShape {
+    int32_t heads = 0, kv_heads = 0, head_dim = 0; // heads is a multiple of kv_heads
+    int32_t block_size = 0;                        // tokens a page
+    int64_t window = 0;                            // keys that a token sees, itself included; 0: all
+    float scale = 1;                               // of q·k
+    float soft_cap = 0;                            // 0: none
+    pb_dtype kv_dtype = PB_F32;                    // F32 or BF16
+};
+
+struct AttentionBatch {
+    uint32_t seq_count = 0, max_blocks = 0;
+    int32_t token_count = 0;
+    const int32_t* query_starts = nullptr; // (seq_count + 1)
+    const int32_t* seq_lens = nullptr;     // (seq_count)
+    const int32_t* block_tables = nullptr; // (seq_count, max_blocks)
+    const int64_t* slot_mapping = nullptr; // (token_count): page · block_size + offset; −1: do not write
+    const int32_t* positions = nullptr;    // (token_count): absolute
+};
+
+struct KvPages {
+    uint8_t* data = nullptr;
+    uint64_t page_stride = 0; // bytes
+};
+
+// The first key that the token at `position` sees.
+constexpr int64_t first_key(const AttentionShape& shape, int64_t position) {
+    return shape.window > 0 && position + 1 > shape.window ? position + 1 - shape.window : 0;
+}
+
+// Why the batch cannot be worked on (a sequence past its block table, a position past its keys, …); empty: it can.
+std::string fault_of(const AttentionShape&, const AttentionBatch&);
+
+}  // namespace patchbay::kernels

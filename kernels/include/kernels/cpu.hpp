@@ -1,0 +1,73 @@
+// The fast CPU kernels: activations f32, weights f32 or bf16 packed once. For each ISA level an element of a result is
+// bitwise the same whatever else is in the batch and however many threads run: work is split by rows and output
+// columns only, and each element is summed over K in one order. Used by the CPU device plugin. Shapes are the caller's
+// to check.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cpu_isa.hpp"
+#include "patchbay/abi/tensor.h"
+
+namespace patchbay::kernels {
+
+struct Crew { // who works: the host's pool, or the calling thread alone
+    uint32_t threads = 1;
+    void* ctx = nullptr;
+    // task(arg, i) for each i in [0, count), back when all are done; nullptr where threads is 1
+    void (*run)(void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) = nullptr;
+};
+
+struct Machine {
+    Isa isa = Isa::Plain;
+    Crew crew;
+};
+
+// A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16.
+class PackedMatrix {
+  public:
+    // `data` (rows, cols) and `bias` (rows, or nullptr) are of `dtype`, F32 or BF16, and may go afterwards. Throws
+    // std::bad_alloc.
+    static PackedMatrix pack(const Machine&, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
+                             const void* bias);
+
+    int64_t rows() const { return rows_; }
+    int64_t cols() const { return cols_; }
+    uint64_t bytes() const { return panel_bytes_ * uint64_t(panels()) + bias_bytes(); }
+    void read_row(int64_t row, float* out) const; // out (cols)
+
+    // For the kernels.
+    pb_dtype dtype() const { return dtype_; }
+    int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
+    int64_t columns() const { return columns_; } // of a panel
+    const uint8_t* panel(int64_t p) const { return memory_.get() + uint64_t(p) * panel_bytes_; }
+    const float* bias() const { return bias_.get(); } // (panels · columns), padded with 0; nullptr: none
+
+  private:
+    struct Free { void operator()(void* p) const; };
+    PackedMatrix() = default;
+    uint64_t bias_bytes() const { return bias_ ? uint64_t(panels() * columns_) * sizeof(float) : 0; }
+    void pack_panel(int64_t p, const void* data);
+
+    pb_dtype dtype_ = PB_F32;
+    int64_t rows_ = 0, cols_ = 0, columns_ = 0;
+    uint64_t panel_bytes_ = 0;
+    std::unique_ptr<uint8_t[], Free> memory_;
+    std::unique_ptr<float[]> bias_;
+};
+
+// The ops of patchbay/abi/device.h, f32; rows may be strided, the inner stride is 1.
+void linear(const Machine&, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w);
+void rms_norm(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, float eps);
+void add_rms_norm(const Machine&, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, const float* w,
+                  float eps);
+void rope(const Machine&, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half, float scale);
+void silu_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
+void add(const Machine&, const pb_tensor& a, const pb_tensor& b);
+void embedding(const Machine&, const pb_tensor& out, const PackedMatrix& table, const int32_t* ids);
+void gather_rows(const Machine&, const pb_tensor& out, const pb_tensor& x, const int32_t* rows);
+
+// out (n) = e^x. Relative error below 3e-7 for x in [−87.3, 88.3]; 0 below, saturated above, NaN stays NaN.
+void exp(Isa, float* out, const float* x, int64_t n);
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,53 @@
+// Fast attention over pages on the CPU. A query row's result is a pure function of its q and the keys up to its
+// position, for each ISA level: keys are taken in blocks by absolute position, sums are split only every
+// kSplit keys by absolute position and merged in order. So it does not depend on the batch, chunking, page size or
+// threads. Used by the attention plugin `paged`.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "kernels/attention.hpp"
+#include "kernels/cpu.hpp"
+
+namespace patchbay::kernels {
+
+class CpuAttention {
+  public:
+    static constexpr int kSplit = 512; // keys
+    static constexpr int kMaxHeadDim = 512;
+
+    // head_dim is a multiple of 8 up to kMaxHeadDim; kv_dtype F32 or BF16.
+    CpuAttention(const Machine&, const AttentionShape&);
+
+    // A page is, for each kv head, keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16 in
+    // pairs of elements), then for each kv head the values (block_size, head_dim).
+    uint64_t page_bytes() const;
+
+    // The step's work list, which run() of the same batch works through.
+    void plan(const AttentionBatch&);
+    void append_kv(const AttentionBatch&, const KvPages&, const pb_tensor& k, const pb_tensor& v) const;
+    void run(const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q);
+
+  private:
+    struct Tile { // up to kAttendQueries (row, head) pairs of one sequence and kv head
+        int32_t seq, kv_head;
+        int32_t first, count; // in row-major (rows of the sequence, heads of the group)
+        int64_t begin, end;   // keys that any of them sees
+        int64_t scratch;      // index of its first partial state; −1: it works through its keys alone
+    };
+    struct Call; // one run()'s arguments
+
+    void find_keys(const AttentionBatch&, Tile&) const;
+    void attend_split(const Call&, const Tile&, int64_t split, float* memory) const;
+    void finish_tile(const Call&, const Tile&);
+    uint64_t state_floats() const; // of one partial state
+
+    Machine machine_;
+    AttentionShape shape_;
+    std::vector<Tile> tiles_;
+    std::vector<std::pair<uint32_t, int64_t>> splits_; // (tile, split), where tiles are few and long
+    std::vector<float> scratch_;                       // (splits, state_floats())
+    bool inline_ = true;                               // too little work to wake anybody
+};
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,38 @@
+// Slow and obviously right: every sum in double. What the fast kernels are tested against, and what the reference
+// attention plugin runs. Arrays are dense, row-major and f32 unless a comment says otherwise.
+#pragma once
+#include <cstdint>
+
+#include "kernels/attention.hpp"
+
+namespace patchbay::kernels::reference {
+
+// out (tokens, rows) = x (tokens, cols) · wᵀ + bias; w (rows, cols), bias (rows) or nullptr
+void linear(float* out, const float* x, const float* w, const float* bias, int64_t tokens, int64_t rows, int64_t cols);
+// out (count, n) = table[ids[i]]; table (vocab, n)
+void embedding(float* out, const float* table, const int32_t* ids, int64_t count, int64_t n);
+// out (rows, n) = x / sqrt(mean(x²) + eps) · w; w (n). out may be x.
+void rms_norm(float* out, const float* x, const float* w, int64_t rows, int64_t n, float eps);
+// residual (rows, n) += x; out = rms_norm(residual)
+void add_rms_norm(float* out, float* residual, const float* x, const float* w, int64_t rows, int64_t n, float eps);
+// x (tokens, heads, head_dim) in place; element i < rot / 2 is paired with i + rot / 2. The angle is the f32 product
+// positions[t] · inv_freq[i], as in training; cos and sin are multiplied by scale.
+void rope(float* x, const int32_t* positions, const float* inv_freq, int64_t tokens, int64_t heads, int64_t head_dim,
+          int64_t rot, float scale);
+// out (rows, n) = silu(gate_up[:, :n]) · gate_up[:, n:]; gate_up (rows, 2 n)
+void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
+// a (n) += b (n)
+void add(float* a, const float* b, int64_t n);
+// out (count, n) = x[rows[r]]
+void gather_rows(float* out, const float* x, const int32_t* rows, int64_t count, int64_t n);
+
+// A page is [keys: kv_heads × block_size × head_dim][values: the same].
+uint64_t page_bytes(const AttentionShape&);
+// k, v (tokens, kv_heads, head_dim) into the slots of the batch
+void append_kv(const AttentionShape&, const AttentionBatch&, const KvPages&, const pb_tensor& k, const pb_tensor& v);
+// out (tokens, heads, head_dim) from q (tokens, heads, head_dim), causal by absolute position; the query rows
+// [from, to) of sequence s
+void attend(const AttentionShape&, const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q,
+            uint32_t s, int32_t from, int32_t to);
+
+}  // namespace patchbay::kernels::reference

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/reference.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::kernels::reference {
+namespace {
+
+enum class Half { Keys, Values };
+
+// Where the head_dim elements of one token and head lie in its page.
+uint8_t* at(const AttentionShape& s, const KvPages& kv, Half half, int64_t page, int64_t offset, int64_t head) {
+    const int64_t row = (half == Half::Values ? s.kv_heads * s.block_size : 0) + head * s.block_size + offset;
+    return kv.data + uint64_t(page) * kv.page_stride + row * s.head_dim * dtype_bytes(s.kv_dtype);
+}
+
+void write(pb_dtype dtype, uint8_t* to, int64_t i, float value) {
+    if (dtype == PB_BF16) {
+        const uint16_t bits = f32_to_bf16(value);
+        std::memcpy(to + i * 2, &bits, 2);
+    } else {
+        std::memcpy(to + i * 4, &value, 4);
+    }
+}
+
+double read(pb_dtype dtype, const uint8_t* from, int64_t i) {
+    if (dtype == PB_BF16) {
+        uint16_t bits;
+        std::memcpy(&bits, from + i * 2, 2);
+        return bf16_to_f32(bits);
+    }
+    float value;
+    std::memcpy(&value, from + i * 4, 4);
+    return value;
+}
+
+// (tokens, heads, head_dim) f32, unit inner stride
+float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
+    return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
+}
+
+}  // namespace
+
+uint64_t page_bytes(const AttentionShape& s) {
+    return 2 * uint64_t(s.kv_heads) * uint64_t(s.block_size) * uint64_t(s.head_dim) * uint64_t(dtype_bytes(s.kv_dtype));
+}
+
+void append_kv(const AttentionShape& s, const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
+               const pb_tensor& v) {
+    for (int32_t t = 0; t < batch.token_count; ++t) {
+        const int64_t slot = batch.slot_mapping[t];
+        if (slot < 0) continue;
+        for (int32_t h = 0; h < s.kv_heads; ++h)
+            for (int32_t i = 0; i < s.head_dim; ++i) {
+                const int64_t page = slot / s.block_size, offset = slot % s.block_size;
+                write(s.kv_dtype, at(s, kv, Half::Keys, page, offset, h), i, row_of(k, t, h)[i]);
+                write(s.kv_dtype, at(s, kv, Half::Values, page, offset, h), i, row_of(v, t, h)[i]);
+            }
+    }
+}
+
+void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out,
+            const pb_tensor& q, uint32_t seq, int32_t from, int32_t to) {
+    const int32_t* table = batch.block_tables + uint64_t(seq) * batch.max_blocks;
+    const int32_t group = s.heads / s.kv_heads;
+    std::vector<double> weights, sum(size_t(s.head_dim));
+    for (int32_t t = from; t < to; ++t) {
+        const int64_t last = batch.positions[t], first = first_key(s, last);
+        weights.resize(size_t(last - first + 1));
+        for (int32_t h = 0; h < s.heads; ++h) {
+            double most = -std::numeric_limits<double>::infinity();
+            for (int64_t key = first; key <= last; ++key) {
+                const uint8_t* k = at(s, kv, Half::Keys, table[key / s.block_size], key % s.block_size, h / group);
+                double score = 0;
+                for (int32_t i = 0; i < s.head_dim; ++i) score += row_of(q, t, h)[i] * read(s.kv_dtype, k, i);
+                score *= s.scale;
+                if (s.soft_cap > 0) score = s.soft_cap * std::tanh(score / s.soft_cap);
+                weights[size_t(key - first)] = score;
+                most = std::max(most, score);
+            }
+            double total = 0;
+            std::fill(sum.begin(), sum.end(), 0.0);
+            for (int64_t key = first; key <= last; ++key) {
+                const uint8_t* v = at(s, kv, Half::Values, table[key / s.block_size], key % s.block_size, h / group);
+                const double weight = std::exp(weights[size_t(key - first)] - most);
+                total += weight;
+                for (int32_t i = 0; i < s.head_dim; ++i) sum[size_t(i)] += weight * read(s.kv_dtype, v, i);
+            }
+            for (int32_t i = 0; i < s.head_dim; ++i) row_of(out, t, h)[i] = float(sum[size_t(i)] / total);
+        }
+    }
+}
+
+}  // namespace patchbay::kernels::reference

@@ -1,0 +1,67 @@
+#include "kernels/reference.hpp"
+
+#include <cmath>
+
+namespace patchbay::kernels::reference {
+
+void linear(float* out, const float* x, const float* w, const float* bias, int64_t tokens, int64_t rows, int64_t cols) {
+    for (int64_t t = 0; t < tokens; ++t)
+        for (int64_t r = 0; r < rows; ++r) {
+            double sum = bias ? bias[r] : 0.0;
+            for (int64_t c = 0; c < cols; ++c) sum += double(x[t * cols + c]) * w[r * cols + c];
+            out[t * rows + r] = float(sum);
+        }
+}
+
+void embedding(float* out, const float* table, const int32_t* ids, int64_t count, int64_t n) {
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t c = 0; c < n; ++c) out[i * n + c] = table[ids[i] * n + c];
+}
+
+void rms_norm(float* out, const float* x, const float* w, int64_t rows, int64_t n, float eps) {
+    for (int64_t r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += double(x[r * n + i]) * x[r * n + i];
+        const double scale = 1.0 / std::sqrt(sum / double(n) + eps);
+        for (int64_t i = 0; i < n; ++i) out[r * n + i] = float(x[r * n + i] * scale * w[i]);
+    }
+}
+
+void add_rms_norm(float* out, float* residual, const float* x, const float* w, int64_t rows, int64_t n, float eps) {
+    add(residual, x, rows * n);
+    rms_norm(out, residual, w, rows, n, eps);
+}
+
+void rope(float* x, const int32_t* positions, const float* inv_freq, int64_t tokens, int64_t heads, int64_t head_dim,
+          int64_t rot, float scale) {
+    const int64_t half = rot / 2;
+    for (int64_t t = 0; t < tokens; ++t)
+        for (int64_t h = 0; h < heads; ++h) {
+            float* row = x + (t * heads + h) * head_dim;
+            for (int64_t i = 0; i < half; ++i) {
+                const double angle = float(positions[t]) * inv_freq[i];
+                const double c = std::cos(angle) * scale, s = std::sin(angle) * scale;
+                const double a = row[i], b = row[i + half];
+                row[i] = float(a * c - b * s);
+                row[i + half] = float(b * c + a * s);
+            }
+        }
+}
+
+void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            const double gate = gate_up[r * 2 * n + i], up = gate_up[r * 2 * n + n + i];
+            out[r * n + i] = float(gate / (1.0 + std::exp(-gate)) * up);
+        }
+}
+
+void add(float* a, const float* b, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) a[i] += b[i];
+}
+
+void gather_rows(float* out, const float* x, const int32_t* rows, int64_t count, int64_t n) {
+    embedding(out, x, rows, count, n);
+}
+
+}  // namespace patchbay::kernels::reference

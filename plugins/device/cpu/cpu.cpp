@@ -1,0 +1,101 @@
+#include "cpu.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay {
+namespace {
+
+constexpr int64_t kLargestSide = int64_t{1} << 31; // of a weight
+constexpr int64_t kLargestArea = int64_t{1} << 40;
+constexpr uint64_t kMatrixUses = 1u << PB_WEIGHT_LINEAR | 1u << PB_WEIGHT_EMBEDDING;
+
+kernels::Isa choose_isa(const Context& context) {
+    const kernels::IsaChoice choice =
+        kernels::choose_isa(context.get<std::string>("isa"), std::getenv(kernels::kIsaVariable));
+    switch (choice.verdict) {
+        case kernels::IsaChoice::Verdict::Unknown: throw Error(PB_INVALID, choice.reason);
+        case kernels::IsaChoice::Verdict::Unavailable: throw Error(PB_UNAVAILABLE, choice.reason);
+        case kernels::IsaChoice::Verdict::Ok: break;
+    }
+    return choice.isa;
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const Context& context)
+    : pool_(context.host()), machine_{choose_isa(context), {}}, ops_(cpu_ops(*this)) {
+    machine_.crew.threads = pool_.threads();
+    machine_.crew.ctx = &pool_;
+    machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
+        static_cast<const Pool*>(ctx)->run(count, [&](uint32_t i) { task(arg, i); });
+    };
+}
+
+pb_device_info CpuDevice::info() const {
+    pb_device_info out{};
+    out.struct_size = sizeof out;
+    out.computes = 1;
+    out.activation_dtype = PB_F32;
+    const HostMemory memory = host_memory();
+    out.memory_total = memory.total;
+    out.memory_free = memory.available;
+    const char* isa = kernels::isa_name(machine_.isa);
+    std::snprintf(out.name, sizeof out.name, "%s (%s)", kernels::cpu_brand().c_str(), isa);
+    std::snprintf(out.isa, sizeof out.isa, "%s", isa);
+    return out;
+}
+
+void* CpuDevice::alloc(uint64_t bytes) { return allocate_zeroed(bytes); }
+void CpuDevice::free(void* memory) { free_zeroed(memory); }
+void CpuDevice::to_device(void* to, const void* from, uint64_t bytes) { std::memmove(to, from, bytes); }
+void CpuDevice::to_host(void* to, const void* from, uint64_t bytes) { std::memmove(to, from, bytes); }
+void CpuDevice::copy_page(void* to, const void* from, uint64_t bytes) { std::memmove(to, from, bytes); }
+
+pb_weight* CpuDevice::prepare(const pb_weight_source& source) {
+    const auto refuse = [](pb_status code, const std::string& why) -> void { throw Error(code, "weight: " + why); };
+    if (source.role < PB_WEIGHT_LINEAR || source.role > PB_WEIGHT_VECTOR)
+        refuse(PB_INVALID, "unknown role " + std::to_string(source.role));
+    if (source.dtype != PB_F32 && source.dtype != PB_BF16)
+        refuse(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) + ", this device takes f32 and bf16");
+    if (source.rows < 1 || source.cols < 1 || source.rows > kLargestSide || source.cols > kLargestSide ||
+        source.rows > kLargestArea / source.cols)
+        refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
+    if (!source.data) refuse(PB_INVALID, "no data");
+
+    auto weight = std::make_unique<pb_weight>();
+    weight->uses = source.uses | uint64_t{1} << source.role;
+    weight->rows = source.rows;
+    weight->cols = source.cols;
+    if (weight->uses & kMatrixUses)
+        weight->matrix = kernels::PackedMatrix::pack(machine_, source.dtype, source.rows, source.cols, source.data, source.bias);
+    if (weight->uses & uint64_t{1} << PB_WEIGHT_VECTOR) {
+        weight->vector.resize(size_t(source.rows * source.cols));
+        for (size_t i = 0; i < weight->vector.size(); ++i)
+            weight->vector[i] = source.dtype == PB_BF16 ? bf16_to_f32(static_cast<const uint16_t*>(source.data)[i])
+                                                        : static_cast<const float*>(source.data)[i];
+    }
+    return weight.release();
+}
+
+void CpuDevice::release(pb_weight* weight) { delete weight; }
+
+uint64_t CpuDevice::weight_bytes(const pb_weight* weight) const {
+    return (weight->matrix ? weight->matrix->bytes() : 0) + weight->vector.size() * sizeof(float);
+}
+
+void CpuDevice::begin_step() { fault_.clear(); }
+
+void CpuDevice::end_step() {
+    if (fault_.empty()) return;
+    const std::string text = std::exchange(fault_, {});
+    throw Error(PB_INVALID, text);
+}
+
+}  // namespace patchbay
+
+PATCHBAY_PLUGIN(patchbay::device<patchbay::CpuDevice>(
+    {.name = "cpu", .version = PATCHBAY_PLUGIN_VERSION, .summary = "f32 activations, f32 or bf16 weights, on the host's cores"}))

@@ -1,0 +1,65 @@
+// The CPU as a device: host memory, packed weights, and the ops over kernels/cpu. One per engine.
+#pragma once
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu.hpp"
+#include "patchbay/sdk/device.hpp"
+
+struct pb_weight {
+    uint64_t uses = 0; // bit set of 1 << role
+    int64_t rows = 0, cols = 0;
+    std::optional<patchbay::kernels::PackedMatrix> matrix; // linear and embedding, both from one copy
+    std::vector<float> vector;
+};
+
+namespace patchbay {
+
+class CpuDevice {
+  public:
+    static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", nullptr};
+    static constexpr pb_param kParams[] = {
+        param::choice("isa", "auto", kIsas, "instructions to use; PATCHBAY_CPU_ISA may lower it"),
+    };
+
+    explicit CpuDevice(const Context&);
+
+    pb_device_info info() const;
+    void* alloc(uint64_t bytes);
+    void free(void* memory);
+    void to_device(void* to, const void* from, uint64_t bytes);
+    void to_host(void* to, const void* from, uint64_t bytes);
+    pb_weight* prepare(const pb_weight_source&);
+    void release(pb_weight*);
+    uint64_t weight_bytes(const pb_weight*) const;
+    const pb_ops* ops() const { return &ops_; }
+    void begin_step();
+    void end_step(); // throws the step's first fault
+    void copy_page(void* to, const void* from, uint64_t bytes);
+
+    // For ops.cpp.
+    const kernels::Machine& machine() const { return machine_; }
+    bool faulty() const { return !fault_.empty(); }
+    void set_fault(std::string text) noexcept { fault_ = std::move(text); }
+
+  private:
+    Pool pool_;
+    kernels::Machine machine_;
+    pb_ops ops_;
+    std::string fault_; // of this step; ops after it do nothing
+};
+
+pb_ops cpu_ops(CpuDevice&); // ops.cpp
+
+// Physical memory in bytes, 0 where the system does not say. (memory.cpp)
+struct HostMemory {
+    uint64_t total = 0, available = 0;
+};
+HostMemory host_memory();
+
+void* allocate_zeroed(uint64_t bytes); // 64-byte aligned; throws Error. Pages are touched when they are first used
+void free_zeroed(void* memory);
+
+}  // namespace patchbay

@@ -1,0 +1,46 @@
+#include <cstdio>
+#include <cstdlib>
+
+#include "cpu.hpp"
+
+namespace patchbay {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+}  // namespace
+
+HostMemory host_memory() {
+    HostMemory out;
+    std::FILE* file = std::fopen("/proc/meminfo", "re");
+    if (!file) return out;
+    char line[256];
+    while (std::fgets(line, sizeof line, file)) {
+        unsigned long long kib = 0;
+        if (std::sscanf(line, "MemTotal: %llu kB", &kib) == 1) out.total = kib * 1024;
+        if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) out.available = kib * 1024;
+    }
+    std::fclose(file);
+    return out;
+}
+
+// calloc, since it does not touch the fresh pages of a large block: a pool of KV that is never filled costs nothing.
+// What it returned lies just before what is handed out.
+void* allocate_zeroed(uint64_t bytes) {
+    constexpr uint64_t kExtra = kAlignment + sizeof(void*);
+    void* block = bytes < UINT64_MAX - kExtra ? std::calloc(1, bytes + kExtra) : nullptr;
+    if (!block) throw Error(PB_FAILED, "cannot allocate " + std::to_string(bytes) + " bytes of host memory");
+    const auto from = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
+    auto* memory = reinterpret_cast<char*>((from + kAlignment - 1) / kAlignment * kAlignment);
+    std::memcpy(memory - sizeof(void*), &block, sizeof(void*));
+    return memory;
+}
+
+void free_zeroed(void* memory) {
+    if (!memory) return;
+    void* block;
+    std::memcpy(&block, static_cast<char*>(memory) - sizeof(void*), sizeof(void*));
+    std::free(block);
+}
+
+}  // namespace patchbay

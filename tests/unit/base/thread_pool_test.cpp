@@ -1,0 +1,83 @@
+#include "base/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace patchbay {
+namespace {
+
+void run(ThreadPool& pool, uint32_t count, std::function<void(uint32_t)> f) {
+    pool.run(count, [](void* arg, uint32_t i) { (*static_cast<std::function<void(uint32_t)>*>(arg))(i); }, &f);
+}
+
+class ThreadPools : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPools, testing::Values(1, 2, 3, 8));
+
+TEST_P(ThreadPools, RunEveryTaskOnce) {
+    ThreadPool pool(GetParam());
+    for (const uint32_t count : {0u, 1u, 2u, 5u, 1000u}) {
+        std::vector<std::atomic<int>> calls(count);
+        run(pool, count, [&](uint32_t i) { ++calls[i]; });
+        for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(calls[i], 1) << i << " of " << count;
+    }
+}
+
+// Unlocked writes: a task of an earlier job that ran late would be a race, or would change a later job's sum.
+TEST_P(ThreadPools, FinishAJobBeforeTheNextOverManyShortOnes) {
+    ThreadPool pool(GetParam());
+    std::vector<uint64_t> slots(7);
+    for (uint64_t job = 0; job < 20000; ++job) {
+        const auto count = static_cast<uint32_t>(job % 7 + 1);
+        run(pool, count, [&](uint32_t i) { slots[i] = job * 8 + i; });
+        for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(slots[i], job * 8 + i);
+    }
+}
+
+TEST_P(ThreadPools, WakeAfterHavingSleptBetweenJobs) {
+    ThreadPool pool(GetParam());
+    for (int job = 0; job < 50; ++job) {
+        for (int i = 0; i < 2000; ++i) std::this_thread::yield(); // longer than a worker spins
+        std::atomic<uint32_t> done{0};
+        run(pool, 16, [&](uint32_t) { ++done; });
+        ASSERT_EQ(done, 16u);
+    }
+}
+
+TEST_P(ThreadPools, EndWithoutHavingRunAnything) {
+    const ThreadPool pool(GetParam());
+    EXPECT_EQ(pool.threads(), GetParam());
+}
+
+TEST(ThreadPool, WorksOnSeveralThreadsAtOnce) {
+    ThreadPool pool(3);
+    std::atomic<int> inside{0};
+    run(pool, 3, [&](uint32_t) { // each waits for the other two: this ends only if three run at once
+        ++inside;
+        while (inside < 3) std::this_thread::yield();
+    });
+    EXPECT_EQ(inside, 3);
+}
+
+TEST(ThreadPool, TakesNoThreadsAsOne) {
+    ThreadPool pool(0);
+    EXPECT_EQ(pool.threads(), 1u);
+    const std::thread::id caller = std::this_thread::get_id();
+    run(pool, 4, [&](uint32_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
+}
+
+TEST(ThreadPool, HandsOutTheSameThreadsAsAService) {
+    ThreadPool pool(2);
+    const pb_pool& service = pool.service();
+    EXPECT_EQ(service.struct_size, sizeof(pb_pool));
+    EXPECT_EQ(service.threads, 2u);
+    std::atomic<uint32_t> sum{0};
+    service.run(service.ctx, 10, [](void* arg, uint32_t i) { *static_cast<std::atomic<uint32_t>*>(arg) += i; }, &sum);
+    EXPECT_EQ(sum, 45u);
+}
+
+}  // namespace
+}  // namespace patchbay

@@ -1,0 +1,306 @@
+#include "guarded.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "kernels/cpu_attention.hpp"
+#include "kernels/reference.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// One sequence's whole q, k and v, of which a step takes rows.
+struct Sequence {
+    Sequence(Random& random, const AttentionShape& s, int64_t length)
+        : tokens(int32_t(length)), q(random.values(length * s.heads * s.head_dim)),
+          k(random.values(length * s.kv_heads * s.head_dim)), v(random.values(length * s.kv_heads * s.head_dim)) {}
+    int32_t tokens;
+    std::vector<float> q, k, v;
+};
+
+struct Step { // rows [from, to) of a sequence
+    size_t seq;
+    int32_t from, to;
+};
+
+// Pages of one layer with their tables, and what a step needs, for either backend.
+class Layer {
+  public:
+    Layer(const AttentionShape& shape, uint64_t page_bytes, const std::vector<Sequence>& sequences, Random& random)
+        : shape_(shape), page_bytes_(page_bytes), sequences_(sequences) {
+        int32_t pages = 0;
+        for (const Sequence& s : sequences) {
+            max_blocks_ = std::max(max_blocks_, (s.tokens + shape.block_size - 1) / shape.block_size + 1);
+            pages += (s.tokens + shape.block_size - 1) / shape.block_size;
+        }
+        std::vector<int32_t> free(static_cast<size_t>(pages));
+        std::iota(free.begin(), free.end(), 0);
+        for (size_t i = free.size(); i > 1; --i) std::swap(free[i - 1], free[size_t(random.between(0, int64_t(i) - 1))]);
+        for (const Sequence& s : sequences) {
+            std::vector<int32_t> table(static_cast<size_t>(max_blocks_), -1);
+            for (int32_t b = 0; b * shape.block_size < s.tokens; ++b) {
+                table[size_t(b)] = free.back();
+                free.pop_back();
+            }
+            tables_.push_back(table);
+        }
+        stride_ = page_bytes_ + 4 * 32;
+        memory_.assign((stride_ * uint64_t(pages) + 4 * 64) / 4, kNaN); // what was never written must not be used
+    }
+
+    // append_kv and run for these rows; the outputs by sequence go into `out` (tokens, heads · head_dim).
+    void step(const std::vector<Step>& steps, const std::function<void(const AttentionBatch&, const KvPages&, const pb_tensor& k, const pb_tensor& v)>& append,
+              const std::function<void(const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q)>& attend,
+              std::vector<std::vector<float>>& out) {
+        std::vector<int32_t> starts = {0}, lens, tables, positions;
+        std::vector<int64_t> slots;
+        int32_t rows = 0;
+        for (const Step& s : steps) rows += s.to - s.from;
+        const int64_t q_width = shape_.heads * shape_.head_dim, kv_width = shape_.kv_heads * shape_.head_dim;
+        Poisoned q(rows, q_width, 8), k(rows, kv_width, 8), v(rows, kv_width, 8), result(rows, q_width, 8);
+        int32_t row = 0;
+        for (const Step& s : steps) {
+            const Sequence& seq = sequences_[s.seq];
+            for (int32_t t = s.from; t < s.to; ++t, ++row) {
+                std::copy_n(seq.q.begin() + t * q_width, q_width, q.row(row));
+                std::copy_n(seq.k.begin() + t * kv_width, kv_width, k.row(row));
+                std::copy_n(seq.v.begin() + t * kv_width, kv_width, v.row(row));
+                positions.push_back(t);
+                slots.push_back(int64_t(tables_[s.seq][size_t(t / shape_.block_size)]) * shape_.block_size + t % shape_.block_size);
+            }
+            starts.push_back(row);
+            lens.push_back(s.to);
+            std::vector<int32_t> table = tables_[s.seq];
+            // The host takes back what has left the window.
+            for (int64_t b = 0; (b + 1) * shape_.block_size <= first_key(shape_, s.from); ++b) table[size_t(b)] = -1;
+            tables.insert(tables.end(), table.begin(), table.end());
+        }
+        const AttentionBatch batch{.seq_count = uint32_t(steps.size()), .max_blocks = uint32_t(max_blocks_),
+                                   .token_count = rows, .query_starts = starts.data(), .seq_lens = lens.data(),
+                                   .block_tables = tables.data(), .slot_mapping = slots.data(),
+                                   .positions = positions.data()};
+        ASSERT_EQ(fault_of(shape_, batch), "");
+        const KvPages kv{reinterpret_cast<uint8_t*>(memory_.data()), stride_};
+        append(batch, kv, k.heads_view(shape_.kv_heads), v.heads_view(shape_.kv_heads));
+        attend(batch, kv, result.heads_view(shape_.heads), q.heads_view(shape_.heads));
+        ASSERT_TRUE(result.intact());
+        ASSERT_TRUE(pages_intact());
+        out.resize(sequences_.size());
+        row = 0;
+        for (const Step& s : steps) {
+            out[s.seq].resize(size_t(sequences_[s.seq].tokens * q_width));
+            for (int32_t t = s.from; t < s.to; ++t, ++row) std::copy_n(result.row(row), q_width, out[s.seq].begin() + t * q_width);
+        }
+    }
+
+  private:
+    bool pages_intact() const { // nothing was written between the pages
+        for (uint64_t p = 0; (p + 1) * stride_ <= memory_.size() * 4; ++p)
+            for (uint64_t i = (p * stride_ + page_bytes_ + 3) / 4; i < (p + 1) * stride_ / 4; ++i)
+                if (!std::isnan(memory_[i])) return false;
+        return true;
+    }
+
+    AttentionShape shape_;
+    uint64_t page_bytes_, stride_ = 0;
+    const std::vector<Sequence>& sequences_;
+    int32_t max_blocks_ = 0;
+    std::vector<std::vector<int32_t>> tables_;
+    std::vector<float> memory_;
+};
+
+using Outputs = std::vector<std::vector<float>>;
+
+Outputs run_fast(const Machine& machine, const AttentionShape& shape, const std::vector<Sequence>& sequences,
+                 const std::vector<std::vector<Step>>& steps) {
+    Random random(99);
+    CpuAttention attention(machine, shape);
+    Layer layer(shape, attention.page_bytes(), sequences, random);
+    Outputs out;
+    for (const std::vector<Step>& step : steps)
+        layer.step(
+            step,
+            [&](const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k, const pb_tensor& v) {
+                attention.plan(batch);
+                attention.append_kv(batch, kv, k, v);
+            },
+            [&](const AttentionBatch& batch, const KvPages& kv, const pb_tensor& to, const pb_tensor& q) {
+                attention.run(batch, kv, to, q);
+            },
+            out);
+    return out;
+}
+
+Outputs run_reference(const AttentionShape& shape, const std::vector<Sequence>& sequences,
+                      const std::vector<std::vector<Step>>& steps) {
+    Random random(98);
+    Layer layer(shape, reference::page_bytes(shape), sequences, random);
+    Outputs out;
+    for (const std::vector<Step>& step : steps)
+        layer.step(
+            step,
+            [&](const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k, const pb_tensor& v) {
+                reference::append_kv(shape, batch, kv, k, v);
+            },
+            [&](const AttentionBatch& batch, const KvPages& kv, const pb_tensor& to, const pb_tensor& q) {
+                for (uint32_t s = 0; s < batch.seq_count; ++s)
+                    reference::attend(shape, batch, kv, to, q, s, batch.query_starts[s], batch.query_starts[s + 1]);
+            },
+            out);
+    return out;
+}
+
+std::vector<Step> at_once(const std::vector<Sequence>& sequences) {
+    std::vector<Step> out;
+    for (size_t s = 0; s < sequences.size(); ++s) out.push_back({s, 0, sequences[s].tokens});
+    return out;
+}
+
+// Every sequence on its own, in chunks of `size`.
+std::vector<std::vector<Step>> chunks(const std::vector<Sequence>& sequences, int32_t size) {
+    std::vector<std::vector<Step>> out;
+    for (size_t s = 0; s < sequences.size(); ++s)
+        for (int32_t t = 0; t < sequences[s].tokens; t += size)
+            out.push_back({{s, t, std::min(t + size, sequences[s].tokens)}});
+    return out;
+}
+
+AttentionShape random_shape(Random& random) {
+    AttentionShape s;
+    s.kv_heads = int32_t(random.between(1, 3));
+    s.heads = s.kv_heads * int32_t(random.between(1, 5));
+    s.head_dim = 8 * int32_t(random.between(1, 12));
+    s.block_size = int32_t(std::vector<int64_t>{1, 3, 8, 10, 16, 16, 32, 48}[size_t(random.between(0, 7))]);
+    s.window = random.between(0, 2) ? 0 : random.between(1, 90);
+    s.soft_cap = random.between(0, 2) ? 0.0f : 4.0f;
+    s.scale = 1.0f / std::sqrt(float(s.head_dim));
+    s.kv_dtype = random.between(0, 1) ? PB_BF16 : PB_F32;
+    return s;
+}
+
+std::string text(const AttentionShape& s) {
+    return "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " × " + std::to_string(s.head_dim) +
+           ", block " + std::to_string(s.block_size) + ", window " + std::to_string(s.window) + ", cap " +
+           std::to_string(s.soft_cap) + ", " + dtype_name(s.kv_dtype);
+}
+
+class Attention : public EachIsa {
+  protected:
+    Machine machine{GetParam(), {}};
+};
+INSTANTIATE_TEST_SUITE_P(Isa, Attention, each_isa(), isa_test_name);
+
+TEST_P(Attention, AgreesWithTheReferenceOnAnyShape) {
+    Random random(21);
+    for (int i = 0; i < 40; ++i) {
+        const AttentionShape shape = random_shape(random);
+        std::vector<Sequence> sequences;
+        for (int64_t s = random.between(1, 4); s > 0; --s) sequences.emplace_back(random, shape, random.between(1, 150));
+        SCOPED_TRACE(text(shape));
+        const std::vector<std::vector<Step>> steps = {at_once(sequences)};
+        const Outputs got = run_fast(machine, shape, sequences, steps), want = run_reference(shape, sequences, steps);
+        for (size_t s = 0; s < sequences.size(); ++s) expect_near(got[s], want[s], 5e-6, 5e-6);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(Attention, AgreesWithTheReferenceOverSeveralSplits) {
+    Random random(22);
+    AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .block_size = 16, .scale = 0.125f, .kv_dtype = PB_BF16};
+    std::vector<Sequence> sequences;
+    sequences.emplace_back(random, shape, 1100);
+    const std::vector<std::vector<Step>> whole = {at_once(sequences)};
+    expect_near(run_fast(machine, shape, sequences, whole)[0], run_reference(shape, sequences, whole)[0], 5e-6, 5e-6);
+}
+
+TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
+    Random random(23);
+    for (int i = 0; i < 6; ++i) {
+        AttentionShape shape = random_shape(random);
+        if (i >= 3) shape.window = i == 3 ? 0 : 40 * i;
+        std::vector<Sequence> sequences;
+        for (const int64_t length : {61 + i, 7, 200}) sequences.emplace_back(random, shape, length);
+        SCOPED_TRACE(text(shape));
+        const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+        for (const int32_t size : {1, 7, 64}) {
+            const Outputs got = run_fast(machine, shape, sequences, chunks(sequences, size));
+            for (size_t s = 0; s < sequences.size(); ++s)
+                EXPECT_TRUE(same_bits(got[s].data(), want[s].data(), int64_t(want[s].size()))) << "chunks of " << size;
+        }
+    }
+}
+
+TEST_P(Attention, GivesTheSameBitsForAnyPageSize) {
+    Random random(24);
+    AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = 40, .block_size = 16, .window = 70, .scale = 0.2f};
+    std::vector<Sequence> sequences;
+    sequences.emplace_back(random, shape, 150);
+    const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+    for (const int32_t size : {1, 5, 8, 17, 64, 256}) {
+        shape.block_size = size;
+        EXPECT_EQ(run_fast(machine, shape, sequences, {at_once(sequences)}), want) << size;
+    }
+}
+
+TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
+    Random random(25);
+    for (const int64_t window : {0, 700}) {
+        const AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .window = window,
+                                   .scale = 0.2f, .kv_dtype = PB_F32};
+        std::vector<Sequence> sequences;
+        sequences.emplace_back(random, shape, 2100);
+        // A long prompt, then single tokens: few tiles over many splits.
+        const std::vector<std::vector<Step>> steps = {{{0, 0, 2090}}, {{0, 2090, 2091}}, {{0, 2091, 2100}}};
+        const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+        ThreadPool pool(3);
+        for (const Crew& crew : {Crew{}, crew_of(pool.service()), backwards_crew(16)})
+            EXPECT_TRUE(run_fast({GetParam(), crew}, shape, sequences, steps) == want) << crew.threads;
+    }
+}
+
+TEST_P(Attention, DoesNotLetLaterTokensReachEarlierOnes) {
+    Random random(26);
+    const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 16, .block_size = 8, .scale = 0.25f};
+    std::vector<Sequence> sequences;
+    sequences.emplace_back(random, shape, 90);
+    const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+    constexpr int64_t kFrom = 41, kKv = 2 * 16, kQ = 4 * 16;
+    for (size_t i = kFrom * kKv; i < sequences[0].k.size(); ++i) sequences[0].k[i] = sequences[0].v[i] = kNaN;
+    const Outputs got = run_fast(machine, shape, sequences, {at_once(sequences)});
+    EXPECT_TRUE(same_bits(got[0].data(), want[0].data(), kFrom * kQ));
+    EXPECT_TRUE(std::isnan(got[0][kFrom * kQ]));
+}
+
+TEST_P(Attention, SurvivesScoresThatOverflowAPlainSoftmax) {
+    Random random(27);
+    const AttentionShape shape{.heads = 2, .kv_heads = 1, .head_dim = 8, .block_size = 16, .scale = 300.0f};
+    std::vector<Sequence> sequences;
+    sequences.emplace_back(random, shape, 100);
+    const std::vector<std::vector<Step>> steps = {at_once(sequences)};
+    // Scores are in the thousands, so their own rounding (about 1e-4) moves the weights.
+    expect_near(run_fast(machine, shape, sequences, steps)[0], run_reference(shape, sequences, steps)[0], 5e-3, 0);
+}
+
+TEST(AttentionBatch, IsRefusedWhenARowSeesWhatIsNotThere) {
+    const AttentionShape shape{.heads = 1, .kv_heads = 1, .head_dim = 8, .block_size = 4};
+    std::vector<int32_t> starts = {0, 1}, lens = {6}, tables = {3, 4}, positions = {5};
+    AttentionBatch batch{.seq_count = 1, .max_blocks = 2, .token_count = 1, .query_starts = starts.data(),
+                         .seq_lens = lens.data(), .block_tables = tables.data(), .positions = positions.data()};
+    EXPECT_EQ(fault_of(shape, batch), "");
+    positions[0] = 6;
+    EXPECT_EQ(fault_of(shape, batch), "sequence 0 of the batch: position 6 of 6 tokens");
+    positions[0] = 5;
+    tables[0] = -1;
+    EXPECT_EQ(fault_of(shape, batch), "sequence 0 of the batch: no page for block 0, which its rows see");
+    AttentionShape windowed = shape;
+    windowed.window = 2;
+    EXPECT_EQ(fault_of(windowed, batch), "");
+    lens[0] = 9;
+    EXPECT_EQ(fault_of(shape, batch), "sequence 0 of the batch: 9 tokens need 3 blocks, the table has 2");
+}
+
+}  // namespace
+}  // namespace patchbay::kernels
