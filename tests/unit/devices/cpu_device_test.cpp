@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "kernels/cpu_isa.hpp"
+#include "kernels/reference.hpp"
+#include "loaded_plugin.hpp"
+#include "patchbay/abi/device.h"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay {
+namespace {
+
+class CpuDevice : public testing::TestWithParam<kernels::Isa> {
+  protected:
+    void SetUp() override {
+        ASSERT_EQ(plugin.create(kernels::isa_name(GetParam())), PB_OK) << plugin.error();
+        device = &plugin.table<pb_device>();
+        ops = device->ops(plugin.self());
+    }
+
+    pb_weight* prepare(pb_weight_role role, int64_t rows, int64_t cols, const std::vector<float>& data, uint64_t uses = 0,
+                       const float* bias = nullptr) {
+        const pb_weight_source source{sizeof source, role, PB_F32, 0, rows, cols, data.data(), bias, uses};
+        pb_weight* out = nullptr;
+        EXPECT_EQ(device->prepare(plugin.self(), &source, &out), PB_OK) << plugin.error();
+        return out;
+    }
+
+    pb_status end_step() { return device->end_step(plugin.self()); }
+
+    static std::vector<float> ramp(int64_t n) {
+        std::vector<float> out(static_cast<size_t>(n));
+        for (int64_t i = 0; i < n; ++i) out[size_t(i)] = float((i * 7919) % 23 - 11) / 8.0f;
+        return out;
+    }
+
+    LoadedPlugin plugin{CPU_DEVICE_LIBRARY, 2};
+    const pb_device* device = nullptr;
+    const pb_ops* ops = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(Isa, CpuDevice, testing::ValuesIn(kernels::available_isas()),
+                         [](const auto& test) { return std::string(kernels::isa_name(test.param)); });
+
+TEST_P(CpuDevice, SaysWhatItIs) {
+    pb_device_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(device->info(plugin.self(), &info), PB_OK);
+    EXPECT_EQ(info.computes, 1u);
+    EXPECT_EQ(info.activation_dtype, PB_F32);
+    EXPECT_STREQ(info.isa, kernels::isa_name(GetParam()));
+    EXPECT_EQ(std::string(info.name), kernels::cpu_brand() + " (" + info.isa + ")");
+    EXPECT_GT(info.memory_total, 0u);
+    EXPECT_GE(info.memory_total, info.memory_free);
+}
+
+TEST_P(CpuDevice, AllocatesAlignedZeros) {
+    for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{1000}, uint64_t{3} << 20}) {
+        void* memory = nullptr;
+        ASSERT_EQ(device->alloc(plugin.self(), bytes, &memory), PB_OK);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+        const auto* begin = static_cast<const unsigned char*>(memory);
+        EXPECT_TRUE(std::all_of(begin, begin + bytes, [](unsigned char b) { return b == 0; }));
+        device->free(plugin.self(), memory);
+    }
+}
+
+TEST_P(CpuDevice, RefusesMemoryThatTheMachineDoesNotHave) {
+    void* memory = nullptr;
+    EXPECT_EQ(device->alloc(plugin.self(), UINT64_MAX - 10, &memory), PB_FAILED);
+    EXPECT_EQ(plugin.error(), "cannot allocate 18446744073709551605 bytes of host memory");
+}
+
+TEST_P(CpuDevice, UsesATiedWeightAsEmbeddingAndAsLinear) {
+    const std::vector<float> data = ramp(50 * 12);
+    pb_weight* weight = prepare(PB_WEIGHT_EMBEDDING, 50, 12, data, 1u << PB_WEIGHT_LINEAR | 1u << PB_WEIGHT_EMBEDDING);
+    EXPECT_GE(device->weight_bytes(plugin.self(), weight), 50u * 12 * 4);
+    EXPECT_LT(device->weight_bytes(plugin.self(), weight), 2u * 50 * 12 * 4) << "two copies of one weight";
+    std::vector<int32_t> ids = {49, 0, 7};
+    std::vector<float> hidden(3 * 12), logits(3 * 50), want(3 * 50);
+    const pb_tensor id_view = tensor(ids.data(), PB_I32, {3}), hidden_view = tensor(hidden.data(), PB_F32, {3, 12}),
+                    logit_view = tensor(logits.data(), PB_F32, {3, 50});
+    ASSERT_EQ(device->begin_step(plugin.self()), PB_OK);
+    ops->embedding(ops->ctx, &hidden_view, weight, &id_view);
+    ops->linear(ops->ctx, &logit_view, &hidden_view, weight);
+    ASSERT_EQ(end_step(), PB_OK) << plugin.error();
+    for (size_t i = 0; i < 3; ++i)
+        EXPECT_TRUE(std::equal(hidden.begin() + i * 12, hidden.begin() + (i + 1) * 12, data.begin() + ids[i] * 12));
+    kernels::reference::linear(want.data(), hidden.data(), data.data(), nullptr, 3, 50, 12);
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(logits[i], want[i], 1e-4);
+    device->release(plugin.self(), weight);
+}
+
+TEST_P(CpuDevice, AddsABias) {
+    const std::vector<float> data = ramp(3 * 4), bias = {1, -2, 3};
+    pb_weight* weight = prepare(PB_WEIGHT_LINEAR, 3, 4, data, 0, bias.data());
+    std::vector<float> x(4, 0.0f), out(3);
+    const pb_tensor x_view = tensor(x.data(), PB_F32, {1, 4}), out_view = tensor(out.data(), PB_F32, {1, 3});
+    ops->linear(ops->ctx, &out_view, &x_view, weight);
+    ASSERT_EQ(end_step(), PB_OK);
+    EXPECT_EQ(out, bias);
+    device->release(plugin.self(), weight);
+}
+
+TEST_P(CpuDevice, ReportsTheFirstMisfitAtTheEndOfTheStepAndThenForgetsIt) {
+    pb_weight* weight = prepare(PB_WEIGHT_LINEAR, 4, 8, ramp(32));
+    pb_weight* norm = prepare(PB_WEIGHT_VECTOR, 1, 8, ramp(8));
+    std::vector<float> x(2 * 8, 1.0f), out(2 * 4, 5.0f);
+    pb_tensor x_view = tensor(x.data(), PB_F32, {2, 8}), out_view = tensor(out.data(), PB_F32, {2, 4});
+    const pb_tensor narrow = tensor(x.data(), PB_F32, {2, 7});
+    ASSERT_EQ(device->begin_step(plugin.self()), PB_OK);
+    ops->linear(ops->ctx, &out_view, &narrow, weight);
+    ops->rms_norm(ops->ctx, &x_view, &x_view, weight, 1e-5f); // a second fault, which is not the cause
+    ops->linear(ops->ctx, &out_view, &x_view, weight);        // fits, but comes after the fault
+    EXPECT_EQ(end_step(), PB_INVALID);
+    EXPECT_EQ(plugin.error(), "linear: x is f32 (2, 7), expected f32 (2, 8)");
+    EXPECT_EQ(out, std::vector<float>(8, 5.0f));
+    ASSERT_EQ(device->begin_step(plugin.self()), PB_OK);
+    ops->linear(ops->ctx, &out_view, &x_view, weight);
+    EXPECT_EQ(end_step(), PB_OK);
+    EXPECT_NE(out[0], 5.0f);
+    device->release(plugin.self(), weight);
+    device->release(plugin.self(), norm);
+}
+
+TEST_P(CpuDevice, NeverReadsPastATable) {
+    pb_weight* table = prepare(PB_WEIGHT_EMBEDDING, 5, 4, ramp(20));
+    std::vector<float> x(8), out(8);
+    const pb_tensor out_view = tensor(out.data(), PB_F32, {2, 4}), x_view = tensor(x.data(), PB_F32, {2, 4});
+    for (const int32_t bad : {-1, 5}) {
+        std::vector<int32_t> ids = {0, bad};
+        const pb_tensor id_view = tensor(ids.data(), PB_I32, {2});
+        ops->embedding(ops->ctx, &out_view, table, &id_view);
+        EXPECT_EQ(end_step(), PB_INVALID);
+        EXPECT_EQ(plugin.error(), "embedding: ids[1] is " + std::to_string(bad) + ", expected 0 to 4");
+        ops->gather_rows(ops->ctx, &out_view, &x_view, &id_view);
+        EXPECT_EQ(end_step(), PB_INVALID);
+    }
+    ops->linear(ops->ctx, &out_view, &x_view, table);
+    EXPECT_EQ(end_step(), PB_INVALID);
+    EXPECT_EQ(plugin.error(), "linear: the weight was not prepared for linear");
+    device->release(plugin.self(), table);
+}
+
+TEST_P(CpuDevice, RefusesMisfitsOfEveryOp) {
+    pb_weight* norm = prepare(PB_WEIGHT_VECTOR, 1, 8, ramp(8));
+    std::vector<float> memory(64);
+    std::vector<int32_t> ids(4);
+    const pb_tensor wide = tensor(memory.data(), PB_F32, {2, 9}), x = tensor(memory.data(), PB_F32, {2, 8}),
+                    heads = tensor(memory.data(), PB_F32, {2, 1, 8}), half = tensor(memory.data(), PB_BF16, {2, 8}),
+                    two = tensor(ids.data(), PB_I32, {2}), three = tensor(ids.data(), PB_I32, {3}),
+                    none = tensor(nullptr, PB_F32, {2, 8});
+    const auto refused = [&](auto&& op) {
+        op();
+        EXPECT_EQ(end_step(), PB_INVALID) << plugin.error();
+    };
+    refused([&] { ops->rms_norm(ops->ctx, &wide, &wide, norm, 0); });
+    refused([&] { ops->rms_norm(ops->ctx, &x, &wide, norm, 0); });
+    refused([&] { ops->rms_norm(ops->ctx, &half, &half, norm, 0); });
+    refused([&] { ops->rms_norm(ops->ctx, &none, &none, norm, 0); });
+    refused([&] { ops->rms_norm(ops->ctx, &x, &x, nullptr, 0); });
+    refused([&] { ops->add_rms_norm(ops->ctx, &x, &wide, &x, norm, 0); });
+    refused([&] { ops->rope(ops->ctx, &x, &two, norm, 1); });
+    refused([&] { ops->rope(ops->ctx, &heads, &three, norm, 1); });
+    refused([&] { ops->rope(ops->ctx, &heads, &two, norm, 1); }); // 8 pairs do not fit 8 elements
+    refused([&] { ops->silu_mul(ops->ctx, &x, &x); });
+    refused([&] { ops->add(ops->ctx, &x, &wide); });
+    refused([&] { ops->gather_rows(ops->ctx, &x, &x, &three); });
+    device->release(plugin.self(), norm);
+}
+
+TEST_P(CpuDevice, TakesAStepOfNoTokens) {
+    pb_weight* weight = prepare(PB_WEIGHT_LINEAR, 4, 8, ramp(32));
+    const pb_tensor x = tensor(nullptr, PB_F32, {0, 8}), out = tensor(nullptr, PB_F32, {0, 4});
+    ops->linear(ops->ctx, &out, &x, weight);
+    EXPECT_EQ(end_step(), PB_OK) << plugin.error();
+    device->release(plugin.self(), weight);
+}
+
+TEST_P(CpuDevice, RefusesWeightsThatItCannotHold) {
+    const std::vector<float> data = ramp(4);
+    pb_weight* out = nullptr;
+    const auto refused = [&](pb_weight_source source, pb_status status) {
+        source.struct_size = sizeof source;
+        EXPECT_EQ(device->prepare(plugin.self(), &source, &out), status) << plugin.error();
+    };
+    refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0}, PB_UNSUPPORTED);
+    EXPECT_EQ(plugin.error(), "weight: dtype i8, this device takes f32 and bf16");
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 0, 2, data.data(), nullptr, 0}, PB_INVALID);
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, int64_t{1} << 30, int64_t{1} << 30, data.data(), nullptr, 0}, PB_INVALID);
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 2, 2, nullptr, nullptr, 0}, PB_INVALID);
+    refused({0, 9, PB_F32, 0, 2, 2, data.data(), nullptr, 0}, PB_INVALID);
+}
+
+TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {
+    LoadedPlugin lowered(CPU_DEVICE_LIBRARY, 1), refused(CPU_DEVICE_LIBRARY, 1);
+    setenv(kernels::kIsaVariable, "plain", 1);
+    ASSERT_EQ(lowered.create("auto"), PB_OK);
+    setenv(kernels::kIsaVariable, "altivec", 1);
+    EXPECT_EQ(refused.create("auto"), PB_INVALID);
+    unsetenv(kernels::kIsaVariable);
+    EXPECT_EQ(refused.error(), "PATCHBAY_CPU_ISA: unknown level 'altivec', expected plain, avx2 or avx512");
+    pb_device_info info{};
+    ASSERT_EQ(lowered.table<pb_device>().info(lowered.self(), &info), PB_OK);
+    EXPECT_STREQ(info.isa, "plain");
+}
+
+}  // namespace
+}  // namespace patchbay
