@@ -50,7 +50,8 @@ std::string reason(std::string_view what) {
 
 Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t most_bytes) {
     std::error_code error;
-    if (std::filesystem::is_directory(path, error)) return fail(path.string() + " is a folder, not a file");
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+        return fail(path.string() + " is not a regular file"); // reading a pipe would wait for ever
     std::ifstream in(path, std::ios::binary);
     if (!in) return fail("cannot read " + path.string() + ": " + std::strerror(errno));
     const uint64_t size = std::filesystem::file_size(path, error);

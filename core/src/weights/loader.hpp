@@ -37,15 +37,16 @@ class WeightSource {
 
   private:
     WeightSource() = default;
-    Result<> append(const pb_weight_spec&, const pb_weight_part&, uint32_t rank, uint32_t size, LoadedWeight&) const;
-    Result<> append_bias(const pb_weight_spec&, const pb_weight_part&, uint32_t rank, uint32_t size, LoadedWeight&) const;
+    struct Piece;
+    Result<> check(const Piece&) const;
+    void read(const Piece&, pb_dtype wanted, std::byte* target) const;
 
     std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
     uint64_t seed_ = 0;
 };
 
-// 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json, the safetensors headers
-// and 64 bytes of each tensor. Cheap, hence no proof that all weights are equal.
+// 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json and of
+// each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all weights are equal.
 Result<std::string> model_identity(const std::filesystem::path& folder);
 
 }  // namespace patchbay::weights

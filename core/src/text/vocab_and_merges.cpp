@@ -1,0 +1,71 @@
+#include "text/vocab_and_merges.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/json_file.hpp"
+
+namespace patchbay::text {
+namespace {
+
+using nlohmann::json;
+
+// Source: the Qwen2 tokenizer of Hugging Face transformers.
+constexpr const char* kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+json read_merges(std::string_view text) {
+    json out = json::array();
+    for (bool first = true; !text.empty(); first = false) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        if (!line.empty() && !(first && line.starts_with("#version"))) out.push_back(line);
+    }
+    return out;
+}
+
+// {"151643": {"content": …}, …} → the list that tokenizer.json has.
+Result<json> read_added(const json& config) {
+    json out = json::array();
+    const auto decoder = config.find("added_tokens_decoder");
+    if (decoder == config.end()) return out;
+    for (const auto& [key, entry] : decoder->items()) {
+        int id = -1;
+        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+        if (error != std::errc() || end != key.data() + key.size() || !entry.is_object())
+            return fail("tokenizer_config.json: added_tokens_decoder has the entry '" + key + "', which is no token");
+        out.push_back(entry);
+        out.back()["id"] = id;
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const json& config) {
+    const auto at = config.is_object() ? config.find("tokenizer_class") : config.end();
+    const std::string name = at != config.end() && at->is_string() ? at->get<std::string>() : "";
+    const bool qwen2 = name == "Qwen2Tokenizer" || name == "Qwen2TokenizerFast";
+    if (!qwen2 && name != "GPT2Tokenizer" && name != "GPT2TokenizerFast")
+        return fail("the tokenizer of " + folder.string() + " has no tokenizer.json, and its class '" + name +
+                    "' does not say how text is split (supported without one: GPT2Tokenizer, Qwen2Tokenizer)");
+    PB_TRY(json vocab, read_json_file(folder / "vocab.json"));
+    PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
+    PB_TRY(json added, read_added(config));
+    json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", !qwen2}};
+    json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}}, {"added_tokens", std::move(added)}};
+    if (qwen2) {
+        const json split = {{"type", "Split"}, {"pattern", {{"Regex", kQwen2Pattern}}}, {"behavior", "Isolated"}};
+        out["normalizer"] = {{"type", "NFC"}};
+        out["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({split, byte_level})}};
+    } else {
+        const auto prefix = config.find("add_prefix_space");
+        if (prefix != config.end() && prefix->is_boolean()) byte_level["add_prefix_space"] = *prefix;
+        out["pre_tokenizer"] = byte_level;
+    }
+    return out;
+}
+
+}  // namespace patchbay::text

@@ -1,0 +1,52 @@
+#include "weights/convert.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+template <class T>
+T read(const std::byte* at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+template <class From, class Widen>
+void convert_from(const std::byte* source, pb_dtype to, std::byte* target, int64_t count, Widen widen) {
+    if (to == PB_F32) {
+        for (int64_t i = 0; i < count; ++i) {
+            const float value = widen(read<From>(source + i * static_cast<int64_t>(sizeof(From))));
+            std::memcpy(target + i * 4, &value, 4);
+        }
+    } else {
+        for (int64_t i = 0; i < count; ++i) {
+            const uint16_t value = f32_to_bf16(widen(read<From>(source + i * static_cast<int64_t>(sizeof(From)))));
+            std::memcpy(target + i * 2, &value, 2);
+        }
+    }
+}
+
+}  // namespace
+
+float f16_to_f32(uint16_t h) {
+    const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, exponent = (h >> 10) & 0x1fu, mantissa = h & 0x3ffu;
+    if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+    if (exponent == 0) { // zero or subnormal: mantissa · 2^-24, exact in f32
+        const float value = static_cast<float>(mantissa) * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+void convert(pb_dtype from, const std::byte* source, pb_dtype to, std::byte* target, int64_t count) {
+    if (from == to) std::memcpy(target, source, static_cast<size_t>(count * dtype_bytes(to)));
+    else if (from == PB_F32) convert_from<float>(source, to, target, count, [](float x) { return x; });
+    else if (from == PB_BF16) convert_from<uint16_t>(source, to, target, count, bf16_to_f32);
+    else convert_from<uint16_t>(source, to, target, count, f16_to_f32);
+}
+
+}  // namespace patchbay::weights

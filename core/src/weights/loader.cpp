@@ -1,0 +1,184 @@
+#include "weights/loader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "weights/convert.hpp"
+#include "weights/dummy.hpp"
+
+namespace patchbay::weights {
+
+// One tensor's share in a weight: of `shape`, rows [row, row + rows) and columns [col, col + cols).
+struct WeightSource::Piece {
+    std::string name;
+    std::vector<int64_t> shape;  // whole, as the checkpoint must have it
+    int64_t row, rows, col, cols;
+    enum class Holds { kWeights, kBias } holds = Holds::kWeights;
+
+    int64_t width() const { return shape.back(); }
+    int64_t count() const { return rows * cols; }
+};
+
+namespace {
+
+template <size_t n>
+std::string text_of(const char (&field)[n]) { // a plugin's field: perhaps not terminated
+    return std::string(field, strnlen(field, n));
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string out = "(";
+    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
+    return out + ")";
+}
+
+struct Span {
+    int64_t begin, count;
+};
+
+// This rank's share of `total`, dealt in whole units.
+Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, const std::string& name, const char* axis) {
+    unit = std::max<int64_t>(unit, 1);
+    if (total % unit != 0 || (total / unit) % size != 0)
+        return fail("cannot deal the " + std::to_string(total) + " " + axis + " of '" + name + "' to " + std::to_string(size) + " ranks in units of " +
+                    std::to_string(unit) + " (choose a tensor_parallel_size that divides " + std::to_string(total / unit) + ")");
+    return Span{total / size * rank, total / size};
+}
+
+Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size) {
+    if (wanted != PB_F32 && wanted != PB_BF16) return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(wanted));
+    if (size == 0 || rank >= size) return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
+    if (spec.same_as >= 0 || spec.part_count == 0) return fail("this weight is not in a checkpoint: the model shares or computes it");
+    if (spec.part_count > PB_MAX_FUSED)
+        return fail("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " + std::to_string(PB_MAX_FUSED));
+    constexpr int64_t kMostElements = int64_t{1} << 40;
+    for (uint32_t i = 0; i < spec.part_count; ++i) {
+        const int64_t rows = spec.role == PB_WEIGHT_VECTOR ? 1 : spec.parts[i].rows;
+        if (rows < 1 || spec.cols < 1 || rows > kMostElements / spec.cols)
+            return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " + shape_text({rows, spec.cols}));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<WeightSource> WeightSource::from_folder(const std::filesystem::path& folder) {
+    PB_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(folder));
+    return from_checkpoint(std::move(checkpoint));
+}
+
+WeightSource WeightSource::from_checkpoint(std::shared_ptr<const Checkpoint> checkpoint) {
+    WeightSource out;
+    out.checkpoint_ = std::move(checkpoint);
+    return out;
+}
+
+WeightSource WeightSource::dummy(uint64_t seed) {
+    WeightSource out;
+    out.seed_ = seed;
+    return out;
+}
+
+Result<> WeightSource::check(const Piece& piece) const {
+    if (!checkpoint_) return {};
+    PB_TRY(const TensorView view, checkpoint_->tensor(piece.name));
+    if (view.shape != piece.shape)
+        return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " + shape_text(piece.shape) +
+                    " (is config.json of another model?)");
+    if (view.dtype != PB_F32 && view.dtype != PB_BF16 && view.dtype != PB_F16)
+        return fail("tensor '" + piece.name + "' holds " + dtype_name(view.dtype) + ", but a weight is f32, bf16 or f16");
+    return {};
+}
+
+void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) const {
+    const bool whole_rows = piece.cols == piece.width();
+    const int64_t run = whole_rows ? piece.count() : piece.cols, runs = whole_rows ? 1 : piece.rows;
+    std::vector<float> made;
+    for (int64_t r = 0; r < runs; ++r, target += run * dtype_bytes(wanted)) {
+        const int64_t first = (piece.row + r) * piece.width() + piece.col;
+        if (checkpoint_) {
+            const auto view = checkpoint_->tensor(piece.name); // checked before
+            convert(view->dtype, view->data + first * dtype_bytes(view->dtype), wanted, target, run);
+            continue;
+        }
+        constexpr int64_t kChunk = 1 << 16;
+        made.resize(static_cast<size_t>(std::min(run, kChunk)));
+        for (int64_t i = 0; i < run; i += kChunk) {
+            const int64_t n = std::min(kChunk, run - i);
+            const int64_t rows = piece.shape.size() == 1 ? 1 : piece.shape[0];
+            fill_dummy_slice(seed_, piece.name, rows, piece.width(), first + i, n, made.data());
+            if (piece.holds == Piece::Holds::kBias) // made like a norm's vector, near 1
+                for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
+            convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted, target + i * dtype_bytes(wanted), n);
+        }
+    }
+}
+
+Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size) const {
+    PB_CHECK(check_spec(spec, wanted, rank, size));
+    const bool vector = spec.role == PB_WEIGHT_VECTOR;
+    LoadedWeight out{wanted, 0, 0, {}, {}};
+    std::vector<Piece> pieces, biases; // a bias of no name: zeros
+    bool has_bias = false;
+    for (uint32_t i = 0; i < spec.part_count; ++i) {
+        const pb_weight_part& part = spec.parts[i];
+        const std::string name = text_of(part.name), bias = text_of(part.bias);
+        const int64_t part_rows = vector ? 1 : part.rows;
+        Span rows{0, part_rows}, cols{0, spec.cols};
+        if (spec.shard == PB_SHARD_ROWS) {
+            PB_TRY(rows, deal(part_rows, part.shard_unit, rank, size, name, "rows"));
+        } else if (spec.shard == PB_SHARD_COLS) {
+            PB_TRY(cols, deal(spec.cols, part.shard_unit, rank, size, name, "columns"));
+        }
+        if (i > 0 && cols.count != out.cols) return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
+        const std::vector<int64_t> shape = vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{part_rows, spec.cols};
+        pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
+        PB_CHECK(check(pieces.back()));
+        biases.push_back({bias, {part_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
+        if (!bias.empty()) PB_CHECK(check(biases.back()));
+        has_bias = has_bias || !bias.empty();
+        out.rows += rows.count;
+        out.cols = cols.count;
+    }
+    if (spec.shard == PB_SHARD_COLS && rank != 0) has_bias = false;
+    try {
+        out.data.resize(static_cast<size_t>(out.rows * out.cols * dtype_bytes(wanted)));
+        if (has_bias) out.bias.resize(static_cast<size_t>(out.rows * dtype_bytes(wanted)));
+    } catch (const std::bad_alloc&) {
+        return fail("no memory for '" + pieces[0].name + "' of shape " + shape_text({out.rows, out.cols}) + " in " + dtype_name(wanted));
+    }
+    std::byte* data = out.data.data();
+    std::byte* bias = out.bias.data();
+    for (size_t i = 0; i < pieces.size(); ++i) {
+        read(pieces[i], wanted, data);
+        data += pieces[i].count() * dtype_bytes(wanted);
+        if (!has_bias) continue;
+        if (!biases[i].name.empty()) read(biases[i], wanted, bias);
+        bias += biases[i].count() * dtype_bytes(wanted);
+    }
+    return out;
+}
+
+Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
+    if (checkpoint_) {
+        uint64_t most = 0;
+        std::optional<pb_dtype> dtype;
+        for (const std::string& name : checkpoint_->names()) {
+            const auto view = checkpoint_->tensor(name);
+            if (!view || (view->dtype != PB_F32 && view->dtype != PB_BF16 && view->dtype != PB_F16)) continue;
+            if (dtype && view->bytes <= most) continue;
+            most = view->bytes;
+            dtype = view->dtype;
+        }
+        if (!dtype) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
+        return *dtype == PB_BF16 ? PB_BF16 : PB_F32;
+    }
+    for (const char* key : {"dtype", "torch_dtype"})
+        if (const auto at = config.find(key); at != config.end() && at->second != "null")
+            return at->second == "bfloat16" ? PB_BF16 : PB_F32;
+    return PB_F32;
+}
+
+}  // namespace patchbay::weights

@@ -1,0 +1,25 @@
+// A whole file as read-only memory, for tensors that are larger than one wants to copy.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "base/result.hpp"
+
+namespace patchbay::weights {
+
+class MappedFile {
+  public:
+    static Result<MappedFile> open(const std::filesystem::path&);
+    MappedFile(MappedFile&&) noexcept;
+    MappedFile& operator=(MappedFile&&) = delete;
+    ~MappedFile();
+
+    std::span<const std::byte> bytes() const { return bytes_; } // lives as long as this
+
+  private:
+    explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    std::span<const std::byte> bytes_;
+};
+
+}  // namespace patchbay::weights
