@@ -1,204 +1,189 @@
 #include "config/document.hpp"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <array>
+#include <tuple>
+#include <utility>
 
 namespace patchbay::config {
 namespace {
 
-namespace fs = std::filesystem;
-constexpr uint64_t kLargestFile = 4u << 20; // bytes
-constexpr size_t kMostValues = 100000, kDeepest = 32, kMostIncludes = 16;
+// Keys whose value may be written as one word, and the key which that word stands for.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kShorthands{{{"model", "path"},
+                                                                                  {"scheduler", "plugin"},
+                                                                                  {"sampler", "plugin"},
+                                                                                  {"attention", "plugin"},
+                                                                                  {"device", "plugin"},
+                                                                                  {"proposer", "plugin"}}};
 
-std::string at(const std::string& file, const YAML::Mark& mark) {
-    return file + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+std::string_view shorthand(std::string_view key) {
+    for (const auto& [slot, word] : kShorthands)
+        if (slot == key) return word;
+    return "";
 }
 
-struct Limits {
-    size_t values = 0;
-};
-
-Result<Node> convert(const YAML::Node& from, const std::string& file, size_t depth, Limits& limits) {
-    if (depth > kDeepest) return fail(at(file, from.Mark()) + ": nested deeper than " + std::to_string(kDeepest) + " levels");
-    if (++limits.values > kMostValues) return fail(file + ": more than " + std::to_string(kMostValues) + " values");
-    Node node;
-    node.origin = {file, from.Mark().line + 1, from.Mark().column + 1};
-    switch (from.Type()) {
-        case YAML::NodeType::Scalar:
-            node.kind = Node::Kind::kScalar;
-            node.scalar = from.Scalar();
-            break;
-        case YAML::NodeType::Sequence:
-            node.kind = Node::Kind::kList;
-            for (const auto& item : from) {
-                PB_TRY(Node child, convert(item, file, depth + 1, limits));
-                node.list.push_back(std::move(child));
-            }
-            break;
-        case YAML::NodeType::Map:
-            node.kind = Node::Kind::kMap;
-            for (const auto& item : from) {
-                if (!item.first.IsScalar()) return fail(at(file, item.first.Mark()) + ": a key must be a word");
-                Node::Entry entry{item.first.Scalar(), {file, item.first.Mark().line + 1, item.first.Mark().column + 1}, {}};
-                if (const Node* first = node.find(entry.key))
-                    return fail(entry.origin.text() + ": '" + entry.key + "' stands twice (first at line " + std::to_string(first->origin.line) + ")");
-                PB_TRY(entry.value, convert(item.second, file, depth + 1, limits));
-                node.map.push_back(std::move(entry));
-            }
-            break;
-        default: break;
+Node merge_value(std::string_view key, Node base, const Node& over) {
+    const std::string_view word = shorthand(key);
+    if (!word.empty() && base.kind == NodeKind::kScalar && over.kind == NodeKind::kMap) {
+        Node written_out = Node::map(base.origin);
+        written_out.entries.push_back({std::string(word), base.origin, base});
+        base = std::move(written_out);
     }
-    return node;
-}
-
-Result<std::string> read_file(const fs::path& file) {
-    std::error_code error;
-    if (!fs::is_regular_file(file, error)) return fail(file.string() + ": no such file");
-    if (fs::file_size(file, error) > kLargestFile) return fail(file.string() + ": larger than 4 MiB");
-    std::ifstream in(file, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    if (!in) return fail(file.string() + ": cannot be read");
-    return std::move(text).str();
-}
-
-Result<Node> load_with_includes(const fs::path& file, std::vector<fs::path>& open) {
-    const fs::path real = fs::weakly_canonical(file);
-    if (std::find(open.begin(), open.end(), real) != open.end()) return fail(file.string() + ": includes itself");
-    if (open.size() >= kMostIncludes) return fail(file.string() + ": more than " + std::to_string(kMostIncludes) + " levels of include");
-    open.push_back(real);
-    PB_TRY(const std::string text, read_file(file));
-    PB_TRY(Node own, parse_document(text, file.lexically_normal().string()));
-    Node base;
-    base.kind = Node::Kind::kMap;
-    base.origin = own.origin;
-    if (own.kind == Node::Kind::kMap) {
-        const auto include = std::find_if(own.map.begin(), own.map.end(), [](const Node::Entry& e) { return e.key == "include"; });
-        if (include != own.map.end()) {
-            const Node what = include->value;
-            own.map.erase(include);
-            const std::vector<Node> names = what.kind == Node::Kind::kList ? what.list : std::vector<Node>{what};
-            for (const Node& name : names) {
-                if (name.kind != Node::Kind::kScalar) return fail(name.origin.text() + ": 'include' takes a path or a list of paths");
-                auto included = load_with_includes(file.parent_path() / name.scalar, open);
-                if (!included) return fail(name.origin.text() + ": include: " + included.error());
-                merge(base, *included);
-            }
-        }
+    if (word == "plugin" && base.kind == NodeKind::kMap && over.kind == NodeKind::kMap) {
+        const Node *was = base.find("plugin"), *is = over.find("plugin");
+        if (was && is && was->text != is->text) return over; // another plugin: the former one's keys mean nothing to it
     }
-    merge(base, own);
-    open.pop_back();
-    return base;
-}
-
-// `scheduler: fcfs` as {plugin: fcfs}; of `model`, {path: …}.
-Node as_section(const Node& node, std::string_view key) {
-    if (node.kind != Node::Kind::kScalar) return node;
-    Node section;
-    section.kind = Node::Kind::kMap;
-    section.origin = node.origin;
-    section.map.push_back({key == "model" ? "path" : "plugin", node.origin, node});
-    return section;
-}
-
-bool is_section(std::string_view key) {
-    for (const char* name : {"model", "scheduler", "sampler", "attention", "proposer", "device"})
-        if (key == name) return true;
-    return false;
-}
-
-bool names_another_plugin(const Node& base, const Node& over) {
-    const Node *a = base.find("plugin"), *b = over.find("plugin");
-    return a && b && a->scalar != b->scalar;
+    return merge(std::move(base), over);
 }
 
 }  // namespace
 
+Origin Origin::automatic(std::string reason) { return {Kind::kAutomatic, std::make_shared<const std::string>(std::move(reason)), 0, 0}; }
+Origin Origin::flag(std::string flag) { return {Kind::kFlag, std::make_shared<const std::string>(std::move(flag)), 0, 0}; }
+
 std::string Origin::text() const {
-    return line == 0 ? file : file + ":" + std::to_string(line) + ":" + std::to_string(column);
+    switch (kind) {
+        case Kind::kFile: return (name ? *name : "") + ":" + std::to_string(line) + ":" + std::to_string(column);
+        case Kind::kAutomatic: return "automatic: " + (name ? *name : "");
+        case Kind::kFlag: return "command line " + (name ? *name : "");
+        case Kind::kDefault: break;
+    }
+    return "default";
+}
+
+Node Node::scalar(std::string text, Origin origin) {
+    Node node;
+    node.kind = NodeKind::kScalar;
+    node.text = std::move(text);
+    node.origin = std::move(origin);
+    return node;
+}
+
+Node Node::string(std::string text, Origin origin) {
+    Node node = scalar(std::move(text), std::move(origin));
+    node.quoted = true;
+    return node;
+}
+
+Node Node::list(Origin origin) {
+    Node node;
+    node.kind = NodeKind::kList;
+    node.origin = std::move(origin);
+    return node;
+}
+
+Node Node::map(Origin origin) {
+    Node node;
+    node.kind = NodeKind::kMap;
+    node.origin = std::move(origin);
+    return node;
 }
 
 const Node* Node::find(std::string_view key) const {
-    const auto e = std::find_if(map.begin(), map.end(), [&](const Entry& entry) { return entry.key == key; });
-    return e == map.end() ? nullptr : &e->value;
+    for (const Entry& entry : entries)
+        if (entry.key == key) return &entry.value;
+    return nullptr;
 }
 
-Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
-
-Node Node::text(std::string scalar, Origin origin) {
-    Node n;
-    n.kind = Kind::kScalar;
-    n.scalar = std::move(scalar);
-    n.origin = std::move(origin);
-    return n;
-}
-
-Result<Node> parse_document(const std::string& text, const std::string& name) {
-    if (text.size() > kLargestFile) return fail(name + ": larger than 4 MiB");
-    // The parser recurses a level of nesting, so brackets are counted before it sees them.
-    size_t depth = 0;
-    for (const char c : text) {
-        if (c == '[' || c == '{') depth += 1;
-        if ((c == ']' || c == '}') && depth > 0) depth -= 1;
-        if (depth > 1000) return fail(name + ": nested deeper than " + std::to_string(kDeepest) + " levels");
+const Node* Node::at(std::string_view path) const {
+    const Node* node = this;
+    while (node && !path.empty()) {
+        const size_t dot = path.find('.');
+        node = node->find(path.substr(0, dot));
+        path = dot == path.npos ? std::string_view{} : path.substr(dot + 1);
     }
-    try {
-        Limits limits;
-        return convert(YAML::Load(text), name, 0, limits);
-    } catch (const YAML::Exception& e) {
-        return fail((e.mark.is_null() ? name : at(name, e.mark)) + ": not valid YAML: " + e.msg);
-    }
+    return node;
 }
 
-Result<Node> load_document(const fs::path& file) {
-    std::vector<fs::path> open;
-    return load_with_includes(file, open);
-}
-
-void merge(Node& base, const Node& over) {
-    if (over.kind == Node::Kind::kNull && base.kind == Node::Kind::kMap) return;
-    if (base.kind != Node::Kind::kMap || over.kind != Node::Kind::kMap) {
-        base = over;
-        return;
-    }
-    for (const Node::Entry& entry : over.map) {
-        Node* there = base.find(entry.key);
-        if (!there) {
-            base.map.push_back(entry);
-            continue;
+void Node::set(std::string key, Node value) {
+    for (Entry& entry : entries)
+        if (entry.key == key) {
+            entry.value = std::move(value);
+            return;
         }
-        if (is_section(entry.key)) {
-            Node old = as_section(*there, entry.key), fresh = as_section(entry.value, entry.key);
-            if (names_another_plugin(old, fresh)) old = fresh;
-            else merge(old, fresh);
-            *there = std::move(old);
+    Origin key_origin = value.origin;
+    entries.push_back({std::move(key), std::move(key_origin), std::move(value)});
+}
+
+std::string Node::describe() const {
+    switch (kind) {
+        case NodeKind::kNull: return "empty";
+        case NodeKind::kScalar: return (quoted ? "the text '" : "'") + printable(text) + "'";
+        case NodeKind::kList: return "a list";
+        case NodeKind::kMap: break;
+    }
+    return "a map";
+}
+
+void Faults::add(const Origin& origin, std::string text) { faults_.push_back({origin, std::move(text)}); }
+
+std::vector<std::string> Faults::lines() const {
+    std::vector<const Fault*> sorted;
+    for (const Fault& fault : faults_) sorted.push_back(&fault);
+    const auto place = [](const Fault* f) { return std::tuple(f->origin.kind, f->origin.name ? *f->origin.name : "", f->origin.line, f->origin.column); };
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const Fault* a, const Fault* b) { return place(a) < place(b); });
+    std::vector<std::string> out;
+    for (const Fault* fault : sorted) {
+        const Origin& o = fault->origin;
+        const std::string where = o.kind == Origin::Kind::kFile ? o.text() + ": " : o.kind == Origin::Kind::kFlag ? *o.name + ": " : "";
+        out.push_back(where + fault->text);
+    }
+    return out;
+}
+
+Failure Faults::failure() const {
+    std::string text;
+    for (const std::string& line : lines()) text += (text.empty() ? "" : "\n") + line;
+    return fail(std::move(text));
+}
+
+Node merge(Node base, const Node& over) {
+    if (base.kind != NodeKind::kMap || over.kind != NodeKind::kMap) return over;
+    for (const Entry& entry : over.entries) {
+        const auto same = std::find_if(base.entries.begin(), base.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
+        if (same == base.entries.end()) {
+            base.entries.push_back(entry);
         } else {
-            merge(*there, entry.value);
+            same->key_origin = entry.key_origin;
+            same->value = merge_value(entry.key, std::move(same->value), entry.value);
         }
     }
+    return base;
 }
 
-Result<> set_path(Node& root, std::string_view path, Node value) {
-    Node patch;
-    Node* tip = &patch;
-    std::string_view rest = path;
-    while (true) {
-        const size_t dot = rest.find('.');
-        const std::string key(rest.substr(0, dot));
-        if (key.empty()) return fail("'" + std::string(path) + "' is not a dotted path such as engine.max_num_seqs");
-        tip->kind = Node::Kind::kMap;
-        tip->origin = value.origin;
-        tip->map.push_back({key, value.origin, {}});
-        tip = &tip->map.back().value;
-        if (dot == std::string_view::npos) break;
-        rest = rest.substr(dot + 1);
+Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
+    Node out = Node::map(map.origin);
+    for (const Entry& entry : map.entries) {
+        const auto dots = static_cast<size_t>(std::count(entry.key.begin(), entry.key.end(), '.'));
+        Faults faults;
+        if (dots >= limits.depth)
+            faults.add(entry.key_origin, "key '" + printable(entry.key) + "' is nested more than " + std::to_string(limits.depth) + " levels deep");
+        else if (entry.key.starts_with('.') || entry.key.ends_with('.') || entry.key.find("..") != entry.key.npos || entry.key.empty())
+            faults.add(entry.key_origin, "key '" + printable(entry.key) + "' is no dotted path such as engine.max_num_seqs");
+        if (faults.any()) return faults.failure();
+        Node nested = entry.value;
+        std::string_view path = entry.key;
+        while (true) { // from the innermost key outwards
+            const size_t dot = path.rfind('.');
+            Node parent = Node::map(entry.key_origin);
+            parent.entries.push_back({std::string(dot == path.npos ? path : path.substr(dot + 1)), entry.key_origin, std::move(nested)});
+            nested = std::move(parent);
+            if (dot == path.npos) break;
+            path = path.substr(0, dot);
+        }
+        out = merge(std::move(out), nested);
     }
-    *tip = std::move(value);
-    merge(root, patch);
-    return {};
+    return out;
+}
+
+std::string printable(std::string_view text) {
+    constexpr size_t kMost = 100;
+    std::string out;
+    for (const char c : text.substr(0, kMost)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    if (text.size() <= kMost) return out;
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xc0) == 0x80) out.pop_back(); // no half character
+    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xc0) out.pop_back();
+    return out + "…";
 }
 
 }  // namespace patchbay::config

@@ -74,6 +74,7 @@ struct DocumentLimits {
     uint64_t bytes = 1 << 20;  // of one file; of the texts in the tree, aliases expanded: eight times that
     uint32_t nodes = 200'000;  // aliases expanded
     uint32_t depth = 32;       // of nested lists and maps
+    uint32_t keys = 4096;      // of one map
     uint32_t includes = 16;    // of files that include files
     uint32_t files = 256;
 };

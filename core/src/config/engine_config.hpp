@@ -10,6 +10,8 @@ namespace patchbay::config {
 struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: value}`
     std::string plugin;
     std::map<std::string, std::string> settings; // the plugin's own keys, as YAML text, checked against its schema
+
+    bool operator==(const PluginChoice&) const = default;
 };
 
 enum class LoadFormat { kAuto, kDummy };
@@ -22,6 +24,8 @@ struct ModelSettings {                       // `model:` a path, or a map of the
     LoadFormat load_format = LoadFormat::kAuto;
     DType dtype = DType::kAuto;              // of weights; auto: the checkpoint's
     std::map<std::string, std::string> shape; // load_format dummy: config.json keys given in YAML, flattened
+
+    bool operator==(const ModelSettings&) const = default;
 };
 
 struct EngineSettings {                      // `engine:`; names and meanings follow vLLM's
@@ -41,6 +45,8 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use
     std::string cudagraph_mode = "NONE";
+
+    bool operator==(const EngineSettings&) const = default;
 };
 
 struct EngineConfig {
@@ -51,6 +57,8 @@ struct EngineConfig {
     PluginChoice attention{"paged", {}};
     PluginChoice device{"cpu", {}};
     std::optional<PluginChoice> proposer;    // none: no speculation
+
+    bool operator==(const EngineConfig&) const = default;
 };
 
 }  // namespace patchbay::config

@@ -1,162 +1,216 @@
 #include "config/load.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
-#include "host/schema.hpp"
+#include "base/suggest.hpp"
+#include "config/plugin_slot.hpp"
 
 namespace patchbay::config {
 namespace {
 
-const std::vector<std::pair<std::string, DType>> kDTypes = {{"auto", DType::kAuto}, {"float32", DType::kF32}, {"f32", DType::kF32},
-                                                            {"bfloat16", DType::kBf16}, {"bf16", DType::kBf16}};
+namespace fs = std::filesystem;
 
-void flatten(const Node& node, const std::string& prefix, std::map<std::string, std::string>& out) {
-    if (node.kind == Node::Kind::kScalar) out[prefix] = node.scalar;
-    for (const Node::Entry& e : node.map) flatten(e.value, prefix.empty() ? e.key : prefix + "." + e.key, out);
-    for (size_t i = 0; i < node.list.size(); ++i) flatten(node.list[i], prefix + "." + std::to_string(i), out);
-}
-
-void read_model(Reader root, const Node* given, ModelSettings& m) {
-    Node section;
-    if (given) section = *given;
-    if (section.kind == Node::Kind::kScalar) { // `model: DIR`
-        Node map;
-        map.kind = Node::Kind::kMap;
-        map.origin = section.origin;
-        map.map.push_back({"path", section.origin, section});
-        section = map;
+// A relative folder is meant from the file that names it, else from the current directory; a flag's only from there.
+std::string resolve_folder(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
+    std::error_code error;
+    fs::path path(given);
+    std::string looked;
+    if (path.is_relative() && origin.kind == Origin::Kind::kFile) {
+        const fs::path beside = (fs::path(*origin.name).parent_path() / path).lexically_normal();
+        if (fs::is_directory(beside, error)) path = beside;
+        else looked = " (looked for " + printable(beside.string()) + ", then in the current directory)";
     }
-    Reader r(section, root.all(), "model");
-    r.path("path", m.path, {.meaning = "folder of the model: config.json, *.safetensors, tokenizer.json"});
-    r.value("plugin", m.plugin, {.meaning = "model plugin; auto: the one that serves the architecture of config.json"});
-    r.path("tokenizer", m.tokenizer, {.meaning = "folder with tokenizer.json; empty: the model's; none: token ids only"});
-    r.choice("load_format", m.load_format, std::vector<std::pair<std::string, LoadFormat>>{{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
-             {.meaning = "auto: the checkpoint; dummy: random weights of the given shape"});
-    r.choice("dtype", m.dtype, kDTypes, {.meaning = "dtype of weights; auto: the checkpoint's"});
-    if (const Node* shape = r.raw("shape", {.meaning = "load_format dummy: the keys of a config.json"})) {
-        if (shape->kind != Node::Kind::kMap) r.fault("shape", "'shape' takes a map of config.json keys");
-        flatten(*shape, "", m.shape);
-        for (const auto& [key, value] : m.shape) r.all().effective.push_back({"model.shape." + key, value, Type::kString, shape->origin.text(), {}});
+    if (fs::is_directory(path, error)) return fs::absolute(path, error).lexically_normal().string();
+    const std::string what = fs::exists(path, error) ? "is not a folder, expected a Hugging Face model folder" : "is not there" + looked;
+    faults.add(origin, "'" + key + "': " + printable(given) + " " + what);
+    return given;
+}
+
+// {a: {b: 1}, c: [x]} → a.b, c.0: the form of config.json that weights::FlatConfig has.
+void flatten(const Node& node, const std::string& key, std::map<std::string, std::string>& out) {
+    const auto under = [&](const std::string& child) { return key.empty() ? child : key + "." + child; };
+    for (const Entry& entry : node.entries) flatten(entry.value, under(entry.key), out);
+    for (size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], under(std::to_string(i)), out);
+    if (node.kind == NodeKind::kScalar) out[key] = node.text;
+    if (node.kind == NodeKind::kNull && !key.empty()) out[key] = "null";
+}
+
+Table<ModelSettings> model_table() {
+    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto}, {"float32", DType::kF32}, {"bfloat16", DType::kBf16}, {"f32", DType::kF32}, {"bf16", DType::kBf16}};
+    Table<ModelSettings> t;
+    t.key("path", &ModelSettings::path, "Hugging Face folder with config.json, weights and tokenizer.json")
+        .key("plugin", &ModelSettings::plugin, "model plugin; auto: the one that serves `architectures` of config.json")
+        .key("tokenizer", &ModelSettings::tokenizer, "folder with tokenizer.json; empty: the model's; none: token ids only")
+        .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
+              "auto: the folder's weights; dummy: random weights of the right shapes")
+        .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's")
+        .custom({.name = "shape",
+                 .type = ValueType::kOther,
+                 .meaning = "keys of config.json for load_format: dummy, so that no folder is needed",
+                 .json_schema = R"({"type": "object"})"},
+                [](const Node* given, ModelSettings& out, Faults& faults) {
+                    if (!given || !is_section(*given, "'shape'", faults)) return Node::map();
+                    flatten(*given, "", out.shape);
+                    return given->kind == NodeKind::kMap ? *given : Node::map(given->origin);
+                });
+    return t;
+}
+
+Table<EngineSettings> engine_table() {
+    using E = EngineSettings;
+    constexpr double kTokens = 1 << 26;
+    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto}, {"float32", DType::kF32}, {"bfloat16", DType::kBf16}, {"f32", DType::kF32}, {"bf16", DType::kBf16}};
+    Table<E> t;
+    t.key("max_model_len", &E::max_model_len, {0, kTokens, "tokens"}, "prompt and output of a request together; 0: what the model reaches")
+        .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kTokens, "tokens"}, "token budget of a step")
+        .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
+        .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
+        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"}, "most prompt tokens of one request in a step; 0: no limit")
+        .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
+        .key("num_blocks", &E::num_blocks, {0, 1 << 30, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
+        .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
+        .word("kv_cache_dtype", &E::kv_cache_dtype, dtypes, "type of keys and values; auto: as the weights")
+        .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
+        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"}, "drafts a sequence and step; 0: no speculation; needs a proposer")
+        .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"}, "requests that may wait; further ones are refused; 0: no limit")
+        .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")
+        .key("threads", &E::threads, {0, 1024, "threads"}, "of the host's pool; 0: the cores that this process may use")
+        .word("cudagraph_mode", &E::cudagraph_mode, {{"NONE", std::string("NONE")}}, "which steps replay a captured graph");
+    return t;
+}
+
+class CrossChecks {
+  public:
+    CrossChecks(const EngineConfig& config, const Node& effective, Faults& faults, Faults& warnings)
+        : c_(config), effective_(effective), faults_(faults), warnings_(warnings) {}
+
+    void run() {
+        model();
+        sizes();
+        speculation();
     }
-    r.finish();
-}
 
-void read_engine(Reader root, EngineSettings& e) {
-    Reader r = root.section("engine", "limits and sizes of the engine");
-    r.value("max_model_len", e.max_model_len, {.max = 1 << 26, .unit = "tokens", .meaning = "prompt and output of a request at most; 0: what model and KV cache hold"});
-    r.value("max_num_batched_tokens", e.max_num_batched_tokens, {.min = 1, .max = 1 << 22, .unit = "tokens", .meaning = "token budget of a step"});
-    r.value("max_num_seqs", e.max_num_seqs, {.min = 1, .max = 1 << 16, .unit = "sequences", .meaning = "sequences in a step, and running at once"});
-    r.value("enable_chunked_prefill", e.enable_chunked_prefill, {.meaning = "prompts may be split over steps"});
-    r.value("long_prefill_token_threshold", e.long_prefill_token_threshold, {.max = 1 << 22, .unit = "tokens", .meaning = "prompt tokens of one sequence in a step at most; 0: no limit"});
-    r.value("block_size", e.block_size, {.min = 1, .max = 256, .unit = "tokens", .meaning = "tokens in a KV block, a power of two"});
-    r.value("num_blocks", e.num_blocks, {.max = 1 << 26, .unit = "blocks", .meaning = "KV blocks; 0: from kv_cache_memory"});
-    r.bytes("kv_cache_memory", e.kv_cache_memory, {.unit = "bytes", .meaning = "memory for KV, such as 256MiB"});
-    r.choice("kv_cache_dtype", e.kv_cache_dtype, kDTypes, {.meaning = "dtype of KV; auto: as the weights"});
-    r.value("enable_prefix_caching", e.enable_prefix_caching, {.meaning = "share the KV of equal beginnings"});
-    r.value("watermark", e.watermark, {.min = 0, .max = 0.5, .meaning = "share of blocks kept free when admitting"});
-    r.value("num_speculative_tokens", e.num_speculative_tokens, {.max = 16, .unit = "tokens", .meaning = "drafts a step and sequence; needs a proposer"});
-    r.value("max_waiting", e.max_waiting, {.unit = "requests", .meaning = "requests that may wait; 0: no limit"});
-    r.value("seed", e.seed, {.meaning = "seed of requests that have none, and of dummy weights"});
-    r.value("threads", e.threads, {.max = 1024, .unit = "threads", .meaning = "threads of the host's pool; 0: the cores this process may use"});
-    std::string& mode = e.cudagraph_mode;
-    r.choice("cudagraph_mode", mode, {.choices = {"NONE"}, .meaning = "graphs of forward passes; devices without graphs run NONE"});
-    if ((e.block_size & (e.block_size - 1)) != 0) r.fault("block_size", "'block_size' is " + std::to_string(e.block_size) + ", expected a power of two");
-    r.finish();
-}
+  private:
+    Origin at(std::string_view path) const {
+        const Node* node = effective_.at(path);
+        return node ? node->origin : Origin{};
+    }
+    bool given(std::string_view path) const { return at(path).kind != Origin::Kind::kDefault; }
+    static std::string n(uint64_t value) { return std::to_string(value); }
 
-void read_plugin(Reader root, const std::string& kind, PluginChoice& choice, const std::string& meaning, const host::Registry& registry) {
-    Reading& all = root.all();
-    Origin origin{"default", 0, 0};
-    std::map<std::string, Origin> places;
-    if (const Node* n = root.raw(kind, {.meaning = meaning}, Type::kPlugin)) {
-        origin = n->origin;
-        if (n->kind == Node::Kind::kScalar) {
-            choice = {n->scalar, {}};
-        } else if (n->kind == Node::Kind::kMap) {
-            const Node* name = n->find("plugin");
-            if (name) {
-                choice.plugin = name->scalar;
-                origin = name->origin;
-            }
-            for (const Node::Entry& e : n->map) {
-                if (e.key == "plugin") continue;
-                places[e.key] = e.origin;
-                if (e.value.kind == Node::Kind::kScalar) choice.settings[e.key] = e.value.scalar;
-                else all.fault(e.value.origin, "'" + e.key + "' of a plugin takes a single value");
-            }
-        } else {
-            all.fault(n->origin, "'" + kind + "' takes a plugin's name, or a map with 'plugin' and its keys");
-            return;
+    void model() {
+        const bool dummy = c_.model.load_format == LoadFormat::kDummy;
+        if (dummy && c_.model.path.empty() && c_.model.shape.empty())
+            faults_.add(at("model.load_format"), "load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
+        if (!dummy && !c_.model.shape.empty()) faults_.add(at("model.shape"), "'shape' is for load_format: dummy, which is not set");
+        if (!dummy && c_.model.path.empty() && c_.model.shape.empty())
+            faults_.add(effective_.origin, "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
+    }
+
+    void sizes() {
+        const EngineSettings& e = c_.engine;
+        if (!std::has_single_bit(e.block_size))
+            faults_.add(at("engine.block_size"), "'block_size' is " + n(e.block_size) + ", expected a power of two (" +
+                                                     n(std::bit_floor(e.block_size)) + " or " + n(std::bit_ceil(e.block_size)) + ")");
+        if (!e.enable_chunked_prefill && e.max_model_len > e.max_num_batched_tokens)
+            faults_.add(at("engine.enable_chunked_prefill"), "without chunked prefill max_num_batched_tokens (" + n(e.max_num_batched_tokens) +
+                                                                 ") must reach max_model_len (" + n(e.max_model_len) + ")");
+        if (e.max_num_batched_tokens < e.max_num_seqs)
+            warnings_.add(at(given("engine.max_num_batched_tokens") ? "engine.max_num_batched_tokens" : "engine.max_num_seqs"),
+                          "max_num_batched_tokens (" + n(e.max_num_batched_tokens) + ") is below max_num_seqs (" + n(e.max_num_seqs) +
+                              "): a step never decodes all running sequences");
+        if (e.num_blocks > 0 && given("engine.kv_cache_memory"))
+            warnings_.add(at("engine.kv_cache_memory"), "kv_cache_memory has no effect beside num_blocks");
+    }
+
+    void speculation() {
+        const uint32_t drafts = c_.engine.num_speculative_tokens;
+        if (drafts > 0 && !c_.proposer)
+            faults_.add(at("engine.num_speculative_tokens"), "num_speculative_tokens is " + n(drafts) + " without a proposer: set proposer: NAME, or 0");
+        if (drafts == 0 && c_.proposer)
+            faults_.add(at("proposer"), "proposer '" + printable(c_.proposer->plugin) + "' needs engine.num_speculative_tokens: how many tokens it may draft a step");
+    }
+
+    const EngineConfig& c_;
+    const Node& effective_;
+    Faults &faults_, &warnings_;
+};
+
+Result<Node> with_overrides(Node document, const Overrides& overrides) {
+    for (const Override& o : overrides) {
+        const Origin origin = Origin::flag(o.flag);
+        Node value = Node::scalar(o.value, origin);
+        if (o.value.starts_with('{') || o.value.starts_with('[')) {
+            PB_TRY(value, parse_yaml(o.value, o.flag));
         }
+        Node patch = Node::map(origin);
+        patch.entries.push_back({o.path, origin, std::move(value)});
+        PB_TRY(const Node nested, expand_dotted(patch));
+        document = merge(std::move(document), nested);
     }
-    all.effective.push_back({kind + ".plugin", choice.plugin, Type::kPlugin, origin.text(), {}});
-    const auto manifest = registry.find(kind, choice.plugin);
-    if (!manifest) return all.fault(origin, manifest.error());
-    for (const host::SettingFault& f : host::check_settings(**manifest, choice.settings))
-        all.fault(places.contains(f.key) ? places[f.key] : origin, f.text);
-    const auto complete = host::with_defaults(**manifest, choice.settings);
-    for (const host::ParamManifest& p : (*manifest)->params)
-        if (const auto at = complete.find(p.name); at != complete.end())
-            all.effective.push_back({kind + "." + p.name, at->second, Type::kString, places.contains(p.name) ? places[p.name].text() : "default", {}});
-}
-
-void read_all(const Node& document, const host::Registry* registry, const std::set<std::string>& elsewhere, Reading& all, EngineConfig& c) {
-    Reader root(document, all);
-    for (const std::string& key : elsewhere) root.raw(key, {});
-    read_model(root, root.raw("model", {.meaning = "a model's folder, or a map of the keys below"}), c.model);
-    read_engine(root, c.engine);
-    root.raw("engine", {}); // read above, through a copy
-    struct Slot {
-        const char* kind;
-        PluginChoice* choice;
-        const char* meaning;
-    };
-    const Slot slots[] = {{"scheduler", &c.scheduler, "who runs in a step, with how many tokens"}, {"sampler", &c.sampler, "which token a row of logits becomes"},
-                          {"attention", &c.attention, "KV layout and attention"}, {"device", &c.device, "memory and kernels"}};
-    for (const Slot& s : slots) {
-        if (registry) read_plugin(root, s.kind, *s.choice, s.meaning, *registry);
-        root.raw(s.kind, {.meaning = s.meaning}, Type::kPlugin);
-    }
-    const Node* proposer = root.raw("proposer", {.meaning = "drafts for speculative decoding; none: no speculation"}, Type::kPlugin);
-    if (registry && proposer && !(proposer->kind == Node::Kind::kScalar && proposer->scalar == "none")) {
-        c.proposer.emplace();
-        read_plugin(root, "proposer", *c.proposer, "", *registry);
-        if (c.engine.num_speculative_tokens == 0)
-            all.fault(proposer->origin, "a proposer needs engine.num_speculative_tokens of at least 1");
-    } else if (c.engine.num_speculative_tokens > 0) {
-        all.fault(document.origin, "engine.num_speculative_tokens is " + std::to_string(c.engine.num_speculative_tokens) + ", but there is no proposer (try proposer: ngram)");
-    }
-    root.finish();
+    return document;
 }
 
 }  // namespace
 
-std::vector<Declared> engine_keys() {
-    Reading all;
-    EngineConfig config;
-    read_all(Node{}, nullptr, {}, all, config);
-    std::vector<Declared> out; // each once, in order
-    for (Declared& d : all.declared)
-        if (std::none_of(out.begin(), out.end(), [&](const Declared& o) { return o.path == d.path; })) out.push_back(std::move(d));
-    return out;
+std::vector<std::string> engine_keys() { return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer"}; }
+
+Node engine_part(const Node& document) {
+    Node part = Node::map(document.origin);
+    const auto keys = engine_keys();
+    for (const Entry& entry : document.entries)
+        if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) part.entries.push_back(entry);
+    return part;
 }
 
-Result<Loaded> engine_config_from(const Node& document, const host::Registry& registry, const std::set<std::string>& elsewhere) {
-    Reading all;
+Table<EngineConfig> engine_config_table(const host::Registry& registry) {
+    Table<EngineConfig> t;
+    const Table<ModelSettings> model = model_table();
+    t.custom({.name = "model", .type = ValueType::kMap, .meaning = "a model folder, or a map of these keys", .children = model.keys()},
+             [model, &registry](const Node* given, EngineConfig& out, Faults& faults) {
+                 Node map = Node::map(given ? given->origin : Origin{});
+                 if (given && given->kind == NodeKind::kScalar) map.entries.push_back({"path", given->origin, *given});
+                 else if (given && is_section(*given, "'model'", faults)) map = *given;
+                 Node effective = model.read(map, out.model, faults);
+                 const auto folder = [&](const char* key, std::string& value) {
+                     const Node* node = effective.find(key);
+                     value = resolve_folder(value, key, node->origin, faults);
+                     effective.set(key, Node::string(value, node->origin));
+                 };
+                 if (!out.model.path.empty()) folder("path", out.model.path);
+                 if (!out.model.tokenizer.empty() && out.model.tokenizer != "none") folder("tokenizer", out.model.tokenizer);
+                 if (out.model.plugin != "auto")
+                     if (auto found = registry.find("model", out.model.plugin); !found) faults.add(effective.find("plugin")->origin, found.error());
+                 return effective;
+             });
+    t.section("engine", &EngineConfig::engine, engine_table(), "sizes and switches of the engine; names follow vLLM's");
+    add_slot(t, "scheduler", &EngineConfig::scheduler, registry, "who runs in a step, with how many tokens");
+    add_slot(t, "sampler", &EngineConfig::sampler, registry, "which token a row of logits becomes");
+    add_slot(t, "attention", &EngineConfig::attention, registry, "KV layout and attention of a layer");
+    add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
+    add_optional_slot(t, "proposer", &EngineConfig::proposer, registry, "drafts tokens for speculative decoding; none: no speculation");
+    return t;
+}
+
+Result<Loaded> load_engine_config(const Node& document, const host::Registry& registry, const Overrides& overrides) {
+    PB_TRY(const Node root, with_overrides(document, overrides));
     Loaded loaded;
-    read_all(document, &registry, elsewhere, all, loaded.config);
-    if (!all.ok()) return fail(all.faults());
-    loaded.effective = std::move(all.effective);
+    Faults faults, warnings;
+    loaded.effective = engine_config_table(registry).read(root, loaded.config, faults);
+    // What hangs together is checked only where the parts are right: a wrong value has its default here.
+    if (!faults.any()) CrossChecks(loaded.config, loaded.effective, faults, warnings).run();
+    if (faults.any()) return faults.failure();
+    loaded.warnings = warnings.lines();
     return loaded;
 }
 
-Result<Loaded> load_engine_config(const std::filesystem::path& file, const host::Registry& registry, const Overrides& overrides) {
-    Node document;
-    document.kind = Node::Kind::kMap;
-    document.origin = {"command line", 0, 0};
-    if (!file.empty()) PB_TRY(document, load_document(file));
-    for (const Override& o : overrides) PB_CHECK(set_path(document, o.path, Node::text(o.value, {"command line " + o.flag, 0, 0})));
-    return engine_config_from(document, registry);
+Result<Loaded> load_engine_config(const fs::path& file, const host::Registry& registry, const Overrides& overrides) {
+    if (file.empty()) return load_engine_config(Node::map(), registry, overrides);
+    PB_TRY(const Document document, load_document(file));
+    return load_engine_config(document.root, registry, overrides);
 }
 
 }  // namespace patchbay::config

@@ -1,35 +1,42 @@
-// From a YAML document to an EngineConfig, with every value's origin. Used by generate, run and config.
+// From YAML and flags to EngineConfig, with where each value came from. Used by the engine's callers: generate, run,
+// config, tests. A variant of an experiment is merge(base document, expand_dotted(patch)), loaded from the node.
 #pragma once
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "config/document.hpp"
 #include "config/engine_config.hpp"
-#include "config/reader.hpp"
+#include "config/table.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::config {
 
-struct Override { // a flag: {"engine.max_num_seqs", "8", "--max-num-seqs"}
-    std::string path, value, flag;
+struct Override {          // a flag that sets a key
+    std::string path;      // dotted: "engine.max_num_seqs"
+    std::string value;     // as on the command line; in brackets ([…], {…}) YAML
+    std::string flag;      // "--max-num-seqs"
 };
 using Overrides = std::vector<Override>;
 
 struct Loaded {
     EngineConfig config;
-    std::vector<Effective> effective; // every key, plugins' defaults among them, in order of declaration
+    Node effective;                    // every key, defaults and plugins' own included, each with its origin
+    std::vector<std::string> warnings; // "file:line:column: text": what works but can hardly be meant
 };
 
-// file empty: defaults and overrides only. The failure lists all faults, a line each.
-Result<Loaded> load_engine_config(const std::filesystem::path& file, const host::Registry&, const Overrides&);
+// An empty path: the defaults, under the overrides. The failure holds every fault of the file, one a line.
+Result<Loaded> load_engine_config(const std::filesystem::path&, const host::Registry&, const Overrides& = {});
+// From a tree that load_document() or merge() made. Holds engine keys only; see engine_part().
+Result<Loaded> load_engine_config(const Node& document, const host::Registry&, const Overrides& = {});
 
-// The same from a document. Top-level keys in `elsewhere` belong to somebody else (an experiment) and are passed over.
-Result<Loaded> engine_config_from(const Node& document, const host::Registry&, const std::set<std::string>& elsewhere = {});
+// An experiment file holds the engine's top-level keys beside its own: these are the engine's, and the part of a tree
+// that they make up. Give engine_keys() to Table::leave() of a table that reads the rest.
+std::vector<std::string> engine_keys();
+Node engine_part(const Node& document);
 
-// Every key of an engine's configuration, in order; plugins' own keys are in their manifests.
-std::vector<Declared> engine_keys();
+// The declared keys: for documentation, `config schema` and its tests. The registry must outlive the table.
+Table<EngineConfig> engine_config_table(const host::Registry&);
 
 }  // namespace patchbay::config

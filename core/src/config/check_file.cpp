@@ -1,0 +1,28 @@
+#include "config/check_file.hpp"
+
+namespace patchbay::config {
+namespace {
+
+std::string summary_of(const EngineConfig& c) {
+    std::string model = std::filesystem::path(c.model.path).filename().string();
+    if (c.model.load_format == LoadFormat::kDummy) model = model.empty() ? "dummy weights" : model + " with dummy weights";
+    std::string out = model + ", scheduler " + c.scheduler.plugin + ", sampler " + c.sampler.plugin + ", attention " + c.attention.plugin + ", device " + c.device.plugin;
+    if (c.proposer) out += ", proposer " + c.proposer->plugin;
+    return out;
+}
+
+}  // namespace
+
+bool is_experiment(const Node& root) { return root.find("workload") || root.find("variants") || root.find("factors"); }
+
+Result<Checked> check_file(const std::filesystem::path& file, const host::Registry& registry, const ExperimentReader& experiments) {
+    PB_TRY(const Document document, load_document(file));
+    if (is_experiment(document.root)) {
+        if (!experiments.check) return fail(file.string() + " is an experiment, expected an engine configuration");
+        return experiments.check(document, registry);
+    }
+    PB_TRY(Loaded loaded, load_engine_config(document.root, registry));
+    return Checked{summary_of(loaded.config), std::move(loaded.effective), std::move(loaded.warnings)};
+}
+
+}  // namespace patchbay::config

@@ -1,0 +1,112 @@
+#include "config/plugin_slot.hpp"
+
+#include <algorithm>
+
+#include "host/schema.hpp"
+
+namespace patchbay::config {
+namespace {
+
+constexpr const char* kNone = "none";
+
+struct Given { // what a slot's YAML says, before any plugin is asked
+    std::string plugin;
+    Origin plugin_origin;
+    Node own = Node::map(); // the plugin's own keys
+};
+
+Given split(const Node* given, const std::string& kind, const std::string& fallback, Faults& faults) {
+    Given out{fallback, given ? given->origin : Origin{}, Node::map()};
+    if (!given) return out;
+    out.own.origin = given->origin;
+    if (given->kind == NodeKind::kScalar) {
+        out.plugin = given->text;
+    } else if (given->kind == NodeKind::kMap) {
+        if (!given->find("plugin")) out.plugin_origin = Origin{};
+        for (const Entry& entry : given->entries) {
+            if (entry.key != "plugin") {
+                out.own.entries.push_back(entry);
+            } else if (entry.value.kind == NodeKind::kScalar) {
+                out.plugin = entry.value.text;
+                out.plugin_origin = entry.value.origin;
+            } else {
+                faults.add(entry.value.origin, "'plugin' is " + entry.value.describe() + ", expected the name of a " + kind);
+            }
+        }
+    } else if (given->kind == NodeKind::kList) {
+        faults.add(given->origin, "'" + kind + "' is a list, expected the name of a plugin or {plugin: NAME, …}");
+    }
+    return out;
+}
+
+Node print_setting(const host::ParamManifest& param, const std::string& value, const Origin& origin) {
+    const bool text = param.type == "string" || param.type == "enum";
+    return text ? Node::string(value, origin) : Node::scalar(value, origin);
+}
+
+// The settings that are in effect, and their tree; faults at the key or value that they are about.
+Node read_settings(const Given& given, const host::ComponentManifest& component, host::Settings& settings, Faults& faults) {
+    const auto param_of = [&](const std::string& key) {
+        return std::find_if(component.params.begin(), component.params.end(), [&](const auto& p) { return p.name == key; });
+    };
+    host::Settings asked;
+    for (const Entry& entry : given.own.entries) {
+        if (entry.value.kind == NodeKind::kScalar || param_of(entry.key) == component.params.end())
+            asked[entry.key] = entry.value.text;
+        else
+            faults.add(entry.value.origin, "'" + printable(entry.key) + "' is " + entry.value.describe() + ", expected one value");
+    }
+    for (const host::SettingFault& fault : host::check_settings(component, asked)) {
+        const auto entry = std::find_if(given.own.entries.begin(), given.own.entries.end(), [&](const Entry& e) { return e.key == fault.key; });
+        if (entry == given.own.entries.end()) faults.add(given.plugin_origin, fault.text);
+        else if (entry->value.kind == NodeKind::kScalar || param_of(fault.key) == component.params.end())
+            faults.add(param_of(fault.key) == component.params.end() ? entry->key_origin : entry->value.origin, fault.text);
+    }
+    settings = host::with_defaults(component, asked);
+    Node tree = Node::map(given.own.origin);
+    tree.set("plugin", Node::string(given.plugin, given.plugin_origin));
+    for (const host::ParamManifest& param : component.params) { // in the order of the schema
+        const Node* own = given.own.find(param.name);
+        if (const auto at = settings.find(param.name); at != settings.end())
+            tree.set(param.name, print_setting(param, at->second, own ? own->origin : Origin{}));
+    }
+    return tree;
+}
+
+Node read_slot(const Node* node, const std::string& kind, const host::Registry& registry, PluginChoice& out, Faults& faults) {
+    const Given given = split(node, kind, out.plugin, faults);
+    out.plugin = given.plugin;
+    const auto component = registry.find(kind, given.plugin);
+    if (component) return read_settings(given, **component, out.settings, faults);
+    faults.add(given.plugin_origin, component.error());
+    return Node::map();
+}
+
+KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const std::string& fallback, const std::string& meaning) {
+    return {.name = kind, .type = ValueType::kOther, .meaning = meaning, .fallback = fallback, .json_schema = slot_json_schema(registry, kind)};
+}
+
+}  // namespace
+
+void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field, const host::Registry& registry,
+              const std::string& meaning) {
+    table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, meaning),
+                 [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
+                     return read_slot(given, kind, registry, out.*field, faults);
+                 });
+}
+
+void add_optional_slot(Table<EngineConfig>& table, const std::string& kind, std::optional<PluginChoice> EngineConfig::*field,
+                       const host::Registry& registry, const std::string& meaning) {
+    table.custom(slot_info(kind, registry, kNone, meaning), [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
+        const Given asked = split(given, kind, kNone, faults);
+        if (asked.plugin == kNone) {
+            out.*field = std::nullopt;
+            for (const Entry& entry : asked.own.entries) faults.add(entry.key_origin, "unknown key '" + printable(entry.key) + "' of no " + kind + " (set plugin: NAME)");
+            return Node::string(kNone, asked.plugin_origin);
+        }
+        return read_slot(given, kind, registry, (out.*field).emplace(), faults);
+    });
+}
+
+}  // namespace patchbay::config

@@ -1,0 +1,21 @@
+// The keys that name a plugin: `scheduler: sjf` or `scheduler: {plugin: sjf, ageing: 2}`, the plugin's own keys checked
+// against its manifest. Used by load.cpp.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "config/engine_config.hpp"
+#include "config/table.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::config {
+
+void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice EngineConfig::*, const host::Registry&, const std::string& meaning);
+// May be empty: `none`, the default.
+void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*, const host::Registry&,
+                       const std::string& meaning);
+
+// The JSON Schema of such a key, with each installed plugin's own keys.
+std::string slot_json_schema(const host::Registry&, const std::string& kind);
+
+}  // namespace patchbay::config

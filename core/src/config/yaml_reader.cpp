@@ -1,0 +1,232 @@
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "base/json_file.hpp"
+#include "config/document.hpp"
+
+namespace patchbay::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Leaves yaml-cpp's parser from inside a callback; never leaves parse_yaml().
+struct Refusal {
+    Origin origin;
+    std::string text;
+};
+
+// Builds the tree from yaml-cpp's events, because its own tree drops duplicate keys' places and has no limits.
+class TreeBuilder final : public YAML::EventHandler {
+  public:
+    TreeBuilder(std::shared_ptr<const std::string> name, const DocumentLimits& limits) : name_(std::move(name)), limits_(limits) {}
+
+    void OnDocumentStart(const YAML::Mark&) override {}
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        Node node;
+        node.origin = place(mark);
+        finish(std::move(node), anchor);
+    }
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+        Node node = Node::scalar(value, place(mark));
+        node.quoted = tag != "?"; // "!" of a quoted one; an explicit tag (!!str) says that it is a text, too
+        finish(std::move(node), anchor);
+    }
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        const auto at = anchored_.find(anchor);
+        if (at == anchored_.end()) throw Refusal{place(mark), "an alias inside of what it names"};
+        count(at->second, place(mark));
+        finish(at->second, 0);
+    }
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+        open(Node::list(place(mark)), anchor);
+    }
+    void OnSequenceEnd() override { close(); }
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+        open(Node::map(place(mark)), anchor);
+    }
+    void OnMapEnd() override { close(); }
+
+    Origin place(const YAML::Mark& mark) const {
+        // yaml-cpp marks what has no place with -1.
+        return {Origin::Kind::kFile, name_, static_cast<uint32_t>(std::max(mark.line, 0) + 1), static_cast<uint32_t>(std::max(mark.column, 0) + 1)};
+    }
+    Node take() { return std::move(root_); }
+    const Faults& faults() const { return faults_; }
+
+  private:
+    struct Open { // a list or map whose end has not come
+        Node node;
+        YAML::anchor_t anchor;
+        bool has_key = false;
+        std::string key;
+        Origin key_origin;
+    };
+
+    void open(Node node, YAML::anchor_t anchor) {
+        if (wants_key()) throw Refusal{node.origin, "a key must be a word, this one is " + node.describe()};
+        if (open_.size() >= limits_.depth) throw Refusal{node.origin, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
+        count_one(node);
+        open_.push_back({std::move(node), anchor, false, "", {}});
+    }
+
+    void close() {
+        Open done = std::move(open_.back());
+        open_.pop_back();
+        attach(std::move(done.node), done.anchor);
+    }
+
+    void finish(Node node, YAML::anchor_t anchor) {
+        count_one(node);
+        attach(std::move(node), anchor);
+    }
+
+    void attach(Node node, YAML::anchor_t anchor) {
+        if (anchor != 0) {
+            count(node, node.origin);
+            anchored_[anchor] = node;
+        }
+        if (open_.empty()) {
+            root_ = std::move(node);
+        } else if (Open& parent = open_.back(); parent.node.kind == NodeKind::kList) {
+            parent.node.items.push_back(std::move(node));
+        } else if (!parent.has_key) {
+            take_key(parent, std::move(node));
+        } else {
+            parent.has_key = false;
+            if (const Node* first = parent.node.find(parent.key))
+                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " + std::to_string(first->origin.line));
+            else
+                parent.node.entries.push_back({std::move(parent.key), std::move(parent.key_origin), std::move(node)});
+        }
+    }
+
+    void take_key(Open& parent, Node key) {
+        if (key.kind != NodeKind::kScalar) throw Refusal{key.origin, "a key must be a word, this one is " + key.describe()};
+        if (key.text == "<<" && !key.quoted) throw Refusal{key.origin, "merge keys (<<) are not supported, use include"};
+        if (parent.node.entries.size() >= limits_.keys) throw Refusal{key.origin, "a map of more than " + std::to_string(limits_.keys) + " keys"};
+        parent.has_key = true;
+        parent.key = std::move(key.text);
+        parent.key_origin = std::move(key.origin);
+    }
+
+    bool wants_key() const { return !open_.empty() && open_.back().node.kind == NodeKind::kMap && !open_.back().has_key; }
+
+    void count_one(const Node& node) {
+        nodes_ += 1;
+        bytes_ += node.text.size();
+        if (nodes_ > limits_.nodes) throw Refusal{node.origin, "more than " + std::to_string(limits_.nodes) + " values, aliases expanded"};
+        if (bytes_ > 8 * limits_.bytes) throw Refusal{node.origin, "more than " + std::to_string(8 * limits_.bytes) + " bytes, aliases expanded"};
+    }
+
+    void count(const Node& node, const Origin& at) { // a copy about to be made
+        Node probe;
+        probe.origin = at;
+        probe.text = node.text;
+        count_one(probe);
+        for (const Node& item : node.items) count(item, at);
+        for (const Entry& entry : node.entries) count(entry.value, at);
+        if (open_.size() + depth(node) > limits_.depth) throw Refusal{at, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
+    }
+
+    static size_t depth(const Node& node) {
+        size_t most = 0;
+        for (const Node& item : node.items) most = std::max(most, depth(item));
+        for (const Entry& entry : node.entries) most = std::max(most, depth(entry.value));
+        return most + (node.kind == NodeKind::kList || node.kind == NodeKind::kMap ? 1 : 0);
+    }
+
+    std::shared_ptr<const std::string> name_;
+    const DocumentLimits& limits_;
+    std::vector<Open> open_;
+    std::map<YAML::anchor_t, Node> anchored_;
+    Node root_;
+    Faults faults_;
+    uint64_t nodes_ = 0, bytes_ = 0;
+};
+
+class Loader {
+  public:
+    explicit Loader(const DocumentLimits& limits) : limits_(limits) {}
+
+    Result<Node> load(const fs::path& path, const Origin* from) {
+        const auto refuse = [&](const std::string& text) -> Failure {
+            return fail(from ? from->text() + ": " + text : text);
+        };
+        std::error_code error;
+        const fs::path real = fs::weakly_canonical(path, error);
+        if (std::find(chain_.begin(), chain_.end(), real) != chain_.end()) return refuse("include '" + path.string() + "' includes itself");
+        if (chain_.size() > limits_.includes) return refuse("more than " + std::to_string(limits_.includes) + " files that include one another");
+        if (files_.size() >= limits_.files) return refuse("more than " + std::to_string(limits_.files) + " files");
+        auto text = read_whole_file(path, limits_.bytes);
+        if (!text) return refuse(text.error());
+        files_.push_back({path, *text});
+        PB_TRY(Node root, parse_yaml(*text, path.string(), limits_));
+        if (root.kind == NodeKind::kNull) root = Node::map(root.origin);
+        if (root.kind != NodeKind::kMap) return fail(root.origin.text() + ": the file is " + root.describe() + ", expected a map of keys");
+        const Node* include = root.find("include");
+        if (!include) return root;
+
+        Node base = Node::map(root.origin);
+        chain_.push_back(real);
+        std::vector<Node> names = include->kind == NodeKind::kList ? include->items : std::vector<Node>{*include};
+        for (const Node& name : names) {
+            if (name.kind != NodeKind::kScalar || name.text.empty())
+                return fail(name.origin.text() + ": 'include' is " + name.describe() + ", expected a file or a list of files");
+            PB_TRY(const Node included, load((path.parent_path() / name.text).lexically_normal(), &name.origin));
+            base = merge(std::move(base), included);
+        }
+        chain_.pop_back();
+        std::erase_if(root.entries, [](const Entry& e) { return e.key == "include"; });
+        base = merge(std::move(base), root);
+        base.origin = root.origin;
+        return base;
+    }
+
+    std::vector<SourceFile> take_files() { return std::move(files_); }
+
+  private:
+    const DocumentLimits& limits_;
+    std::vector<fs::path> chain_; // the files being read, outermost first
+    std::vector<SourceFile> files_;
+};
+
+}  // namespace
+
+Result<Node> parse_yaml(std::string_view text, const std::string& name, const DocumentLimits& limits) {
+    if (text.size() > limits.bytes) return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(limits.bytes) + " of a configuration");
+    TreeBuilder builder(std::make_shared<const std::string>(name), limits);
+    Faults faults;
+    try {
+        std::istringstream in{std::string(text)};
+        YAML::Parser parser(in);
+        if (parser.HandleNextDocument(builder)) {
+            faults = builder.faults();
+            TreeBuilder second(std::make_shared<const std::string>(name), limits);
+            if (parser.HandleNextDocument(second)) faults.add(second.take().origin, "a second document (---), expected one");
+        }
+    } catch (const Refusal& refusal) {
+        faults = builder.faults();
+        faults.add(refusal.origin, refusal.text);
+    } catch (const YAML::Exception& error) {
+        faults.add(builder.place(error.mark), "invalid YAML: " + printable(error.msg));
+    }
+    if (faults.any()) return faults.failure();
+    Node root = builder.take();
+    if (root.origin.kind != Origin::Kind::kFile) root.origin = builder.place(YAML::Mark::null_mark()); // an empty file
+    return root;
+}
+
+Result<Document> load_document(const fs::path& path, const DocumentLimits& limits) {
+    Loader loader(limits);
+    PB_TRY(Node root, loader.load(path, nullptr));
+    return Document{std::move(root), loader.take_files()};
+}
+
+}  // namespace patchbay::config
