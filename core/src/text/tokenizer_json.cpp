@@ -185,7 +185,7 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokeniz
     return built;
 }
 
-Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(std::string_view tokenizer, std::string_view config, const std::string& where) {
+Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view tokenizer, std::string_view config, const std::string& where) {
     PB_TRY(const json value, parse_json(tokenizer, where + "/tokenizer.json"));
     json settings;
     if (!config.empty()) {

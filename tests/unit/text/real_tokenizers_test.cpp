@@ -1,0 +1,109 @@
+// Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA; and the demo models' own.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "text/tokenizer.hpp"
+
+namespace patchbay::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path test_data() {
+    const char* given = std::getenv("PATCHBAY_TEST_DATA");
+    return given ? fs::path(given) : fs::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data";
+}
+
+std::string content(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Vector {
+    std::string text;
+    std::vector<TokenId> ids;
+};
+
+// vectors.inp: texts parted by a line of its own; vectors.out: a line of ids for each.
+std::vector<Vector> vectors(const fs::path& folder) {
+    const std::string texts = content(folder / "vectors.inp"), bar = "\n__ggml_vocab_test__\n";
+    std::istringstream lines(content(folder / "vectors.out"));
+    std::vector<Vector> out;
+    for (size_t from = 0; from < texts.size();) {
+        const size_t end = std::min(texts.find(bar, from), texts.size());
+        std::string line;
+        if (end == texts.size() || !std::getline(lines, line)) break;
+        std::istringstream numbers(line);
+        out.push_back({texts.substr(from, end - from), {std::istream_iterator<TokenId>(numbers), {}}});
+        from = end + bar.size();
+    }
+    return out;
+}
+
+void expect_vectors(const std::string& name) {
+    const fs::path folder = test_data() / "tokenizers" / name;
+    if (!fs::exists(folder)) GTEST_SKIP() << "no " << folder << "; set PATCHBAY_TEST_DATA";
+    const auto tokenizer = Tokenizer::load(folder);
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    const auto cases = vectors(folder);
+    ASSERT_GE(cases.size(), 45u);
+    for (const auto& [text, ids] : cases) {
+        EXPECT_EQ((*tokenizer)->encode(text), ids) << "text: '" << text << "'";
+        EXPECT_EQ((*tokenizer)->decode(ids), text);
+    }
+}
+
+TEST(RealTokenizers, gpt2_gives_the_published_ids) { expect_vectors("gpt2"); }
+TEST(RealTokenizers, qwen2_from_vocab_and_merges_gives_the_published_ids) { expect_vectors("qwen2"); }
+
+TEST(RealTokenizers, a_sentencepiece_tokenizer_is_refused_by_name) {
+    const fs::path folder = test_data() / "tokenizers" / "mistral_v03";
+    if (!fs::exists(folder)) GTEST_SKIP() << "no " << folder << "; set PATCHBAY_TEST_DATA";
+    const auto tokenizer = Tokenizer::load(folder);
+    ASSERT_FALSE(tokenizer);
+    EXPECT_THAT(tokenizer.error(), testing::HasSubstr("is not supported"));
+}
+
+TEST(RealTokenizers, a_whole_library_of_prose_comes_back_as_it_was) {
+    const fs::path file = test_data() / "text" / "childrens_classics.txt", folder = test_data() / "tokenizers" / "qwen2";
+    if (!fs::exists(file) || !fs::exists(folder)) GTEST_SKIP() << "no " << file << "; set PATCHBAY_TEST_DATA";
+    const auto tokenizer = Tokenizer::load(folder);
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    std::string text = content(file), joined;
+    for (const TokenId id : (*tokenizer)->encode(text)) joined += (*tokenizer)->token_bytes(id);
+    EXPECT_EQ(joined, text);
+}
+
+TEST(RealTokenizers, the_demo_tokenizer_gives_the_ids_of_the_library_that_trained_it) {
+    const fs::path golden = fs::path(PATCHBAY_SOURCE_DIR) / "tests/golden/demo_tokenizer.json", folder = fs::path(PATCHBAY_SOURCE_DIR) / "models/demo-target";
+    ASSERT_TRUE(fs::exists(golden) && fs::exists(folder)) << golden << " and " << folder << " belong to the repository";
+    const auto tokenizer = Tokenizer::load(folder);
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    const auto cases = nlohmann::json::parse(content(golden))["cases"];
+    ASSERT_FALSE(cases.empty());
+    for (const auto& each : cases) EXPECT_EQ((*tokenizer)->encode(each["text"].get<std::string>()), each["ids"].get<std::vector<TokenId>>()) << each["text"];
+    EXPECT_TRUE((*tokenizer)->eos());
+}
+
+TEST(Tokenizer, says_what_a_folder_without_a_tokenizer_holds) {
+    const fs::path folder = fs::temp_directory_path() / "patchbay-empty-tokenizer";
+    fs::create_directories(folder);
+    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("no tokenizer.json in"));
+    std::ofstream(folder / "tokenizer.model") << "x";
+    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("only tokenizer.model (sentencepiece)"));
+    std::ofstream(folder / "vocab.json") << "{}";
+    std::ofstream(folder / "merges.txt") << "";
+    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("does not say how text is split"));
+    std::ofstream(folder / "tokenizer.json") << "{";
+    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("tokenizer.json:1:"));
+    fs::remove_all(folder);
+    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("no tokenizer folder"));
+}
+
+}  // namespace
+}  // namespace patchbay::text

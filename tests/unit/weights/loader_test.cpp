@@ -1,0 +1,221 @@
+#include "weights/loader.hpp"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "unit/weights/safetensors_fixture.hpp"
+#include "weights/convert.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+pb_weight_part part(const std::string& name, int64_t rows, const std::string& bias = "", int64_t unit = 0) {
+    pb_weight_part out{};
+    name.copy(out.name, sizeof out.name - 1);
+    bias.copy(out.bias, sizeof out.bias - 1);
+    out.rows = rows;
+    out.shard_unit = unit;
+    return out;
+}
+
+pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_shard shard = PB_SHARD_NONE, pb_weight_role role = PB_WEIGHT_LINEAR) {
+    pb_weight_spec out{};
+    out.role = role;
+    out.shard = shard;
+    out.cols = cols;
+    out.same_as = -1;
+    out.part_count = static_cast<uint32_t>(parts.size());
+    std::copy(parts.begin(), parts.end(), out.parts);
+    return out;
+}
+
+std::vector<float> values(const std::vector<std::byte>& bytes, pb_dtype dtype) {
+    std::vector<float> out(bytes.size() / static_cast<size_t>(dtype_bytes(dtype)));
+    convert(dtype, bytes.data(), PB_F32, reinterpret_cast<std::byte*>(out.data()), static_cast<int64_t>(out.size()));
+    return out;
+}
+
+class Loader : public ModelFolder {
+  protected:
+    WeightSource source(const std::vector<WrittenTensor>& tensors) const {
+        write("model.safetensors", safetensors(tensors));
+        return *WeightSource::from_folder(folder);
+    }
+    // (rows, cols) f32 counting from `first`.
+    static WrittenTensor counting(const std::string& name, std::vector<int64_t> shape, float first) {
+        int64_t n = 1;
+        for (const int64_t each : shape) n *= each;
+        std::vector<float> data;
+        for (int64_t i = 0; i < n; ++i) data.push_back(first + static_cast<float>(i));
+        return {name, "F32", std::move(shape), f32_bytes(data)};
+    }
+};
+
+TEST_F(Loader, fuses_parts_along_rows_and_fills_the_bias_of_a_part_without_one_with_zeros) {
+    const auto from = source({counting("q", {2, 2}, 0), counting("k", {1, 2}, 10), counting("k.bias", {1}, 7)});
+    const auto weight = from.load(spec(2, {part("q", 2), part("k", 1, "k.bias")}), PB_F32, 0, 1);
+    ASSERT_TRUE(weight) << weight.error();
+    EXPECT_EQ(weight->rows, 3);
+    EXPECT_EQ(weight->cols, 2);
+    EXPECT_THAT(values(weight->data, PB_F32), ElementsAre(0, 1, 2, 3, 10, 11));
+    EXPECT_THAT(values(weight->bias, PB_F32), ElementsAre(0, 0, 7));
+}
+
+TEST_F(Loader, cuts_rows_of_every_part_in_whole_units) {
+    const auto from = source({counting("q", {4, 1}, 0), counting("k", {2, 1}, 10), counting("q.bias", {4}, 20), counting("k.bias", {2}, 30)});
+    const auto fused = spec(1, {part("q", 4, "q.bias", 2), part("k", 2, "k.bias", 1)}, PB_SHARD_ROWS);
+    const auto second = from.load(fused, PB_F32, 1, 2);
+    ASSERT_TRUE(second) << second.error();
+    EXPECT_THAT(values(second->data, PB_F32), ElementsAre(2, 3, 11));
+    EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(22, 23, 31));
+    EXPECT_THAT(from.load(fused, PB_F32, 0, 4).error(), HasSubstr("cannot deal the 4 rows of 'q' to 4 ranks in units of 2"));
+}
+
+TEST_F(Loader, cuts_columns_and_gives_the_bias_to_the_first_rank_alone) {
+    const auto from = source({counting("o", {2, 4}, 0), counting("o.bias", {2}, 50)});
+    const auto down = spec(4, {part("o", 2, "o.bias")}, PB_SHARD_COLS);
+    const auto first = from.load(down, PB_F32, 0, 2), second = from.load(down, PB_F32, 1, 2);
+    ASSERT_TRUE(first && second);
+    EXPECT_THAT(values(first->data, PB_F32), ElementsAre(0, 1, 4, 5));
+    EXPECT_THAT(values(second->data, PB_F32), ElementsAre(2, 3, 6, 7));
+    EXPECT_THAT(values(first->bias, PB_F32), ElementsAre(50, 51));
+    EXPECT_THAT(second->bias, IsEmpty());
+}
+
+TEST_F(Loader, takes_a_vector_of_one_dimension) {
+    const auto from = source({counting("norm", {3}, 1)});
+    const auto weight = from.load(spec(3, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), PB_BF16, 0, 1);
+    ASSERT_TRUE(weight) << weight.error();
+    EXPECT_EQ(weight->rows, 1);
+    EXPECT_THAT(values(weight->data, PB_BF16), ElementsAre(1, 2, 3));
+}
+
+TEST_F(Loader, says_which_shape_it_got_and_which_the_model_needs) {
+    const auto from = source({counting("up", {3, 2}, 0), counting("up.bias", {3}, 0), {"ids", "I64", {1, 1}, std::string(8, '\0')}});
+    EXPECT_EQ(from.load(spec(4, {part("up", 6)}), PB_F32, 0, 1).error(),
+              "tensor 'up' is (3, 2) but the model needs (6, 4) (is config.json of another model?)");
+    EXPECT_THAT(from.load(spec(2, {part("up", 3, "up")}), PB_F32, 0, 1).error(), HasSubstr("tensor 'up' is (3, 2) but the model needs (3)"));
+    EXPECT_THAT(from.load(spec(2, {part("upp", 3)}), PB_F32, 0, 1).error(), HasSubstr("no tensor 'upp'"));
+    EXPECT_THAT(from.load(spec(1, {part("ids", 1)}), PB_F32, 0, 1).error(), HasSubstr("tensor 'ids' holds i64, but a weight is f32, bf16 or f16"));
+}
+
+TEST_F(Loader, refuses_specs_that_make_no_sense) {
+    const auto from = source({counting("a", {2, 2}, 0)});
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_I8, 0, 1));
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_F32, 2, 2));
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_F32, 0, 0));
+    EXPECT_FALSE(from.load(spec(2, {}), PB_F32, 0, 1));
+    EXPECT_FALSE(from.load(spec(-1, {part("a", 2)}), PB_F32, 0, 1));
+    EXPECT_FALSE(WeightSource::dummy(1).load(spec(int64_t{1} << 40, {part("a", int64_t{1} << 40)}), PB_F32, 0, 1));
+    auto many = spec(2, {part("a", 2)});
+    many.part_count = 9;
+    EXPECT_FALSE(from.load(many, PB_F32, 0, 1));
+}
+
+TEST_F(Loader, converts_between_dtypes_exactly_or_to_the_nearest_even) {
+    const auto from = source({{"f16", "F16", {1, 4}, u16_bytes({0x3C00, 0xC000, 0x0001, 0x7C00})},
+                              {"bf16", "BF16", {1, 2}, u16_bytes({0x3F80, 0xC040})},
+                              {"f32", "F32", {1, 3}, f32_bytes({1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f})}});
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, -2, 0x1p-24f, INFINITY));
+    EXPECT_THAT(values(from.load(spec(2, {part("bf16", 1)}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, -3));
+    EXPECT_THAT(values(from.load(spec(3, {part("f32", 1)}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(1, 1 + 0x1p-6f, 1 + 0x1p-7f));
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(1, -2, 0x1p-24f, INFINITY));
+}
+
+TEST(Convert, widens_every_half_precision_number) {
+    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+        const int exponent = static_cast<int>(bits >> 10 & 31), sign = bits & 0x8000 ? -1 : 1;
+        const double mantissa = bits & 1023;
+        const float got = f16_to_f32(static_cast<uint16_t>(bits));
+        if (exponent == 31 && mantissa != 0) EXPECT_TRUE(std::isnan(got));
+        else EXPECT_EQ(got, static_cast<float>(sign * (exponent == 31 ? INFINITY : exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25))));
+        EXPECT_EQ(std::signbit(got), sign < 0);
+    }
+}
+
+TEST_F(Loader, names_the_dtype_of_the_largest_tensor_and_widens_half_precision) {
+    EXPECT_EQ(*source({counting("norm", {2}, 0), {"w", "BF16", {2, 3}, std::string(12, 'x')}}).native_dtype({}), PB_BF16);
+    EXPECT_EQ(*source({{"w", "F16", {2, 3}, std::string(12, 'x')}}).native_dtype({}), PB_F32);
+    EXPECT_EQ(*source({counting("w", {2, 2}, 0)}).native_dtype({{"dtype", "bfloat16"}}), PB_F32);
+    EXPECT_THAT(source({{"w", "I8", {1}, "x"}}).native_dtype({}).error(), HasSubstr("no f32, bf16 or f16"));
+    EXPECT_EQ(*WeightSource::dummy(0).native_dtype({{"torch_dtype", "bfloat16"}}), PB_BF16);
+    EXPECT_EQ(*WeightSource::dummy(0).native_dtype({}), PB_F32);
+}
+
+TEST(Dummy, depends_on_seed_name_and_index_alone) {
+    std::vector<float> a(600), b(600), c(600);
+    fill_dummy(1, "w", 20, 30, a.data());
+    fill_dummy(1, "w", 20, 30, b.data());
+    EXPECT_EQ(a, b);
+    fill_dummy(2, "w", 20, 30, c.data());
+    EXPECT_NE(a, c);
+    fill_dummy(1, "v", 20, 30, c.data());
+    EXPECT_NE(a, c);
+}
+
+TEST(Dummy, has_the_mean_and_the_variance_that_it_promises) {
+    constexpr int64_t kRows = 500, kCols = 300;
+    std::vector<float> w(kRows * kCols), norm(100000);
+    fill_dummy(5, "w", kRows, kCols, w.data());
+    fill_dummy(5, "norm", 1, static_cast<int64_t>(norm.size()), norm.data());
+    double sum = 0, squares = 0, near_one = 0;
+    for (const float x : w) {
+        sum += x;
+        squares += double{x} * x;
+    }
+    for (const float x : norm) near_one += x;
+    const double n = static_cast<double>(w.size());
+    EXPECT_NEAR(sum / n, 0, 5 * std::sqrt(1.0 / kCols / n));
+    EXPECT_NEAR(squares / n * kCols, 1, 0.02);
+    EXPECT_NEAR(near_one / static_cast<double>(norm.size()), 1, 1e-3);
+}
+
+TEST(Dummy, gives_ranks_the_slices_of_one_weight_and_biases_near_zero) {
+    const auto from = WeightSource::dummy(9);
+    const auto whole = *from.load(spec(6, {part("w", 4, "w.bias")}), PB_F32, 0, 1);
+    const auto all = values(whole.data, PB_F32);
+    const auto rows = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_ROWS), PB_F32, 1, 2)->data, PB_F32);
+    EXPECT_EQ(rows, std::vector<float>(all.begin() + 12, all.end()));
+    const auto cols = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32);
+    for (size_t r = 0; r < 4; ++r)
+        for (size_t c = 0; c < 3; ++c) EXPECT_EQ(cols[r * 3 + c], all[r * 6 + 3 + c]);
+    for (const float b : values(whole.bias, PB_F32)) EXPECT_LT(std::abs(b), 0.1f);
+}
+
+TEST(Dummy, makes_the_same_values_in_chunks_as_at_once) {
+    constexpr int64_t kCols = 70001; // more than a chunk, no multiple of a block
+    std::vector<float> at_once(3 * kCols);
+    fill_dummy(4, "w", 3, kCols, at_once.data());
+    EXPECT_EQ(values(WeightSource::dummy(4).load(spec(kCols, {part("w", 3)}), PB_F32, 0, 1)->data, PB_F32), at_once);
+}
+
+TEST_F(Loader, an_identity_changes_with_the_configuration_the_shapes_and_the_values) {
+    write("config.json", "{}");
+    std::vector<std::string> seen;
+    const auto note = [&] { seen.push_back(*model_identity(folder)); };
+    source({counting("a", {4}, 0)});
+    note();
+    source({counting("a", {4}, 1)});
+    note();
+    source({counting("a", {2, 2}, 0)});
+    note();
+    source({counting("b", {4}, 0)});
+    note();
+    write("config.json", "{ }");
+    note();
+    for (size_t i = 0; i < seen.size(); ++i)
+        for (size_t k = 0; k < i; ++k) EXPECT_NE(seen[i], seen[k]) << i << " and " << k;
+    note();
+    EXPECT_EQ(seen[seen.size() - 2], seen.back());
+}
+
+}  // namespace
+}  // namespace patchbay::weights
