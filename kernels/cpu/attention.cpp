@@ -10,7 +10,6 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr int64_t kInlineWork = 256 * 1024; // multiply-adds that are not worth waking a thread for
-constexpr int kMaxHeadDim = CpuAttention::kMaxHeadDim;
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 

@@ -65,7 +65,7 @@ std::vector<Isa> available_isas() {
 std::string cpu_brand() {
 #if defined(__x86_64__)
     unsigned int r[12] = {};
-    if (__get_cpuid_max(0x80000000u, nullptr) >= 0x80000004u) {
+    if (static_cast<unsigned int>(__get_cpuid_max(0x80000000u, nullptr)) >= 0x80000004u) {
         for (unsigned int i = 0; i < 3; ++i)
             __get_cpuid(0x80000002u + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]);
         char text[sizeof r + 1] = {};
