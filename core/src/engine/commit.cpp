@@ -19,8 +19,8 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
         }
         s.delta.logprobs.push_back(std::move(entry));
     }
-    const uint32_t outputs = s.outputs();
-    const bool may_stop = outputs > p.min_tokens;
+    const uint32_t made = s.outputs();
+    const bool may_stop = made > p.min_tokens;
     const bool is_eos = !p.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
     const bool is_stop = std::find(p.stop_token_ids.begin(), p.stop_token_ids.end(), token) != p.stop_token_ids.end();
     if (may_stop && (is_eos || is_stop)) {
@@ -35,7 +35,7 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
             return false;
         }
     }
-    if (outputs >= p.max_tokens || s.tokens.size() >= facts.max_model_len) {
+    if (made >= p.max_tokens || s.tokens.size() >= facts.max_model_len) {
         finish(s, FinishReason::kLength, "");
         return false;
     }

@@ -101,17 +101,23 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_TRY(LoadedModel model, open_model(c));
     const std::string architecture = architecture_of(model.config);
     std::string model_plugin = c.model.plugin;
-    if (model_plugin == "auto") PB_TRY(model_plugin, registry.model_for(architecture));
+    if (model_plugin == "auto") {
+        PB_TRY(model_plugin, registry.model_for(architecture));
+    }
     if (c.model.tokenizer != "none") {
         const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
         const bool dummy = c.model.load_format == config::LoadFormat::kDummy;
-        if (!(dummy && c.model.tokenizer.empty() && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")))
+        const bool without = dummy && c.model.tokenizer.empty() && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json");
+        if (!without) {
             PB_TRY(s.tokenizer, text::Tokenizer::load(folder));
+        }
     }
 
     PB_TRY(s.scheduler, registry.scheduler(c.scheduler.plugin, c.scheduler.settings, s.services));
     PB_TRY(s.sampler, registry.sampler(c.sampler.plugin, c.sampler.settings, s.services));
-    if (c.proposer) PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
+    if (c.proposer) {
+        PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
+    }
     PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
     PB_TRY(auto model_component, registry.model(model_plugin, {}, s.services));
     PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, s.services));

@@ -29,7 +29,7 @@ pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     r.page_room = r.blocks * block_size - s.computed;
     r.freeable = r.blocks;
     r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
-    r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? PB_SEQ_PREEMPTED : 0u;
+    r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
     r.preemptions = s.preemptions;
     return r;
 }

@@ -178,10 +178,10 @@ void Engine::State::build() {
         const Sequence& s = *item.sequence;
         batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table.blocks}, kv->block_size());
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
-            const uint32_t outputs = item.confirmed - s.prompt_count + j;
-            const bool may_stop = outputs >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
+            const uint32_t made = item.confirmed - s.prompt_count + j;
+            const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
             sample_rows.push_back({s.id, s.seed, item.confirmed + j, &s.params, s.tokens.data(),
-                                   s.tokens.data() + s.prompt_count, s.prompt_count, outputs,
+                                   s.tokens.data() + s.prompt_count, s.prompt_count, made,
                                    may_stop ? nullptr : s.no_stop_mask.data()});
         }
         if (item.rows > 0 && s.params.logprobs > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));

@@ -40,6 +40,7 @@ pb_device_info CpuDevice::info() const {
     out.struct_size = sizeof out;
     out.computes = 1;
     out.activation_dtype = PB_F32;
+    out.host_memory = 1;
     const HostMemory memory = host_memory();
     out.memory_total = memory.total;
     out.memory_free = memory.available;

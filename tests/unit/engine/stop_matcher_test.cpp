@@ -51,7 +51,9 @@ TEST(StopMatcher, EveryWayOfCuttingTheTextGivesTheSame) {
     for (size_t a = 0; a <= text.size(); ++a)
         for (size_t b = a; b <= text.size(); ++b) {
             StopMatcher m({"on the matm"}, Keep::kBefore);
-            std::string out = m.add(text.substr(0, a)) + m.add(text.substr(a, b - a)) + m.add(text.substr(b));
+            std::string out = m.add(text.substr(0, a));
+            out += m.add(text.substr(a, b - a));
+            out += m.add(text.substr(b));
             out += m.flush();
             ASSERT_EQ(out, "the cat sat ") << a << ' ' << b;
         }

@@ -1,0 +1,48 @@
+// Calls that have one home, or none.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tree.hpp"
+
+namespace patchbay::tidy {
+namespace {
+
+struct Ban {
+    const char* expression;
+    const char* why;
+    std::vector<std::string> homes; // where it may stand
+};
+
+TEST(BannedCalls, StandOnlyAtHome) {
+    const std::vector<Ban> bans = {
+        {R"(sleep_for|sleep_until|\busleep\(|\bnanosleep\()", "wait for a condition; the clock alone sleeps", {"core/src/base/clock.cpp"}},
+        {R"((system|steady|high_resolution)_clock)", "time is a service: base/clock.hpp", {"core/src/base/clock.cpp", "core/src/base/thread_pool.cpp", "tests/bench/"}},
+        {R"(\bstd::rand\b|\bsrand\(|\brand\(\)|random_device)", "draws are Philox, of a seed", {}},
+        {R"(\bdlopen\(|\bdlsym\()", "plugins are loaded by core/src/host", {"core/src/host/"}},
+        {R"(#pragma omp|\bomp_)", "one thread pool, the host's", {}},
+        {R"(using namespace std)", "names say where they come from", {}},
+        {R"(/home/[a-z]+/|/root/)", "a path of one machine", {}},
+    };
+    for (const Ban& ban : bans) {
+        const std::regex expression(ban.expression);
+        for (const SourceText& file : sources()) {
+            if (file.path.starts_with("tests/tidy/") || starts_with_any(file.path, ban.homes)) continue;
+            for (size_t n = 0; n < file.lines.size(); ++n) {
+                const std::string code = file.lines[n].substr(0, file.lines[n].find("//"));
+                EXPECT_FALSE(std::regex_search(code, expression)) << file.path << ":" << n + 1 << ": " << ban.why;
+            }
+        }
+    }
+}
+
+TEST(BannedCalls, StandardOutputIsForTheProgramsThatPrint) {
+    const std::regex expression(R"(std::cout|\bprintf\(|\bputs\()");
+    for (const SourceText& file : sources()) {
+        if (starts_with_any(file.path, {"core/src/cli/", "tests/", "core/src/probe/"})) continue;
+        for (size_t n = 0; n < file.lines.size(); ++n) EXPECT_FALSE(std::regex_search(file.lines[n], expression)) << file.path << ":" << n + 1;
+    }
+}
+
+}  // namespace
+}  // namespace patchbay::tidy

@@ -1,0 +1,109 @@
+// Holds every #include to the table in docs/architecture.md.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tree.hpp"
+
+namespace patchbay::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kRoot = PATCHBAY_SOURCE_DIR;
+
+std::vector<std::string> cells(const std::string& row) {
+    std::vector<std::string> out;
+    std::stringstream in(row.substr(1));
+    for (std::string cell; std::getline(in, cell, '|');) {
+        cell.erase(0, cell.find_first_not_of(' '));
+        cell.erase(cell.find_last_not_of(' ') + 1);
+        out.push_back(cell);
+    }
+    return out;
+}
+
+// allowed[from][to]: "yes", "no" or "tensor".
+std::map<std::string, std::map<std::string, std::string>> table() {
+    std::map<std::string, std::map<std::string, std::string>> out;
+    std::vector<std::string> head;
+    std::istringstream in(read(kRoot / "docs/architecture.md"));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("| from")) head = cells(line);
+        else if (!head.empty() && line.starts_with("|---")) continue;
+        else if (!head.empty() && line.starts_with("|")) {
+            const auto row = cells(line);
+            for (size_t i = 1; i < row.size() && i < head.size(); ++i) out[row[0]][head[i]] = row[i];
+        } else if (!head.empty()) break;
+    }
+    return out;
+}
+
+const std::vector<std::string> kFolders = {"core/include", "core/src", "kernels", "metrics", "plugins", "tests"};
+
+std::string folder_of(const std::string& path) {
+    for (const std::string& f : kFolders)
+        if (path.starts_with(f + "/")) return f;
+    return "";
+}
+
+// The folder that a quoted include of `from` means; "" if it is nothing of ours.
+std::string target_of(const std::string& from, const std::string& include) {
+    if (fs::exists(kRoot / fs::path(from).parent_path() / include))
+        return folder_of(fs::relative(fs::weakly_canonical(kRoot / fs::path(from).parent_path() / include), kRoot).string());
+    if (include.starts_with("patchbay/")) return "core/include";
+    for (const char* base : {"core/src", "kernels/include", "kernels", "metrics/include", "tests"})
+        if (fs::exists(kRoot / base / include)) return folder_of(std::string(base) + "/x");
+    return "";
+}
+
+TEST(IncludeTable, EveryIncludeFollowsIt) {
+    const auto allowed = table();
+    ASSERT_EQ(allowed.size(), kFolders.size()) << "docs/architecture.md has no include table that this test can read";
+    const std::regex quoted("^\\s*#\\s*include\\s+\"([^\"]+)\"");
+    size_t seen = 0;
+    for (const SourceText& file : sources()) {
+        const std::string from = folder_of(file.path);
+        for (size_t n = 0; n < file.lines.size(); ++n) {
+            std::smatch m;
+            if (!std::regex_search(file.lines[n], m, quoted)) continue;
+            const std::string include = m[1], to = target_of(file.path, include);
+            if (to.empty()) continue;
+            seen += 1;
+            const std::string rule = allowed.at(from).at(to);
+            const bool tensor_only = include == "patchbay/abi/tensor.h" || include == "patchbay/sdk/tensor.hpp";
+            EXPECT_TRUE(rule == "yes" || (rule == "tensor" && tensor_only))
+                << file.path << ":" << n + 1 << ": " << from << " may not include " << include << " (" << to << ")";
+            if (from == "plugins" && to == "plugins") {
+                EXPECT_TRUE(fs::exists(kRoot / fs::path(file.path).parent_path() / include)) << file.path << " includes another plugin's " << include;
+            }
+        }
+    }
+    EXPECT_GT(seen, 100u);
+}
+
+TEST(IncludeTable, ContractHeadersIncludeOnlyCHeaders) {
+    const std::regex any("^\\s*#\\s*include\\s+[<\"]([^>\"]+)[>\"]");
+    const std::set<std::string> c_headers = {"stddef.h", "stdint.h"};
+    for (const SourceText& file : sources()) {
+        if (!file.path.starts_with("core/include/") || !file.path.ends_with(".h")) continue;
+        for (const std::string& line : file.lines) {
+            std::smatch m;
+            if (!std::regex_search(line, m, any)) continue;
+            const std::string include = m[1];
+            EXPECT_TRUE(c_headers.contains(include) || (include.starts_with("patchbay/abi") && include.ends_with(".h"))) << file.path << ": " << include;
+        }
+    }
+}
+
+TEST(IncludeTable, OnlyTheHostKnowsBoostDll) {
+    for (const SourceText& file : sources()) {
+        if (file.path.starts_with("core/src/host/") || file.path.starts_with("tests/tidy/")) continue;
+        for (const std::string& line : file.lines) EXPECT_EQ(line.find("boost/dll"), std::string::npos) << file.path;
+    }
+}
+
+}  // namespace
+}  // namespace patchbay::tidy

@@ -1,0 +1,105 @@
+#include "unit/engine/engine_fixture.hpp"
+
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::engine::testing {
+
+std::string repository(const std::string& path) { return std::string(PATCHBAY_SOURCE_DIR) + "/" + path; }
+
+const host::Registry& registry() {
+    static const host::Registry all = [] {
+        auto opened = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+        if (!opened) throw std::runtime_error(opened.error());
+        return *std::move(opened);
+    }();
+    return all;
+}
+
+config::EngineConfig tiny_model() {
+    config::EngineConfig c;
+    c.model.load_format = config::LoadFormat::kDummy;
+    c.model.tokenizer = "none";
+    c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"},
+                     {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "300"}, {"max_position_embeddings", "512"}};
+    c.model.dtype = config::DType::kF32;
+    c.engine.num_blocks = 512;
+    c.engine.block_size = 8;
+    c.engine.threads = 1;
+    c.engine.seed = 3;
+    return c;
+}
+
+Harness::Harness(const config::EngineConfig& c) {
+    auto made = Engine::create(c, registry(), clock);
+    if (!made) throw std::runtime_error(made.error());
+    engine = *std::move(made);
+}
+
+RequestId Harness::add(std::vector<TokenId> prompt, SamplingParams sampling) {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.sampling = std::move(sampling);
+    return add(std::move(r));
+}
+
+RequestId Harness::add(Request r) {
+    r.on_output = [this](const RequestOutput& delta) {
+        Output& o = outputs[delta.id];
+        EXPECT_EQ(o.endings, 0u) << "output after the end";
+        o.tokens.insert(o.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+        o.logprobs.insert(o.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+        o.text += delta.text;
+        if (delta.finish == FinishReason::kNone) return;
+        o.finish = delta.finish;
+        o.stop_reason = delta.stop_reason;
+        o.cached_tokens = delta.cached_tokens;
+        o.preemptions = delta.preemptions;
+        o.endings += 1;
+    };
+    auto id = engine->add_request(std::move(r));
+    if (!id) throw std::runtime_error(id.error());
+    outputs[*id];
+    return *id;
+}
+
+StepReport Harness::step() {
+    clock.advance_ns(1000);
+    auto report = engine->step();
+    if (!report) throw std::runtime_error(report.error());
+    steps.push_back(*report);
+    return *report;
+}
+
+const Output& Harness::run(RequestId id) {
+    while (outputs.at(id).endings == 0) step();
+    return outputs.at(id);
+}
+
+const std::map<RequestId, Output>& Harness::run_all() {
+    while (engine->has_unfinished()) step();
+    return outputs;
+}
+
+SamplingParams greedy(uint32_t max_tokens) {
+    SamplingParams p;
+    p.temperature = 0;
+    p.max_tokens = max_tokens;
+    p.ignore_eos = true;
+    return p;
+}
+
+SamplingParams seeded(uint64_t seed, uint32_t max_tokens) {
+    SamplingParams p = greedy(max_tokens);
+    p.temperature = 1;
+    p.top_p = 0.95f;
+    p.seed = seed;
+    return p;
+}
+
+std::vector<TokenId> random_prompt(uint64_t seed, uint32_t length, uint32_t vocab) {
+    std::vector<TokenId> out;
+    for (uint32_t i = 0; i < length; ++i) out.push_back(static_cast<TokenId>(draw(seed, i, Stream::kTest, 0)[0] % vocab));
+    return out;
+}
+
+}  // namespace patchbay::engine::testing

@@ -1,0 +1,260 @@
+// What a request may expect of the engine: order, limits, stops, aborts, refusals.
+#include <gmock/gmock.h>
+
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(Engine& engine, std::vector<TokenId> prompt, SamplingParams sampling) {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.sampling = std::move(sampling);
+    const auto id = engine.add_request(std::move(r));
+    return id ? "accepted" : id.error();
+}
+
+TEST(Engine, EndsByLengthAndFreesItsBlocks) {
+    Harness h(tiny_model());
+    const Output& out = h.run(h.add(random_prompt(1, 30), greedy(10)));
+    EXPECT_EQ(out.tokens.size(), 10u);
+    EXPECT_EQ(out.finish, FinishReason::kLength);
+    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_FALSE(h.engine->has_unfinished());
+}
+
+TEST(Engine, PromptsThatFitTheBudgetAreScheduledInOneStep) {
+    Harness h(tiny_model());
+    for (int i = 0; i < 4; ++i) h.add(random_prompt(static_cast<uint64_t>(i), 50), greedy(4));
+    const StepReport first = h.step();
+    EXPECT_EQ(first.scheduled_seqs, 4u);
+    EXPECT_EQ(first.scheduled_tokens, 200u);
+    EXPECT_EQ(first.sampled_tokens, 4u);
+}
+
+TEST(Engine, ChunkingFollowsTheContract) { // budget 1024, three sequences: 800 + 224 with chunks, 800 alone without
+    auto c = tiny_model();
+    c.model.shape["max_position_embeddings"] = "2048";
+    c.engine.max_num_batched_tokens = 1024;
+    c.engine.max_num_seqs = 3;
+    for (const bool chunked : {true, false}) {
+        c.engine.enable_chunked_prefill = chunked;
+        Harness h(c);
+        uint64_t seed = 0;
+        for (const uint32_t n : {800u, 800u, 10u, 10u}) h.add(random_prompt(++seed, n), greedy(2));
+        const StepReport first = h.step();
+        EXPECT_EQ(first.scheduled_tokens, chunked ? 1024u : 800u);
+        EXPECT_EQ(first.scheduled_seqs, chunked ? 2u : 1u);
+        h.run_all();
+    }
+}
+
+TEST(Engine, AStopTokenEndsTheOutputAndIsPartOfIt) {
+    Harness probe(tiny_model());
+    const auto tokens = probe.run(probe.add(random_prompt(5, 12), greedy(8))).tokens;
+    SamplingParams p = greedy(8);
+    p.stop_token_ids = {tokens[3]};
+    Harness h(tiny_model());
+    const Output& out = h.run(h.add(random_prompt(5, 12), p));
+    const auto first = std::find(tokens.begin(), tokens.end(), tokens[3]) - tokens.begin();
+    EXPECT_EQ(out.finish, FinishReason::kStop);
+    EXPECT_EQ(out.tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + first + 1));
+    EXPECT_EQ(out.stop_reason, std::to_string(tokens[3]));
+}
+
+TEST(Engine, NoStopTokenIsSampledBeforeMinTokens) {
+    SamplingParams p = greedy(20);
+    for (TokenId t = 0; t < 150; ++t) p.stop_token_ids.push_back(t);
+    p.min_tokens = 6;
+    Harness h(tiny_model());
+    const Output& out = h.run(h.add(random_prompt(5, 12), p));
+    ASSERT_GE(out.tokens.size(), 6u);
+    for (size_t i = 0; i < 6; ++i) EXPECT_GE(out.tokens[i], 150);
+}
+
+TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
+    auto c = tiny_model();
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 4;
+    const auto prompt = random_prompt(8, 40);
+    Harness plain(tiny_model());
+    const auto all = plain.run(plain.add(prompt, greedy(40))).tokens;
+    for (const size_t at : {5u, 9u, 17u, 30u}) {
+        SamplingParams p = greedy(40);
+        p.stop_token_ids = {all[at]};
+        const auto first = std::find(all.begin(), all.end(), all[at]) - all.begin();
+        Harness h(c);
+        EXPECT_EQ(h.run(h.add(prompt, p)).tokens, std::vector<TokenId>(all.begin(), all.begin() + first + 1));
+    }
+}
+
+TEST(Engine, AbortWorksInEveryStateAndLeavesNothingBehind) {
+    auto c = tiny_model();
+    c.engine.max_num_seqs = 1;
+    Harness h(c);
+    Request later;
+    later.prompt = random_prompt(3, 10);
+    later.sampling = greedy(5);
+    later.arrival_ns = 1'000'000'000;
+    const RequestId running = h.add(random_prompt(1, 20), greedy(50)), waiting = h.add(random_prompt(2, 20), greedy(50)), pending = h.add(later);
+    h.step();
+    h.step();
+    for (const RequestId id : {running, waiting, pending}) h.engine->abort(id);
+    h.engine->abort(12345);
+    for (const RequestId id : {running, waiting, pending}) {
+        EXPECT_EQ(h.outputs.at(id).finish, FinishReason::kAbort);
+        EXPECT_EQ(h.outputs.at(id).endings, 1u);
+    }
+    EXPECT_FALSE(h.engine->has_unfinished());
+    EXPECT_TRUE(h.engine->reset_prefix_cache()) << "blocks are still in use";
+}
+
+TEST(Engine, ACallbackMayAbortAndAdd) {
+    Harness h(tiny_model());
+    const RequestId victim = h.add(random_prompt(1, 20), greedy(50));
+    bool done = false;
+    Request r;
+    r.prompt = random_prompt(2, 20);
+    r.sampling = greedy(3);
+    r.on_output = [&](const RequestOutput& out) {
+        if (out.finish == FinishReason::kNone) return;
+        h.engine->abort(victim);
+        h.add(random_prompt(3, 5), greedy(2));
+        done = true;
+    };
+    ASSERT_TRUE(h.engine->add_request(std::move(r)));
+    h.run_all();
+    EXPECT_TRUE(done);
+    EXPECT_EQ(h.outputs.at(victim).finish, FinishReason::kAbort);
+    EXPECT_EQ(h.outputs.size(), 2u);
+}
+
+TEST(Engine, ArrivalsInTheFutureWaitForTheirTime) {
+    Harness h(tiny_model());
+    Request r;
+    r.prompt = random_prompt(2, 20);
+    r.sampling = greedy(3);
+    r.arrival_ns = 5'000'000'000;
+    const RequestId id = h.add(r);
+    h.run(id);
+    EXPECT_GE(h.clock.now_ns(), 5'000'000'000u);
+    EXPECT_GE(h.steps[0].start_ns, 5'000'000'000u);
+}
+
+TEST(Engine, RefusalsSayWhatWasGotAndExpected) {
+    auto c = tiny_model();
+    c.engine.max_model_len = 64;
+    Harness h(c);
+    Engine& e = *h.engine;
+    SamplingParams bad = greedy(4);
+    EXPECT_EQ(refusal(e, {}, greedy(4)), "the prompt is empty");
+    EXPECT_EQ(refusal(e, random_prompt(1, 62), greedy(4)), "a prompt of 62 tokens and max_tokens of 4 exceed max_model_len of 64");
+    EXPECT_EQ(refusal(e, {1, 300}, greedy(4)), "prompt token 300, expected 0 to 299");
+    bad.temperature = -1;
+    EXPECT_EQ(refusal(e, {1}, bad), "temperature is -1, expected 0 to 100");
+    bad = greedy(4);
+    bad.top_p = 1.5f;
+    EXPECT_THAT(refusal(e, {1}, bad), HasSubstr("top_p is 1.5, expected"));
+    bad = greedy(0);
+    EXPECT_EQ(refusal(e, {1}, bad), "max_tokens is 0, expected at least 1");
+    bad = greedy(4);
+    bad.min_tokens = 5;
+    EXPECT_EQ(refusal(e, {1}, bad), "min_tokens is 5, more than max_tokens of 4");
+    bad = greedy(4);
+    bad.stop = {"x"};
+    EXPECT_EQ(refusal(e, {1}, bad), "stop strings need a tokenizer");
+    bad = greedy(4);
+    bad.logit_bias[900] = 1;
+    EXPECT_EQ(refusal(e, {1}, bad), "logit_bias for token 900, expected 0 to 299");
+    EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal touched somebody else";
+}
+
+TEST(Engine, AFullQueueIsSaid) {
+    auto c = tiny_model();
+    c.engine.max_waiting = 2;
+    Harness h(c);
+    h.add({1, 2}, greedy(2));
+    h.add({1, 2}, greedy(2));
+    EXPECT_EQ(refusal(*h.engine, {1, 2}, greedy(2)), "the queue is full: max_waiting is 2");
+}
+
+TEST(Engine, TwoEqualPromptsInOneStepShareTheirFullBlocks) {
+    Harness h(tiny_model());
+    const auto prompt = random_prompt(4, 41); // five full blocks of 8 and a token
+    h.add(prompt, greedy(2));
+    h.add(prompt, greedy(2));
+    const StepReport first = h.step();
+    EXPECT_EQ(first.used_blocks, 5u + 1u + 1u);
+    EXPECT_EQ(first.prefix_hit_tokens, 40u);
+    const auto& all = h.run_all();
+    EXPECT_EQ(all.begin()->second.tokens, all.rbegin()->second.tokens);
+}
+
+TEST(Engine, HitsAreCountedOnceARequest) {
+    auto c = tiny_model();
+    c.engine.num_blocks = 16;
+    c.engine.max_model_len = 120;
+    Harness h(c);
+    for (int i = 0; i < 6; ++i) h.add(random_prompt(static_cast<uint64_t>(i), 40), greedy(30));
+    h.run_all();
+    uint64_t queried = 0, preemptions = 0;
+    for (const StepReport& r : h.steps) queried += r.prefix_query_tokens, preemptions += r.preemptions;
+    EXPECT_GT(preemptions, 0u);
+    EXPECT_EQ(queried, 6u * 40u);
+}
+
+TEST(Engine, LogprobsAreOfTheRawLogits) {
+    Harness h(tiny_model());
+    SamplingParams p = greedy(5);
+    p.logprobs = 300;
+    EXPECT_THAT(refusal(*h.engine, {1, 2}, p), HasSubstr("logprobs is 300"));
+    p.logprobs = 5;
+    const Output& out = h.run(h.add(random_prompt(9, 20), p));
+    ASSERT_EQ(out.logprobs.size(), 5u);
+    for (size_t i = 0; i < 5; ++i) {
+        ASSERT_EQ(out.logprobs[i].top.size(), 5u);
+        EXPECT_EQ(out.logprobs[i].top[0].first, out.tokens[i]);
+        EXPECT_EQ(out.logprobs[i].top[0].second, out.logprobs[i].sampled);
+        EXPECT_LT(out.logprobs[i].sampled, 0);
+        for (size_t k = 1; k < 5; ++k) EXPECT_LE(out.logprobs[i].top[k].second, out.logprobs[i].top[k - 1].second);
+    }
+}
+
+TEST(Engine, UnseededRequestsDifferFromEachOtherButNotFromRunToRun) {
+    const auto run = [] {
+        Harness h(tiny_model());
+        SamplingParams p = greedy(20);
+        p.temperature = 1;
+        h.add(random_prompt(1, 10), p);
+        h.add(random_prompt(1, 10), p);
+        h.run_all();
+        return std::make_pair(h.outputs.begin()->second.tokens, h.outputs.rbegin()->second.tokens);
+    };
+    const auto first = run();
+    EXPECT_NE(first.first, first.second);
+    EXPECT_EQ(first, run());
+}
+
+TEST(Engine, AModelThatDoesNotFitItsCacheIsRefusedWithAHint) {
+    auto c = tiny_model();
+    c.engine.num_blocks = 4;
+    c.engine.max_model_len = 100;
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(), "max_model_len of 100 tokens does not fit the KV cache of 4 blocks of 8 (raise kv_cache_memory or num_blocks)");
+}
+
+TEST(Engine, AnUnknownArchitectureIsNamed) {
+    auto c = tiny_model();
+    c.model.shape["architectures.0"] = "BloomForCausalLM";
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: LlamaForCausalLM"));
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
