@@ -1,10 +1,9 @@
-// Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA; and the demo models' own.
+// Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA. The demo models' own tokenizer is tested in tests/golden.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "text/tokenizer.hpp"
@@ -77,17 +76,6 @@ TEST(RealTokenizers, a_whole_library_of_prose_comes_back_as_it_was) {
     std::string text = content(file), joined;
     for (const TokenId id : (*tokenizer)->encode(text)) joined += (*tokenizer)->token_bytes(id);
     EXPECT_EQ(joined, text);
-}
-
-TEST(RealTokenizers, the_demo_tokenizer_gives_the_ids_of_the_library_that_trained_it) {
-    const fs::path golden = fs::path(PATCHBAY_SOURCE_DIR) / "tests/golden/demo_tokenizer.json", folder = fs::path(PATCHBAY_SOURCE_DIR) / "models/demo-target";
-    ASSERT_TRUE(fs::exists(golden) && fs::exists(folder)) << golden << " and " << folder << " belong to the repository";
-    const auto tokenizer = Tokenizer::load(folder);
-    ASSERT_TRUE(tokenizer) << tokenizer.error();
-    const auto cases = nlohmann::json::parse(content(golden))["cases"];
-    ASSERT_FALSE(cases.empty());
-    for (const auto& each : cases) EXPECT_EQ((*tokenizer)->encode(each["text"].get<std::string>()), each["ids"].get<std::vector<TokenId>>()) << each["text"];
-    EXPECT_TRUE((*tokenizer)->eos());
 }
 
 TEST(Tokenizer, says_what_a_folder_without_a_tokenizer_holds) {
