@@ -126,7 +126,9 @@ std::vector<std::string> Faults::lines() const {
     for (const Fault* fault : sorted) {
         const Origin& o = fault->origin;
         const std::string where = o.kind == Origin::Kind::kFile ? o.text() + ": " : o.kind == Origin::Kind::kFlag ? *o.name + ": " : "";
-        out.push_back(where + fault->text);
+        std::string line = where + fault->text;
+        std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?'); // names are untrusted
+        out.push_back(std::move(line));
     }
     return out;
 }

@@ -94,11 +94,11 @@ class Table {
     // A map with a table of its own.
     template <class U>
     Table& section(std::string name, U T::*field, Table<U> table, std::string meaning);
-    // A list of maps, or of numbers or texts.
+    // A list of maps; a list of numbers or texts, in which the bounds hold for each.
     template <class U>
     Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string meaning);
     template <class V>
-    Table& list(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning);
+    Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning);
     // Anything else. info.json_schema describes it to editors.
     Table& custom(KeyInfo info, Read read);
 
@@ -108,7 +108,8 @@ class Table {
     // given: null or a map. Faults are added and reading goes on; what is wrong keeps its default.
     Node read(const Node& given, T& out, Faults&) const;
 
-    const std::vector<KeyInfo>& keys() const { return keys_; }
+    const std::vector<KeyInfo>& keys() const& { return keys_; }
+    std::vector<KeyInfo> keys() && { return std::move(keys_); }
 
   private:
     std::vector<KeyInfo> keys_;
@@ -248,7 +249,7 @@ Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> ta
 
 template <class T>
 template <class V>
-Table<T>& Table<T>::list(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning) {
+Table<T>& Table<T>::values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning) {
     KeyInfo item{.name = name, .unit = std::move(bounds.unit), .min = bounds.min, .max = bounds.max};
     detail::describe<V>(item);
     KeyInfo info{.name = std::move(name), .type = ValueType::kList, .meaning = std::move(meaning), .children = {item}};

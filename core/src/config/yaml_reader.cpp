@@ -24,7 +24,9 @@ struct Refusal {
 // Builds the tree from yaml-cpp's events, because its own tree drops duplicate keys' places and has no limits.
 class TreeBuilder final : public YAML::EventHandler {
   public:
-    TreeBuilder(std::shared_ptr<const std::string> name, const DocumentLimits& limits) : name_(std::move(name)), limits_(limits) {}
+    // text: what is parsed; must outlive this.
+    TreeBuilder(std::shared_ptr<const std::string> name, std::string_view text, const DocumentLimits& limits)
+        : name_(std::move(name)), text_(text), limits_(limits) {}
 
     void OnDocumentStart(const YAML::Mark&) override {}
     void OnDocumentEnd() override {}
@@ -36,6 +38,7 @@ class TreeBuilder final : public YAML::EventHandler {
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
         Node node = Node::scalar(value, place(mark));
         node.quoted = tag != "?"; // "!" of a quoted one; an explicit tag (!!str) says that it is a text, too
+        if (tag == "!") check_end_quote(mark);
         finish(std::move(node), anchor);
     }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -107,6 +110,19 @@ class TreeBuilder final : public YAML::EventHandler {
         }
     }
 
+    // yaml-cpp takes a quoted text that the end of the file cuts off for a whole one.
+    void check_end_quote(const YAML::Mark& mark) const {
+        const size_t begin = static_cast<size_t>(std::max(mark.pos, 0));
+        const char quote = begin < text_.size() ? text_[begin] : '\0';
+        if (quote != '"' && quote != '\'') return;
+        for (size_t i = begin + 1; i < text_.size(); ++i) {
+            if (quote == '"' && text_[i] == '\\') ++i;
+            else if (text_[i] == quote && quote == '\'' && text_.substr(i + 1, 1) == "'") ++i;
+            else if (text_[i] == quote) return;
+        }
+        throw Refusal{place(mark), "a quoted text that never ends"};
+    }
+
     void take_key(Open& parent, Node key) {
         if (key.kind != NodeKind::kScalar) throw Refusal{key.origin, "a key must be a word, this one is " + key.describe()};
         if (key.text == "<<" && !key.quoted) throw Refusal{key.origin, "merge keys (<<) are not supported, use include"};
@@ -143,6 +159,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
 
     std::shared_ptr<const std::string> name_;
+    std::string_view text_;
     const DocumentLimits& limits_;
     std::vector<Open> open_;
     std::map<YAML::anchor_t, Node> anchored_;
@@ -200,15 +217,19 @@ class Loader {
 }  // namespace
 
 Result<Node> parse_yaml(std::string_view text, const std::string& name, const DocumentLimits& limits) {
-    if (text.size() > limits.bytes) return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(limits.bytes) + " of a configuration");
-    TreeBuilder builder(std::make_shared<const std::string>(name), limits);
+    if (text.size() > limits.bytes)
+        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(limits.bytes) + " of a configuration");
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
+    if (text.find('\0') != text.npos) return fail(name + " is not text: it has a NUL byte");
+    const auto shared_name = std::make_shared<const std::string>(name);
+    TreeBuilder builder(shared_name, text, limits);
     Faults faults;
     try {
         std::istringstream in{std::string(text)};
         YAML::Parser parser(in);
         if (parser.HandleNextDocument(builder)) {
             faults = builder.faults();
-            TreeBuilder second(std::make_shared<const std::string>(name), limits);
+            TreeBuilder second(shared_name, text, limits);
             if (parser.HandleNextDocument(second)) faults.add(second.take().origin, "a second document (---), expected one");
         }
     } catch (const Refusal& refusal) {

@@ -1,0 +1,146 @@
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "config/check_file.hpp"
+#include "unit/config/config_fixture.hpp"
+
+namespace patchbay::config {
+namespace {
+
+using Show = ConfigFiles;
+using nlohmann::json;
+
+const char* kBusy = "model: {path: model, dtype: bf16}\n"
+                    "engine: {kv_cache_memory: 1.5GiB, watermark: 0.05, num_speculative_tokens: 2}\n"
+                    "scheduler: {plugin: sjf, ageing: 2.5e-3}\nproposer: ngram\n";
+
+TEST_F(Show, each_value_has_its_origin_behind_it) {
+    const std::string text = show_yaml(load("model: model\nengine: {seed: 7}\n", {{"engine.threads", "2", "--threads"}}).effective);
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  seed: 7                                        # a.yaml:2:16\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  threads: 2                                     # command line --threads\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  kv_cache_memory: 256MiB                        # default\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\nscheduler:\n  plugin: fcfs                                   # default\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\nproposer: none "));
+}
+
+TEST_F(Show, plugin_defaults_are_shown_and_texts_quoted_where_needed) {
+    const std::string text = show_yaml(load(kBusy).effective);
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  ageing: 2.5e-3                                 # a.yaml:3:34\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  name: \"a: b # c\"                               # default\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  kv_cache_memory: 1536MiB "));
+    EXPECT_THAT(text, ::testing::HasSubstr("\n  dtype: bfloat16 "));
+}
+
+TEST_F(Show, what_is_shown_reads_back_as_the_same_configuration) {
+    const std::vector<std::string> inputs{
+        "model: model\n", kBusy,
+        "model: {load_format: dummy, tokenizer: none, shape: {architectures: [A, \"1\"], eps: 1e-5, \"odd key: #\": \"null\", none: ~, deep: {a: [[1], {b: 2}]}, text: \"a\\nb\\tc\\u00e9\"}}\n"};
+    for (const std::string& input : inputs) {
+        const Loaded first = load(input);
+        const Loaded second = load(show_yaml(first.effective));
+        EXPECT_EQ(first.config, second.config) << show_yaml(first.effective);
+        EXPECT_EQ(json::parse(show_json(first.effective))["values"], json::parse(show_json(second.effective))["values"]);
+    }
+}
+
+TEST_F(Show, the_output_means_the_same_from_another_folder) {
+    const Loaded first = load("model: model\n");
+    write("far/away/b.yaml", show_yaml(first.effective));
+    const auto second = load_engine_config("far/away/b.yaml", registry());
+    ASSERT_TRUE(second) << second.error();
+    EXPECT_EQ(first.config, second->config);
+}
+
+TEST_F(Show, json_has_typed_values_and_origins) {
+    const json j = json::parse(show_json(load(kBusy).effective));
+    EXPECT_EQ(j["values"]["engine"]["max_num_seqs"], 64);
+    EXPECT_EQ(j["values"]["engine"]["enable_prefix_caching"], true);
+    EXPECT_EQ(j["values"]["scheduler"]["ageing"], 0.0025);
+    EXPECT_EQ(j["values"]["model"]["plugin"], "auto");
+    EXPECT_EQ(j["origins"]["engine.watermark"], "a.yaml:2:46");
+    EXPECT_EQ(j["origins"]["scheduler.first"], "default");
+}
+
+TEST_F(Show, check_sums_a_good_file_up_in_a_line) {
+    write("a.yaml", kBusy);
+    const auto checked = check_file("a.yaml", registry());
+    ASSERT_TRUE(checked) << checked.error();
+    EXPECT_EQ(checked->summary, "model, scheduler sjf, sampler standard, attention paged, device cpu, proposer ngram");
+}
+
+TEST_F(Show, experiments_go_to_their_own_reader) {
+    write("e.yaml", "model: model\nworkload: {}\n");
+    EXPECT_EQ(check_file("e.yaml", registry()).error(), "e.yaml is an experiment, expected an engine configuration");
+    ExperimentReader reader;
+    reader.check = [](const Document& d, const host::Registry&) -> Result<Checked> { return Checked{"read " + std::to_string(d.files.size()), {}, {}}; };
+    EXPECT_EQ(check_file("e.yaml", registry(), reader)->summary, "read 1");
+}
+
+void expect_every_key(const std::vector<KeyInfo>& keys, const json& schema) {
+    for (const KeyInfo& key : keys) {
+        ASSERT_TRUE(schema["properties"].contains(key.name)) << key.name;
+        const json& property = schema["properties"][key.name];
+        EXPECT_FALSE(property["description"].get<std::string>().empty()) << key.name;
+        if (key.type == ValueType::kMap) expect_every_key(key.children, property.contains("anyOf") ? property["anyOf"][1] : property);
+    }
+}
+
+TEST_F(Show, the_json_schema_names_every_key_and_every_plugins_own) {
+    const json schema = json::parse(json_schema(registry()));
+    EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    EXPECT_TRUE(schema["properties"].contains("include"));
+    EXPECT_EQ(schema["additionalProperties"], false);
+    expect_every_key(engine_config_table(registry()).keys(), schema);
+    EXPECT_EQ(schema["properties"]["engine"]["properties"]["max_num_seqs"],
+              json::parse(R"j({"type": "integer", "minimum": 1, "maximum": 65536, "description": "sequences that run at once (sequences)", "default": 64})j"));
+    const json& word = schema["properties"]["scheduler"]["anyOf"][0]["enum"];
+    EXPECT_THAT(word, ::testing::Contains(json("sjf")));
+    bool found = false;
+    for (const json& rule : schema["properties"]["scheduler"]["anyOf"][1]["allOf"]) {
+        if (rule["if"]["properties"]["plugin"]["const"] != "sjf") continue;
+        EXPECT_EQ(rule["if"]["required"], json::array({"plugin"}));
+        EXPECT_EQ(rule["then"]["properties"]["ageing"]["default"], 50);
+        EXPECT_EQ(rule["then"]["properties"]["first"]["enum"], json::array({"short", "long"}));
+        EXPECT_EQ(rule["then"]["additionalProperties"], false);
+        found = true;
+    }
+    EXPECT_TRUE(found);
+}
+
+TEST_F(Show, the_schema_of_experiments_has_their_keys_besides) {
+    const json schema = json::parse(json_schema(registry(), {{.name = "workload", .type = ValueType::kMap, .meaning = "what is asked", .required = true}}));
+    EXPECT_TRUE(schema["properties"].contains("workload"));
+    EXPECT_TRUE(schema["properties"].contains("engine"));
+}
+
+// ---- documentation ----
+
+std::string range_of(const KeyInfo& key) {
+    if (key.type == ValueType::kEnum) return expected_text(key);
+    if (!key.min || !key.max) return key.min ? "≥ " + print_float(*key.min) : "";
+    const auto shown = [&](double x) { return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x)) : std::to_string(static_cast<int64_t>(x)); };
+    return (key.type == ValueType::kFloat ? print_float(*key.min) + " to " + print_float(*key.max) : shown(*key.min) + " to " + shown(*key.max)) +
+           (key.unit.empty() || key.type == ValueType::kBytes ? "" : " " + key.unit);
+}
+
+std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
+    std::string out;
+    for (const KeyInfo& key : keys) {
+        const std::string fallback = !key.fallback ? "" : key.fallback->empty() ? "empty" : "`" + *key.fallback + "`";
+        if (key.type == ValueType::kMap) out += rows(key.children, prefix + key.name + ".");
+        else out += "| `" + prefix + key.name + "` | " + fallback + " | " + range_of(key) + " | " + key.meaning + " |\n";
+    }
+    return out;
+}
+
+TEST_F(Show, the_documentation_has_a_row_of_every_key) {
+    std::ifstream in(std::string(PATCHBAY_SOURCE_DIR) + "/docs/configuration.md");
+    std::stringstream page;
+    page << in.rdbuf();
+    EXPECT_TRUE(page.str().find(rows(engine_config_table(registry()).keys(), "")) != std::string::npos)
+        << "docs/configuration.md should hold exactly these rows:\n" << rows(engine_config_table(registry()).keys(), "");
+}
+
+}  // namespace
+}  // namespace patchbay::config
