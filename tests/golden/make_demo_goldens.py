@@ -47,7 +47,7 @@ def main():
     (HERE / "demo_tokenizer.json").write_text(json.dumps({"made_by": "tests/golden/make_demo_goldens.py", "cases": cases}) + "\n")
     greedy = {"made_by": "tests/golden/make_demo_goldens.py"}
     for name, count in (("demo-target", 8), ("demo-draft", 2)):
-        model = LlamaForCausalLM.from_pretrained(MODELS / name, torch_dtype=torch.float32).eval()
+        model = LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).eval()
         kept = []
         for prompt in PROMPTS:
             ids = tokenizer.encode(prompt).ids
