@@ -1,5 +1,5 @@
-// Two ways in, by the first byte. Even: the rest is a tokenizer.json; what is accepted must survive hard texts. Odd: the
-// rest is text for a small fixed tokenizer, whose tokens' bytes must be that text again.
+// Two ways in, by the first byte. Even: the rest is a tokenizer.json; what is accepted must survive hard texts. Odd:
+// the rest is text for a small fixed tokenizer, whose tokens' bytes must be that text again.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,10 +21,14 @@ void give_bytes(json& tokenizer) {
 }
 
 std::shared_ptr<const Tokenizer> fixed() {
-    json tokenizer = json::parse(R"({"model": {"vocab": {"Ġt": 1, "he": 2, "Ġthe": 3, "aa": 4, "aaaa": 5}, "merges": ["h e", "Ġ t", "Ġt he", "a a", "aa aa"]},
-        "added_tokens": [{"id": 6, "content": "<s>", "special": true}, {"id": 7, "content": "aab", "single_word": true}],
+    json tokenizer = json::parse(R"({
+        "model": {"vocab": {"Ġt": 1, "he": 2, "Ġthe": 3, "aa": 4, "aaaa": 5},
+                  "merges": ["h e", "Ġ t", "Ġt he", "a a", "aa aa"]},
+        "added_tokens": [{"id": 6, "content": "<s>", "special": true},
+                         {"id": 7, "content": "aab", "single_word": true}],
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+            {"type": "Split", "behavior": "Isolated",
+             "pattern": {"Regex": "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
             {"type": "ByteLevel", "add_prefix_space": false}]}})");
     give_bytes(tokenizer);
     return *tokenizer_from_json(tokenizer, json::object(), "fixed");

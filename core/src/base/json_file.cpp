@@ -24,8 +24,10 @@ size_t first_too_deep(std::string_view text, uint32_t most) {
     for (size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (in_string) {
-            if (c == '\\') ++i;
-            else if (c == '"') in_string = false;
+            if (c == '\\')
+                ++i;
+            else if (c == '"')
+                in_string = false;
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
@@ -57,8 +59,8 @@ Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t 
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return fail("cannot read " + path.string() + ": " + error.message());
     if (size > most_bytes)
-        return fail(path.string() + " has " + std::to_string(size) + " bytes, more than the " + std::to_string(most_bytes) +
-                    " that are read of such a file");
+        return fail(path.string() + " has " + std::to_string(size) + " bytes, more than the " +
+                    std::to_string(most_bytes) + " that are read of such a file");
     std::string out(size, '\0');
     in.read(out.data(), static_cast<std::streamsize>(size));
     if (static_cast<uint64_t>(in.gcount()) != size) return fail(path.string() + " changed while it was read");
@@ -67,9 +69,11 @@ Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t 
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
     if (text.size() > limits.bytes)
-        return fail(where + ": " + std::to_string(text.size()) + " bytes of JSON, more than " + std::to_string(limits.bytes));
+        return fail(where + ": " + std::to_string(text.size()) + " bytes of JSON, more than " +
+                    std::to_string(limits.bytes));
     if (const size_t at = first_too_deep(text, limits.depth); at != text.npos)
-        return fail(place(text, at, where) + ": JSON nested more than " + std::to_string(limits.depth) + " levels deep");
+        return fail(place(text, at, where) + ": JSON nested more than " + std::to_string(limits.depth) +
+                    " levels deep");
     try {
         return nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {

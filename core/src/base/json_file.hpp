@@ -12,7 +12,7 @@
 namespace patchbay {
 
 struct JsonLimits {
-    uint64_t bytes = 256ull << 20;
+    uint64_t bytes = 64ull << 20; // twice the largest tokenizer.json
     uint32_t depth = 64; // of nested arrays and objects
 };
 

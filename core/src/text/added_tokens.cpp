@@ -10,7 +10,8 @@ namespace {
 
 bool is_word(UChar32 c) { // \w: Alphabetic, Mark, Decimal_Number, Connector_Punctuation, Join_Control
     constexpr uint32_t kKinds = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-    return c >= 0 && (u_isUAlphabetic(c) || (U_GET_GC_MASK(c) & kKinds) != 0 || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL));
+    return c >= 0 &&
+           (u_isUAlphabetic(c) || (U_GET_GC_MASK(c) & kKinds) != 0 || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL));
 }
 
 const uint8_t* raw(std::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
@@ -32,7 +33,8 @@ UChar32 character_after(std::string_view text, size_t& at) { // at < size; moves
 
 bool word_touches(std::string_view text, Span span) {
     size_t before = span.begin, after = span.end;
-    return (before > 0 && is_word(character_before(text, before))) || (after < text.size() && is_word(character_after(text, after)));
+    return (before > 0 && is_word(character_before(text, before))) ||
+           (after < text.size() && is_word(character_after(text, after)));
 }
 
 bool is_space(UChar32 c) { return c >= 0 && u_isUWhiteSpace(c); }
@@ -42,7 +44,8 @@ bool is_space(UChar32 c) { return c >= 0 && u_isUWhiteSpace(c); }
 void AddedTokens::add(AddedToken token) {
     uint32_t node = 0;
     for (const char c : token.content) {
-        const auto [at, added] = nodes_[node].next.try_emplace(static_cast<unsigned char>(c), static_cast<uint32_t>(nodes_.size()));
+        const auto [at, added] =
+            nodes_[node].next.try_emplace(static_cast<unsigned char>(c), static_cast<uint32_t>(nodes_.size()));
         node = at->second;
         if (added) nodes_.emplace_back();
     }

@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t kShort = 32; // bytes: below, looking at every neighbour beats a heap
 
-uint64_t pair_key(TokenId left, TokenId right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+uint64_t pair_key(TokenId left, TokenId right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+}
 uint64_t mix(uint64_t key) { return (key ^ key >> 29) * 0x9E3779B97F4A7C15u; }
 
 }  // namespace
@@ -38,7 +40,9 @@ Result<Bpe> Bpe::create(const Vocabulary& vocabulary, const std::vector<Pair>& m
     for (uint32_t b = 0; b < 256; ++b) {
         const std::string spelled = spell_byte(static_cast<unsigned char>(b));
         const auto id = vocabulary.find(spelled);
-        if (!id) return fail("the vocabulary lacks '" + spelled + "', the byte " + std::to_string(b) + " (is it a byte-level one?)");
+        if (!id)
+            return fail("the vocabulary lacks '" + spelled + "', the byte " + std::to_string(b) +
+                        " (is it a byte-level one?)");
         out.byte_ids_[b] = *id;
     }
     const size_t size = std::bit_ceil(std::max<size_t>(16, merges.size() * 2));
@@ -50,7 +54,9 @@ Result<Bpe> Bpe::create(const Vocabulary& vocabulary, const std::vector<Pair>& m
         const std::string spelled[3] = {left, right, left + right};
         for (int i = 0; i < 3; ++i) {
             const auto id = vocabulary.find(spelled[i]);
-            if (!id) return fail("merge " + std::to_string(rank) + " ('" + left + "' + '" + right + "'): '" + spelled[i] + "' is not in the vocabulary");
+            if (!id)
+                return fail("merge " + std::to_string(rank) + " ('" + left + "' + '" + right + "'): '" + spelled[i] +
+                            "' is not in the vocabulary");
             ids[i] = *id;
         }
         const uint64_t pair = pair_key(ids[0], ids[1]);
@@ -69,8 +75,10 @@ void Bpe::encode(std::string_view word, std::vector<TokenId>& out) const {
         if (const auto at = words_.find(word); at != words_.end()) return out.push_back(at->second);
     constexpr size_t kMost = size_t{1} << 30; // positions are 32-bit
     for (; word.size() > kMost; word.remove_prefix(kMost)) encode_long(word.substr(0, kMost), out);
-    if (word.size() <= kShort) encode_short(word, out);
-    else encode_long(word, out);
+    if (word.size() <= kShort)
+        encode_short(word, out);
+    else
+        encode_long(word, out);
 }
 
 void Bpe::encode_short(std::string_view word, std::vector<TokenId>& out) const {
@@ -105,7 +113,8 @@ void Bpe::encode_long(std::string_view word, std::vector<TokenId>& out) const {
     };
     const auto n = static_cast<uint32_t>(word.size());
     std::vector<Symbol> symbols(n);
-    for (uint32_t i = 0; i < n; ++i) symbols[i] = {byte_ids_[static_cast<unsigned char>(word[i])], i == 0 ? kEnd : i - 1, i + 1 == n ? kEnd : i + 1};
+    for (uint32_t i = 0; i < n; ++i)
+        symbols[i] = {byte_ids_[static_cast<unsigned char>(word[i])], i == 0 ? kEnd : i - 1, i + 1 == n ? kEnd : i + 1};
     // rank << 32 | position of the left one. Entries are not removed when their symbols change: a rank belongs to one
     // pair, so an entry is stale when the pair at its position has another rank.
     std::vector<uint64_t> waiting;

@@ -44,7 +44,7 @@ class Bpe {
 
     std::array<TokenId, 256> byte_ids_{};
     std::vector<Slot> slots_;
-    uint32_t shift_ = 0; // 64 − log2(slots)
+    uint32_t shift_ = 0;                                                        // 64 − log2(slots)
     std::unordered_map<std::string, TokenId, TextHash, std::equal_to<>> words_; // by bytes; kLookedUp only
 };
 

@@ -7,7 +7,7 @@
 
 namespace patchbay::text {
 
-std::string spell_byte(unsigned char);                                // the UTF-8 of its character
-std::optional<std::string> spelled_bytes(std::string_view spelled);   // none: a character outside the alphabet
+std::string spell_byte(unsigned char);                              // the UTF-8 of its character
+std::optional<std::string> spelled_bytes(std::string_view spelled); // none: a character outside the alphabet
 
 }  // namespace patchbay::text

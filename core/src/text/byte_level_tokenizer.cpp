@@ -8,8 +8,10 @@ std::vector<TokenId> ByteLevelTokenizer::encode(std::string_view text) const {
     std::vector<TokenId> out = parts_.prefix;
     out.reserve(out.size() + text.size() / 3 + parts_.suffix.size());
     for (const auto& [span, id] : parts_.raw_added.split(text)) {
-        if (id == AddedTokens::kText) encode_raw(text.substr(span.begin, span.end - span.begin), out);
-        else out.push_back(id);
+        if (id == AddedTokens::kText)
+            encode_raw(text.substr(span.begin, span.end - span.begin), out);
+        else
+            out.push_back(id);
     }
     out.insert(out.end(), parts_.suffix.begin(), parts_.suffix.end());
     return out;

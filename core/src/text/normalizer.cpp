@@ -17,10 +17,14 @@ Result<> Normalizer::add(const nlohmann::json& part) {
     if (part.is_null()) return {};
     const auto type = part.is_object() ? part.find("type") : part.end();
     const std::string name = type != part.end() && type->is_string() ? type->get<std::string>() : "";
-    if (name == "NFC") forms_.push_back(Form::kNfc);
-    else if (name == "NFD") forms_.push_back(Form::kNfd);
-    else if (name == "NFKC") forms_.push_back(Form::kNfkc);
-    else if (name == "NFKD") forms_.push_back(Form::kNfkd);
+    if (name == "NFC")
+        forms_.push_back(Form::kNfc);
+    else if (name == "NFD")
+        forms_.push_back(Form::kNfd);
+    else if (name == "NFKC")
+        forms_.push_back(Form::kNfkc);
+    else if (name == "NFKD")
+        forms_.push_back(Form::kNfkd);
     else if (name == "Sequence") {
         const auto parts = part.find("normalizers");
         if (parts == part.end() || !parts->is_array()) return fail("Sequence has no list 'normalizers'");
@@ -34,7 +38,7 @@ Result<> Normalizer::add(const nlohmann::json& part) {
 std::string_view Normalizer::apply(std::string_view text, std::string& storage) const {
     for (const Form form : forms_) {
         UErrorCode error = U_ZERO_ERROR;
-        const icu::Normalizer2* normalizer = form == Form::kNfc   ? icu::Normalizer2::getNFCInstance(error)
+        const icu::Normalizer2* normalizer = form == Form::kNfc    ? icu::Normalizer2::getNFCInstance(error)
                                              : form == Form::kNfd  ? icu::Normalizer2::getNFDInstance(error)
                                              : form == Form::kNfkc ? icu::Normalizer2::getNFKCInstance(error)
                                                                    : icu::Normalizer2::getNFKDInstance(error);

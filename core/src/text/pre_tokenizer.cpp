@@ -28,7 +28,8 @@ std::string type_of(const json& part) {
 Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
     PreTokenizer out;
     if (auto added = out.add(part); !added) return fail("pre_tokenizer: " + added.error());
-    if (!out.byte_level_) return fail("pre_tokenizer: there is no ByteLevel part; only byte-level tokenizers are supported");
+    if (!out.byte_level_)
+        return fail("pre_tokenizer: there is no ByteLevel part; only byte-level tokenizers are supported");
     return out;
 }
 
@@ -73,12 +74,15 @@ Result<> PreTokenizer::add_split(const json& part) {
     const auto pattern = part.find("pattern"), behavior = part.find("behavior");
     const auto* named = std::end(kBehaviors);
     if (behavior != part.end() && behavior->is_string())
-        named = std::find_if(std::begin(kBehaviors), std::end(kBehaviors), [&](const auto& b) { return b.first == behavior->get_ref<const std::string&>(); });
+        named = std::find_if(std::begin(kBehaviors), std::end(kBehaviors),
+                             [&](const auto& b) { return b.first == behavior->get_ref<const std::string&>(); });
     if (named == std::end(kBehaviors))
-        return fail("Split: behavior " + (behavior == part.end() ? "(none)" : behavior->dump().substr(0, 80)) + " is not supported");
+        return fail("Split: behavior " + (behavior == part.end() ? "(none)" : behavior->dump().substr(0, 80)) +
+                    " is not supported");
     if (pattern == part.end() || !pattern->is_object()) return fail("Split has no 'pattern'");
     PB_TRY(const bool invert, flag(part, "invert", false));
-    for (const auto& [key, syntax] : {std::pair{"Regex", Regex::Syntax::kPattern}, {"String", Regex::Syntax::kLiteral}}) {
+    for (const auto& [key, syntax] :
+         {std::pair{"Regex", Regex::Syntax::kPattern}, {"String", Regex::Syntax::kLiteral}}) {
         const auto text = pattern->find(key);
         if (text == pattern->end() || !text->is_string()) continue;
         PB_TRY(Regex regex, Regex::compile(text->get<std::string>(), syntax));
@@ -88,7 +92,8 @@ Result<> PreTokenizer::add_split(const json& part) {
     return fail("Split: 'pattern' has neither 'Regex' nor 'String'");
 }
 
-void PreTokenizer::apply(const Split& split, std::string_view text, const Regex::Scratch& scratch, std::vector<Span>& out) {
+void PreTokenizer::apply(const Split& split, std::string_view text, const Regex::Scratch& scratch,
+                         std::vector<Span>& out) {
     std::vector<Span> matches;
     split.regex.find_all(text, scratch, matches);
     if (split.behavior == Behavior::kIsolated) { // either way all of it stays; the common case
@@ -119,15 +124,26 @@ void PreTokenizer::apply(const Split& split, std::string_view text, const Regex:
             case Behavior::kRemoved:
                 if (part.match) continue;
                 break;
-            case Behavior::kMergedWithPrevious: joins = i > 0 && part.match && !after_match; break;
-            case Behavior::kMergedWithNext: joins = after_match && !part.match; break;
-            case Behavior::kContiguous: joins = i > 0 && part.match == after_match; break;
-            case Behavior::kIsolated: break;
+            case Behavior::kMergedWithPrevious:
+                joins = i > 0 && part.match && !after_match;
+                break;
+            case Behavior::kMergedWithNext:
+                joins = after_match && !part.match;
+                break;
+            case Behavior::kContiguous:
+                joins = i > 0 && part.match == after_match;
+                break;
+            case Behavior::kIsolated:
+                break;
         }
-        if (joins && out.size() > first) out.back().end = part.span.end;
-        else out.push_back(part.span);
+        if (joins && out.size() > first)
+            out.back().end = part.span.end;
+        else
+            out.push_back(part.span);
     }
-    out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), [](Span s) { return s.begin == s.end; }), out.end());
+    out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+                             [](Span s) { return s.begin == s.end; }),
+              out.end());
 }
 
 void PreTokenizer::split(std::string_view text, Words& out) const {

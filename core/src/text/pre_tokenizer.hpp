@@ -43,8 +43,8 @@ class PreTokenizer {
     static void apply(const Split&, std::string_view text, const Regex::Scratch&, std::vector<Span>& out);
 
     std::vector<Split> splits_;
-    bool byte_level_ = false;       // seen: must be the last
-    bool prefix_space_ = false;     // a word that does not start with a space gets one
+    bool byte_level_ = false;   // seen: must be the last
+    bool prefix_space_ = false; // a word that does not start with a space gets one
     std::optional<Split> byte_level_split_;
 };
 

@@ -45,7 +45,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& folder)
     } else if (fs::exists(folder / "vocab.json", error) && fs::exists(folder / "merges.txt", error)) {
         PB_TRY(tokenizer, read_vocab_and_merges(folder, config));
     } else if (fs::exists(folder / "tokenizer.model", error)) {
-        return fail("no tokenizer.json in " + folder.string() + ", only tokenizer.model (sentencepiece), which is not supported");
+        return fail("no tokenizer.json in " + folder.string() +
+                    ", only tokenizer.model (sentencepiece), which is not supported");
     } else {
         return fail("no tokenizer.json in " + folder.string());
     }

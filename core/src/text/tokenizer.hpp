@@ -27,7 +27,7 @@ class Tokenizer {
     virtual bool is_special(TokenId) const = 0;
     // Text of ids: bytes joined, special tokens left out, invalid UTF-8 replaced by U+FFFD.
     virtual std::string decode(const std::vector<TokenId>& ids) const = 0;
-    virtual uint32_t vocab_size() const = 0;          // highest id + 1
+    virtual uint32_t vocab_size() const = 0; // highest id + 1
     virtual std::optional<TokenId> eos() const = 0;
     virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
 };
@@ -36,8 +36,8 @@ class Tokenizer {
 class Detokenizer {
   public:
     explicit Detokenizer(std::shared_ptr<const Tokenizer>);
-    std::string add(TokenId);  // the text that became complete with this token; may be empty
-    std::string finish();      // what is left: an unfinished character becomes U+FFFD
+    std::string add(TokenId); // the text that became complete with this token; may be empty
+    std::string finish();     // what is left: an unfinished character becomes U+FFFD
 
   private:
     std::shared_ptr<const Tokenizer> tokenizer_;

@@ -17,14 +17,17 @@ const json& member(const json& object, const char* key) { // null where absent
     return at == object.end() ? kNull : *at;
 }
 
-std::string text_or(const json& value, const std::string& fallback) { return value.is_string() ? value.get<std::string>() : fallback; }
+std::string text_or(const json& value, const std::string& fallback) {
+    return value.is_string() ? value.get<std::string>() : fallback;
+}
 bool is_true(const json& value) { return value.is_boolean() && value.get<bool>(); }
 
 std::string type_of(const json& part) { return text_or(member(part, "type"), ""); }
 
 Result<TokenId> token_id(const json& value, const std::string& token) {
     if (!value.is_number_integer() || value < 0 || value > kMostTokenId)
-        return fail("token '" + token + "' has id " + value.dump().substr(0, 40) + "; ids go from 0 to " + std::to_string(kMostTokenId));
+        return fail("token '" + token + "' has id " + value.dump().substr(0, 40) + "; ids go from 0 to " +
+                    std::to_string(kMostTokenId));
     return value.get<TokenId>();
 }
 
@@ -35,7 +38,8 @@ Result<> check_model(const json& model) {
     if (!member(model, "vocab").is_object()) return fail("the model has no object 'vocab'");
     if (!member(model, "merges").is_array()) return fail("the model has no list 'merges'");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-        if (const std::string text = text_or(member(model, key), ""); !text.empty()) return fail(std::string("model: ") + key + " '" + text + "' is not supported");
+        if (const std::string text = text_or(member(model, key), ""); !text.empty())
+            return fail(std::string("model: ") + key + " '" + text + "' is not supported");
     if (const json& dropout = member(model, "dropout"); dropout.is_number() && dropout != 0)
         return fail("model: dropout " + dropout.dump() + " is not supported, encoding would be random");
     return {};
@@ -46,11 +50,15 @@ Result<std::vector<Bpe::Pair>> read_merges(const json& list) {
     std::vector<Bpe::Pair> out;
     out.reserve(list.size());
     for (const json& merge : list) {
-        const auto bad = [&] { return fail("merge " + std::to_string(out.size()) + " is " + merge.dump(-1, ' ', true).substr(0, 80) + ", not two tokens"); };
+        const auto bad = [&] {
+            return fail("merge " + std::to_string(out.size()) + " is " + merge.dump(-1, ' ', true).substr(0, 80) +
+                        ", not two tokens");
+        };
         if (merge.is_string()) {
             const auto& text = merge.get_ref<const std::string&>();
             const size_t space = text.find(' ');
-            if (space == text.npos || space == 0 || space + 1 == text.size() || text.find(' ', space + 1) != text.npos) return bad();
+            if (space == text.npos || space == 0 || space + 1 == text.size() || text.find(' ', space + 1) != text.npos)
+                return bad();
             out.emplace_back(text.substr(0, space), text.substr(space + 1));
         } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
             out.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
@@ -71,7 +79,8 @@ Result<std::vector<AddedToken>> read_added(const json& list) {
         token.content = text_or(member(entry, "content"), "");
         if (token.content.empty()) return fail("added token " + std::to_string(out.size()) + " has no 'content'");
         if (token.content.size() > kMostContent)
-            return fail("an added token of " + std::to_string(token.content.size()) + " bytes is longer than " + std::to_string(kMostContent));
+            return fail("an added token of " + std::to_string(token.content.size()) + " bytes is longer than " +
+                        std::to_string(kMostContent));
         PB_TRY(token.id, token_id(member(entry, "id"), token.content));
         token.special = is_true(member(entry, "special"));
         token.single_word = is_true(member(entry, "single_word"));
@@ -109,7 +118,8 @@ Result<> read_template(const json& part, ByteLevelTokenizer::Parts& out) {
         for (const json& value : ids) {
             PB_TRY(const TokenId id, token_id(value, name));
             if (out.vocabulary.kind(id) == TokenKind::kUnused)
-                return fail("TemplateProcessing: id " + std::to_string(id) + " of '" + name + "' is not in the vocabulary");
+                return fail("TemplateProcessing: id " + std::to_string(id) + " of '" + name +
+                            "' is not in the vocabulary");
             (after ? out.suffix : out.prefix).push_back(id);
         }
     }
@@ -137,13 +147,15 @@ std::optional<TokenId> named_token(const json& config, const char* key, const Vo
 // tokenizer_config.json's add_bos_token, where given, says more than the post-processor.
 Result<> apply_config(const json& config, ByteLevelTokenizer::Parts& out) {
     out.eos = named_token(config, "eos_token", out.vocabulary);
-    if (const json& id = member(config, "eos_token_id"); !out.eos && id.is_number_integer() && id >= 0 && id < out.vocabulary.size())
+    if (const json& id = member(config, "eos_token_id");
+        !out.eos && id.is_number_integer() && id >= 0 && id < out.vocabulary.size())
         out.eos = id.get<TokenId>();
     const json& add_bos = member(config, "add_bos_token");
     if (!add_bos.is_boolean()) return {};
     const auto bos = named_token(config, "bos_token", out.vocabulary);
     const bool has = bos && !out.prefix.empty() && out.prefix.front() == *bos;
-    if (add_bos.get<bool>() && !bos) return fail("tokenizer_config.json: add_bos_token is true, but there is no bos_token of the vocabulary");
+    if (add_bos.get<bool>() && !bos)
+        return fail("tokenizer_config.json: add_bos_token is true, but there is no bos_token of the vocabulary");
     if (add_bos.get<bool>() && !has) out.prefix.insert(out.prefix.begin(), *bos);
     if (!add_bos.get<bool>() && has) out.prefix.erase(out.prefix.begin());
     return {};
@@ -161,31 +173,44 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
         PB_CHECK(vocabulary.add(spelled, id));
     }
     PB_TRY(const auto merges, read_merges(model["merges"]));
-    PB_TRY(auto bpe, Bpe::create(vocabulary, merges, is_true(member(model, "ignore_merges")) ? WholeWords::kLookedUp : WholeWords::kMerged));
+    PB_TRY(auto bpe,
+           Bpe::create(vocabulary, merges,
+                       is_true(member(model, "ignore_merges")) ? WholeWords::kLookedUp : WholeWords::kMerged));
     PB_TRY(auto added, read_added(member(tokenizer, "added_tokens")));
     AddedTokens raw, normalized;
     for (AddedToken& token : added) {
-        PB_CHECK(vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
+        PB_CHECK(
+            vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
         std::string storage;
         if (token.normalized) token.content = normalizer.apply(token.content, storage);
         (token.normalized ? normalized : raw).add(std::move(token));
     }
-    ByteLevelTokenizer::Parts parts{std::move(vocabulary), std::move(bpe), std::move(normalizer), std::move(pre_tokenizer),
-                                    std::move(raw), std::move(normalized), {}, {}, std::nullopt};
-    if (auto read = read_post_processor(member(tokenizer, "post_processor"), parts); !read) return fail("post_processor: " + read.error());
+    ByteLevelTokenizer::Parts parts{std::move(vocabulary),
+                                    std::move(bpe),
+                                    std::move(normalizer),
+                                    std::move(pre_tokenizer),
+                                    std::move(raw),
+                                    std::move(normalized),
+                                    {},
+                                    {},
+                                    std::nullopt};
+    if (auto read = read_post_processor(member(tokenizer, "post_processor"), parts); !read)
+        return fail("post_processor: " + read.error());
     PB_CHECK(apply_config(config, parts));
     return std::shared_ptr<const Tokenizer>(std::make_shared<ByteLevelTokenizer>(std::move(parts)));
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokenizer, const json& config, const std::string& where) {
+Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokenizer, const json& config,
+                                                             const std::string& where) {
     auto built = build(tokenizer, config);
     if (!built) return fail("the tokenizer of " + where + ": " + built.error());
     return built;
 }
 
-Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view tokenizer, std::string_view config, const std::string& where) {
+Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view tokenizer, std::string_view config,
+                                                         const std::string& where) {
     PB_TRY(const json value, parse_json(tokenizer, where + "/tokenizer.json"));
     json settings;
     if (!config.empty()) {

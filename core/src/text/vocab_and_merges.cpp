@@ -55,7 +55,8 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
     PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
     PB_TRY(json added, read_added(config));
     json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", !qwen2}};
-    json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}}, {"added_tokens", std::move(added)}};
+    json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}},
+                {"added_tokens", std::move(added)}};
     if (qwen2) {
         const json split = {{"type", "Split"}, {"pattern", {{"Regex", kQwen2Pattern}}}, {"behavior", "Isolated"}};
         out["normalizer"] = {{"type", "NFC"}};

@@ -6,14 +6,17 @@ namespace patchbay::text {
 
 Result<Vocabulary::Entry*> Vocabulary::entry(const std::string& name, TokenId id) {
     if (id < 0 || id > kMostTokenId)
-        return fail("token '" + name + "' has id " + std::to_string(id) + "; ids go from 0 to " + std::to_string(kMostTokenId));
+        return fail("token '" + name + "' has id " + std::to_string(id) + "; ids go from 0 to " +
+                    std::to_string(kMostTokenId));
     if (static_cast<size_t>(id) >= entries_.size()) entries_.resize(static_cast<size_t>(id) + 1);
     return &entries_[static_cast<size_t>(id)];
 }
 
 Result<> Vocabulary::add(const std::string& spelled, TokenId id) {
     PB_TRY(Entry * at, entry(spelled, id));
-    if (at->kind != TokenKind::kUnused) return fail("tokens '" + spelled + "' and '" + std::string(bytes(id)) + "' have the same id " + std::to_string(id));
+    if (at->kind != TokenKind::kUnused)
+        return fail("tokens '" + spelled + "' and '" + std::string(bytes(id)) + "' have the same id " +
+                    std::to_string(id));
     const std::string bytes = spelled_bytes(spelled).value_or(spelled);
     *at = {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(bytes.size()), TokenKind::kVocabulary};
     pool_ += bytes;
@@ -25,9 +28,11 @@ Result<> Vocabulary::add_added(const std::string& content, TokenId id, TokenKind
     PB_TRY(Entry * at, entry(content, id));
     const auto known = find(content);
     if (known && *known != id)
-        return fail("added token '" + content + "' has id " + std::to_string(id) + ", but the vocabulary gives it " + std::to_string(*known));
+        return fail("added token '" + content + "' has id " + std::to_string(id) + ", but the vocabulary gives it " +
+                    std::to_string(*known));
     if (!known && at->kind != TokenKind::kUnused)
-        return fail("added token '" + content + "' has id " + std::to_string(id) + ", which is that of '" + std::string(bytes(id)) + "'");
+        return fail("added token '" + content + "' has id " + std::to_string(id) + ", which is that of '" +
+                    std::string(bytes(id)) + "'");
     *at = {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(content.size()), kind};
     pool_ += content;
     ids_.insert_or_assign(content, id);
@@ -41,7 +46,8 @@ std::string_view Vocabulary::bytes(TokenId id) const {
 }
 
 TokenKind Vocabulary::kind(TokenId id) const {
-    return id < 0 || static_cast<size_t>(id) >= entries_.size() ? TokenKind::kUnused : entries_[static_cast<size_t>(id)].kind;
+    return id < 0 || static_cast<size_t>(id) >= entries_.size() ? TokenKind::kUnused
+                                                                : entries_[static_cast<size_t>(id)].kind;
 }
 
 std::optional<TokenId> Vocabulary::find(std::string_view spelled) const {

@@ -34,7 +34,9 @@ class Safetensors final : public Checkpoint {
         PB_TRY(SafetensorsHeader header, parse_safetensors(file.bytes(), path.string()));
         for (auto& [name, entry] : header.tensors) {
             const auto [at, added] = places_.try_emplace(name, Place{files_.size(), std::move(entry)});
-            if (!added) return fail("tensor '" + name + "' is in both " + files_[at->second.file].path.string() + " and " + path.string());
+            if (!added)
+                return fail("tensor '" + name + "' is in both " + files_[at->second.file].path.string() + " and " +
+                            path.string());
         }
         files_.push_back({path, std::move(file)});
         return {};
@@ -42,7 +44,8 @@ class Safetensors final : public Checkpoint {
 
     Result<TensorView> tensor(const std::string& name) const override {
         const auto at = places_.find(name);
-        if (at == places_.end()) return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
+        if (at == places_.end())
+            return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
         const auto& [file, entry] = at->second;
         const auto dtype = dtype_of(entry.dtype);
         if (!dtype)
@@ -82,7 +85,8 @@ Result<std::map<std::string, std::vector<std::string>>> read_index(const fs::pat
     for (const auto& [tensor, file] : map->items()) {
         if (!file.is_string()) return fail(path.string() + ": the file of tensor '" + tensor + "' is not a string");
         const auto& name = file.get_ref<const std::string&>();
-        if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\\\0", 3)) != name.npos)
+        if (name.empty() || name == "." || name == ".." ||
+            name.find_first_of(std::string_view("/\\\0", 3)) != name.npos)
             return fail(path.string() + ": '" + name + "' (of tensor '" + tensor + "') is not a plain file name");
         shards[name].push_back(tensor);
     }
@@ -119,10 +123,13 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const fs::path& folder) {
         PB_TRY(const auto shards, read_index(folder / kIndexFile));
         for (const auto& [file, tensors] : shards) {
             if (!fs::exists(folder / file, error))
-                return fail("shard " + (folder / file).string() + " is missing (" + kIndexFile + " places '" + tensors.front() + "' in it)");
+                return fail("shard " + (folder / file).string() + " is missing (" + kIndexFile + " places '" +
+                            tensors.front() + "' in it)");
             PB_CHECK(out->add_file(folder / file));
             for (const std::string& tensor : tensors)
-                if (!out->has(tensor)) return fail((folder / file).string() + " lacks tensor '" + tensor + "', which " + kIndexFile + " places in it");
+                if (!out->has(tensor))
+                    return fail((folder / file).string() + " lacks tensor '" + tensor + "', which " + kIndexFile +
+                                " places in it");
         }
     } else {
         return nothing_to_load(folder);

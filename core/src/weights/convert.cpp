@@ -43,10 +43,14 @@ float f16_to_f32(uint16_t h) {
 }
 
 void convert(pb_dtype from, const std::byte* source, pb_dtype to, std::byte* target, int64_t count) {
-    if (from == to) std::memcpy(target, source, static_cast<size_t>(count * dtype_bytes(to)));
-    else if (from == PB_F32) convert_from<float>(source, to, target, count, [](float x) { return x; });
-    else if (from == PB_BF16) convert_from<uint16_t>(source, to, target, count, bf16_to_f32);
-    else convert_from<uint16_t>(source, to, target, count, f16_to_f32);
+    if (from == to)
+        std::memcpy(target, source, static_cast<size_t>(count * dtype_bytes(to)));
+    else if (from == PB_F32)
+        convert_from<float>(source, to, target, count, [](float x) { return x; });
+    else if (from == PB_BF16)
+        convert_from<uint16_t>(source, to, target, count, bf16_to_f32);
+    else
+        convert_from<uint16_t>(source, to, target, count, f16_to_f32);
 }
 
 }  // namespace patchbay::weights

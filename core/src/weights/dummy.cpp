@@ -16,7 +16,8 @@ uint64_t fnv1a(std::string_view text) {
 
 }  // namespace
 
-void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count, float* out) {
+void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count,
+                      float* out) {
     // A uniform value in [-w, w) has variance w²/3; 1/cols keeps the sum over cols inputs of size 1.
     const float centre = rows == 1 ? 1.0f : 0.0f;
     const float width = rows == 1 ? 0.02f : std::sqrt(3.0f / static_cast<float>(cols > 0 ? cols : 1));

@@ -13,7 +13,7 @@ namespace patchbay::weights {
 // One tensor's share in a weight: of `shape`, rows [row, row + rows) and columns [col, col + cols).
 struct WeightSource::Piece {
     std::string name;
-    std::vector<int64_t> shape;  // whole, as the checkpoint must have it
+    std::vector<int64_t> shape; // whole, as the checkpoint must have it
     int64_t row, rows, col, cols;
     enum class Holds { kWeights, kBias } holds = Holds::kWeights;
 
@@ -39,25 +39,32 @@ struct Span {
 };
 
 // This rank's share of `total`, dealt in whole units.
-Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, const std::string& name, const char* axis) {
+Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, const std::string& name,
+                  const char* axis) {
     unit = std::max<int64_t>(unit, 1);
     if (total % unit != 0 || (total / unit) % size != 0)
-        return fail("cannot deal the " + std::to_string(total) + " " + axis + " of '" + name + "' to " + std::to_string(size) + " ranks in units of " +
-                    std::to_string(unit) + " (choose a tensor_parallel_size that divides " + std::to_string(total / unit) + ")");
+        return fail("cannot deal the " + std::to_string(total) + " " + axis + " of '" + name + "' to " +
+                    std::to_string(size) + " ranks in units of " + std::to_string(unit) +
+                    " (choose a tensor_parallel_size that divides " + std::to_string(total / unit) + ")");
     return Span{total / size * rank, total / size};
 }
 
 Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size) {
-    if (wanted != PB_F32 && wanted != PB_BF16) return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(wanted));
-    if (size == 0 || rank >= size) return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
-    if (spec.same_as >= 0 || spec.part_count == 0) return fail("this weight is not in a checkpoint: the model shares or computes it");
+    if (wanted != PB_F32 && wanted != PB_BF16)
+        return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(wanted));
+    if (size == 0 || rank >= size)
+        return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
+    if (spec.same_as >= 0 || spec.part_count == 0)
+        return fail("this weight is not in a checkpoint: the model shares or computes it");
     if (spec.part_count > PB_MAX_FUSED)
-        return fail("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " + std::to_string(PB_MAX_FUSED));
+        return fail("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " +
+                    std::to_string(PB_MAX_FUSED));
     constexpr int64_t kMostElements = int64_t{1} << 40;
     for (uint32_t i = 0; i < spec.part_count; ++i) {
         const int64_t rows = spec.role == PB_WEIGHT_VECTOR ? 1 : spec.parts[i].rows;
         if (rows < 1 || spec.cols < 1 || rows > kMostElements / spec.cols)
-            return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " + shape_text({rows, spec.cols}));
+            return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " +
+                        shape_text({rows, spec.cols}));
     }
     return {};
 }
@@ -85,10 +92,11 @@ Result<> WeightSource::check(const Piece& piece) const {
     if (!checkpoint_) return {};
     PB_TRY(const TensorView view, checkpoint_->tensor(piece.name));
     if (view.shape != piece.shape)
-        return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " + shape_text(piece.shape) +
-                    " (is config.json of another model?)");
+        return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
+                    shape_text(piece.shape) + " (is config.json of another model?)");
     if (view.dtype != PB_F32 && view.dtype != PB_BF16 && view.dtype != PB_F16)
-        return fail("tensor '" + piece.name + "' holds " + dtype_name(view.dtype) + ", but a weight is f32, bf16 or f16");
+        return fail("tensor '" + piece.name + "' holds " + dtype_name(view.dtype) +
+                    ", but a weight is f32, bf16 or f16");
     return {};
 }
 
@@ -96,11 +104,11 @@ void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) 
     const bool whole_rows = piece.cols == piece.width();
     const int64_t run = whole_rows ? piece.count() : piece.cols, runs = whole_rows ? 1 : piece.rows;
     std::vector<float> made;
+    const TensorView view = checkpoint_ ? *checkpoint_->tensor(piece.name) : TensorView{}; // check() has passed
     for (int64_t r = 0; r < runs; ++r, target += run * dtype_bytes(wanted)) {
         const int64_t first = (piece.row + r) * piece.width() + piece.col;
         if (checkpoint_) {
-            const auto view = checkpoint_->tensor(piece.name); // checked before
-            convert(view->dtype, view->data + first * dtype_bytes(view->dtype), wanted, target, run);
+            convert(view.dtype, view.data + first * dtype_bytes(view.dtype), wanted, target, run);
             continue;
         }
         constexpr int64_t kChunk = 1 << 16;
@@ -111,12 +119,14 @@ void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) 
             fill_dummy_slice(seed_, piece.name, rows, piece.width(), first + i, n, made.data());
             if (piece.holds == Piece::Holds::kBias) // made like a norm's vector, near 1
                 for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
-            convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted, target + i * dtype_bytes(wanted), n);
+            convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted, target + i * dtype_bytes(wanted),
+                    n);
         }
     }
 }
 
-Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size) const {
+Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank,
+                                        uint32_t size) const {
     PB_CHECK(check_spec(spec, wanted, rank, size));
     const bool vector = spec.role == PB_WEIGHT_VECTOR;
     LoadedWeight out{wanted, 0, 0, {}, {}};
@@ -132,8 +142,10 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         } else if (spec.shard == PB_SHARD_COLS) {
             PB_TRY(cols, deal(spec.cols, part.shard_unit, rank, size, name, "columns"));
         }
-        if (i > 0 && cols.count != out.cols) return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
-        const std::vector<int64_t> shape = vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{part_rows, spec.cols};
+        if (i > 0 && cols.count != out.cols)
+            return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
+        const std::vector<int64_t> shape =
+            vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{part_rows, spec.cols};
         pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
         PB_CHECK(check(pieces.back()));
         biases.push_back({bias, {part_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
@@ -147,7 +159,8 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         out.data.resize(static_cast<size_t>(out.rows * out.cols * dtype_bytes(wanted)));
         if (has_bias) out.bias.resize(static_cast<size_t>(out.rows * dtype_bytes(wanted)));
     } catch (const std::bad_alloc&) {
-        return fail("no memory for '" + pieces[0].name + "' of shape " + shape_text({out.rows, out.cols}) + " in " + dtype_name(wanted));
+        return fail("no memory for '" + pieces[0].name + "' of shape " + shape_text({out.rows, out.cols}) + " in " +
+                    dtype_name(wanted));
     }
     std::byte* data = out.data.data();
     std::byte* bias = out.bias.data();

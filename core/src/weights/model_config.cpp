@@ -37,7 +37,8 @@ Result<FlatConfig> read_json_flat(const std::filesystem::path& file) {
 Result<FlatConfig> read_model_config(const std::filesystem::path& folder) {
     std::error_code error;
     if (!std::filesystem::exists(folder, error)) return fail("no model folder " + folder.string());
-    if (!std::filesystem::is_directory(folder, error)) return fail(folder.string() + " is not a folder (a model is a Hugging Face folder)");
+    if (!std::filesystem::is_directory(folder, error))
+        return fail(folder.string() + " is not a folder (a model is a Hugging Face folder)");
     if (!std::filesystem::exists(folder / "config.json", error))
         return fail("no config.json in " + folder.string() + " (is it a Hugging Face model folder?)");
     return read_json_flat(folder / "config.json");

@@ -50,17 +50,19 @@ Result<SafetensorsEntry> parse_entry(const json& value, uint64_t data_bytes) {
     entry.begin = (*offsets)[0].get<uint64_t>();
     entry.end = (*offsets)[1].get<uint64_t>();
     if (entry.begin > entry.end)
-        return fail("ends at byte " + std::to_string(entry.end) + ", before it begins at " + std::to_string(entry.begin));
+        return fail("ends at byte " + std::to_string(entry.end) + ", before it begins at " +
+                    std::to_string(entry.begin));
     if (entry.end > data_bytes)
         return fail("ends at byte " + std::to_string(entry.end) + " of the data, but the file holds only " +
                     std::to_string(data_bytes) + " (is it truncated?)");
     if (const uint64_t each = element_bytes(entry.dtype)) {
         uint64_t bytes = each;
         for (const int64_t n : entry.shape)
-            if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes)) return fail("has a shape whose size overflows");
+            if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes))
+                return fail("has a shape whose size overflows");
         if (bytes != entry.end - entry.begin)
-            return fail("takes " + std::to_string(entry.end - entry.begin) + " bytes, but its shape needs " + std::to_string(bytes) +
-                        " of " + entry.dtype);
+            return fail("takes " + std::to_string(entry.end - entry.begin) + " bytes, but its shape needs " +
+                        std::to_string(bytes) + " of " + entry.dtype);
     }
     return entry;
 }
@@ -68,17 +70,20 @@ Result<SafetensorsEntry> parse_entry(const json& value, uint64_t data_bytes) {
 }  // namespace
 
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, const std::string& where) {
-    if (file.size() < 8) return fail(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
+    if (file.size() < 8)
+        return fail(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
     const uint64_t length = little_endian_u64(file.first(8));
     const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
     // Any other kind of file gives a length of random digits, so what follows it tells the two mistakes apart.
     const bool looks_right = file.size() > 8 && text[0] == '{';
     if (!looks_right) return fail(where + " is not a safetensors file: byte 8 does not open a JSON header");
     if (length > kMostHeaderBytes)
-        return fail(where + ": a header of " + std::to_string(length) + " bytes is over the format's limit of " + std::to_string(kMostHeaderBytes));
+        return fail(where + ": a header of " + std::to_string(length) + " bytes is over the format's limit of " +
+                    std::to_string(kMostHeaderBytes));
     if (length > file.size() - 8)
-        return fail(where + ": the header says that it has " + std::to_string(length) + " bytes, but the file has only " +
-                    std::to_string(file.size() - 8) + " after its length (is it truncated?)");
+        return fail(where + ": the header says that it has " + std::to_string(length) +
+                    " bytes, but the file has only " + std::to_string(file.size() - 8) +
+                    " after its length (is it truncated?)");
     PB_TRY(const json header, parse_json({text, length}, where + " (header)", {.bytes = kMostHeaderBytes, .depth = 8}));
     if (!header.is_object()) return fail(where + ": the header is not a JSON object");
     SafetensorsHeader out{8 + length, {}};

@@ -15,13 +15,13 @@ namespace patchbay::weights {
 constexpr uint64_t kMostHeaderBytes = 100'000'000; // the format's own limit
 
 struct SafetensorsEntry {
-    std::string dtype;           // as written: "BF16"
+    std::string dtype; // as written: "BF16"
     std::vector<int64_t> shape;
-    uint64_t begin, end;         // from the start of the file, inside it
+    uint64_t begin, end; // from the start of the file, inside it
 };
 
 struct SafetensorsHeader {
-    uint64_t bytes;              // of the length field and the JSON
+    uint64_t bytes; // of the length field and the JSON
     std::map<std::string, SafetensorsEntry> tensors;
 };
 

@@ -70,7 +70,8 @@ TEST(Bpe, takes_a_word_without_spaces_of_a_million_bytes) {
 
 TEST(Bpe, reads_merges_written_as_pairs_like_merges_written_as_text) {
     auto json = byte_tokenizer({{"Ġ", "a"}, {"Ġa", "b"}});
-    json["model"]["merges"] = nlohmann::json::array({nlohmann::json::array({"Ġ", "a"}), nlohmann::json::array({"Ġa", "b"})});
+    json["model"]["merges"] =
+        nlohmann::json::array({nlohmann::json::array({"Ġ", "a"}), nlohmann::json::array({"Ġa", "b"})});
     EXPECT_THAT(pieces(*built(json), " ab"), ElementsAre(" ab"));
 }
 
@@ -89,7 +90,8 @@ TEST(Bpe, refuses_merges_of_unknown_tokens_and_vocabularies_without_every_byte) 
     json = byte_tokenizer();
     json["model"]["vocab"].erase("Ġ");
     EXPECT_THAT(refusal(json), HasSubstr("lacks 'Ġ', the byte 32"));
-    for (const nlohmann::json& bad : {nlohmann::json("ab"), nlohmann::json("a b c"), nlohmann::json(" a"), nlohmann::json({"a"}), nlohmann::json(3)}) {
+    for (const nlohmann::json& bad : {nlohmann::json("ab"), nlohmann::json("a b c"), nlohmann::json(" a"),
+                                      nlohmann::json({"a"}), nlohmann::json(3)}) {
         json = byte_tokenizer();
         json["model"]["merges"] = nlohmann::json::array({bad});
         EXPECT_THAT(refusal(json), HasSubstr("not two tokens"));

@@ -17,7 +17,8 @@ using Merges = std::vector<std::pair<std::string, std::string>>; // spelled in t
 nlohmann::json byte_tokenizer(const Merges& merges = {});
 nlohmann::json with_added(nlohmann::json tokenizer, nlohmann::json tokens);
 
-std::shared_ptr<const Tokenizer> built(const nlohmann::json& tokenizer, const nlohmann::json& config = nlohmann::json::object());
+std::shared_ptr<const Tokenizer> built(const nlohmann::json& tokenizer,
+                                       const nlohmann::json& config = nlohmann::json::object());
 std::string refusal(const nlohmann::json& tokenizer, const nlohmann::json& config = nlohmann::json::object());
 
 // The text of each token, for tests of how text is cut: {"Hello", " world"}.

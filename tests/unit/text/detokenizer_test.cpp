@@ -40,10 +40,13 @@ TEST(Detokenizer, passes_over_special_tokens_in_the_middle_of_a_character) {
 TEST(Detokenizer, says_piece_by_piece_what_decode_says_at_once) {
     const auto t = built(byte_tokenizer());
     std::mt19937 random(11);
-    const int kInteresting[] = {0x41, 0x80, 0xBF, 0xC2, 0xE0, 0xA0, 0xED, 0x9F, 0xEF, 0xF0, 0x90, 0xF4, 0x8F, 0xF5, 0xFF};
+    const int kInteresting[] = {0x41, 0x80, 0xBF, 0xC2, 0xE0, 0xA0, 0xED, 0x9F,
+                                0xEF, 0xF0, 0x90, 0xF4, 0x8F, 0xF5, 0xFF};
     for (int round = 0; round < 2000; ++round) {
         std::vector<TokenId> ids;
-        for (int i = 0; i < 12; ++i) ids.push_back(round % 2 ? kInteresting[random() % std::size(kInteresting)] : static_cast<int>(random() % 256));
+        for (int i = 0; i < 12; ++i)
+            ids.push_back(round % 2 ? kInteresting[random() % std::size(kInteresting)]
+                                    : static_cast<int>(random() % 256));
         std::string joined;
         for (const std::string& delta : deltas(t, ids)) {
             EXPECT_EQ(valid_prefix(delta), delta.size());

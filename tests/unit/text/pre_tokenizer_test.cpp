@@ -65,8 +65,10 @@ TEST(PreTokenizer, takes_a_literal_pattern_literally) {
 }
 
 TEST(PreTokenizer, isolates_digits_one_by_one_or_in_runs) {
-    EXPECT_THAT(words(then_bytes({{"type", "Digits"}, {"individual_digits", true}}), "a12b"), ElementsAre("a", "1", "2", "b"));
-    EXPECT_THAT(words(then_bytes({{"type", "Digits"}, {"individual_digits", false}}), "a12b"), ElementsAre("a", "12", "b"));
+    EXPECT_THAT(words(then_bytes({{"type", "Digits"}, {"individual_digits", true}}), "a12b"),
+                ElementsAre("a", "1", "2", "b"));
+    EXPECT_THAT(words(then_bytes({{"type", "Digits"}, {"individual_digits", false}}), "a12b"),
+                ElementsAre("a", "12", "b"));
 }
 
 TEST(PreTokenizer, runs_a_sequence_part_by_part_each_within_the_words_before) {
@@ -82,10 +84,13 @@ TEST(PreTokenizer, reads_white_space_and_word_classes_as_unicode_does) {
 }
 
 TEST(PreTokenizer, cuts_a_million_spaces_and_a_million_letters) {
-    const std::string llama3 = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
-                               "\\s+(?!\\S)|\\s+";
+    const std::string llama3 =
+        "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+        "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+        "\\s+(?!\\S)|\\s+";
     const std::string spaces(1 << 20, ' '), letters(1 << 20, 'x');
-    EXPECT_THAT(words(then_bytes(split(llama3, "Isolated")), spaces + "x" + letters), ElementsAre(spaces.substr(1), " x" + letters));
+    EXPECT_THAT(words(then_bytes(split(llama3, "Isolated")), spaces + "x" + letters),
+                ElementsAre(spaces.substr(1), " x" + letters));
 }
 
 TEST(PreTokenizer, leaves_the_rest_in_one_piece_where_a_pattern_backtracks_without_end) {
@@ -96,14 +101,17 @@ TEST(PreTokenizer, leaves_the_rest_in_one_piece_where_a_pattern_backtracks_witho
 }
 
 TEST(PreTokenizer, refuses_by_name_what_it_does_not_do) {
-    EXPECT_THAT(refusal({{"type", "Metaspace"}}), HasSubstr("type 'Metaspace' is not supported (supported: ByteLevel, Split, Digits, Sequence)"));
+    EXPECT_THAT(refusal({{"type", "Metaspace"}}),
+                HasSubstr("type 'Metaspace' is not supported (supported: ByteLevel, Split, Digits, Sequence)"));
     EXPECT_THAT(refusal(nullptr), HasSubstr("type '' is not supported"));
     EXPECT_THAT(refusal({{"type", "Digits"}}), HasSubstr("no ByteLevel part"));
-    EXPECT_THAT(refusal({{"type", "Sequence"}, {"pretokenizers", {kBytesOnly, {{"type", "Digits"}}}}}), HasSubstr("Digits after ByteLevel"));
+    EXPECT_THAT(refusal({{"type", "Sequence"}, {"pretokenizers", {kBytesOnly, {{"type", "Digits"}}}}}),
+                HasSubstr("Digits after ByteLevel"));
     EXPECT_THAT(refusal({{"type", "Sequence"}}), HasSubstr("no list 'pretokenizers'"));
     EXPECT_THAT(refusal(then_bytes(split("a", "Sideways"))), HasSubstr("behavior \"Sideways\" is not supported"));
     EXPECT_THAT(refusal(then_bytes({{"type", "Split"}, {"behavior", "Isolated"}})), HasSubstr("no 'pattern'"));
-    EXPECT_THAT(refusal(then_bytes({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Glob", "*"}}}})), HasSubstr("neither 'Regex' nor 'String'"));
+    EXPECT_THAT(refusal(then_bytes({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Glob", "*"}}}})),
+                HasSubstr("neither 'Regex' nor 'String'"));
     EXPECT_THAT(refusal({{"type", "ByteLevel"}, {"use_regex", 1}}), HasSubstr("'use_regex' is neither true nor false"));
 }
 
@@ -112,7 +120,10 @@ TEST(PreTokenizer, refuses_patterns_that_another_engine_reads_differently) {
     EXPECT_THAT(refusal(then_bytes(split("[a[bc]]", "Isolated"))), HasSubstr("a class inside a class"));
     EXPECT_THAT(refusal(then_bytes(split("\\h+", "Isolated"))), HasSubstr("\\h is not supported"));
     EXPECT_THAT(refusal(then_bytes(split("\\p{N}{1,3}+", "Isolated"))), HasSubstr("possessive"));
-    EXPECT_THAT(refusal(then_bytes(split("(a", "Isolated"))), HasSubstr("'(a' does not compile: missing closing parenthesis"));
+    EXPECT_THAT(refusal(then_bytes(split("(?m).+", "Isolated"))), HasSubstr("inline flag"));
+    EXPECT_THAT(refusal(then_bytes(split("(*ACCEPT)a", "Isolated"))), HasSubstr("a verb"));
+    EXPECT_THAT(refusal(then_bytes(split("(a", "Isolated"))),
+                HasSubstr("'(a' does not compile: missing closing parenthesis"));
     EXPECT_EQ(refusal(then_bytes(split("[\\[\\]&]?\\p{L}++", "Isolated"))), "(was accepted)");
 }
 

@@ -1,4 +1,5 @@
-// Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA. The demo models' own tokenizer is tested in tests/golden.
+// Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA. The demo models' own tokenizer is tested in
+// tests/golden.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -69,7 +70,8 @@ TEST(RealTokenizers, a_sentencepiece_tokenizer_is_refused_by_name) {
 }
 
 TEST(RealTokenizers, a_whole_library_of_prose_comes_back_as_it_was) {
-    const fs::path file = test_data() / "text" / "childrens_classics.txt", folder = test_data() / "tokenizers" / "qwen2";
+    const fs::path file = test_data() / "text" / "childrens_classics.txt",
+                   folder = test_data() / "tokenizers" / "qwen2";
     if (!fs::exists(file) || !fs::exists(folder)) GTEST_SKIP() << "no " << file << "; set PATCHBAY_TEST_DATA";
     const auto tokenizer = Tokenizer::load(folder);
     ASSERT_TRUE(tokenizer) << tokenizer.error();

@@ -53,7 +53,8 @@ TEST(Tokenizer, takes_single_word_tokens_only_where_no_letter_touches_them) {
 }
 
 TEST(Tokenizer, normalises_text_but_not_the_added_tokens_that_ask_to_be_left_alone) {
-    auto j = with_added(byte_tokenizer(), {added(300, "e\u0301!", {{"normalized", false}}), added(301, "o\u0301!", {{"normalized", true}})});
+    auto j = with_added(byte_tokenizer(), {added(300, "e\u0301!", {{"normalized", false}}),
+                                           added(301, "o\u0301!", {{"normalized", true}})});
     j["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}};
     const auto t = built(j);
     EXPECT_EQ(t->decode(t->encode("e\u0301")), "\u00e9");
@@ -69,11 +70,14 @@ TEST(Tokenizer, puts_what_the_template_says_around_a_text) {
     const auto special = [](const char* name) { return json{{"SpecialToken", {{"id", name}, {"type_id", 0}}}}; };
     const json sequence = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
     const json table = {{"<s>", {{"id", "<s>"}, {"ids", {300}}}}, {"</s>", {{"id", "</s>"}, {"ids", {301}}}}};
-    const json bos = {{"type", "TemplateProcessing"}, {"single", {special("<s>"), sequence}}, {"special_tokens", table}};
+    const json bos = {
+        {"type", "TemplateProcessing"}, {"single", {special("<s>"), sequence}}, {"special_tokens", table}};
     j["post_processor"] = {{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, bos}}};
     EXPECT_THAT(built(j)->encode("a"), ElementsAre(300, 'a'));
     EXPECT_THAT(built(j)->encode(""), ElementsAre(300));
-    j["post_processor"] = {{"type", "TemplateProcessing"}, {"single", {special("<s>"), sequence, special("</s>")}}, {"special_tokens", table}};
+    j["post_processor"] = {{"type", "TemplateProcessing"},
+                           {"single", {special("<s>"), sequence, special("</s>")}},
+                           {"special_tokens", table}};
     EXPECT_THAT(built(j)->encode("a"), ElementsAre(300, 'a', 301));
     j["post_processor"]["single"] = {special("<x>"), sequence};
     EXPECT_THAT(refusal(j), HasSubstr("post_processor: TemplateProcessing: no ids for '<x>'"));
@@ -101,10 +105,16 @@ TEST(Tokenizer, gives_back_any_valid_text_and_any_bytes_that_are_not) {
             bytes += static_cast<char>(random());
             uint32_t c = random() % (round % 2 ? 0x110000 : 0x180);
             if (c >= 0xD800 && c < 0xE000) c = ' ';
-            if (c < 0x80) text += static_cast<char>(c);
-            else if (c < 0x800) text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
-            else if (c < 0x10000) text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-            else text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+            if (c < 0x80)
+                text += static_cast<char>(c);
+            else if (c < 0x800)
+                text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
+            else if (c < 0x10000)
+                text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+                         static_cast<char>(0x80 | (c & 63))};
+            else
+                text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+                         static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
         }
         EXPECT_EQ(t->decode(t->encode(text)), text);
         std::string joined;
@@ -115,7 +125,9 @@ TEST(Tokenizer, gives_back_any_valid_text_and_any_bytes_that_are_not) {
 
 TEST(Tokenizer, keeps_ill_formed_bytes_apart_from_the_words_around_them) {
     const auto t = built(byte_tokenizer({{"a", "b"}, {"b", "Ã"}}));
-    EXPECT_THAT(t->encode("ab\xC3" "ab"), ElementsAre(256, 0xC3, 256));
+    EXPECT_THAT(t->encode("ab\xC3"
+                          "ab"),
+                ElementsAre(256, 0xC3, 256));
 }
 
 TEST(Tokenizer, knows_nothing_of_ids_outside_its_vocabulary) {
@@ -158,10 +170,12 @@ TEST(Tokenizer, refuses_ids_that_clash_or_are_out_of_range) {
         j["model"]["vocab"]["zz"] = id;
         EXPECT_THAT(refusal(j), HasSubstr("token 'zz' has id " + id.dump()));
     }
-    EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(300, "a")})), HasSubstr("added token 'a' has id 300, but the vocabulary gives it 97"));
+    EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(300, "a")})),
+                HasSubstr("added token 'a' has id 300, but the vocabulary gives it 97"));
     EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(97, "<s>")})), HasSubstr("which is that of 'a'"));
     EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(300, "")})), HasSubstr("added token 0 has no 'content'"));
-    EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(300, std::string(2000, 'x'))})), HasSubstr("longer than 1024"));
+    EXPECT_THAT(refusal(with_added(byte_tokenizer(), {added(300, std::string(2000, 'x'))})),
+                HasSubstr("longer than 1024"));
 }
 
 TEST(Tokenizer, says_where_its_json_is_broken) {

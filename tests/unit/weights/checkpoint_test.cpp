@@ -29,7 +29,8 @@ class CheckpointFolder : public ModelFolder {
 };
 
 TEST_F(CheckpointFolder, gives_each_tensor_its_dtype_shape_and_bytes) {
-    write("model.safetensors", safetensors({{"a", "F32", {2, 1}, f32_bytes({1.5f, -2})}, {"b", "BF16", {3}, u16_bytes({0x3F80, 0, 1})}}));
+    write("model.safetensors",
+          safetensors({{"a", "F32", {2, 1}, f32_bytes({1.5f, -2})}, {"b", "BF16", {3}, u16_bytes({0x3F80, 0, 1})}}));
     const auto opened = Checkpoint::open(folder);
     ASSERT_TRUE(opened) << opened.error();
     const auto a = (*opened)->tensor("a"), b = (*opened)->tensor("b");
@@ -53,7 +54,8 @@ TEST_F(CheckpointFolder, names_a_near_miss_of_a_tensor_that_is_not_there) {
 }
 
 TEST_F(CheckpointFolder, refuses_an_unsupported_dtype_only_when_that_tensor_is_asked_for) {
-    write("model.safetensors", safetensors({{"new", "F4", {3}, "xy"}, {"f8", "F8_E4M3", {2}, "xy"}, {"ok", "F32", {1}, f32_bytes({1})}}));
+    write("model.safetensors",
+          safetensors({{"new", "F4", {3}, "xy"}, {"f8", "F8_E4M3", {2}, "xy"}, {"ok", "F32", {1}, f32_bytes({1})}}));
     const auto opened = Checkpoint::open(folder);
     ASSERT_TRUE(opened) << opened.error();
     EXPECT_TRUE((*opened)->tensor("ok"));
@@ -104,28 +106,32 @@ TEST_F(CheckpointFolder, says_what_a_folder_without_safetensors_holds) {
 TEST_F(CheckpointFolder, refuses_a_file_that_is_empty_or_something_else) {
     EXPECT_THAT(error_of(""), AllOf(HasSubstr("model.safetensors is not a safetensors file"), HasSubstr("0 bytes")));
     EXPECT_THAT(error_of("short"), HasSubstr("is not a safetensors file"));
-    EXPECT_THAT(error_of("this is a text file, named as if it were not"), HasSubstr("byte 8 does not open a JSON header"));
+    EXPECT_THAT(error_of("this is a text file, named as if it were not"),
+                HasSubstr("byte 8 does not open a JSON header"));
     std::filesystem::remove(folder / "model.safetensors");
     std::filesystem::create_directory(folder / "model.safetensors");
     EXPECT_THAT(error(), HasSubstr("not a regular file"));
 }
 
 TEST_F(CheckpointFolder, refuses_a_header_larger_than_the_file_or_the_limit) {
-    EXPECT_THAT(error_of(u64_bytes(100) + "{}"), HasSubstr("the header says that it has 100 bytes, but the file has only 2"));
+    EXPECT_THAT(error_of(u64_bytes(100) + "{}"),
+                HasSubstr("the header says that it has 100 bytes, but the file has only 2"));
     EXPECT_THAT(error_of(u64_bytes(UINT64_MAX) + "{}"), HasSubstr("over the format's limit"));
     EXPECT_THAT(error_of(u64_bytes(100'000'001) + "{}"), HasSubstr("over the format's limit of 100000000"));
 }
 
 TEST_F(CheckpointFolder, refuses_a_truncated_file_wherever_it_ends) {
     const std::string whole = safetensors({{"a", "F32", {4}, f32_bytes({1, 2, 3, 4})}});
-    for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(error_of(whole.substr(0, size)), "(was opened)") << size;
+    for (size_t size = 0; size < whole.size(); ++size)
+        EXPECT_NE(error_of(whole.substr(0, size)), "(was opened)") << size;
     EXPECT_THAT(error_of(whole.substr(0, whole.size() - 1)), HasSubstr("the file holds only 15 (is it truncated?)"));
     EXPECT_EQ(error_of(whole), "(was opened)");
 }
 
 TEST_F(CheckpointFolder, refuses_a_header_that_is_no_json_or_no_object_or_too_deep) {
     EXPECT_THAT(error_of(safetensors("{\"t\": nul}", "")), HasSubstr("model.safetensors (header):1:"));
-    EXPECT_THAT(error_of(safetensors("{\"t\":" + std::string(5000, '[') + "}", "")), HasSubstr("nested more than 8 levels"));
+    EXPECT_THAT(error_of(safetensors("{\"t\":" + std::string(5000, '[') + "}", "")),
+                HasSubstr("nested more than 8 levels"));
     EXPECT_THAT(header_error("3"), HasSubstr("tensor 't' is not an object"));
 }
 
@@ -134,28 +140,42 @@ TEST_F(CheckpointFolder, refuses_entries_that_do_not_fit_together) {
     EXPECT_THAT(header_error(R"({"dtype":"F32","data_offsets":[0,8]})"), HasSubstr("has no 'shape'"));
     EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[2]})"), HasSubstr("has no 'data_offsets'"));
     EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"), HasSubstr("has no 'data_offsets'"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[2],"data_offsets":[-8,0]})"), HasSubstr("has no 'data_offsets'"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[2],"data_offsets":[-8,0]})"),
+                HasSubstr("has no 'data_offsets'"));
     EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), HasSubstr("'shape' holds -2"));
     EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[2.0],"data_offsets":[0,8]})"), HasSubstr("'shape' holds 2.0"));
     EXPECT_THAT(header_error(R"({"dtype":"F32","shape":3,"data_offsets":[0,8]})"), HasSubstr("'shape' is not a list"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[8,4]})"), HasSubstr("ends at byte 4, before it begins at 8"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[3],"data_offsets":[0,12]})"), HasSubstr("the file holds only 8"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551615]})"), HasSubstr("the file holds only"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[0,8]})"), HasSubstr("takes 8 bytes, but its shape needs 4 of F32"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]})"), HasSubstr("size overflows"));
-    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[9223372036854775807,2],"data_offsets":[0,8]})"), HasSubstr("size overflows"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[8,4]})"),
+                HasSubstr("ends at byte 4, before it begins at 8"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[3],"data_offsets":[0,12]})"),
+                HasSubstr("the file holds only 8"));
+    EXPECT_THAT(
+        header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551615]})"),
+        HasSubstr("the file holds only"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[1],"data_offsets":[0,8]})"),
+                HasSubstr("takes 8 bytes, but its shape needs 4 of F32"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]})"),
+                HasSubstr("size overflows"));
+    EXPECT_THAT(header_error(R"({"dtype":"F32","shape":[9223372036854775807,2],"data_offsets":[0,8]})"),
+                HasSubstr("size overflows"));
     EXPECT_EQ(header_error(R"({"dtype":"F64","shape":[],"data_offsets":[0,8]})"), "(was opened)");
 }
 
 class ModelConfigFolder : public ModelFolder {};
 
 TEST_F(ModelConfigFolder, flattens_nested_keys_lists_and_scalars) {
-    write("config.json", R"({"architectures": ["LlamaForCausalLM"], "rope_scaling": {"factor": 8.0, "type": null}, "tie": true, "eps": 1e-05,
-                             "hidden_size": 256, "eos_token_id": [1, 2], "empty": {}})");
+    write("config.json", R"({"architectures": ["LlamaForCausalLM"], "rope_scaling": {"factor": 8.0, "type": null},
+                             "tie": true, "eps": 1e-05, "hidden_size": 256, "eos_token_id": [1, 2], "empty": {}})");
     const auto config = read_model_config(folder);
     ASSERT_TRUE(config) << config.error();
-    const FlatConfig expected{{"architectures.0", "LlamaForCausalLM"}, {"rope_scaling.factor", "8.0"}, {"rope_scaling.type", "null"}, {"tie", "true"},
-                              {"eps", "1e-05"}, {"hidden_size", "256"}, {"eos_token_id.0", "1"}, {"eos_token_id.1", "2"}};
+    const FlatConfig expected{{"architectures.0", "LlamaForCausalLM"},
+                              {"rope_scaling.factor", "8.0"},
+                              {"rope_scaling.type", "null"},
+                              {"tie", "true"},
+                              {"eps", "1e-05"},
+                              {"hidden_size", "256"},
+                              {"eos_token_id.0", "1"},
+                              {"eos_token_id.1", "2"}};
     EXPECT_EQ(*config, expected);
 }
 

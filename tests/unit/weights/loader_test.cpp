@@ -26,7 +26,8 @@ pb_weight_part part(const std::string& name, int64_t rows, const std::string& bi
     return out;
 }
 
-pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_shard shard = PB_SHARD_NONE, pb_weight_role role = PB_WEIGHT_LINEAR) {
+pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_shard shard = PB_SHARD_NONE,
+                    pb_weight_role role = PB_WEIGHT_LINEAR) {
     pb_weight_spec out{};
     out.role = role;
     out.shard = shard;
@@ -70,13 +71,15 @@ TEST_F(Loader, fuses_parts_along_rows_and_fills_the_bias_of_a_part_without_one_w
 }
 
 TEST_F(Loader, cuts_rows_of_every_part_in_whole_units) {
-    const auto from = source({counting("q", {4, 1}, 0), counting("k", {2, 1}, 10), counting("q.bias", {4}, 20), counting("k.bias", {2}, 30)});
+    const auto from = source({counting("q", {4, 1}, 0), counting("k", {2, 1}, 10), counting("q.bias", {4}, 20),
+                              counting("k.bias", {2}, 30)});
     const auto fused = spec(1, {part("q", 4, "q.bias", 2), part("k", 2, "k.bias", 1)}, PB_SHARD_ROWS);
     const auto second = from.load(fused, PB_F32, 1, 2);
     ASSERT_TRUE(second) << second.error();
     EXPECT_THAT(values(second->data, PB_F32), ElementsAre(2, 3, 11));
     EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(22, 23, 31));
-    EXPECT_THAT(from.load(fused, PB_F32, 0, 4).error(), HasSubstr("cannot deal the 4 rows of 'q' to 4 ranks in units of 2"));
+    EXPECT_THAT(from.load(fused, PB_F32, 0, 4).error(),
+                HasSubstr("cannot deal the 4 rows of 'q' to 4 ranks in units of 2"));
 }
 
 TEST_F(Loader, cuts_columns_and_gives_the_bias_to_the_first_rank_alone) {
@@ -99,12 +102,15 @@ TEST_F(Loader, takes_a_vector_of_one_dimension) {
 }
 
 TEST_F(Loader, says_which_shape_it_got_and_which_the_model_needs) {
-    const auto from = source({counting("up", {3, 2}, 0), counting("up.bias", {3}, 0), {"ids", "I64", {1, 1}, std::string(8, '\0')}});
+    const auto from =
+        source({counting("up", {3, 2}, 0), counting("up.bias", {3}, 0), {"ids", "I64", {1, 1}, std::string(8, '\0')}});
     EXPECT_EQ(from.load(spec(4, {part("up", 6)}), PB_F32, 0, 1).error(),
               "tensor 'up' is (3, 2) but the model needs (6, 4) (is config.json of another model?)");
-    EXPECT_THAT(from.load(spec(2, {part("up", 3, "up")}), PB_F32, 0, 1).error(), HasSubstr("tensor 'up' is (3, 2) but the model needs (3)"));
+    EXPECT_THAT(from.load(spec(2, {part("up", 3, "up")}), PB_F32, 0, 1).error(),
+                HasSubstr("tensor 'up' is (3, 2) but the model needs (3)"));
     EXPECT_THAT(from.load(spec(2, {part("upp", 3)}), PB_F32, 0, 1).error(), HasSubstr("no tensor 'upp'"));
-    EXPECT_THAT(from.load(spec(1, {part("ids", 1)}), PB_F32, 0, 1).error(), HasSubstr("tensor 'ids' holds i64, but a weight is f32, bf16 or f16"));
+    EXPECT_THAT(from.load(spec(1, {part("ids", 1)}), PB_F32, 0, 1).error(),
+                HasSubstr("tensor 'ids' holds i64, but a weight is f32, bf16 or f16"));
 }
 
 TEST_F(Loader, refuses_specs_that_make_no_sense) {
@@ -121,13 +127,17 @@ TEST_F(Loader, refuses_specs_that_make_no_sense) {
 }
 
 TEST_F(Loader, converts_between_dtypes_exactly_or_to_the_nearest_even) {
-    const auto from = source({{"f16", "F16", {1, 4}, u16_bytes({0x3C00, 0xC000, 0x0001, 0x7C00})},
-                              {"bf16", "BF16", {1, 2}, u16_bytes({0x3F80, 0xC040})},
-                              {"f32", "F32", {1, 3}, f32_bytes({1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f})}});
-    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, -2, 0x1p-24f, INFINITY));
+    const auto from =
+        source({{"f16", "F16", {1, 4}, u16_bytes({0x3C00, 0xC000, 0x0001, 0x7C00})},
+                {"bf16", "BF16", {1, 2}, u16_bytes({0x3F80, 0xC040})},
+                {"f32", "F32", {1, 3}, f32_bytes({1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f})}});
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_F32, 0, 1)->data, PB_F32),
+                ElementsAre(1, -2, 0x1p-24f, INFINITY));
     EXPECT_THAT(values(from.load(spec(2, {part("bf16", 1)}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, -3));
-    EXPECT_THAT(values(from.load(spec(3, {part("f32", 1)}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(1, 1 + 0x1p-6f, 1 + 0x1p-7f));
-    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(1, -2, 0x1p-24f, INFINITY));
+    EXPECT_THAT(values(from.load(spec(3, {part("f32", 1)}), PB_BF16, 0, 1)->data, PB_BF16),
+                ElementsAre(1, 1 + 0x1p-6f, 1 + 0x1p-7f));
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_BF16, 0, 1)->data, PB_BF16),
+                ElementsAre(1, -2, 0x1p-24f, INFINITY));
 }
 
 TEST(Convert, widens_every_half_precision_number) {
@@ -135,14 +145,19 @@ TEST(Convert, widens_every_half_precision_number) {
         const int exponent = static_cast<int>(bits >> 10 & 31), sign = bits & 0x8000 ? -1 : 1;
         const double mantissa = bits & 1023;
         const float got = f16_to_f32(static_cast<uint16_t>(bits));
-        if (exponent == 31 && mantissa != 0) EXPECT_TRUE(std::isnan(got));
-        else EXPECT_EQ(got, static_cast<float>(sign * (exponent == 31 ? INFINITY : exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25))));
+        if (exponent == 31 && mantissa != 0)
+            EXPECT_TRUE(std::isnan(got));
+        else
+            EXPECT_EQ(got, static_cast<float>(sign * (exponent == 31  ? INFINITY
+                                                      : exponent == 0 ? std::ldexp(mantissa, -24)
+                                                                      : std::ldexp(1024 + mantissa, exponent - 25))));
         EXPECT_EQ(std::signbit(got), sign < 0);
     }
 }
 
 TEST_F(Loader, names_the_dtype_of_the_largest_tensor_and_widens_half_precision) {
-    EXPECT_EQ(*source({counting("norm", {2}, 0), {"w", "BF16", {2, 3}, std::string(12, 'x')}}).native_dtype({}), PB_BF16);
+    EXPECT_EQ(*source({counting("norm", {2}, 0), {"w", "BF16", {2, 3}, std::string(12, 'x')}}).native_dtype({}),
+              PB_BF16);
     EXPECT_EQ(*source({{"w", "F16", {2, 3}, std::string(12, 'x')}}).native_dtype({}), PB_F32);
     EXPECT_EQ(*source({counting("w", {2, 2}, 0)}).native_dtype({{"dtype", "bfloat16"}}), PB_F32);
     EXPECT_THAT(source({{"w", "I8", {1}, "x"}}).native_dtype({}).error(), HasSubstr("no f32, bf16 or f16"));

@@ -13,15 +13,17 @@ std::string u64_bytes(uint64_t n) {
     return out;
 }
 
-std::string safetensors(const std::string& header, const std::string& data) { return u64_bytes(header.size()) + header + data; }
+std::string safetensors(const std::string& header, const std::string& data) {
+    return u64_bytes(header.size()) + header + data;
+}
 
 std::string safetensors(const std::vector<WrittenTensor>& tensors) {
     std::string header = "{\"__metadata__\":{\"format\":\"pt\"}", data;
     for (const WrittenTensor& t : tensors) {
         std::string shape;
         for (const int64_t n : t.shape) shape += (shape.empty() ? "" : ",") + std::to_string(n);
-        header += ",\"" + t.name + "\":{\"dtype\":\"" + t.dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
-                  std::to_string(data.size() + t.bytes.size()) + "]}";
+        header += ",\"" + t.name + "\":{\"dtype\":\"" + t.dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
+                  std::to_string(data.size()) + "," + std::to_string(data.size() + t.bytes.size()) + "]}";
         data += t.bytes;
     }
     return safetensors(header + "}", data);
@@ -41,7 +43,8 @@ std::string u16_bytes(const std::vector<uint16_t>& values) {
 
 void ModelFolder::SetUp() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder = std::filesystem::temp_directory_path() / ("patchbay-" + std::string(test->name()) + "-" + std::to_string(::getpid()));
+    folder = std::filesystem::temp_directory_path() /
+             ("patchbay-" + std::string(test->name()) + "-" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder);
 }
 
