@@ -5,7 +5,8 @@ namespace patchbay::kernels {
 std::string fault_of(const AttentionShape& shape, const AttentionBatch& batch) {
     const auto in = [](uint32_t s) { return "sequence " + std::to_string(s) + " of the batch: "; };
     if (batch.seq_count == 0) return batch.token_count == 0 ? "" : "the batch has tokens but no sequence";
-    if (batch.query_starts[0] != 0) return "query_starts[0] is " + std::to_string(batch.query_starts[0]) + ", expected 0";
+    if (batch.query_starts[0] != 0)
+        return "query_starts[0] is " + std::to_string(batch.query_starts[0]) + ", expected 0";
     for (uint32_t s = 0; s < batch.seq_count; ++s) {
         const int32_t from = batch.query_starts[s], to = batch.query_starts[s + 1];
         if (from > to || to > batch.token_count)
@@ -13,8 +14,8 @@ std::string fault_of(const AttentionShape& shape, const AttentionBatch& batch) {
                    std::to_string(batch.token_count);
         const int64_t length = batch.seq_lens[s], blocks = (length + shape.block_size - 1) / shape.block_size;
         if (length < 0 || blocks > int64_t(batch.max_blocks))
-            return in(s) + std::to_string(length) + " tokens need " + std::to_string(blocks) + " blocks, the table has " +
-                   std::to_string(batch.max_blocks);
+            return in(s) + std::to_string(length) + " tokens need " + std::to_string(blocks) +
+                   " blocks, the table has " + std::to_string(batch.max_blocks);
         const int32_t* table = batch.block_tables + uint64_t(s) * batch.max_blocks;
         int64_t seen = length; // the first key that any row sees
         for (int32_t t = from; t < to; ++t) {

@@ -101,7 +101,8 @@ void CpuAttention::find_keys(const AttentionBatch& batch, Tile& tile) const {
 void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
                              const pb_tensor& v) const {
     const uint64_t key_size = key_bytes(shape_), value_size = value_bytes(shape_);
-    split_rows(machine_.crew, batch.token_count, 4 * shape_.kv_heads * shape_.head_dim, [&](int64_t begin, int64_t end) {
+    const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
+    split_rows(machine_.crew, batch.token_count, work, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             const int64_t slot = batch.slot_mapping[t];
             if (slot < 0) continue;

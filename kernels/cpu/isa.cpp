@@ -38,9 +38,9 @@ IsaChoice look_up(std::string_view name, const std::string& where) {
         return refuse(IsaChoice::Verdict::Unknown, where + ": unknown level '" + std::string(name) +
                                                        "', expected plain, avx2 or avx512");
     if (!machine_has(*isa))
-        return refuse(IsaChoice::Verdict::Unavailable, where + ": " + isa_name(*isa) + " asked for, but this machine (" +
-                                                           cpu_brand() + ") has at most " +
-                                                           isa_name(available_isas().back()));
+        return refuse(IsaChoice::Verdict::Unavailable, where + ": " + isa_name(*isa) +
+                                                           " asked for, but this machine (" + cpu_brand() +
+                                                           ") has at most " + isa_name(available_isas().back()));
     return {*isa, IsaChoice::Verdict::Ok, {}};
 }
 

@@ -23,7 +23,8 @@ void linear(const Machine& machine, const pb_tensor& out, const pb_tensor& x, co
     // Several tasks a thread where there is enough work, so that a thread that is held up does not hold up all.
     const int64_t worth = rows * w.rows() * w.cols() / kLinearWork;
     const int64_t wanted = machine.crew.threads > 1 ? std::min<int64_t>(worth, int64_t(machine.crew.threads) * 4) : 1;
-    const int64_t column_tasks = std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(row_blocks, 1)), 1, panel_blocks);
+    const int64_t column_tasks =
+        std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(row_blocks, 1)), 1, panel_blocks);
     const auto part = [&](int64_t i) {
         const int64_t block = i / column_tasks, column = i % column_tasks;
         const int64_t first = panel_blocks * column / column_tasks * kPanelBlock;

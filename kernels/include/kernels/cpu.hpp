@@ -61,7 +61,8 @@ void linear(const Machine&, const pb_tensor& out, const pb_tensor& x, const Pack
 void rms_norm(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, float eps);
 void add_rms_norm(const Machine&, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, const float* w,
                   float eps);
-void rope(const Machine&, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half, float scale);
+void rope(const Machine&, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half,
+          float scale);
 void silu_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
 void add(const Machine&, const pb_tensor& a, const pb_tensor& b);
 void embedding(const Machine&, const pb_tensor& out, const PackedMatrix& table, const int32_t* ids);

@@ -77,7 +77,9 @@ class Paged {
 
     void plan(Bound& bound, const pb_attention_batch& batch, void*) const {
         const kernels::AttentionBatch view = batch_of(batch);
-        if (const std::string fault = kernels::fault_of(bound.shape, view); !fault.empty()) throw Error(PB_INVALID, fault);
+        if (const std::string fault = kernels::fault_of(bound.shape, view);
+            !fault.empty())
+            throw Error(PB_INVALID, fault);
         bound.attention.plan(view);
     }
 
@@ -106,7 +108,8 @@ class Paged {
             refuse("head_dim " + std::to_string(spec.head_dim) + " is above " +
                    std::to_string(kernels::CpuAttention::kMaxHeadDim));
         if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
-            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " + std::to_string(spec.kv_heads));
+            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
+                   std::to_string(spec.kv_heads));
         if (spec.heads > kMost || spec.block_size == 0 || spec.block_size > kMost)
             refuse("heads " + std::to_string(spec.heads) + " or block_size " + std::to_string(spec.block_size) +
                    " not in 1 to " + std::to_string(kMost));
@@ -121,4 +124,5 @@ class Paged {
 }  // namespace patchbay
 
 PATCHBAY_PLUGIN(patchbay::attention<patchbay::Paged>(
-    {.name = "paged", .version = PATCHBAY_PLUGIN_VERSION, .summary = "fast attention over pages on the CPU, batch-invariant"}))
+    {.name = "paged", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "fast attention over pages on the CPU, batch-invariant"}))

@@ -45,8 +45,10 @@ class Reference {
         if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16)
             refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");
         if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
-            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " + std::to_string(spec.kv_heads));
-        if (spec.heads > kMost || spec.head_dim == 0 || spec.head_dim > kMost || spec.block_size == 0 || spec.block_size > kMost)
+            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
+                   std::to_string(spec.kv_heads));
+        if (spec.heads > kMost || spec.head_dim == 0 || spec.head_dim > kMost || spec.block_size == 0 ||
+            spec.block_size > kMost)
             refuse("heads " + std::to_string(spec.heads) + ", head_dim " + std::to_string(spec.head_dim) +
                    " or block_size " + std::to_string(spec.block_size) + " not in 1 to " + std::to_string(kMost));
         return std::make_unique<Bound>(Bound{.heads = int32_t(spec.heads),
@@ -87,4 +89,5 @@ class Reference {
 }  // namespace patchbay
 
 PATCHBAY_PLUGIN(patchbay::attention<patchbay::Reference>(
-    {.name = "reference", .version = PATCHBAY_PLUGIN_VERSION, .summary = "attention in double, straight from its definition"}))
+    {.name = "reference", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "attention in double, straight from its definition"}))

@@ -72,7 +72,8 @@ pb_weight* CpuDevice::prepare(const pb_weight_source& source) {
     weight->rows = source.rows;
     weight->cols = source.cols;
     if (weight->uses & kMatrixUses)
-        weight->matrix = kernels::PackedMatrix::pack(machine_, source.dtype, source.rows, source.cols, source.data, source.bias);
+        weight->matrix = kernels::PackedMatrix::pack(machine_, source.dtype, source.rows, source.cols, source.data,
+                                                     source.bias);
     if (weight->uses & uint64_t{1} << PB_WEIGHT_VECTOR) {
         weight->vector.resize(size_t(source.rows * source.cols));
         for (size_t i = 0; i < weight->vector.size(); ++i)
@@ -99,4 +100,5 @@ void CpuDevice::end_step() {
 }  // namespace patchbay
 
 PATCHBAY_PLUGIN(patchbay::device<patchbay::CpuDevice>(
-    {.name = "cpu", .version = PATCHBAY_PLUGIN_VERSION, .summary = "f32 activations, f32 or bf16 weights, on the host's cores"}))
+    {.name = "cpu", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "f32 activations, f32 or bf16 weights, on the host's cores"}))

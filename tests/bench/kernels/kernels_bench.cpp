@@ -36,7 +36,8 @@ void linear_bf16(benchmark::State& state) {
     std::vector<float> x(static_cast<size_t>(rows * n), 1.0f), out(x.size());
     const pb_tensor x_view = tensor(x.data(), PB_F32, {rows, n}), out_view = tensor(out.data(), PB_F32, {rows, n});
     for (auto _ : state) linear(machine, out_view, x_view, packed);
-    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n),
+                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(linear_bf16)
     ->ArgNames({"isa", "rows", "n"})
@@ -49,7 +50,8 @@ void attention_bf16(benchmark::State& state) {
     const auto queries = static_cast<int32_t>(state.range(1)), context = static_cast<int32_t>(state.range(2));
     if (missing(state, level)) return;
     ThreadPool pool(kThreads);
-    const AttentionShape shape{.heads = 32, .kv_heads = 8, .head_dim = 64, .block_size = 16, .scale = 0.125f, .kv_dtype = PB_BF16};
+    const AttentionShape shape{.heads = 32, .kv_heads = 8, .head_dim = 64, .block_size = 16,
+                               .scale = 0.125f, .kv_dtype = PB_BF16};
     CpuAttention attention(machine_for(pool, level), shape);
     std::vector<int32_t> table(static_cast<size_t>(context / 16 + 1)), positions(static_cast<size_t>(queries));
     std::iota(table.begin(), table.end(), 0);
@@ -57,11 +59,12 @@ void attention_bf16(benchmark::State& state) {
     const std::vector<int32_t> starts = {0, queries}, lens = {context};
     std::vector<uint8_t> pages(attention.page_bytes() * table.size());
     std::vector<float> q(static_cast<size_t>(queries) * 32 * 64, 0.1f), out(q.size());
-    const AttentionBatch batch{.seq_count = 1, .max_blocks = static_cast<uint32_t>(table.size()), .token_count = queries,
-                               .query_starts = starts.data(), .seq_lens = lens.data(), .block_tables = table.data(),
-                               .positions = positions.data()};
+    const AttentionBatch batch{.seq_count = 1, .max_blocks = static_cast<uint32_t>(table.size()),
+                               .token_count = queries, .query_starts = starts.data(), .seq_lens = lens.data(),
+                               .block_tables = table.data(), .positions = positions.data()};
     attention.plan(batch);
-    const pb_tensor q_view = tensor(q.data(), PB_F32, {queries, 32, 64}), out_view = tensor(out.data(), PB_F32, {queries, 32, 64});
+    const pb_tensor q_view = tensor(q.data(), PB_F32, {queries, 32, 64}),
+                    out_view = tensor(out.data(), PB_F32, {queries, 32, 64});
     for (auto _ : state) attention.run(batch, {pages.data(), attention.page_bytes()}, out_view, q_view);
     double pairs = 0;
     for (const int32_t position : positions) pairs += position + 1;

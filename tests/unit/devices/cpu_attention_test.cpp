@@ -55,8 +55,9 @@ TEST_P(CpuAttentionPlugins, RefuseWhatTheyDoNotDoWithAReason) {
 TEST_P(CpuAttentionPlugins, GiveEveryLayoutATagOfItsOwn) {
     const std::string tag = layout_of(kSpec).layout_tag;
     EXPECT_LT(tag.size(), sizeof(pb_attention_layout::layout_tag) - 1);
-    for (const auto change : {+[](pb_attention_spec& s) { s.kv_dtype = PB_BF16; }, +[](pb_attention_spec& s) { s.block_size = 16; },
-                              +[](pb_attention_spec& s) { s.kv_heads = 4; }, +[](pb_attention_spec& s) { s.head_dim = 32; }}) {
+    using Spec = pb_attention_spec;
+    for (const auto change : {+[](Spec& s) { s.kv_dtype = PB_BF16; }, +[](Spec& s) { s.block_size = 16; },
+                              +[](Spec& s) { s.kv_heads = 4; }, +[](Spec& s) { s.head_dim = 32; }}) {
         pb_attention_spec spec = kSpec;
         change(spec);
         EXPECT_NE(layout_of(spec).layout_tag, tag);
@@ -94,10 +95,12 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
         slots[size_t(t)] = t < 8 ? 2 * 8 + t : 0 * 8 + t - 8;
     }
     const auto step = [&] {
-        const pb_attention_batch batch{sizeof batch, 1, kTokens, 2, starts.data(), lens.data(), table.data(), slots.data(),
-                                       positions.data(), kTokens, kTokens};
-        const pb_tensor k_view = tensor(k.data(), PB_F32, {kTokens, 2, 16}), v_view = tensor(v.data(), PB_F32, {kTokens, 2, 16}),
-                        q_view = tensor(q.data(), PB_F32, {kTokens, 4, 16}), o_view = tensor(out.data(), PB_F32, {kTokens, 4, 16});
+        const pb_attention_batch batch{sizeof batch, 1, kTokens, 2, starts.data(), lens.data(), table.data(),
+                                       slots.data(), positions.data(), kTokens, kTokens};
+        const pb_tensor k_view = tensor(k.data(), PB_F32, {kTokens, 2, 16}),
+                        v_view = tensor(v.data(), PB_F32, {kTokens, 2, 16}),
+                        q_view = tensor(q.data(), PB_F32, {kTokens, 4, 16}),
+                        o_view = tensor(out.data(), PB_F32, {kTokens, 4, 16});
         ASSERT_EQ(attention->plan(plugin.self(), bound, &batch, nullptr), PB_OK) << plugin.error();
         attention->append_kv(plugin.self(), bound, &batch, &kv, &k_view, &v_view);
         attention->run(plugin.self(), bound, &batch, &kv, &o_view, &q_view);
@@ -112,7 +115,8 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
             }
             for (int i = 0; i < 64; ++i) {
                 const int kv_element = i / 32 * 16 + i % 16; // heads 0 and 1 read kv head 0
-                ASSERT_NEAR(out[size_t(t * 64 + i)], sum / total + kv_element, 1e-5) << "token " << t << ", element " << i;
+                ASSERT_NEAR(out[size_t(t * 64 + i)], sum / total + kv_element, 1e-5)
+                    << "token " << t << ", element " << i;
             }
         }
     };
@@ -131,7 +135,8 @@ TEST_P(CpuAttentionPlugins, RefuseAPlanThatReachesPastTheTable) {
     ASSERT_EQ(attention->bind(plugin.self(), &kSpec, &bound), PB_OK);
     const std::vector<int32_t> starts = {0, 1}, lens = {30}, table = {0}, positions = {29};
     const int64_t slot = 0;
-    const pb_attention_batch batch{sizeof batch, 1, 1, 1, starts.data(), lens.data(), table.data(), &slot, positions.data(), 1, 30};
+    const pb_attention_batch batch{sizeof batch, 1, 1, 1, starts.data(), lens.data(), table.data(), &slot,
+                                   positions.data(), 1, 30};
     EXPECT_EQ(attention->plan(plugin.self(), bound, &batch, nullptr), PB_INVALID);
     EXPECT_EQ(plugin.error(), "sequence 0 of the batch: 30 tokens need 4 blocks, the table has 1");
     attention->unbind(plugin.self(), bound);

@@ -19,8 +19,8 @@ class CpuDevice : public testing::TestWithParam<kernels::Isa> {
         ops = device->ops(plugin.self());
     }
 
-    pb_weight* prepare(pb_weight_role role, int64_t rows, int64_t cols, const std::vector<float>& data, uint64_t uses = 0,
-                       const float* bias = nullptr) {
+    pb_weight* prepare(pb_weight_role role, int64_t rows, int64_t cols, const std::vector<float>& data,
+                       uint64_t uses = 0, const float* bias = nullptr) {
         const pb_weight_source source{sizeof source, role, PB_F32, 0, rows, cols, data.data(), bias, uses};
         pb_weight* out = nullptr;
         EXPECT_EQ(device->prepare(plugin.self(), &source, &out), PB_OK) << plugin.error();

@@ -26,6 +26,9 @@ struct Step { // rows [from, to) of a sequence
     int32_t from, to;
 };
 
+// append_kv (k, v) or run (out, q) of a backend.
+using Call = std::function<void(const AttentionBatch&, const KvPages&, const pb_tensor&, const pb_tensor&)>;
+
 // Pages of one layer with their tables, and what a step needs, for either backend.
 class Layer {
   public:
@@ -38,7 +41,8 @@ class Layer {
         }
         std::vector<int32_t> free(static_cast<size_t>(pages));
         std::iota(free.begin(), free.end(), 0);
-        for (size_t i = free.size(); i > 1; --i) std::swap(free[i - 1], free[size_t(random.between(0, int64_t(i) - 1))]);
+        for (size_t i = free.size(); i > 1; --i)
+            std::swap(free[i - 1], free[size_t(random.between(0, int64_t(i) - 1))]);
         for (const Sequence& s : sequences) {
             std::vector<int32_t> table(static_cast<size_t>(max_blocks_), -1);
             for (int32_t b = 0; b * shape.block_size < s.tokens; ++b) {
@@ -52,8 +56,7 @@ class Layer {
     }
 
     // append_kv and run for these rows; the outputs by sequence go into `out` (tokens, heads · head_dim).
-    void step(const std::vector<Step>& steps, const std::function<void(const AttentionBatch&, const KvPages&, const pb_tensor& k, const pb_tensor& v)>& append,
-              const std::function<void(const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q)>& attend,
+    void step(const std::vector<Step>& steps, const Call& append, const Call& attend,
               std::vector<std::vector<float>>& out) {
         std::vector<int32_t> starts = {0}, lens, tables, positions;
         std::vector<int64_t> slots;
@@ -69,7 +72,8 @@ class Layer {
                 std::copy_n(seq.k.begin() + t * kv_width, kv_width, k.row(row));
                 std::copy_n(seq.v.begin() + t * kv_width, kv_width, v.row(row));
                 positions.push_back(t);
-                slots.push_back(int64_t(tables_[s.seq][size_t(t / shape_.block_size)]) * shape_.block_size + t % shape_.block_size);
+                const int64_t page = tables_[s.seq][size_t(t / shape_.block_size)];
+                slots.push_back(page * shape_.block_size + t % shape_.block_size);
             }
             starts.push_back(row);
             lens.push_back(s.to);
@@ -92,7 +96,8 @@ class Layer {
         row = 0;
         for (const Step& s : steps) {
             out[s.seq].resize(size_t(sequences_[s.seq].tokens * q_width));
-            for (int32_t t = s.from; t < s.to; ++t, ++row) std::copy_n(result.row(row), q_width, out[s.seq].begin() + t * q_width);
+            for (int32_t t = s.from; t < s.to; ++t, ++row)
+                std::copy_n(result.row(row), q_width, out[s.seq].begin() + t * q_width);
         }
     }
 
@@ -198,7 +203,8 @@ TEST_P(Attention, AgreesWithTheReferenceOnAnyShape) {
     for (int i = 0; i < 40; ++i) {
         const AttentionShape shape = random_shape(random);
         std::vector<Sequence> sequences;
-        for (int64_t s = random.between(1, 4); s > 0; --s) sequences.emplace_back(random, shape, random.between(1, 150));
+        for (int64_t s = random.between(1, 4); s > 0; --s)
+            sequences.emplace_back(random, shape, random.between(1, 150));
         SCOPED_TRACE(text(shape));
         const std::vector<std::vector<Step>> steps = {at_once(sequences)};
         const Outputs got = run_fast(machine, shape, sequences, steps), want = run_reference(shape, sequences, steps);
@@ -209,7 +215,8 @@ TEST_P(Attention, AgreesWithTheReferenceOnAnyShape) {
 
 TEST_P(Attention, AgreesWithTheReferenceOverSeveralSplits) {
     Random random(22);
-    AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .block_size = 16, .scale = 0.125f, .kv_dtype = PB_BF16};
+    AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .block_size = 16, .scale = 0.125f,
+                         .kv_dtype = PB_BF16};
     std::vector<Sequence> sequences;
     sequences.emplace_back(random, shape, 1100);
     const std::vector<std::vector<Step>> whole = {at_once(sequences)};

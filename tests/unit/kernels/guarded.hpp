@@ -19,7 +19,9 @@ namespace patchbay::kernels {
 class Random {
   public:
     explicit Random(uint64_t seed) : engine_(seed) {}
-    int64_t between(int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(engine_); }
+    int64_t between(int64_t least, int64_t most) {
+        return std::uniform_int_distribution<int64_t>(least, most)(engine_);
+    }
     std::vector<float> values(int64_t n, float spread = 1.0f) {
         std::normal_distribution<float> normal(0.0f, spread);
         std::vector<float> out(static_cast<size_t>(n));
@@ -75,7 +77,8 @@ class Poisoned {
 };
 
 // |got − want| ≤ absolute + relative · |want|, everywhere; NaN fails.
-inline void expect_near(const std::vector<float>& got, const std::vector<float>& want, double absolute, double relative) {
+inline void expect_near(const std::vector<float>& got, const std::vector<float>& want, double absolute,
+                        double relative) {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(std::abs(double(got[i]) - want[i]) <= absolute + relative * std::abs(double(want[i])))
