@@ -1,22 +1,51 @@
 #include "cli/config_command.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
+#include "base/suggest.hpp"
 #include "config/check_file.hpp"
+#include "experiment/lineup.hpp"
+#include "experiment/spec_load.hpp"
 
 namespace patchbay::cli {
 namespace {
 
 struct Options {
-    std::string file;
+    std::string file, variant;
     std::vector<std::string> plugin_dirs;
-    bool json = false;
+    bool json = false, experiment = false;
 };
 
+// The spec's faults and the engine's, all of them; then each variant as it would run.
+Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry) {
+    auto spec = experiment::spec_from(document.root, experiment::name_of_file(document.files.front().path));
+    if (!spec) {
+        std::string text = spec.error();
+        config::EngineConfig ignored;
+        config::Faults faults;
+        config::engine_config_table(registry).read(config::engine_part(document.root), ignored, faults);
+        for (const std::string& line : faults.lines()) text += "\n" + line;
+        return fail(std::move(text));
+    }
+    PB_TRY(auto lineup, experiment::load_lineup(*spec, registry));
+    std::rotate(lineup.entrants.begin(), lineup.entrants.begin() + static_cast<std::ptrdiff_t>(lineup.baseline), lineup.entrants.end());
+    config::Checked out;
+    out.summary = std::to_string(lineup.entrants.size()) + " variants, baseline " + lineup.entrants.front().name + ", " + std::to_string(spec->repeats) + " repeats";
+    for (experiment::Entrant& e : lineup.entrants) {
+        for (std::string& warning : e.loaded.warnings)
+            if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) out.warnings.push_back(std::move(warning));
+        out.configs.push_back({e.name, std::move(e.loaded.effective)});
+    }
+    return out;
+}
+
+Result<host::Registry> plugins(const Options& o) { return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}); }
+
 Result<config::Checked> check(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-    PB_TRY(auto checked, config::check_file(o.file, registry));
+    PB_TRY(const auto registry, plugins(o));
+    PB_TRY(auto checked, config::check_file(o.file, registry, check_experiment));
     for (const std::string& warning : checked.warnings) std::cerr << "warning: " << warning << '\n';
     return checked;
 }
@@ -29,18 +58,30 @@ Result<> print_check(const Options& o) {
 
 Result<> print_effective(const Options& o) {
     PB_TRY(const auto checked, check(o));
-    if (o.json) std::cout << config::show_json(checked.effective) << '\n';
-    else std::cout << config::show_yaml(checked.effective);
+    auto chosen = checked.configs.begin();
+    if (!o.variant.empty()) {
+        std::vector<std::string> names;
+        for (const config::ShownConfig& c : checked.configs) names.push_back(c.name);
+        chosen = std::find_if(checked.configs.begin(), checked.configs.end(), [&](const auto& c) { return c.name == o.variant; });
+        if (chosen == checked.configs.end()) return fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names));
+    }
+    if (o.json) {
+        std::cout << config::show_json(chosen->effective) << '\n';
+        return {};
+    }
+    if (!chosen->name.empty()) std::cout << "# the engine of variant " << config::printable(chosen->name) << " of " << o.file << '\n';
+    std::cout << config::show_yaml(chosen->effective);
     return {};
 }
 
 Result<> print_schema(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-    std::cout << config::json_schema(registry) << '\n';
+    PB_TRY(const auto registry, plugins(o));
+    std::cout << config::json_schema(registry, o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{}) << '\n';
     return {};
 }
 
-CLI::App* add_action(Commands& commands, CLI::App* parent, std::shared_ptr<Options> o, const char* name, const char* meaning, Result<> (*action)(const Options&)) {
+CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name, const char* meaning,
+                     Result<> (*action)(const Options&)) {
     CLI::App* app = parent->add_subcommand(name, meaning);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->callback([&commands, o, action] {
@@ -68,9 +109,11 @@ void add_config_command(Commands& commands) {
     check_app->footer("Example:\n  patchbay config check configs/engine/demo.yaml\nExit codes: 0 fine, 1 faults, 2 bad usage.");
     CLI::App* show_app = add_action(commands, app, o, "show", "Print every value in effect with where it came from", print_effective);
     show_app->add_option("FILE", o->file, "engine configuration or experiment")->required();
+    show_app->add_option("--variant", o->variant, "of an experiment (default: its baseline)");
     show_app->add_flag("--json", o->json, "values and origins as JSON");
     show_app->footer("Example:\n  patchbay config show configs/engine/demo.yaml > again.yaml   # again.yaml means the same");
     CLI::App* schema_app = add_action(commands, app, o, "schema", "Print the JSON Schema of engine configurations, for editors", print_schema);
+    schema_app->add_flag("--experiment", o->experiment, "of experiment files instead");
     schema_app->footer("Example:\n  patchbay config schema > engine.schema.json\n"
                        "  # first line of a YAML file: # yaml-language-server: $schema=engine.schema.json");
 }

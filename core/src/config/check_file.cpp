@@ -11,18 +11,18 @@ std::string summary_of(const EngineConfig& c) {
     return out;
 }
 
-}  // namespace
-
 bool is_experiment(const Node& root) { return root.find("workload") || root.find("variants") || root.find("factors"); }
 
-Result<Checked> check_file(const std::filesystem::path& file, const host::Registry& registry, const ExperimentReader& experiments) {
+}  // namespace
+
+Result<Checked> check_file(const std::filesystem::path& file, const host::Registry& registry, const CheckExperiment& check_experiment) {
     PB_TRY(const Document document, load_document(file));
     if (is_experiment(document.root)) {
-        if (!experiments.check) return fail(file.string() + " is an experiment, expected an engine configuration");
-        return experiments.check(document, registry);
+        if (!check_experiment) return fail(file.string() + " is an experiment, expected an engine configuration");
+        return check_experiment(document, registry);
     }
     PB_TRY(Loaded loaded, load_engine_config(document.root, registry));
-    return Checked{summary_of(loaded.config), std::move(loaded.effective), std::move(loaded.warnings)};
+    return Checked{summary_of(loaded.config), {{"", std::move(loaded.effective)}}, std::move(loaded.warnings)};
 }
 
 }  // namespace patchbay::config

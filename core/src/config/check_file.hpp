@@ -1,5 +1,5 @@
-// `config check | show | schema` for both kinds of files. Engine configurations are checked here; an experiment (a
-// file with a `workload`) by the functions that the experiment module passes in.
+// What `config check`, `show` and `schema` do, for both kinds of files. Engine configurations are checked here; an
+// experiment (a file with a `workload`) by the function that the caller passes in.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -14,19 +14,21 @@
 
 namespace patchbay::config {
 
+struct ShownConfig {
+    std::string name; // of a variant; empty: the file is an engine configuration
+    Node effective;
+};
+
 struct Checked {
     std::string summary;               // one line: "3 variants, 5 repeats, 200 requests"
-    Node effective;                    // for `config show`
+    std::vector<ShownConfig> configs;  // for `config show`, an experiment's baseline first
     std::vector<std::string> warnings;
 };
 
-struct ExperimentReader { // both empty: experiments are refused
-    std::function<Result<Checked>(const Document&, const host::Registry&)> check;
-    std::vector<KeyInfo> keys; // its own top-level keys, beside the engine's
-};
+// How a file with `workload` or `variants` is checked; empty: experiments are refused.
+using CheckExperiment = std::function<Result<Checked>(const Document&, const host::Registry&)>;
 
-bool is_experiment(const Node& root); // has `workload` or `variants`
-Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, const ExperimentReader& = {});
+Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, const CheckExperiment& = {});
 
 // JSON Schema (draft 2020-12) of an engine configuration, and of an experiment where `experiment_keys` are given.
 std::string json_schema(const host::Registry&, const std::vector<KeyInfo>& experiment_keys = {});

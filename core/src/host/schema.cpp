@@ -57,7 +57,7 @@ std::vector<SettingFault> check_settings(const ComponentManifest& component, con
     std::vector<std::string> known;
     for (const ParamManifest& p : component.params) known.push_back(p.name);
     for (const auto& [key, value] : settings) {
-        const auto p = std::find_if(component.params.begin(), component.params.end(), [&](const auto& q) { return q.name == key; });
+        const auto p = std::find_if(component.params.begin(), component.params.end(), [&wanted = key](const auto& q) { return q.name == wanted; });
         if (p == component.params.end()) {
             std::string text = "unknown key '" + key + "' of " + component.kind + " '" + component.name + "'" + did_you_mean(key, known);
             if (known.empty()) text += " (it has none)";

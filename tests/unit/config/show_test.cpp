@@ -72,9 +72,8 @@ TEST_F(Show, check_sums_a_good_file_up_in_a_line) {
 TEST_F(Show, experiments_go_to_their_own_reader) {
     write("e.yaml", "model: model\nworkload: {}\n");
     EXPECT_EQ(check_file("e.yaml", registry()).error(), "e.yaml is an experiment, expected an engine configuration");
-    ExperimentReader reader;
-    reader.check = [](const Document& d, const host::Registry&) -> Result<Checked> { return Checked{"read " + std::to_string(d.files.size()), {}, {}}; };
-    EXPECT_EQ(check_file("e.yaml", registry(), reader)->summary, "read 1");
+    const auto check = [](const Document& d, const host::Registry&) -> Result<Checked> { return Checked{"read " + std::to_string(d.files.size()), {}, {}}; };
+    EXPECT_EQ(check_file("e.yaml", registry(), check)->summary, "read 1");
 }
 
 void expect_every_key(const std::vector<KeyInfo>& keys, const json& schema) {
