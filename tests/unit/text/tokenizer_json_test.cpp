@@ -79,6 +79,8 @@ TEST(Tokenizer, puts_what_the_template_says_around_a_text) {
                            {"single", {special("<s>"), sequence, special("</s>")}},
                            {"special_tokens", table}};
     EXPECT_THAT(built(j)->encode("a"), ElementsAre(300, 'a', 301));
+    EXPECT_THAT(built(j, {{"bos_token", "<s>"}, {"add_bos_token", false}})->encode("a"), ElementsAre('a', 301));
+    EXPECT_THAT(built(j, {{"bos_token", "<s>"}, {"add_bos_token", true}})->encode("a"), ElementsAre(300, 'a', 301));
     j["post_processor"]["single"] = {special("<x>"), sequence};
     EXPECT_THAT(refusal(j), HasSubstr("post_processor: TemplateProcessing: no ids for '<x>'"));
     j["post_processor"] = {{"type", "BertProcessing"}};
