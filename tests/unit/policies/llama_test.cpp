@@ -1,0 +1,101 @@
+#include <cmath>
+#include <numbers>
+
+#include "unit/policies/plugins_fixture.hpp"
+
+namespace patchbay::policies {
+namespace {
+
+using Config = std::map<std::string, std::string>;
+
+const Config kGood = {{"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"}, {"num_attention_heads", "4"},
+                      {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"}};
+
+struct Loaded {
+    host::Model model;
+    pb_model_facts facts{};
+    std::string error; // empty: loaded
+};
+
+Loaded load(Config changes, uint32_t ranks = 1) {
+    Config config = kGood;
+    for (auto& [key, value] : changes) config[key] = value;
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0};
+    Loaded l{must(registry().model("llama", {}, services())), {}, ""};
+    const auto done = l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
+    if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
+    return l;
+}
+
+TEST(Llama, RefusalsNameTheKey) {
+    EXPECT_EQ(load({}).error, "");
+    EXPECT_EQ(load({{"hidden_size", "0"}}).error, "hidden_size is 0, expected 1 to 65536");
+    EXPECT_EQ(load({{"num_hidden_layers", "many"}}).error, "num_hidden_layers: cannot read 'many'");
+    EXPECT_EQ(load({{"num_key_value_heads", "3"}}).error, "num_attention_heads is not a multiple of num_key_value_heads");
+    EXPECT_EQ(load({{"hidden_size", "66"}}).error, "hidden_size is not a multiple of num_attention_heads");
+    EXPECT_EQ(load({{"hidden_act", "gelu"}}).error, "hidden_act 'gelu' is not supported (supported: silu)");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "rope_type 'yarn' is not supported (supported: default, linear, llama3)");
+    EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
+    EXPECT_EQ(load({{"head_dim", "15"}}).error, "head_dim 15 is odd");
+    EXPECT_EQ(load({{"rms_norm_eps", "nan"}}).error, "rms_norm_eps is out of range");
+    EXPECT_EQ(load({}, 4).error, "heads and intermediate_size do not divide among 4 ranks");
+}
+
+TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
+    Loaded l = load({{"attention_bias", "true"}});
+    const auto spec = [&](uint32_t i) {
+        pb_weight_spec s{};
+        EXPECT_EQ(l.model.table->weight(l.model.self(), i, &s), PB_OK);
+        return s;
+    };
+    EXPECT_EQ(l.model.table->weight_count(l.model.self()), 2u + 2 * 6 + 2);
+    const pb_weight_spec qkv = spec(3);
+    EXPECT_EQ(qkv.part_count, 3u);
+    EXPECT_STREQ(qkv.parts[1].name, "model.layers.0.self_attn.k_proj.weight");
+    EXPECT_STREQ(qkv.parts[1].bias, "model.layers.0.self_attn.k_proj.bias");
+    EXPECT_EQ(qkv.parts[0].rows, 64);
+    EXPECT_EQ(qkv.parts[2].rows, 32);
+    EXPECT_EQ(qkv.parts[2].shard_unit, 16);
+    EXPECT_EQ(qkv.shard, PB_SHARD_ROWS);
+    EXPECT_EQ(spec(4).shard, PB_SHARD_COLS);
+    EXPECT_EQ(spec(15).same_as, -1);
+    EXPECT_STREQ(spec(15).parts[0].name, "lm_head.weight");
+    Loaded tied = load({{"tie_word_embeddings", "true"}});
+    pb_weight_spec head{};
+    EXPECT_EQ(tied.model.table->weight(tied.model.self(), 15, &head), PB_OK);
+    EXPECT_EQ(head.same_as, 0);
+}
+
+TEST(Llama, ASlidingWindowReachesTheKvSpec) {
+    Loaded l = load({{"sliding_window", "128"}});
+    pb_kv_spec s{};
+    EXPECT_EQ(l.model.table->kv_spec(l.model.self(), 1, &s), PB_OK);
+    EXPECT_EQ(s.kind, PB_KV_SLIDING);
+    EXPECT_EQ(s.sliding_window, 128u);
+    EXPECT_FLOAT_EQ(s.scale, 0.25f);
+    l = load({{"sliding_window", "null"}});
+    EXPECT_EQ(l.model.table->kv_spec(l.model.self(), 1, &s), PB_OK);
+    EXPECT_EQ(s.kind, PB_KV_FULL);
+}
+
+TEST(Llama, RopeFrequenciesFollowTheFormula) {
+    Loaded l = load({{"rope_theta", "10000.0"}});
+    std::vector<float> f(8);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
+    for (size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16)));
+    l = load({{"rope_scaling.rope_type", "llama3"}, {"rope_scaling.factor", "8.0"}, {"rope_scaling.low_freq_factor", "1.0"},
+              {"rope_scaling.high_freq_factor", "4.0"}, {"rope_scaling.original_max_position_embeddings", "128"}});
+    std::vector<float> g(8);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, g.data()), PB_OK);
+    for (size_t i = 0; i < 8; ++i) {
+        const double wavelength = 2 * std::numbers::pi / f[i];
+        if (wavelength < 32) EXPECT_FLOAT_EQ(g[i], f[i]) << i;        // high frequencies stay
+        else if (wavelength > 128) EXPECT_FLOAT_EQ(g[i], f[i] / 8) << i; // low ones are stretched
+        else EXPECT_TRUE(g[i] < f[i] && g[i] > f[i] / 8) << i;
+    }
+}
+
+}  // namespace
+}  // namespace patchbay::policies

@@ -1,0 +1,60 @@
+#include "unit/policies/plugins_fixture.hpp"
+
+namespace patchbay::policies {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+Tokens propose(const Tokens& history, uint32_t most, const host::Settings& settings = {}) {
+    const auto p = must(registry().proposer("ngram", settings, services()));
+    Tokens drafts(most, -1);
+    uint32_t count = 0;
+    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), most};
+    pb_propose_batch b{sizeof b, 1, sizeof row, most, &row, drafts.data(), &count, nullptr};
+    EXPECT_EQ(p.table->propose(p.self(), &b), PB_OK);
+    drafts.resize(count);
+    return drafts;
+}
+
+TEST(Ngram, RepeatsWhatFollowedTheLastTokensBefore) { EXPECT_EQ(propose({1, 2, 3, 4, 5, 9, 1, 2, 3}, 3), (Tokens{4, 5, 9})); }
+
+TEST(Ngram, TheLongestAgreementWins) {
+    // "2 3" stands twice; after "1 2 3" came 7, after "8 2 3" came 5
+    EXPECT_EQ(propose({1, 2, 3, 7, 8, 2, 3, 5, 1, 2, 3}, 1), (Tokens{7}));
+}
+
+TEST(Ngram, OfEqualAgreementsTheLatestWins) { EXPECT_EQ(propose({2, 3, 7, 2, 3, 5, 2, 3}, 1), (Tokens{5})); }
+
+TEST(Ngram, SaysNothingWithoutAnAgreementOfTheShortestLength) {
+    EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4), (Tokens{}));
+    EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4, {{"prompt_lookup_min", "1"}}), (Tokens{4, 3}));
+    EXPECT_EQ(propose({5}, 4), (Tokens{}));
+}
+
+TEST(Ngram, ARunOfOneTokenGoesOn) { EXPECT_EQ(propose({7, 7, 7, 7, 7}, 3, {{"prompt_lookup_max", "2"}}).front(), 7); }
+
+TEST(Ngram, AgreesWithANaiveSearch) {
+    uint32_t state = 1;
+    for (int round = 0; round < 300; ++round) {
+        Tokens h;
+        for (int i = 0; i < 40; ++i) h.push_back(static_cast<int32_t>((state = state * 1664525 + 1013904223) >> 30));
+        size_t best = 0, best_length = 1; // shortest 2
+        const size_t n = h.size();
+        for (size_t back = 1; back < n; ++back) {
+            size_t k = 0;
+            while (back + k < n && h[n - 1 - k] == h[n - 1 - back - k]) ++k;
+            if (std::min<size_t>(k, 4) > best_length) best = back, best_length = std::min<size_t>(k, 4);
+        }
+        Tokens expected;
+        if (best > 0) expected.assign(h.end() - static_cast<ptrdiff_t>(best), h.end() - static_cast<ptrdiff_t>(best) + static_cast<ptrdiff_t>(std::min<size_t>(best, 5)));
+        ASSERT_EQ(propose(h, 5), expected) << round;
+    }
+}
+
+TEST(Ngram, RefusesLengthsThatMakeNoSense) {
+    EXPECT_EQ(registry().proposer("ngram", {{"prompt_lookup_min", "5"}, {"prompt_lookup_max", "2"}}, services()).error(),
+              "proposer 'ngram': create: prompt_lookup_min is more than prompt_lookup_max");
+}
+
+}  // namespace
+}  // namespace patchbay::policies

@@ -1,0 +1,69 @@
+#include "unit/policies/plugins_fixture.hpp"
+
+namespace patchbay::policies {
+
+const host::Registry& registry() {
+    static const host::Registry all = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    return all;
+}
+
+const host::Services& services() {
+    static ThreadPool pool(2);
+    static const host::Services all{&pool.service(), nullptr, nullptr};
+    return all;
+}
+
+World::World(const std::string& plugin, const host::Settings& settings) : scheduler(must(registry().scheduler(plugin, settings, services()))) {
+    in.struct_size = sizeof in;
+    in.sequence_stride = sizeof(pb_sequence);
+    in.now_us = 1'000'000;
+    in.max_num_batched_tokens = 1024;
+    in.max_num_seqs = 16;
+    in.block_size = 16;
+    in.kv_groups = 1;
+    in.free_blocks = in.total_blocks = 1000;
+    in.flags = PB_STEP_CHUNKED_PREFILL;
+}
+
+pb_sequence& World::wait(uint64_t id, uint32_t prompt) {
+    pb_sequence s{};
+    s.id = s.group = id;
+    s.arrival_us = id * 1000;
+    s.prompt_tokens = prompt;
+    s.max_tokens = 100;
+    waiting.push_back(s);
+    return waiting.back();
+}
+
+pb_sequence& World::run(uint64_t id, uint32_t prompt, uint32_t output, uint32_t computed) {
+    pb_sequence s = wait(id, prompt);
+    waiting.pop_back();
+    s.output_tokens = output;
+    s.computed_tokens = computed;
+    s.blocks = s.freeable = (computed + in.block_size - 1) / in.block_size;
+    s.page_room = s.blocks * in.block_size - computed;
+    running.push_back(s);
+    return running.back();
+}
+
+Planned World::plan() {
+    in.running = running.data();
+    in.running_count = static_cast<uint32_t>(running.size());
+    in.waiting = waiting.data();
+    in.waiting_count = static_cast<uint32_t>(waiting.size());
+    in.step += 1;
+    std::vector<pb_plan_item> items(in.max_num_seqs);
+    std::vector<pb_preempt_item> preempts(running.size() + 1);
+    pb_scheduler_out out{sizeof out, in.max_num_seqs, items.data(), 0, in.running_count, preempts.data(), 0, 0};
+    const auto done = scheduler.component->check(scheduler.table->plan(scheduler.self(), &in, &out), "plan");
+    if (!done) throw std::runtime_error(done.error());
+    Planned p;
+    for (uint32_t i = 0; i < out.item_count; ++i) {
+        p.order.push_back(items[i].id);
+        EXPECT_TRUE(p.tokens.emplace(items[i].id, items[i].tokens).second) << "planned twice";
+    }
+    for (uint32_t i = 0; i < out.preempt_count; ++i) p.preempted.push_back(preempts[i].id);
+    return p;
+}
+
+}  // namespace patchbay::policies

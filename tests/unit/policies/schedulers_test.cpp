@@ -1,0 +1,177 @@
+#include "unit/policies/plugins_fixture.hpp"
+
+namespace patchbay::policies {
+namespace {
+
+using Tokens = std::map<uint64_t, uint32_t>;
+using Ids = std::vector<uint64_t>;
+
+TEST(Fcfs, PromptsThatFitAreScheduledInOrderOfArrival) {
+    World w("fcfs");
+    for (uint64_t id : {1, 2, 3}) w.wait(id, 100);
+    const Planned p = w.plan();
+    EXPECT_EQ(p.order, (Ids{1, 2, 3}));
+    EXPECT_EQ(p.tokens, (Tokens{{1, 100}, {2, 100}, {3, 100}}));
+}
+
+TEST(Fcfs, APromptThatDoesNotFitIsChunked) {
+    World w("fcfs");
+    w.in.max_num_seqs = 3;
+    uint64_t id = 0;
+    for (const uint32_t n : {800u, 800u, 10u, 10u}) w.wait(++id, n);
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}, {2, 224}}));
+    w.in.flags = 0; // without chunks it waits, and nothing behind it passes it
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}}));
+}
+
+TEST(Fcfs, DecodesGoFirstThenChunksThenNewPrompts) {
+    World w("fcfs");
+    w.in.max_num_batched_tokens = 100;
+    w.run(1, 300, 0, 50);
+    w.run(2, 40, 1, 40);
+    w.wait(3, 10);
+    EXPECT_EQ(w.plan().order, (Ids{2, 1}));
+    EXPECT_EQ(w.plan().tokens, (Tokens{{2, 1}, {1, 99}}));
+}
+
+TEST(Fcfs, TheLongPrefillThresholdCapsEachChunk) {
+    World w("fcfs");
+    w.in.long_prefill_token_threshold = 64;
+    w.wait(1, 500);
+    w.wait(2, 10);
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 64}, {2, 10}}));
+}
+
+TEST(Fcfs, DraftsCountAgainstTheBudget) {
+    World w("fcfs");
+    w.in.max_num_batched_tokens = 6;
+    w.run(1, 40, 1, 40).draft_tokens = 4;
+    w.run(2, 40, 1, 40).draft_tokens = 4;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 5}, {2, 1}}));
+}
+
+TEST(Fcfs, ThePrefixThatIsCachedIsNotPlanned) {
+    World w("fcfs");
+    w.wait(1, 100).cached_tokens = 64;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 36}}));
+}
+
+TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNobodyAdmitted) {
+    World w("fcfs");
+    w.in.free_blocks = 0;
+    w.run(1, 32, 1, 32); // both need a page
+    w.run(2, 32, 1, 32);
+    w.wait(3, 1);
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, (Ids{2}));
+    EXPECT_EQ(p.tokens, (Tokens{{1, 1}}));
+}
+
+TEST(Fcfs, PreemptingOneNeverLosesAnothersTurn) {
+    World w("fcfs");
+    w.in.free_blocks = 0;
+    w.run(1, 30, 1, 30); // fits its page
+    w.run(2, 32, 1, 32); // needs one
+    w.run(3, 30, 1, 30);
+    w.run(4, 30, 1, 30); // the latest: goes
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, (Ids{4}));
+    EXPECT_EQ(p.tokens, (Tokens{{1, 1}, {2, 1}, {3, 1}}));
+}
+
+TEST(Fcfs, TheWatermarkIsKeptFreeWhenAdmittingUnlessNothingRuns) {
+    World w("fcfs");
+    w.in.free_blocks = 4;
+    w.in.watermark_blocks = 2;
+    w.wait(1, 48); // three pages
+    EXPECT_EQ(w.plan().tokens.size(), 1u);
+    w.run(9, 16, 1, 10);
+    EXPECT_EQ(w.plan().tokens, (Tokens{{9, 7}}));
+}
+
+TEST(Priority, LowerValuesFirstThenArrivalThenId) {
+    World w("priority");
+    w.wait(1, 10).priority = 2;
+    w.wait(2, 10).priority = 0;
+    w.wait(3, 10).priority = 1;
+    w.wait(4, 10).priority = 0;
+    EXPECT_EQ(w.plan().order, (Ids{2, 4, 3, 1}));
+}
+
+TEST(Priority, TheWorstIsPreemptedWhenABetterOneNeedsAPage) {
+    World w("priority");
+    w.in.free_blocks = 0;
+    w.run(1, 32, 1, 32).priority = 5;
+    w.run(2, 32, 1, 32).priority = 0;
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, (Ids{1}));
+    EXPECT_EQ(p.tokens, (Tokens{{2, 1}}));
+}
+
+TEST(Priority, AgeingLetsTheOldPass) {
+    World w("priority", {{"ageing", "10"}});
+    w.in.now_us = 2'000'000;
+    w.wait(1, 10).priority = 5;
+    w.waiting.back().arrival_us = 0; // two seconds: 5 − 20
+    w.wait(1999, 10).priority = 0;
+    EXPECT_EQ(w.plan().order.front(), 1u);
+}
+
+TEST(Sjf, TheShortestPromptGoesFirst) {
+    World w("sjf", {{"ageing", "0"}});
+    w.wait(1, 300);
+    w.wait(2, 20);
+    w.wait(3, 100);
+    EXPECT_EQ(w.plan().order, (Ids{2, 3, 1}));
+}
+
+TEST(Sjf, AgeingKeepsTheLongFromStarving) {
+    World w("sjf", {{"ageing", "100"}});
+    w.in.now_us = 5'000'000;
+    w.wait(1, 300);
+    w.waiting.back().arrival_us = 0; // five seconds at 100 tokens/s: 300 − 500
+    w.wait(4999, 20);
+    EXPECT_EQ(w.plan().order, (Ids{1, 4999}));
+}
+
+TEST(Static, NobodyJoinsUntilTheBatchHasEnded) {
+    World w("static", {{"batch_size", "2"}});
+    for (uint64_t id : {1, 2, 3}) w.wait(id, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
+    w.waiting.erase(w.waiting.begin(), w.waiting.begin() + 2);
+    w.run(1, 10, 1, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1})); // 2 has ended, 3 waits for 1
+    w.running.clear();
+    EXPECT_EQ(w.plan().order, (Ids{3}));
+}
+
+TEST(Static, ABatchLargerThanTheBudgetIsFormedOverSeveralSteps) {
+    World w("static", {{"batch_size", "2"}});
+    w.in.max_num_batched_tokens = 100;
+    w.wait(1, 100);
+    w.wait(2, 50);
+    EXPECT_EQ(w.plan().order, (Ids{1}));
+    w.waiting.erase(w.waiting.begin());
+    w.run(1, 100, 1, 100);
+    w.wait(3, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1, 2})); // the second place was still open, a third there is none
+}
+
+TEST(Static, OneThatWasPreemptedComesBackIntoItsBatch) {
+    World w("static", {{"batch_size", "2"}});
+    w.run(1, 100, 1, 100);
+    w.wait(2, 50).flags = PB_SEQ_PREEMPTED;
+    w.wait(3, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
+}
+
+TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {
+    const auto refusal = [](const std::string& name, const host::Settings& s) { return registry().scheduler(name, s, services()).error(); };
+    EXPECT_EQ(refusal("sjf", {{"agein", "1"}}), "unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
+    EXPECT_EQ(refusal("static", {{"batch_size", "-1"}}), "'batch_size' is -1, expected 0 to 65536 sequences");
+    EXPECT_EQ(refusal("static", {{"batch_size", "two"}}), "'batch_size' is 'two', expected a whole number");
+    EXPECT_EQ(refusal("fcsf", {}), "no scheduler 'fcsf' (did you mean 'fcfs'?)");
+}
+
+}  // namespace
+}  // namespace patchbay::policies
