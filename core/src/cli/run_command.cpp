@@ -1,0 +1,160 @@
+#include "cli/run_command.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "experiment/progress_bar.hpp"
+#include "experiment/results_table.hpp"
+#include "experiment/run_experiment.hpp"
+#include "experiment/spec_load.hpp"
+#include "metrics/server.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct Options {
+    std::string spec_file, results;
+    std::vector<std::string> plugin_dirs;
+    int metrics_port = -1;
+    bool no_report = false;
+};
+
+// Of a build tree the checkout, of an installed program its share folder.
+fs::path support_folder() {
+    std::error_code error;
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+    for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+        for (const fs::path& candidate : {folder, folder / "share" / "patchbay"})
+            if (fs::exists(candidate / "scripts" / "report", error)) return candidate;
+    return {};
+}
+
+std::string in_shell_quotes(const std::string& word) {
+    if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == word.npos) return word;
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+    return out + "'";
+}
+
+std::string python_for(const fs::path& support) {
+    if (const char* chosen = std::getenv("PATCHBAY_PYTHON"); chosen && *chosen) return chosen;
+    const fs::path own = support / ".venv" / "bin" / "python3";
+    std::error_code error;
+    return fs::exists(own, error) ? own.string() : "python3";
+}
+
+// Exit status of a program; 127 where it could not be started.
+int run_program(const std::vector<std::string>& words) {
+    std::vector<char*> argv;
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 127;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+}
+
+// The report is a convenience: without Python the numbers are complete all the same.
+void write_report(const fs::path& database) {
+    const fs::path support = support_folder(), report = database.parent_path() / "report.html";
+    const fs::path script = support.empty() ? fs::path("scripts/report") : support / "scripts" / "report";
+    const std::vector<std::string> command{python_for(support), script.string(), database.string()};
+    if (!support.empty() && run_program(command) == 0) {
+        std::cout << "report: " << report.string() << '\n';
+        return;
+    }
+    std::cout << "results: " << database.string() << "\nno report was written; it needs Python with matplotlib (scripts/requirements-report.txt). To write it:\n ";
+    for (const std::string& word : command) std::cout << ' ' << in_shell_quotes(word);
+    std::cout << '\n';
+}
+
+void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup, const experiment::Outcome& outcome) {
+    std::vector<std::string> names;
+    for (const experiment::Entrant& e : lineup.entrants) names.push_back(e.name);
+    for (const std::string& notice : outcome.conclusion.notices) std::cout << "note: " << notice << '\n';
+    if (!spec.question.empty()) std::cout << spec.question << "\n\n";
+    const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
+    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n' << outcome.conclusion.sentence << '\n';
+}
+
+Result<> run(const Options& o, const std::string& command) {
+    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
+
+    experiment::ExperimentOptions options;
+    options.spec_file = o.spec_file;
+    options.folder = !o.results.empty() ? fs::path(o.results) : !spec.results.empty() ? spec.results : fs::path("results") / (spec.name + "-" + experiment::utc_now("%Y%m%d-%H%M%S"));
+    options.source_root = support_folder();
+    options.command = command;
+    options.version = PATCHBAY_VERSION;
+    options.interrupted = [] { return interrupted != 0; };
+    metrics::Metrics all;
+    std::unique_ptr<metrics::Server> server;
+    if (o.metrics_port >= 0) {
+        server = std::make_unique<metrics::Server>(static_cast<uint16_t>(o.metrics_port), all);
+        std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
+        options.metrics = &all;
+    }
+    // The first interrupt ends the run under way cleanly, a second one the program.
+    std::signal(SIGINT, [](int) {
+        interrupted = 1;
+        std::signal(SIGINT, SIG_DFL);
+    });
+    std::signal(SIGTERM, [](int) { interrupted = 1; });
+
+    RealClock clock;
+    auto bar = std::make_unique<experiment::ProgressBar>();
+    options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
+    auto outcome = experiment::run_experiment(spec, lineup, registry, clock, options);
+    bar.reset();
+    if (!outcome) return fail(outcome.error());
+    print_outcome(spec, lineup, *outcome);
+    if (!o.no_report) write_report(outcome->database);
+    else std::cout << "results: " << outcome->database.string() << '\n';
+    if (!outcome->complete) return fail("interrupted; the results are partial");
+    return {};
+}
+
+}  // namespace
+
+void add_run_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("run", "Run an experiment: compare variants under a workload");
+    app->footer("Examples:\n"
+                "  patchbay run experiments/quickstart/experiment.yaml\n"
+                "  patchbay run sweep.yaml --results results/sweep --metrics-port 9090\n"
+                "docs/experiments.md describes the file and what the numbers mean.");
+    auto o = std::make_shared<Options>();
+    app->add_option("experiment", o->spec_file, "experiment YAML")->required()->check(CLI::ExistingFile);
+    app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")->check(CLI::Range(0, 65535));
+    app->add_flag("--no-report", o->no_report, "write the database only");
+    app->callback([&commands, o] {
+        commands.chosen = [o] {
+            std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
+            for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
+            const Result<> done = run(*o, command);
+            if (done) return kOk;
+            std::cerr << "patchbay run: " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

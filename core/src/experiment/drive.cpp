@@ -1,0 +1,109 @@
+#include "experiment/drive.hpp"
+
+#include <algorithm>
+
+namespace patchbay::experiment {
+namespace {
+
+uint64_t since(uint64_t time_ns, uint64_t start_ns) { return time_ns > start_ns ? time_ns - start_ns : 0; }
+
+void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns) {
+    const uint64_t at = since(out.time_ns, start_ns);
+    r.output.insert(r.output.end(), out.tokens.begin(), out.tokens.end());
+    r.token_ns.resize(r.output.size(), at);
+    if (out.finish == engine::FinishReason::kNone) return;
+    r.finish = out.finish;
+    r.finish_ns = at;
+    r.cached_tokens = out.cached_tokens;
+    r.preemptions = out.preemptions;
+    r.first_scheduled_ns = since(out.first_scheduled_ns, start_ns);
+    if (out.finish == engine::FinishReason::kError) r.error = out.stop_reason;
+}
+
+void summarise_kv(RunRecord& run) {
+    double busy = 0, used = 0, most = 0;
+    for (const engine::StepReport& step : run.steps) {
+        if (step.total_blocks == 0) continue;
+        const double share = static_cast<double>(step.used_blocks) / step.total_blocks, time = static_cast<double>(step.end_ns - step.start_ns);
+        busy += time;
+        used += share * time;
+        most = std::max(most, share);
+    }
+    if (busy <= 0) return;
+    run.kv_mean = used / busy;
+    run.kv_max = most;
+}
+
+// Why the numbers of a run must not be used.
+std::vector<std::string> faults_of(const RunRecord& run) {
+    std::vector<std::string> faults;
+    uint64_t sampler = 0, plan = 0, failed = 0;
+    std::string first_error;
+    for (const engine::StepReport& s : run.steps) {
+        sampler += s.sampler_faults;
+        plan += s.plan_faults;
+    }
+    for (const RequestRecord& r : run.requests) {
+        if (r.completed() || (run.end == RunEnd::kInterrupted && r.error.empty())) continue;
+        if (failed++ == 0) first_error = r.error;
+    }
+    if (failed > 0) faults.push_back(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" + (first_error.empty() ? "" : ": " + first_error));
+    if (sampler > 0) faults.push_back(std::to_string(sampler) + " sampler faults");
+    if (plan > 0) faults.push_back(std::to_string(plan) + " plans of the scheduler were refused");
+    return faults;
+}
+
+}  // namespace
+
+void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks, RunRecord& run) {
+    constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
+    run.requests.assign(planned.size(), {});
+    const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
+    size_t finished = 0;
+    std::vector<engine::RequestId> ids;
+    for (size_t i = 0; i < planned.size(); ++i) {
+        RequestRecord& record = run.requests[i];
+        record.arrival_ns = planned[i].arrival_ns;
+        record.prompt_tokens = static_cast<uint32_t>(planned[i].prompt.size());
+        engine::Request request;
+        request.prompt = planned[i].prompt;
+        request.sampling = planned[i].sampling;
+        request.arrival_ns = start + planned[i].arrival_ns;
+        request.on_output = [&, i, start](const engine::RequestOutput& out) {
+            take(run.requests[i], out, start);
+            finished += out.finish != engine::FinishReason::kNone;
+            if (hooks.on_output) hooks.on_output(out);
+        };
+        const auto id = engine.add_request(std::move(request));
+        if (!id) {
+            record.finish = engine::FinishReason::kError;
+            record.error = id.error();
+            finished += 1;
+            continue;
+        }
+        ids.push_back(*id);
+        if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens);
+    }
+    while (engine.has_unfinished()) {
+        if (hooks.interrupted && hooks.interrupted()) {
+            run.end = RunEnd::kInterrupted;
+            for (const engine::RequestId id : ids) engine.abort(id);
+            break;
+        }
+        auto report = engine.step();
+        if (!report) {
+            run.end = RunEnd::kFailed;
+            run.faults.push_back(report.error());
+            break;
+        }
+        if (hooks.on_step) hooks.on_step(*report, finished);
+        report->start_ns = since(report->start_ns, start);
+        report->end_ns = since(report->end_ns, start);
+        run.steps.push_back(*report);
+    }
+    for (const RequestRecord& r : run.requests) run.duration_ns = std::max(run.duration_ns, r.finish_ns);
+    summarise_kv(run);
+    for (std::string& fault : faults_of(run)) run.faults.push_back(std::move(fault));
+}
+
+}  // namespace patchbay::experiment

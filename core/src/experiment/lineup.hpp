@@ -1,0 +1,47 @@
+// The variants of an experiment made ready: configurations loaded, engines tried once, differences laid open. So a
+// mistake in the last variant shows before the first run, not after an hour.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "config/load.hpp"
+#include "engine/engine.hpp"
+#include "experiment/matrix.hpp"
+#include "experiment/spec.hpp"
+#include "experiment/workload.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::experiment {
+
+struct Entrant {
+    std::string name;
+    config::Node patch;
+    config::Loaded loaded;
+    engine::EngineFacts facts{};                // once tried
+    std::vector<ConfigDifference> differences;  // from the baseline, once tried
+
+    bool comparable() const; // no undeclared difference
+};
+
+struct Lineup {
+    std::vector<Entrant> entrants;
+    size_t baseline = 0;
+    std::shared_ptr<const text::Tokenizer> tokenizer; // of the baseline; may be null
+    WorkloadLimits limits;                            // of what all of them take
+};
+
+// Configurations only.
+Result<Lineup> load_lineup(const ExperimentSpec&, const host::Registry&);
+// Makes an engine of each once, and fills in what that tells.
+Result<> try_out(Lineup&, const host::Registry&, Clock&);
+
+// Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
+FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);
+std::vector<std::string> explained_paths(const std::vector<std::string>& declared);
+
+std::string facts_json(const engine::EngineFacts&);
+std::string plugins_json(const engine::EngineFacts&);
+
+}  // namespace patchbay::experiment

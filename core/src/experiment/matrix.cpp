@@ -1,0 +1,87 @@
+#include "experiment/matrix.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "experiment/draws.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+// A plain value by itself; {plugin: ngram, n: 3} as "ngram n=3".
+std::string value_name(const config::Node& value) {
+    if (value.kind != config::NodeKind::kMap) return value.kind == config::NodeKind::kScalar ? value.text : "none";
+    std::string name;
+    for (const auto& entry : value.entries)
+        name += (name.empty() ? "" : " ") + (entry.key == "plugin" || entry.key == "path" ? "" : entry.key + "=") + value_name(entry.value);
+    return name;
+}
+
+}  // namespace
+
+Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
+    struct Combination {
+        std::string name;
+        config::Node settings = config::Node::map(); // dotted path → value
+    };
+    std::vector<Combination> all{{}};
+    for (const Factor& f : factors) {
+        std::vector<Combination> longer;
+        for (const Combination& c : all)
+            for (const config::Node& value : f.values) {
+                Combination with = c;
+                with.settings.set(f.path, value);
+                with.name += (with.name.empty() ? "" : " ") + f.path.substr(f.path.rfind('.') + 1) + "=" + value_name(value);
+                longer.push_back(std::move(with));
+            }
+        all = std::move(longer);
+    }
+    std::vector<VariantSpec> variants;
+    std::set<std::string> names;
+    for (Combination& c : all) {
+        if (!names.insert(c.name).second) return fail("two variants would be named '" + c.name + "'");
+        PB_TRY(config::Node patch, config::expand_dotted(c.settings));
+        variants.push_back({std::move(c.name), std::move(patch)});
+    }
+    return variants;
+}
+
+std::vector<std::string> leaf_paths(const config::Node& node) {
+    std::vector<std::string> paths;
+    for (const config::Entry& entry : node.entries) {
+        if (entry.value.kind != config::NodeKind::kMap) paths.push_back(entry.key);
+        for (const std::string& below : leaf_paths(entry.value)) paths.push_back(entry.key + "." + below);
+    }
+    return paths;
+}
+
+std::vector<RunSlot> run_order(size_t variants, uint32_t repeats, uint64_t seed) {
+    std::vector<RunSlot> order;
+    for (uint32_t r = 0; r < repeats; ++r) {
+        auto of_pair = Draws(seed, r / 2).permutation(Purpose::kRunOrder, static_cast<uint32_t>(variants));
+        if (r % 2 == 1) std::reverse(of_pair.begin(), of_pair.end());
+        for (const uint32_t v : of_pair) order.push_back({v, r});
+    }
+    return order;
+}
+
+std::vector<ConfigDifference> differences(const FlatTree& baseline, const FlatTree& variant, const std::vector<std::string>& declared) {
+    std::set<std::string> paths;
+    for (const auto& [path, value] : baseline) paths.insert(path);
+    for (const auto& [path, value] : variant) paths.insert(path);
+    const auto value_at = [](const FlatTree& tree, const std::string& path) {
+        const auto at = tree.find(path);
+        return at == tree.end() ? std::string() : at->second;
+    };
+    std::vector<ConfigDifference> out;
+    for (const std::string& path : paths) {
+        const std::string a = value_at(baseline, path), b = value_at(variant, path);
+        if (a == b && baseline.contains(path) == variant.contains(path)) continue;
+        const bool allowed = std::any_of(declared.begin(), declared.end(),
+                                         [&](const std::string& d) { return path == d || path.starts_with(d + "."); });
+        out.push_back({path, a, b, allowed});
+    }
+    return out;
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,27 @@
+// One line on a terminal that says how far an experiment is and how long it will take. Nothing where standard error is
+// no terminal.
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "experiment/run_experiment.hpp"
+
+namespace patchbay::experiment {
+
+// "[#####.....]  42 %  run 7/15  sjf, repeat 3  180/240 requests  ETA 0:35"; seconds < 0: not known yet.
+std::string progress_line(const RunProgress&, double seconds_left, size_t width);
+
+class ProgressBar {
+  public:
+    ProgressBar();
+    ~ProgressBar(); // wipes the line
+    void update(const RunProgress&);
+
+  private:
+    using Time = std::chrono::steady_clock::time_point;
+    bool on_terminal_;
+    bool drawn_ = false;
+    Time start_, last_;
+};
+
+}  // namespace patchbay::experiment

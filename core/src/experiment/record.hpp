@@ -1,0 +1,42 @@
+// What a run leaves behind, request by request and step by step: what the results store keeps and statistics read.
+// Times are ns since the start of the run.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.hpp"
+#include "engine/step_report.hpp"
+
+namespace patchbay::experiment {
+
+struct RequestRecord {
+    uint64_t arrival_ns = 0, first_scheduled_ns = 0, finish_ns = 0;
+    std::vector<uint64_t> token_ns; // one an output token; tokens that came together have the same time
+    std::vector<engine::TokenId> output;
+    uint32_t prompt_tokens = 0, cached_tokens = 0, preemptions = 0;
+    engine::FinishReason finish = engine::FinishReason::kNone;
+    std::string error; // why it was refused or failed
+
+    bool completed() const { return finish == engine::FinishReason::kStop || finish == engine::FinishReason::kLength; }
+};
+
+enum class RunEnd { kComplete, kInterrupted, kFailed };
+
+struct RunRecord {
+    size_t variant = 0;
+    uint32_t repeat = 0;
+    uint32_t position = 0;              // in the order of execution
+    std::string started;                // UTC, ISO 8601
+    uint64_t duration_ns = 0;           // from the start to the last output
+    RunEnd end = RunEnd::kComplete;
+    std::vector<std::string> faults;    // why the run is invalid; empty: it is valid
+    std::vector<RequestRecord> requests; // in the order of the workload
+    std::vector<engine::StepReport> steps; // their times too since the start of the run
+    std::optional<double> kv_mean, kv_max; // share of blocks in use: weighted by the time of the steps; the highest
+
+    bool valid() const { return end == RunEnd::kComplete && faults.empty(); }
+};
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,225 @@
+#include "experiment/results_store.hpp"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <functional>
+
+namespace patchbay::experiment {
+namespace {
+
+constexpr const char* kSchema = R"(
+CREATE TABLE experiment(name TEXT, question TEXT, spec_file TEXT, spec_yaml TEXT, command TEXT, started TEXT, end TEXT,
+    seed TEXT, repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, workload_yaml TEXT, slo_ttft_ms REAL, slo_tpot_ms REAL, slo_e2e_ms REAL,
+    version TEXT, build TEXT, git_commit TEXT, cpu TEXT, cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT);
+CREATE TABLE notice(text TEXT);
+CREATE TABLE variant(id INTEGER PRIMARY KEY, name TEXT UNIQUE, is_baseline INTEGER, patch_yaml TEXT, effective_yaml TEXT,
+    facts_json TEXT, plugins_json TEXT);
+CREATE TABLE difference(variant_id INTEGER REFERENCES variant(id), path TEXT, baseline_value TEXT, value TEXT, declared INTEGER);
+CREATE TABLE run(id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER,
+    seed TEXT, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, reason TEXT);
+CREATE TABLE request(run_id INTEGER REFERENCES run(id), number INTEGER, arrival_ns INTEGER, first_scheduled_ns INTEGER,
+    first_token_ns INTEGER, finish_ns INTEGER, prompt_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER,
+    preemptions INTEGER, finish_reason TEXT, error TEXT, token_ns BLOB, output_ids BLOB, PRIMARY KEY(run_id, number)) WITHOUT ROWID;
+CREATE TABLE step(run_id INTEGER REFERENCES run(id), step INTEGER, start_ns INTEGER, end_ns INTEGER,
+    admit_ns INTEGER, plan_phase_ns INTEGER, apply_ns INTEGER, build_ns INTEGER, run_ns INTEGER, sample_phase_ns INTEGER,
+    commit_ns INTEGER, publish_ns INTEGER, scheduled_seqs INTEGER, scheduled_tokens INTEGER, prefill_tokens INTEGER,
+    decode_tokens INTEGER, sampled_tokens INTEGER, admitted INTEGER, finished INTEGER, trimmed INTEGER,
+    running_requests INTEGER, waiting_requests INTEGER, waiting_tokens INTEGER, oldest_wait_ns INTEGER, preemptions INTEGER,
+    preempted_tokens INTEGER, total_blocks INTEGER, used_blocks INTEGER, cached_blocks INTEGER, prefix_query_tokens INTEGER,
+    prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER, accepted_tokens INTEGER, plan_ns INTEGER,
+    sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER,
+    graph_replayed INTEGER, graph_miss TEXT, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+CREATE TABLE metric(variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
+    value REAL, difference REAL, low REAL, high REAL, verdict TEXT);
+CREATE TABLE comparison(variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, same_output REAL, resamples INTEGER);
+PRAGMA user_version = 1;
+)";
+
+// A statement and its parameters in order; NaN is NULL, an empty optional text too.
+class Statement {
+  public:
+    Statement(sqlite3* db, const std::string& sql) : db_(db) {
+        if (sqlite3_prepare_v2(db, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) statement_ = nullptr;
+    }
+    ~Statement() { sqlite3_finalize(statement_); }
+    Statement(const Statement&) = delete;
+    Statement& operator=(const Statement&) = delete;
+
+    Statement& integer(uint64_t v) {
+        sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(v));
+        return *this;
+    }
+    Statement& real(double v) {
+        if (std::isnan(v)) sqlite3_bind_null(statement_, ++bound_);
+        else sqlite3_bind_double(statement_, ++bound_, v);
+        return *this;
+    }
+    Statement& text(std::string_view v) {
+        sqlite3_bind_text(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT);
+        return *this;
+    }
+    template <class T>
+    Statement& blob(const std::vector<T>& v) { // little-endian, as every machine that this runs on
+        sqlite3_bind_blob64(statement_, ++bound_, v.empty() ? "" : static_cast<const void*>(v.data()), v.size() * sizeof(T), SQLITE_TRANSIENT);
+        return *this;
+    }
+    Statement& null() {
+        sqlite3_bind_null(statement_, ++bound_);
+        return *this;
+    }
+    Result<> run() {
+        const bool done = statement_ && sqlite3_step(statement_) == SQLITE_DONE;
+        sqlite3_reset(statement_);
+        bound_ = 0;
+        if (!done) return fail(sqlite3_errmsg(db_));
+        return {};
+    }
+
+  private:
+    sqlite3* db_;
+    sqlite3_stmt* statement_ = nullptr;
+    int bound_ = 0;
+};
+
+std::string insert_into(const char* table, int columns) {
+    std::string sql = std::string("INSERT INTO ") + table + " VALUES(";
+    for (int i = 0; i < columns; ++i) sql += i ? ",?" : "?";
+    return sql + ")";
+}
+
+const char* word_of(RunEnd end) {
+    return end == RunEnd::kComplete ? "complete" : end == RunEnd::kInterrupted ? "interrupted" : "failed";
+}
+
+const char* word_of(Better better) {
+    return better == Better::kHigher ? "higher" : better == Better::kLower ? "lower" : "neither";
+}
+
+Result<> insert_request(Statement& s, uint64_t run, size_t number, const RequestRecord& r) {
+    s.integer(run).integer(number).integer(r.arrival_ns);
+    const bool ran = r.first_scheduled_ns > 0 || !r.token_ns.empty();
+    ran ? s.integer(r.first_scheduled_ns) : s.null();
+    r.token_ns.empty() ? s.null() : s.integer(r.token_ns.front());
+    r.finish_ns > 0 ? s.integer(r.finish_ns) : s.null();
+    s.integer(r.prompt_tokens).integer(r.output.size()).integer(r.cached_tokens).integer(r.preemptions);
+    s.text(engine::name_of(r.finish)).text(r.error).blob(r.token_ns).blob(r.output);
+    return s.run();
+}
+
+Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
+    s.integer(run).integer(r.step).integer(r.start_ns).integer(r.end_ns);
+    for (const uint64_t phase : r.phase_ns) s.integer(phase);
+    for (const uint64_t v : {uint64_t{r.scheduled_seqs}, uint64_t{r.scheduled_tokens}, uint64_t{r.prefill_tokens}, uint64_t{r.decode_tokens},
+                             uint64_t{r.sampled_tokens}, uint64_t{r.admitted}, uint64_t{r.finished}, uint64_t{r.trimmed},
+                             uint64_t{r.running_requests}, uint64_t{r.waiting_requests}, r.waiting_tokens, r.oldest_wait_ns,
+                             uint64_t{r.preemptions}, r.preempted_tokens, uint64_t{r.total_blocks}, uint64_t{r.used_blocks},
+                             uint64_t{r.cached_blocks}, r.prefix_query_tokens, r.prefix_hit_tokens, uint64_t{r.evicted_blocks},
+                             uint64_t{r.drafted_tokens}, uint64_t{r.accepted_tokens}, r.plan_ns, r.sample_ns, r.propose_ns, r.forward_ns,
+                             uint64_t{r.sampler_faults}, uint64_t{r.plan_faults}, uint64_t{r.graph_replayed}})
+        s.integer(v);
+    s.text(r.graph_miss);
+    return s.run();
+}
+
+}  // namespace
+
+struct ResultsStore::Database {
+    sqlite3* handle = nullptr;
+    std::filesystem::path file;
+    ~Database() { sqlite3_close(handle); }
+
+    Result<> execute(const char* sql) {
+        if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return fail(sqlite3_errmsg(handle));
+        return {};
+    }
+    Result<> transaction(const std::function<Result<>()>& body) {
+        const auto place = [&](const Result<>& r) { return fail("cannot write " + file.string() + ": " + r.error()); };
+        if (auto begun = execute("BEGIN IMMEDIATE"); !begun) return place(begun);
+        Result<> done = body();
+        if (done) done = execute("COMMIT");
+        if (done) return {};
+        (void)execute("ROLLBACK"); // may have happened already
+        return place(done);
+    }
+};
+
+ResultsStore::ResultsStore(std::unique_ptr<Database> db) : db_(std::move(db)) {}
+ResultsStore::~ResultsStore() = default;
+ResultsStore::ResultsStore(ResultsStore&&) noexcept = default;
+
+Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uint64_t most_bytes) {
+    constexpr uint64_t kPage = 4096;
+    auto db = std::make_unique<Database>();
+    db->file = file;
+    if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
+        return fail("cannot create " + file.string() + ": " + sqlite3_errmsg(db->handle));
+    // The log makes commits cheap; what a crash of the machine may lose is the last run, never the file.
+    for (const std::string& pragma : {std::string("PRAGMA page_size = 4096"), std::string("PRAGMA journal_mode = WAL"),
+                                      std::string("PRAGMA synchronous = NORMAL"), most_bytes ? "PRAGMA max_page_count = " + std::to_string(most_bytes / kPage) : std::string()})
+        if (auto done = db->execute(pragma.c_str()); !done) return fail("cannot create " + file.string() + ": " + done.error());
+    PB_CHECK(db->transaction([&] { return db->execute(kSchema); }));
+    return ResultsStore(std::move(db));
+}
+
+Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
+    return db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle, insert_into("experiment", 25));
+        s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml).text(e.command).text(e.started).text("running");
+        s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests).text(e.baseline).null().null();
+        s.text(e.workload_yaml).real(e.slo.ttft_ms.value_or(kNoValue)).real(e.slo.tpot_ms.value_or(kNoValue)).real(e.slo.e2e_ms.value_or(kNoValue));
+        s.text(e.version).text(e.machine.build).text(e.machine.commit).text(e.machine.cpu);
+        PB_CHECK(s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel).run());
+        Statement v(db_->handle, insert_into("variant", 7)), d(db_->handle, insert_into("difference", 5));
+        for (size_t i = 0; i < variants.size(); ++i) {
+            const VariantRow& row = variants[i];
+            v.integer(i).text(row.name).integer(row.name == e.baseline).text(row.patch_yaml).text(row.effective_yaml);
+            PB_CHECK(v.text(row.facts_json).text(row.plugins_json).run());
+            for (const ConfigDifference& c : row.differences)
+                PB_CHECK(d.integer(i).text(c.path).text(c.baseline).text(c.value).integer(c.declared).run());
+        }
+        return {};
+    });
+}
+
+Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
+    return db_->transaction([&]() -> Result<> {
+        std::string reason;
+        for (const std::string& fault : run.faults) reason += (reason.empty() ? "" : "; ") + fault;
+        Statement s(db_->handle, insert_into("run", 10));
+        s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position).text(std::to_string(seed)).text(run.started);
+        PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
+        Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 42));
+        for (size_t i = 0; i < run.requests.size(); ++i) PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
+        for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));
+        return {};
+    });
+}
+
+Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
+    const auto write = [&]() -> Result<> {
+        PB_CHECK(Statement(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?").text(conclusion.winner).text(conclusion.sentence).text(end).run());
+        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 11)), c(db_->handle, insert_into("comparison", 5));
+        for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
+        const auto& infos = metric_infos();
+        for (size_t v = 0; v < conclusion.results.size(); ++v) {
+            const VariantResult& r = conclusion.results[v];
+            const bool compared = !r.comparison.metrics.empty();
+            for (size_t i = 0; i < r.metrics.size(); ++i) {
+                const Difference d = compared ? r.comparison.metrics[i] : Difference{kNoValue, kNoValue, kNoValue, Verdict::kBaseline};
+                m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit).text(word_of(infos[i].better));
+                PB_CHECK(m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict)).run());
+            }
+            if (compared)
+                PB_CHECK(c.integer(v).integer(r.comparison.pairs).integer(r.comparison.repeats).real(r.comparison.same_output)
+                             .integer(r.comparison.resamples).run());
+        }
+        return {};
+    };
+    PB_CHECK(db_->transaction(write));
+    // One file, without a log beside it, for people to copy.
+    if (auto done = db_->execute("PRAGMA journal_mode = DELETE"); !done) return fail("cannot write " + db_->file.string() + ": " + done.error());
+    return {};
+}
+
+}  // namespace patchbay::experiment

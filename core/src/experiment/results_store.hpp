@@ -1,0 +1,49 @@
+// results.sqlite: everything an experiment found out, for the report and for anybody's queries. The schema is
+// documented in docs/experiments.md. Written between runs, never while one is measured.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "experiment/conclusion.hpp"
+#include "experiment/machine.hpp"
+#include "experiment/matrix.hpp"
+#include "experiment/record.hpp"
+
+namespace patchbay::experiment {
+
+struct ExperimentRow {
+    std::string name, question, spec_file, spec_yaml, command, started, version, baseline, workload_yaml;
+    Slo slo;
+    uint64_t seed = 0;
+    uint32_t repeats = 0, warmup_requests = 0;
+    MachineFacts machine;
+};
+
+struct VariantRow {
+    std::string name, patch_yaml, effective_yaml, facts_json, plugins_json;
+    std::vector<ConfigDifference> differences; // from the baseline
+};
+
+class ResultsStore {
+  public:
+    // most_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
+    static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t most_bytes = 0);
+    ~ResultsStore();
+    ResultsStore(ResultsStore&&) noexcept;
+
+    // Each is one transaction: it is there as a whole or not at all.
+    Result<> add_experiment(const ExperimentRow&, const std::vector<VariantRow>&);
+    Result<> add_run(const RunRecord&, uint64_t seed);
+    Result<> finish(const Conclusion&, const std::string& end); // end: "complete" or "interrupted"
+
+  private:
+    struct Database;
+    explicit ResultsStore(std::unique_ptr<Database>);
+    std::unique_ptr<Database> db_;
+};
+
+}  // namespace patchbay::experiment

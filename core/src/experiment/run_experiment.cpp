@@ -1,0 +1,194 @@
+#include "experiment/run_experiment.hpp"
+
+#include <chrono>
+#include <ctime>
+#include <optional>
+
+#include "config/check_file.hpp"
+#include "engine/engine_metrics.hpp"
+#include "experiment/drive.hpp"
+#include "experiment/results_store.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+class RealEngine final : public DrivenEngine {
+  public:
+    explicit RealEngine(engine::Engine& e) : engine_(e) {}
+    Result<engine::RequestId> add_request(engine::Request r) override { return engine_.add_request(std::move(r)); }
+    void abort(engine::RequestId id) override { engine_.abort(id); }
+    bool has_unfinished() const override { return engine_.has_unfinished(); }
+    Result<engine::StepReport> step() override { return engine_.step(); }
+
+  private:
+    engine::Engine& engine_;
+};
+
+// What is loaded now must be what was loaded when the experiment began.
+std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
+    std::vector<std::string> out;
+    if (then.model_identity != now.model_identity) out.push_back("the model changed during the experiment");
+    for (size_t i = 0; i < now.plugins.size(); ++i)
+        if (i >= then.plugins.size() || then.plugins[i].sha256 != now.plugins[i].sha256)
+            out.push_back(now.plugins[i].kind + " '" + now.plugins[i].name + "' changed during the experiment");
+    return out;
+}
+
+// A fallback that nobody asked for would be measured under a wrong name.
+std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
+    std::vector<std::string> out;
+    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin}, {"sampler", wanted.sampler.plugin},
+                                                         {"attention", wanted.attention.plugin}, {"device", wanted.device.plugin},
+                                                         {"proposer", wanted.proposer ? wanted.proposer->plugin : ""}};
+    for (const auto& [kind, name] : slots)
+        for (const host::Identity& p : facts.plugins)
+            if (p.kind == kind && !name.empty() && p.name != name) out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
+    return out;
+}
+
+class Campaign {
+  public:
+    Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source, const host::Registry& registry, Clock& clock, const ExperimentOptions& options)
+        : spec_(spec), lineup_(lineup), source_(source), registry_(registry), clock_(clock), options_(options) {}
+
+    Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
+        const auto order = run_order(lineup_.entrants.size(), spec_.repeats, spec_.seed);
+        std::vector<RunRecord> runs;
+        for (const RunSlot& slot : order) {
+            if (interrupted()) {
+                stopped_ = true;
+                break;
+            }
+            PB_TRY(RunRecord run, run_one(slot, runs.size(), order.size()));
+            PB_CHECK(store.add_run(run, spec_.seed));
+            run.steps = {}; // stored, and no longer needed
+            runs.push_back(std::move(run));
+        }
+        return runs;
+    }
+    bool stopped() const { return stopped_; } // before the last run
+
+  private:
+    bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+    Result<RunRecord> run_one(const RunSlot& slot, size_t position, size_t runs) {
+        const Entrant& entrant = lineup_.entrants[slot.variant];
+        RunRecord run;
+        run.variant = slot.variant;
+        run.repeat = slot.repeat;
+        run.position = static_cast<uint32_t>(position);
+        run.started = utc_now();
+        const Workload workload = source_.repeat(spec_.seed, slot.repeat);
+        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_));
+        RealEngine driven(*engine);
+        DriveHooks hooks;
+        hooks.interrupted = options_.interrupted;
+        if (spec_.warmup_requests > 0) {
+            RunRecord discarded;
+            drive(driven, clock_, source_.warmup(spec_.seed, spec_.warmup_requests), hooks, discarded);
+            for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
+            if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
+        }
+        std::optional<engine::EngineMetrics> metrics;
+        if (options_.metrics) {
+            metrics.emplace(*options_.metrics, engine->facts(), options_.version);
+            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens) { metrics->on_request(id, arrival, tokens); };
+            hooks.on_output = [&](const engine::RequestOutput& out) { metrics->on_output(out); };
+        }
+        hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
+            if (metrics) metrics->on_step(report);
+            if (options_.progress) options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
+        };
+        drive(driven, clock_, workload.requests, hooks, run);
+        for (std::string& what : changes(entrant.facts, engine->facts())) run.faults.push_back(std::move(what));
+        for (std::string& what : fallbacks(entrant.loaded.config, engine->facts())) run.faults.push_back(std::move(what));
+        return run;
+    }
+
+    const ExperimentSpec& spec_;
+    const Lineup& lineup_;
+    const WorkloadSource& source_;
+    const host::Registry& registry_;
+    Clock& clock_;
+    const ExperimentOptions& options_;
+    bool stopped_ = false;
+};
+
+std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
+    Clipping all;
+    for (uint32_t r = 0; r < spec.repeats; ++r) {
+        const Clipping c = source.repeat(spec.seed, r).clipped;
+        all.prompts += c.prompts;
+        all.outputs += c.outputs;
+        all.prompt_tokens += c.prompt_tokens;
+        all.output_tokens += c.output_tokens;
+    }
+    if (all.prompts + all.outputs == 0) return "";
+    return "the workload was cut to what the model holds or the file allows: " + std::to_string(all.prompts) + " prompts (by " + std::to_string(all.prompt_tokens) +
+           " tokens) and " + std::to_string(all.outputs) + " outputs (by " + std::to_string(all.output_tokens) + " tokens), over all repeats, the same for every variant";
+}
+
+ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const ExperimentOptions& options) {
+    ExperimentRow row;
+    row.name = spec.name;
+    row.question = spec.question;
+    row.spec_file = options.spec_file.string();
+    row.spec_yaml = config::show_yaml(spec.document);
+    row.command = options.command;
+    row.started = utc_now();
+    row.version = options.version;
+    row.baseline = lineup.entrants[lineup.baseline].name;
+    if (const config::Node* workload = spec.document.find("workload")) row.workload_yaml = config::show_yaml(*workload);
+    row.slo = spec.slo;
+    row.seed = spec.seed;
+    row.repeats = spec.repeats;
+    row.warmup_requests = spec.warmup_requests;
+    row.machine = machine_facts(options.source_root);
+    return row;
+}
+
+}  // namespace
+
+std::string utc_now(const char* format) {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[64];
+    return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry, Clock& clock, const ExperimentOptions& options) {
+    PB_CHECK(try_out(lineup, registry, clock));
+    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
+
+    std::error_code error;
+    std::filesystem::create_directories(options.folder, error);
+    if (error) return fail("cannot make the folder " + options.folder.string() + ": " + error.message());
+    Outcome outcome;
+    outcome.database = options.folder / "results.sqlite";
+    if (std::filesystem::exists(outcome.database)) return fail(outcome.database.string() + " is there already; name another folder with --results");
+    PB_TRY(ResultsStore store, ResultsStore::create(outcome.database));
+    std::vector<VariantRow> rows;
+    std::vector<Contestant> contestants;
+    for (const Entrant& e : lineup.entrants) {
+        rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts), plugins_json(e.facts), e.differences});
+        contestants.push_back({e.name, {}});
+        for (const ConfigDifference& d : e.differences)
+            if (!d.declared) contestants.back().undeclared.push_back(d.path);
+    }
+    PB_CHECK(store.add_experiment(row_of(spec, lineup, options), rows));
+
+    Campaign campaign(spec, lineup, source, registry, clock, options);
+    PB_TRY(const auto runs, campaign.run_all(store));
+    outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
+    outcome.complete = !campaign.stopped();
+    for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
+    if (campaign.stopped()) outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), "the experiment was interrupted after " + std::to_string(runs.size()) + " runs: results are partial");
+    for (const Entrant& e : lineup.entrants)
+        for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
+    if (std::string notice = clipping_notice(source, spec); !notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
+    PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
+    return outcome;
+}
+
+}  // namespace patchbay::experiment

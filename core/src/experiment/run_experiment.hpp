@@ -1,0 +1,42 @@
+// An experiment from beginning to end: every run in its order on a fresh engine, results stored after each.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "experiment/conclusion.hpp"
+#include "experiment/lineup.hpp"
+#include "experiment/spec.hpp"
+#include "host/registry.hpp"
+#include "metrics/catalogue.hpp"
+
+namespace patchbay::experiment {
+
+struct RunProgress {
+    size_t run, runs;               // from 0
+    const std::string* variant;
+    uint32_t repeat;
+    size_t finished, requests;      // of this run
+};
+
+struct ExperimentOptions {
+    std::filesystem::path spec_file, folder, source_root; // folder: of results, made if it is not there
+    std::string command, version;
+    std::function<bool()> interrupted;                  // empty: never
+    std::function<void(const RunProgress&)> progress;   // after each step; may be empty
+    metrics::Metrics* metrics = nullptr;                // kept up to date if given
+};
+
+struct Outcome {
+    std::filesystem::path database;
+    Conclusion conclusion;
+    bool complete = true;            // false: interrupted
+};
+
+Result<Outcome> run_experiment(const ExperimentSpec&, Lineup&, const host::Registry&, Clock&, const ExperimentOptions&);
+
+std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
+
+}  // namespace patchbay::experiment

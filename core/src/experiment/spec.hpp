@@ -1,0 +1,112 @@
+// What an experiment file says, typed: the question, the variants, the workload, the objective. Filled by
+// spec_load.hpp; plain data for everything else in this folder.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/document.hpp"
+#include "engine/request.hpp"
+
+namespace patchbay::experiment {
+
+// ---- lengths, in tokens ----
+struct FixedLength {
+    uint32_t tokens = 0;
+};
+struct UniformLength { // both ends included
+    uint32_t min = 1, max = 1;
+};
+struct LognormalLength { // rounded, then held in [min, max]
+    double mean = 1, cv = 1; // of the distribution before that; cv: standard deviation over mean
+    uint32_t min = 1, max = 1u << 20;
+};
+struct ZipfLength { // P(min + k) ∝ (k + 1)^-exponent, up to max
+    double exponent = 1;
+    uint32_t min = 1, max = 1;
+};
+struct EmpiricalLength { // each value as likely as its share of the list
+    std::vector<uint32_t> values;
+};
+using Length = std::variant<FixedLength, UniformLength, LognormalLength, ZipfLength, EmpiricalLength>;
+
+// ---- prompts ----
+enum class Order { kFile, kShuffled };
+
+struct JsonlPrompts { // a line an object; field: a dotted path in it, numbers index lists ("turns.0")
+    std::filesystem::path path;
+    std::string field = "prompt";
+    Order order = Order::kShuffled; // drawn anew each repeat
+};
+struct TextPrompts { // cut from a text file at random places
+    std::filesystem::path path;
+    Length tokens = UniformLength{16, 256};
+};
+struct SyntheticPrompts { // random token ids
+    Length tokens = FixedLength{128};
+};
+struct TracePrompts { // CSV with TIMESTAMP,ContextTokens,GeneratedTokens: lengths of both sides; ids are random
+    std::filesystem::path path;
+    uint32_t skip = 0; // rows left out at the start
+};
+using Prompts = std::variant<JsonlPrompts, TextPrompts, SyntheticPrompts, TracePrompts>;
+
+// ---- arrivals ----
+struct AllAtOnce {};
+struct DeterministicArrivals {
+    double rate = 1; // requests per second
+};
+struct PoissonArrivals {
+    double rate = 1;
+};
+struct GammaArrivals { // cv of the gaps: 1 is Poisson, above it bursty
+    double rate = 1, cv = 1;
+};
+struct BurstArrivals { // `size` requests together, every `every_s`
+    uint32_t size = 1;
+    double every_s = 1;
+};
+struct TraceArrivals { // the trace's own times, multiplied by time_scale
+    double time_scale = 1;
+};
+using Arrivals = std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
+
+struct WorkloadSpec {
+    std::optional<uint32_t> requests; // none: all prompts of the file, all rows of the trace
+    Prompts prompts = SyntheticPrompts{};
+    std::optional<Length> output_tokens; // none: the trace's; otherwise required
+    bool ignore_eos = true;              // output lengths are forced; false: they are the most
+    uint32_t max_prompt_tokens = 0;      // longer prompts are cut; 0: only what the model holds
+    uint32_t max_output_tokens = 0;
+    engine::SamplingParams sampling;     // temperature and the like; lengths and seeds come from the workload
+    Arrivals arrivals = AllAtOnce{};
+};
+
+struct Slo { // a request meets it if it meets each bound that is given
+    std::optional<double> ttft_ms, tpot_ms, e2e_ms;
+    bool any() const { return ttft_ms || tpot_ms || e2e_ms; }
+};
+
+struct VariantSpec {
+    std::string name;
+    config::Node patch; // laid over the engine's configuration; its leaves are the declared differences
+};
+
+struct ExperimentSpec {
+    std::string name;      // of the file, or of its folder where that says more
+    std::string question;
+    std::vector<VariantSpec> variants; // at least one
+    size_t baseline = 0;               // index into variants
+    uint32_t repeats = 5;
+    uint64_t seed = 0;
+    uint32_t warmup_requests = 0;
+    WorkloadSpec workload;
+    Slo slo;
+    std::filesystem::path results;     // empty: results/<name>-<time>
+    config::Node document;             // the file with its includes; the engine's keys are read from it
+};
+
+}  // namespace patchbay::experiment

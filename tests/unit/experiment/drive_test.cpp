@@ -1,0 +1,173 @@
+#include "experiment/drive.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+namespace patchbay::experiment {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+constexpr uint64_t kMs = 1'000'000;
+
+// Serves one token a step to everybody who has arrived; a step takes 10 ms of virtual time.
+class FakeEngine final : public DrivenEngine {
+  public:
+    explicit FakeEngine(VirtualClock& clock) : clock_(clock) {}
+    Result<engine::RequestId> add_request(engine::Request r) override {
+        if (r.prompt.size() > longest_prompt) return fail("too long");
+        live_[++last_] = {std::move(r), 0, 0};
+        return last_;
+    }
+    void abort(engine::RequestId id) override {
+        if (live_.contains(id)) end(id, engine::FinishReason::kAbort, {});
+    }
+    bool has_unfinished() const override { return !live_.empty(); }
+    Result<engine::StepReport> step() override {
+        if (++steps_ == fail_at) return fail("the device is gone");
+        uint64_t next = ~0ull;
+        for (const auto& [id, l] : live_) next = std::min(next, l.request.arrival_ns);
+        clock_.wait_until_ns(next);
+        engine::StepReport report;
+        report.step = steps_;
+        report.start_ns = clock_.now_ns();
+        clock_.advance_ns(10 * kMs);
+        report.end_ns = clock_.now_ns();
+        report.total_blocks = 10;
+        report.used_blocks = steps_ == 1 ? 2 : 6;
+        report.sampler_faults = sampler_faults;
+        const auto now = live_;
+        for (const auto& [id, l] : now) {
+            if (l.request.arrival_ns > report.start_ns) continue;
+            Live& live = live_[id];
+            if (live.first_ns == 0) live.first_ns = report.start_ns;
+            if (++live.made == live.request.sampling.max_tokens) end(id, engine::FinishReason::kLength, {7});
+            else send(live, {.id = id, .tokens = {7}});
+        }
+        return report;
+    }
+    size_t longest_prompt = 100;
+    uint32_t sampler_faults = 0;
+    uint64_t fail_at = 0;
+
+  private:
+    struct Live {
+        engine::Request request;
+        uint32_t made;
+        uint64_t first_ns;
+    };
+    void send(const Live& l, engine::RequestOutput out) {
+        out.time_ns = clock_.now_ns();
+        l.request.on_output(out);
+    }
+    void end(engine::RequestId id, engine::FinishReason reason, std::vector<engine::TokenId> tokens) {
+        const Live l = live_[id];
+        live_.erase(id);
+        send(l, {.id = id, .tokens = std::move(tokens), .finish = reason, .cached_tokens = 3, .preemptions = 1, .first_scheduled_ns = l.first_ns});
+    }
+    VirtualClock& clock_;
+    std::map<engine::RequestId, Live> live_;
+    engine::RequestId last_ = 0;
+    uint64_t steps_ = 0;
+};
+
+std::vector<PlannedRequest> planned(std::vector<std::pair<uint64_t, uint32_t>> arrivals_ms_and_tokens) {
+    std::vector<PlannedRequest> out;
+    for (const auto& [at, tokens] : arrivals_ms_and_tokens) {
+        PlannedRequest p;
+        p.prompt = {1, 2, 3};
+        p.arrival_ns = at * kMs;
+        p.sampling.max_tokens = tokens;
+        out.push_back(std::move(p));
+    }
+    return out;
+}
+
+TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    RunRecord run;
+    drive(engine, clock, planned({{0, 2}, {100, 1}}), {}, run);
+    ASSERT_EQ(run.requests.size(), 2u);
+    EXPECT_THAT(run.requests[0].token_ns, ElementsAre(10 * kMs, 20 * kMs));
+    EXPECT_THAT(run.requests[1].token_ns, ElementsAre(110 * kMs));
+    EXPECT_EQ(run.requests[1].arrival_ns, 100 * kMs);
+    EXPECT_EQ(run.requests[1].first_scheduled_ns, 100 * kMs);
+    EXPECT_EQ(run.requests[0].prompt_tokens, 3u);
+    EXPECT_EQ(run.requests[0].cached_tokens, 3u);
+    EXPECT_EQ(run.requests[0].finish, engine::FinishReason::kLength);
+    EXPECT_EQ(run.duration_ns, 110 * kMs);
+    ASSERT_EQ(run.steps.size(), 3u);
+    EXPECT_EQ(run.steps[2].start_ns, 100 * kMs);
+    EXPECT_TRUE(run.valid());
+    EXPECT_NEAR(*run.kv_mean, (0.2 + 0.6 + 0.6) / 3, 1e-12);
+    EXPECT_NEAR(*run.kv_max, 0.6, 1e-12);
+}
+
+TEST(Drive, MarksARunWithARefusedRequestInvalidAndGoesOn) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    engine.longest_prompt = 3;
+    auto requests = planned({{0, 1}, {0, 1}});
+    requests[0].prompt.push_back(4);
+    RunRecord run;
+    drive(engine, clock, requests, {}, run);
+    EXPECT_FALSE(run.valid());
+    EXPECT_THAT(run.faults, ElementsAre("1 of 2 requests failed: too long"));
+    EXPECT_TRUE(run.requests[1].completed());
+}
+
+TEST(Drive, MarksARunWithFaultsOfAPluginInvalid) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    engine.sampler_faults = 2;
+    RunRecord run;
+    drive(engine, clock, planned({{0, 3}}), {}, run);
+    EXPECT_THAT(run.faults, ElementsAre("6 sampler faults"));
+}
+
+TEST(Drive, KeepsWhatThereIsWhenTheEngineFails) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    engine.fail_at = 2;
+    RunRecord run;
+    drive(engine, clock, planned({{0, 3}}), {}, run);
+    EXPECT_EQ(run.end, RunEnd::kFailed);
+    EXPECT_THAT(run.faults, ElementsAre("the device is gone", HasSubstr("1 of 1 requests failed")));
+    EXPECT_EQ(run.requests[0].token_ns.size(), 1u);
+}
+
+TEST(Drive, AbortsWhatRunsWhenItIsInterrupted) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    int steps = 0;
+    DriveHooks hooks;
+    hooks.on_step = [&](const engine::StepReport&, size_t) { steps += 1; };
+    hooks.interrupted = [&] { return steps == 2; };
+    RunRecord run;
+    drive(engine, clock, planned({{0, 1}, {0, 50}}), hooks, run);
+    EXPECT_EQ(run.end, RunEnd::kInterrupted);
+    EXPECT_FALSE(run.valid());
+    EXPECT_TRUE(run.faults.empty());
+    EXPECT_TRUE(run.requests[0].completed());
+    EXPECT_EQ(run.requests[1].finish, engine::FinishReason::kAbort);
+    EXPECT_FALSE(engine.has_unfinished());
+}
+
+TEST(Drive, TellsItsHooksHowManyRequestsAreDone) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    std::vector<size_t> finished;
+    size_t requests = 0;
+    DriveHooks hooks;
+    hooks.on_step = [&](const engine::StepReport&, size_t n) { finished.push_back(n); };
+    hooks.on_request = [&](engine::RequestId, uint64_t, uint32_t tokens) { requests += tokens == 3; };
+    RunRecord run;
+    drive(engine, clock, planned({{0, 1}, {0, 2}}), hooks, run);
+    EXPECT_THAT(finished, ElementsAre(1, 2));
+    EXPECT_EQ(requests, 2u);
+}
+
+}  // namespace
+}  // namespace patchbay::experiment

@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+
+#include "experiment/progress_bar.hpp"
+#include "experiment/results_table.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ProgressLine, SaysHowFarAndHowLong) {
+    const std::string name = "sjf";
+    const RunProgress p{2, 4, &name, 0, 5, 10};
+    EXPECT_EQ(progress_line(p, 75.2, 200), "[############........]  62 %  ETA 1:15  run 3/4  sjf, repeat 1  5/10 requests");
+    EXPECT_THAT(progress_line(p, -1, 200), Not(HasSubstr("ETA")));
+    EXPECT_EQ(progress_line(p, 75, 30).size(), 30u);
+}
+
+Conclusion conclusion_of(size_t variants) {
+    Conclusion c;
+    c.results.resize(variants);
+    for (size_t v = 0; v < variants; ++v) {
+        c.results[v].metrics.assign(metric_infos().size(), 100 + 20.0 * static_cast<double>(v));
+        if (v > 0) c.results[v].comparison.metrics.assign(metric_infos().size(), {20.0 * static_cast<double>(v), 1, 30, v == 1 ? Verdict::kBetter : Verdict::kTooFewRepeats});
+    }
+    return c;
+}
+
+std::string line_with(const std::string& table, const std::string& word) {
+    const size_t at = table.find(word), start = table.rfind('\n', at) + 1;
+    return table.substr(start, table.find('\n', at) - start);
+}
+
+TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
+    const std::string table = results_table(conclusion_of(3), {"fcfs", "sjf", "other"}, 0, Colour::kOff);
+    EXPECT_THAT(table, HasSubstr("fcfs (baseline)"));
+    EXPECT_THAT(line_with(table, "TTFT p50"), ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % \\+ +140 +\\+40\\.0 % \\?"));
+    EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("+20.0 pp +"));
+}
+
+TEST(ResultsTable, KeepsItsColumnsAligned) {
+    const std::string table = results_table(conclusion_of(2), {"fcfs", "sjf"}, 0, Colour::kOff);
+    EXPECT_EQ(line_with(table, "TTFT p50").find("100"), line_with(table, "request throughput").find("100"));
+}
+
+TEST(ResultsTable, LeavesOutMetricsThatNobodyHas) {
+    Conclusion c = conclusion_of(2);
+    for (VariantResult& r : c.results) r.metrics.assign(r.metrics.size(), kNoValue);
+    c.results[0].metrics[0] = 5;
+    const std::string table = results_table(c, {"a", "b"}, 0, Colour::kOff);
+    EXPECT_THAT(table, HasSubstr("output throughput"));
+    EXPECT_THAT(table, Not(HasSubstr("goodput")));
+}
+
+TEST(ResultsTable, BreaksManyVariantsIntoBlocksWithTheBaselineInEach) {
+    const std::string table = results_table(conclusion_of(6), {"v0", "v1", "v2", "v3", "v4", "v5"}, 0, Colour::kOff);
+    EXPECT_NE(table.find("v0 (baseline)"), table.rfind("v0 (baseline)"));
+    EXPECT_THAT(table, HasSubstr("v5"));
+}
+
+TEST(ResultsTable, ColoursVerdictsOnlyWhenAsked) {
+    EXPECT_THAT(results_table(conclusion_of(2), {"a", "b"}, 0, Colour::kOff), Not(HasSubstr("\033[")));
+    EXPECT_THAT(results_table(conclusion_of(2), {"a", "b"}, 0, Colour::kOn), HasSubstr("\033[32m"));
+}
+
+}  // namespace
+}  // namespace patchbay::experiment

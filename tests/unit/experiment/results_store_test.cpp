@@ -1,0 +1,128 @@
+#include "experiment/results_store.hpp"
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+
+namespace patchbay::experiment {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ResultsStoreTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = (std::filesystem::temp_directory_path() / "patchbay-results-XXXXXX").string();
+        folder_ = mkdtemp(name.data());
+        file_ = folder_ / "results.sqlite";
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    std::string query(const std::string& sql) const { // the first column of the first row
+        sqlite3* db = nullptr;
+        EXPECT_EQ(sqlite3_open_v2(file_.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+        sqlite3_stmt* s = nullptr;
+        EXPECT_EQ(sqlite3_prepare_v2(db, sql.c_str(), -1, &s, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+        std::string out = "(nothing)";
+        if (sqlite3_step(s) == SQLITE_ROW) {
+            const auto* text = static_cast<const char*>(sqlite3_column_blob(s, 0));
+            out = text ? std::string(text, static_cast<size_t>(sqlite3_column_bytes(s, 0))) : sqlite3_column_type(s, 0) == SQLITE_NULL ? "NULL" : "";
+        }
+        sqlite3_finalize(s);
+        sqlite3_close(db);
+        return out;
+    }
+
+    static ExperimentRow experiment() {
+        ExperimentRow row;
+        row.name = "e";
+        row.question = "it's a \"question\"";
+        row.baseline = "a";
+        row.seed = ~0ull;
+        row.slo.ttft_ms = 200;
+        return row;
+    }
+    static std::vector<VariantRow> variants() {
+        return {{"a", "", "scheduler: fcfs\n", "{}", "[]", {}}, {"b", "scheduler: sjf\n", "scheduler: sjf\n", "{}", "[]", {{"scheduler.plugin", "fcfs", "sjf", true}}}};
+    }
+    static RunRecord run(uint32_t position, size_t steps = 2) {
+        RunRecord r;
+        r.variant = position % 2;
+        r.position = position;
+        r.duration_ns = 5;
+        RequestRecord q;
+        q.arrival_ns = 1;
+        q.first_scheduled_ns = 2;
+        q.finish_ns = 4;
+        q.token_ns = {3, 4};
+        q.output = {70, 71};
+        q.finish = engine::FinishReason::kLength;
+        r.requests = {q, {}};
+        r.steps.resize(steps);
+        for (size_t i = 0; i < steps; ++i) r.steps[i].step = i + 1;
+        r.steps[0].waiting_requests = 9;
+        return r;
+    }
+
+    std::filesystem::path folder_, file_;
+};
+
+TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
+    auto store = ResultsStore::create(file_);
+    ASSERT_TRUE(store) << store.error();
+    ASSERT_TRUE(store->add_experiment(experiment(), variants()));
+    for (uint32_t i = 0; i < 2; ++i) {
+        const auto added = store->add_run(run(i), 7);
+        ASSERT_TRUE(added) << added.error();
+    }
+    Conclusion c;
+    c.winner = "b";
+    c.sentence = "b it is";
+    c.notices = {"look out"};
+    c.results.resize(2);
+    for (VariantResult& r : c.results) r.metrics.assign(metric_infos().size(), 1.5);
+    c.results[1].comparison.metrics.assign(metric_infos().size(), {0.5, 0.25, 0.75, Verdict::kBetter});
+    c.results[0].metrics[0] = kNoValue;
+    const auto finished = store->finish(c, "complete");
+    ASSERT_TRUE(finished) << finished.error();
+
+    EXPECT_EQ(query("SELECT question FROM experiment"), "it's a \"question\"");
+    EXPECT_EQ(query("SELECT seed FROM experiment"), "18446744073709551615");
+    EXPECT_EQ(query("SELECT end || winner || conclusion FROM experiment"), "completebb it is");
+    EXPECT_EQ(query("SELECT CAST(slo_ttft_ms AS TEXT) FROM experiment"), "200.0");
+    EXPECT_EQ(query("SELECT name FROM variant WHERE is_baseline"), "a");
+    EXPECT_EQ(query("SELECT path || '=' || value || declared FROM difference WHERE variant_id = 1"), "scheduler.plugin=sjf1");
+    EXPECT_EQ(query("SELECT count(*) || '' FROM run"), "2");
+    EXPECT_EQ(query("SELECT valid || reason FROM run WHERE id = 0"), "1");
+    EXPECT_EQ(query("SELECT token_ns FROM request WHERE run_id = 0 AND number = 0"), std::string("\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 16));
+    EXPECT_EQ(query("SELECT first_token_ns || ' ' || output_tokens || finish_reason FROM request WHERE run_id = 0 AND number = 0"), "3 2length");
+    EXPECT_EQ(query("SELECT first_token_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
+    EXPECT_EQ(query("SELECT waiting_requests || '' FROM step WHERE run_id = 1 AND step = 1"), "9");
+    EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"), "better0.5ms");
+    EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");
+    EXPECT_EQ(query("SELECT text FROM notice"), "look out");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "results.sqlite-wal"));
+}
+
+TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhole) {
+    constexpr uint64_t kMost = 256 << 10;
+    auto store = ResultsStore::create(file_, kMost);
+    ASSERT_TRUE(store) << store.error();
+    ASSERT_TRUE(store->add_experiment(experiment(), variants()));
+    uint32_t stored = 0;
+    Result<> added;
+    while ((added = store->add_run(run(stored, 200), 7)) && stored < 100) stored += 1;
+    ASSERT_FALSE(added);
+    EXPECT_THAT(added.error(), ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("results.sqlite"), HasSubstr("full")));
+    EXPECT_GT(stored, 0u);
+    EXPECT_EQ(query("SELECT count(*) || '' FROM run"), std::to_string(stored));
+    EXPECT_EQ(query("SELECT count(*) || '' FROM step"), std::to_string(stored * 200));
+}
+
+TEST_F(ResultsStoreTest, CannotBeMadeWhereThereIsNoFolder) {
+    const auto store = ResultsStore::create(folder_ / "none" / "results.sqlite");
+    ASSERT_FALSE(store);
+    EXPECT_THAT(store.error(), ::testing::AllOf(HasSubstr("cannot create"), HasSubstr("results.sqlite")));
+}
+
+}  // namespace
+}  // namespace patchbay::experiment
