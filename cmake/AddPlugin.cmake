@@ -1,9 +1,9 @@
 # add_plugin(<name> [VERSION v] [SOURCES a.cpp …] [LIBRARIES t …] [NO_PROBE])
 #
 # The whole build of a plugin, in the tree and from an installed SDK alike. SOURCES defaults to <name>.cpp. The library
-# exports one symbol and leaves nothing unresolved.
+# exports one symbol, leaves nothing unresolved, and is probed: a plugin that breaks its contract does not build.
+# Target plugin_<kind>_<name>, where the parent folder is named as a kind; else plugin_<name>.
 include_guard(GLOBAL)
-set(PATCHBAY_ADD_PLUGIN_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
 if(NOT TARGET all_plugins)
     add_custom_target(all_plugins)
@@ -20,24 +20,44 @@ function(add_plugin name)
     if(NOT arg_VERSION)
         set(arg_VERSION "0.1.0")
     endif()
+    set(sdk patchbay_sdk)
+    set(probe patchbay_probe)
+    if(TARGET patchbay::sdk)   # out of the tree
+        set(sdk patchbay::sdk)
+        set(probe patchbay::probe)
+    endif()
     get_filename_component(kind "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
     get_filename_component(kind "${kind}" NAME)
-    set(target plugin_${kind}_${name})
+    set(file "${name}")
+    if(kind MATCHES "^(scheduler|sampler|proposer|attention|model|device)$")
+        set(file "${kind}-${name}")
+    endif()
+    string(REPLACE "-" "_" target "plugin_${file}")
     add_library(${target} MODULE ${arg_SOURCES})
     add_dependencies(all_plugins ${target})
-    target_link_libraries(${target} PRIVATE patchbay_sdk ${arg_LIBRARIES})
+    target_link_libraries(${target} PRIVATE ${sdk} ${arg_LIBRARIES})
     target_compile_definitions(${target} PRIVATE
         PATCHBAY_PLUGIN_NAME="${name}" PATCHBAY_PLUGIN_VERSION="${arg_VERSION}"
         PATCHBAY_PLUGIN_BUILD="${CMAKE_CXX_COMPILER_ID}-${CMAKE_CXX_COMPILER_VERSION}/$<CONFIG>")
     set_target_properties(${target} PROPERTIES
-        PREFIX "" SUFFIX ".so" OUTPUT_NAME "${kind}-${name}"
+        PREFIX "" SUFFIX ".so" OUTPUT_NAME "${file}"
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
         LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/patchbay/plugins"
-        LINK_DEPENDS "${PATCHBAY_ADD_PLUGIN_DIR}/plugin.map")
+        LINK_DEPENDS "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map;$<TARGET_FILE:${probe}>") # other checks: probed again
     target_compile_options(${target} PRIVATE
         $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)
-    target_link_options(${target} PRIVATE "LINKER:--version-script=${PATCHBAY_ADD_PLUGIN_DIR}/plugin.map")
+    target_link_options(${target} PRIVATE "LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")
     if(NOT PATCHBAY_SANITIZE)   # sanitized plugins leave the runtime to the host
         target_link_options(${target} PRIVATE "LINKER:-z,defs")
+    endif()
+    if(NOT arg_NO_PROBE)
+        set(manifest "${CMAKE_BINARY_DIR}/lib/patchbay/plugins/${file}.plugin.json")
+        add_dependencies(${target} ${probe})
+        add_custom_command(TARGET ${target} POST_BUILD
+            COMMAND $<TARGET_FILE:${probe}> $<TARGET_FILE:${target}>
+            BYPRODUCTS "${manifest}" VERBATIM)
+        # Copied byte by byte: the manifest vouches for these and no others.
+        install(FILES $<TARGET_FILE:${target}> "${manifest}" DESTINATION lib/patchbay/plugins COMPONENT plugins
+                PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
     endif()
 endfunction()

@@ -1,6 +1,5 @@
 #include "host/library.hpp"
 
-
 #include <boost/dll/shared_library.hpp>
 #include <cstring>
 
@@ -66,6 +65,15 @@ bool is_word(const char* s) {
     return true;
 }
 
+// What dlopen said, out of what Boost wraps around it; the name of the private copy says nothing to a reader.
+std::string loader_words(std::string_view what, const std::string& copy) {
+    constexpr std::string_view kBefore = "system message: ";
+    if (const size_t at = what.find(kBefore); at != what.npos) what.remove_prefix(at + kBefore.size());
+    if (const size_t end = what.rfind("): "); end != what.npos) what = what.substr(0, end);
+    if (what.starts_with(copy + ": ")) what.remove_prefix(copy.size() + 2);
+    return std::string(what);
+}
+
 std::string version_text(unsigned major, unsigned minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 }  // namespace
@@ -119,7 +127,7 @@ std::vector<LoadFault> check_component(const pb_component* c) {
     if (*static_cast<const uint32_t*>(c->vtable) < kind->smallest_table || !table_is_complete(c->kind, c->vtable))
         return {{"component.vtable", who + "has a vtable with functions missing"}};
     if ((c->state != nullptr) != (c->save != nullptr) || (c->state != nullptr) != (c->load != nullptr))
-        return {{"component.state", who + "must have state, save and load, or none of them"}};
+        return {{"component.state_functions", who + "must have state, save and load, or none of them"}};
     if (c->param_count > 256 || (c->param_count > 0 && !c->params)) return {{"component.schema", who + "has a broken parameter table"}};
     const ComponentManifest m = describe(*c);
     for (size_t i = 0; i < m.params.size(); ++i) {
@@ -148,9 +156,11 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
     lib->path_ = path;
     lib->sha256_ = copy->sha256;
     lib->handle_ = std::make_unique<Handle>();
-    boost::dll::fs::error_code error;
-    lib->handle_->object.load(copy->path.string(), error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-    if (error) return refuse("file.loads", "the loader refuses it: " + error.message());
+    try {
+        lib->handle_->object.load(copy->path.string(), boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    } catch (const std::exception& e) {
+        return refuse("file.loads", "the loader refuses it: " + loader_words(e.what(), copy->path.string()));
+    }
     if (!lib->handle_->object.has(PB_ENTRY_SYMBOL)) return refuse("abi.entry", "not a plugin: it exports no " PB_ENTRY_SYMBOL);
     const pb_plugin* p = &lib->handle_->object.get<const pb_plugin>(PB_ENTRY_SYMBOL);
     if (p->magic != PB_MAGIC) return refuse("abi.magic", "not a plugin: " PB_ENTRY_SYMBOL " does not begin with the magic number");

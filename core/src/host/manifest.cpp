@@ -1,8 +1,10 @@
 #include "host/manifest.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "base/json_file.hpp"
 
 namespace patchbay::host {
 
@@ -10,7 +12,7 @@ using json = nlohmann::json;
 
 namespace {
 
-constexpr size_t kLargestManifest = 4u << 20; // bytes
+constexpr JsonLimits kLimits{.bytes = 4u << 20, .depth = 16};
 
 json to_json(const ParamManifest& p) {
     json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"meaning", p.meaning}};
@@ -51,17 +53,36 @@ ComponentManifest component_from(const json& j) {
     return c;
 }
 
+bool is_hex(const std::string& s) {
+    return std::all_of(s.begin(), s.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// What the JSON's types do not say.
+std::string fault_of(const Manifest& m) {
+    if (m.sha256.size() != 64 || !is_hex(m.sha256)) return "'sha256' must be 64 hexadecimal digits";
+    for (const ComponentManifest& c : m.components) {
+        if (c.kind.empty() || c.name.empty()) return "a component has no kind or no name";
+        for (const ParamManifest& p : c.params)
+            if (p.type != "bool" && p.type != "int" && p.type != "float" && p.type != "string" && p.type != "enum")
+                return "parameter '" + p.name + "' of '" + c.name + "' has type '" + p.type + "'";
+    }
+    return "";
+}
+
 }  // namespace
 
+std::filesystem::path manifest_path(const std::filesystem::path& library) {
+    return std::filesystem::path(library).replace_extension(".plugin.json");
+}
+
 Result<Manifest> read_manifest(const std::filesystem::path& file) {
-    std::error_code error;
-    if (std::filesystem::file_size(file, error) > kLargestManifest || error)
-        return fail(file.string() + ": cannot be read, or larger than 4 MiB");
-    std::ifstream in(file);
-    std::stringstream text;
-    text << in.rdbuf();
+    PB_TRY(const std::string text, read_whole_file(file, kLimits.bytes));
+    return parse_manifest(text, file);
+}
+
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& file) {
+    PB_TRY(const json j, parse_json(text, file.string(), kLimits));
     try {
-        const json j = json::parse(text.str());
         Manifest m;
         m.name = j.at("name").get<std::string>();
         m.version = j.at("version").get<std::string>();
@@ -73,13 +94,14 @@ Result<Manifest> read_manifest(const std::filesystem::path& file) {
         if (library.empty() || library.find('/') != std::string::npos) return fail(file.string() + ": 'library' must be a file beside it");
         m.library = file.parent_path() / library;
         for (const json& c : j.at("components")) m.components.push_back(component_from(c));
+        if (const std::string fault = fault_of(m); !fault.empty()) return fail(file.string() + ": " + fault);
         return m;
     } catch (const json::exception& e) {
         return fail(file.string() + ": not a plugin manifest: " + e.what());
     }
 }
 
-Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
+std::string manifest_text(const Manifest& m) {
     json components = json::array();
     for (const ComponentManifest& c : m.components) {
         json params = json::array();
@@ -93,10 +115,14 @@ Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
     }
     const json j = {{"library", m.library.filename().string()}, {"name", m.name}, {"version", m.version}, {"build", m.build},
                     {"sha256", m.sha256}, {"abi_major", m.abi_major}, {"abi_minor", m.abi_minor}, {"components", components}};
+    return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
     const std::filesystem::path temporary = file.string() + ".tmp";
     {
         std::ofstream out(temporary);
-        out << j.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+        out << manifest_text(m);
         if (!out.flush()) return fail("cannot write " + temporary.string());
     }
     std::error_code error;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -36,6 +37,10 @@ struct Manifest {
 };
 
 Result<Manifest> read_manifest(const std::filesystem::path& json);
+// text: untrusted. json: the file that it was read from, or will be.
+Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::path& json);
+std::string manifest_text(const Manifest&);
+std::filesystem::path manifest_path(const std::filesystem::path& library); // <plugin>.plugin.json beside it
 Result<> write_manifest(const Manifest&, const std::filesystem::path& json); // atomically
 
 }  // namespace patchbay::host

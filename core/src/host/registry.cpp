@@ -1,5 +1,6 @@
 #include "host/registry.hpp"
 
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "base/suggest.hpp"
 #include "host/library.hpp"
+#include "host/private_copy.hpp"
 
 namespace patchbay::host {
 
@@ -37,6 +39,7 @@ void Registry::scan(const fs::path& folder) {
     if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
     if (info.st_mode & S_IWOTH) {
         remarks_.push_back(folder.string() + ": refused, everybody can write to it (chmod o-w)");
+        spdlog::warn("plugin folder {}", remarks_.back());
         return;
     }
     folders_.push_back(folder);
@@ -46,14 +49,23 @@ void Registry::scan(const fs::path& folder) {
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
         if (file.extension() != ".so") continue;
-        const fs::path json = fs::path(file).replace_extension(".plugin.json");
+        const fs::path json = manifest_path(file);
         if (!fs::exists(json)) {
             remarks_.push_back(file.string() + ": not probed yet (run `patchbay plugin test " + file.string() + "`)");
             continue;
         }
-        if (auto manifest = read_manifest(json)) manifests_.push_back(*std::move(manifest));
-        else remarks_.push_back(manifest.error());
+        auto manifest = read_manifest(json);
+        if (!manifest) remarks_.push_back(manifest.error());
+        else if (manifest->library != file) remarks_.push_back(json.string() + ": speaks of " + manifest->library.filename().string() + ", not of the library beside it");
+        else manifests_.push_back(*std::move(manifest));
     }
+}
+
+std::string Registry::fault_of(const Manifest& m) {
+    const auto sha256 = file_sha256(m.library);
+    const std::string again = " (run `patchbay plugin test " + m.library.string() + "`)";
+    if (!sha256) return m.library.string() + ": " + sha256.error();
+    return *sha256 == m.sha256 ? "" : m.library.string() + ": changed since it was probed" + again;
 }
 
 std::vector<std::string> Registry::names(std::string_view kind) const {

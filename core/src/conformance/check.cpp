@@ -1,0 +1,112 @@
+#include "conformance/check.hpp"
+
+#include <charconv>
+
+#include "host/schema.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+uint64_t count_ns(void* ctx) { return *static_cast<uint64_t*>(ctx) += 1000; }
+
+// Time that only moves when it is looked at: what a component does must not hang on how busy the machine is.
+const pb_clock& test_clock() {
+    thread_local uint64_t now = 0;
+    thread_local const pb_clock clock{sizeof(pb_clock), 0, &now, count_ns};
+    return clock;
+}
+
+const pb_metrics& test_metrics() {
+    static constexpr pb_metrics kNowhere{sizeof(pb_metrics), 0, nullptr, [](void*, const char*, double) {}, [](void*, const char*, double) {}};
+    return kNowhere;
+}
+
+std::string least_value(const host::ParamManifest& p) {
+    if (p.type == "bool") return "false";
+    if (p.type == "enum") return p.choices.empty() ? "" : p.choices[0];
+    if (p.type == "string") return "";
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, p.min.value_or(0)).ptr};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* unavailable) {
+    host::Settings settings;
+    for (const host::ParamManifest& p : host::describe(type_).params)
+        if (!p.fallback) settings[p.name] = least_value(p);
+    const host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &test_metrics()};
+    return host::Component::create(library_, type_, settings, services, unavailable);
+}
+
+std::string Subject::required_keys() const {
+    std::string list;
+    for (const host::ParamManifest& p : host::describe(type_).params)
+        if (!p.fallback) list += (list.empty() ? "" : ", ") + p.name;
+    return list;
+}
+
+Suite suite_of(std::string_view kind) {
+    if (kind == "scheduler") return kScheduler;
+    if (kind == "sampler") return kSampler;
+    if (kind == "proposer") return kProposer;
+    if (kind == "attention") return kAttention;
+    if (kind == "model") return kModel;
+    if (kind == "device") return kDevice;
+    return {};
+}
+
+// ---- every kind ------------------------------------------------------------------------------
+
+namespace {
+
+Outcome lives_beside_another(Subject& subject) {
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make(2));
+    if (first->self() == second->self()) return fail("create gave the same object twice");
+    first.reset();
+    PB_TRY(auto third, subject.make());
+    second.reset();
+    return {};
+}
+
+Outcome keeps_its_state(Subject& subject) {
+    if (!subject.type().state) return Outcome::skip("it is stateless");
+    PB_TRY(auto first, subject.make());
+    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise) PB_CHECK(exercise(subject, *first));
+    PB_TRY(const std::string saved, first->save());
+    PB_TRY(auto second, subject.make());
+    PB_CHECK(second->load(subject.type().state, saved));
+    PB_TRY(const std::string again, second->save());
+    if (saved != again)
+        return fail("what it saves after load differs from what was loaded: " + std::to_string(saved.size()) + " bytes '" +
+                    saved.substr(0, 40) + "', then " + std::to_string(again.size()) + " bytes '" + again.substr(0, 40) + "'");
+    return {};
+}
+
+// Any status will do; a crash will not.
+Outcome survives_torn_state(Subject& subject) {
+    if (!subject.type().state) return Outcome::skip("it is stateless");
+    PB_TRY(auto first, subject.make());
+    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise) PB_CHECK(exercise(subject, *first));
+    PB_TRY(const std::string saved, first->save());
+    const std::string noise("\xff\x00\x01 -1\n\n\x7f", 9);
+    for (const std::string& bytes : {saved.substr(0, saved.size() / 2), saved + noise, noise, std::string()}) {
+        PB_TRY(auto second, subject.make());
+        (void)second->load(subject.type().state, bytes);
+        (void)second->load("nobody/999", bytes);
+    }
+    return {};
+}
+
+constexpr Check kLife[] = {
+    {"component.twice", "two objects live side by side and end in any order", lives_beside_another},
+    {"component.state", "a fresh object that loads what another saved, saves the same", keeps_its_state},
+    {"component.torn_state", "bytes that nobody saved are refused or ignored, and crash nothing", survives_torn_state},
+};
+
+}  // namespace
+
+std::span<const Check> life_checks() { return kLife; }
+
+}  // namespace patchbay::conformance

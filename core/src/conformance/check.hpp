@@ -1,0 +1,69 @@
+// The quick conformance suites: small named checks of one component each, run by the probe and by tests. A check looks
+// at one rule alone, so that a plugin with one fault fails one check.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "base/thread_pool.hpp"
+#include "host/component.hpp"
+#include "host/library.hpp"
+
+namespace patchbay::conformance {
+
+// Makes objects of the component under test, with default settings and the services that a host offers.
+class Subject {
+  public:
+    Subject(std::shared_ptr<host::Library> library, const pb_component& type) : library_(std::move(library)), type_(type) {}
+
+    const pb_component& type() const { return type_; }
+    template <class Table>
+    const Table& table() const { return *static_cast<const Table*>(type_.vtable); }
+    // threads: 1 or 2. `unavailable` as in Component::create.
+    Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
+    // Keys that have no default; they get the least value that the schema allows.
+    std::string required_keys() const;
+
+  private:
+    std::shared_ptr<host::Library> library_;
+    const pb_component& type_;
+    ThreadPool one_{1}, two_{2};
+};
+
+struct Outcome {
+    enum class What { kOk, kFailed, kSkipped };
+    Outcome() = default;
+    Outcome(Failure f) : what(What::kFailed), reason(std::move(f.text)) {}
+    Outcome(Result<> r) {
+        if (!r) *this = fail(r.error());
+    }
+    static Outcome skip(std::string why) {
+        Outcome o;
+        o.what = What::kSkipped;
+        o.reason = std::move(why);
+        return o;
+    }
+    What what = What::kOk;
+    std::string reason;
+};
+
+struct Check {
+    const char* name;
+    const char* rule; // one line, for `patchbay plugin test` and docs
+    Outcome (*run)(Subject&);
+};
+
+struct Suite {
+    std::span<const Check> checks;
+    // Uses an object as a host would, so that it has a state worth saving.
+    Result<> (*exercise)(Subject&, const host::Component&);
+};
+
+Suite suite_of(std::string_view kind);          // "scheduler"; empty for a kind without one
+std::span<const Check> life_checks();           // of every kind: create, destroy, save, load
+
+extern const Suite kScheduler, kSampler, kProposer, kAttention, kModel, kDevice;
+
+}  // namespace patchbay::conformance

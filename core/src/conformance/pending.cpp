@@ -1,0 +1,4 @@
+#include "conformance/check.hpp"
+namespace patchbay::conformance {
+const Suite kProposer{}, kAttention{}, kModel{}, kDevice{};
+}

@@ -1,0 +1,22 @@
+// Runs a library's checks in order and reports each as it begins and ends, so that whoever watches from outside knows
+// which one a crash belongs to.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "conformance/check.hpp"
+#include "host/manifest.hpp"
+
+namespace patchbay::conformance {
+
+struct Listener {
+    std::function<void(const std::string& component, const std::string& check)> begin;
+    std::function<void(const Outcome&)> end;
+};
+
+// Loads the library and puts every component through its checks. The manifest, unless a check failed.
+std::optional<host::Manifest> run_all(const std::filesystem::path& library, const Listener&);
+
+}  // namespace patchbay::conformance

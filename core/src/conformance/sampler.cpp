@@ -1,0 +1,186 @@
+// The sampler's checks: which ids may come out, and that a row's token is a function of that row alone.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "conformance/sampler_case.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+std::string row_name(size_t i) { return "row " + std::to_string(i); }
+bool in_vocab(int32_t t) { return t >= 0 && t < static_cast<int32_t>(kVocab); }
+
+Outcome answers(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    PB_CHECK(sample(*component, {}));
+    for (const auto& rows : {random_rows(1, 40), strange_rows()}) PB_CHECK(sample(*component, all(rows)));
+    return {};
+}
+
+Outcome range(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    for (const auto& rows : {random_rows(2, 40), strange_rows()}) {
+        PB_TRY(const Sampled s, sample(*component, all(rows)));
+        for (size_t i = 0; i < rows.size(); ++i)
+            if (!in_vocab(s.tokens[i])) return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " + std::to_string(kVocab - 1));
+    }
+    return {};
+}
+
+Outcome bounds(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    auto rows = random_rows(3, 17);
+    for (RowCase& r : rows) r.params.logprobs = kTop;
+    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    if (!s.within_bounds) return fail("it wrote past the end of the logits or of an output");
+    return {};
+}
+
+Outcome greedy(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    auto rows = random_rows(4, 40);
+    for (RowCase& r : rows) {
+        r.params = {sizeof(pb_sampling_params), 0, 0, 1, 0, 1, 0, 0, -1, 0, nullptr};
+        r.allowed.clear();
+    }
+    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const auto& l = rows[i].logits;
+        const auto best = std::max_element(l.begin(), l.end()) - l.begin();
+        if (s.tokens[i] != best)
+            return fail("at temperature 0 " + row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", the highest logit is that of " + std::to_string(best));
+    }
+    return {};
+}
+
+Outcome mask(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const auto rows = random_rows(6, 120);
+    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    for (size_t i = 0; i < rows.size(); ++i)
+        if (in_vocab(s.tokens[i]) && !rows[i].may(static_cast<uint32_t>(s.tokens[i])))
+            return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", which its mask excludes");
+    return {};
+}
+
+Outcome repeatable(Subject& subject) {
+    const auto rows = random_rows(7, 40);
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    PB_TRY(const Sampled a, sample(*first, all(rows)));
+    PB_TRY(const Sampled b, sample(*second, all(rows)));
+    PB_TRY(const Sampled c, sample(*first, all(rows)));
+    for (size_t i = 0; i < rows.size(); ++i)
+        if (a.tokens[i] != b.tokens[i] || a.tokens[i] != c.tokens[i]) return fail(row_name(i) + " became two different tokens for the same logits, seed and position");
+    return {};
+}
+
+Outcome batch(Subject& subject) {
+    const auto rows = random_rows(8, 33);
+    const auto order = all(rows);
+    const std::vector<const RowCase*> turned(order.rbegin(), order.rend());
+    PB_TRY(auto with_two_threads, subject.make(2));
+    PB_TRY(const Sampled together, sample(*with_two_threads, order));
+    PB_TRY(auto another, subject.make(2));
+    PB_TRY(const Sampled reversed, sample(*another, turned));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        PB_TRY(auto fresh, subject.make());
+        PB_TRY(const Sampled alone, sample(*fresh, {order[i]}));
+        if (alone.tokens[0] != together.tokens[i])
+            return fail(row_name(i) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " + std::to_string(together.tokens[i]) + " in a batch of " + std::to_string(rows.size()));
+        if (alone.tokens[0] != reversed.tokens[rows.size() - 1 - i]) return fail(row_name(i) + " becomes another token when the batch is turned round");
+    }
+    return {};
+}
+
+Outcome faults(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const auto sane = random_rows(9, 20);
+    PB_TRY(const Sampled none, sample(*component, all(sane)));
+    if (none.faults != 0) return fail("it counts " + std::to_string(none.faults) + " faults in sane rows");
+    const auto strange = strange_rows();
+    PB_TRY(const Sampled some, sample(*component, {&strange[0], &strange[1], &strange[2], &strange[3]}));
+    if (some.faults != 4) return fail("it counts " + std::to_string(some.faults) + " faults in 4 rows that have nothing to choose from (NaN, -inf, masked)");
+    return {};
+}
+
+Outcome logprobs(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    auto rows = random_rows(10, 20);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].params.logprobs = static_cast<int32_t>(i % (kTop + 1));
+    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const auto& l = rows[i].logits;
+        const double most = *std::max_element(l.begin(), l.end());
+        double sum = 0;
+        for (const float x : l) sum += std::exp(x - most);
+        const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - most - std::log(sum); };
+        const auto wrong = [](double got, double expected) { return !(std::abs(got - expected) <= 1e-3); };
+        if (in_vocab(s.tokens[i]) && wrong(s.logprobs[i], logprob(s.tokens[i])))
+            return fail(row_name(i) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " + std::to_string(logprob(s.tokens[i])) + " (log-softmax of the raw logits)");
+        std::vector<float> sorted = l;
+        std::sort(sorted.begin(), sorted.end(), std::greater<>());
+        for (size_t k = 0; k < kTop; ++k) {
+            const int32_t t = s.top_tokens[i * kTop + k];
+            const bool wanted = static_cast<int32_t>(k) < rows[i].params.logprobs;
+            if (wanted && (!in_vocab(t) || l[static_cast<size_t>(t)] != sorted[k] || wrong(s.top_logprobs[i * kTop + k], logprob(t))))
+                return fail(row_name(i) + " has token " + std::to_string(t) + " at place " + std::to_string(k) + " of its top list, or a wrong logprob there");
+            if (!wanted && t != -1) return fail(row_name(i) + " has more in its top list than it asked for");
+        }
+    }
+    return {};
+}
+
+Outcome process(Subject& subject) {
+    if (!subject.table<pb_sampler>().process) return Outcome::skip("it has no process()");
+    PB_TRY(auto component, subject.make());
+    const auto rows = random_rows(11, 24);
+    PB_TRY(const Sampled s, sample(*component, all(rows), Call::kProcess));
+    PB_TRY(const Sampled chosen, sample(*component, all(rows)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        double sum = 0;
+        for (uint32_t t = 0; t < kVocab; ++t) {
+            const float x = s.logits[i * kVocab + t];
+            if (!rows[i].may(t) && x > -INFINITY) return fail(row_name(i) + " keeps token " + std::to_string(t) + ", which its mask excludes");
+            sum += std::exp(static_cast<double>(x));
+        }
+        if (!(std::abs(sum - 1) < 1e-3)) return fail("the probabilities of " + row_name(i) + " sum to " + std::to_string(sum));
+        if (const int32_t t = chosen.tokens[i]; in_vocab(t) && !(s.logits[i * kVocab + static_cast<size_t>(t)] > -INFINITY))
+            return fail(row_name(i) + " samples token " + std::to_string(t) + ", which process() excludes");
+    }
+    return {};
+}
+
+// Samplers of "host" are shown host memory; another's device is not here.
+template <Outcome (*Run)(Subject&)>
+Outcome on_host(Subject& subject) {
+    const std::string device = subject.table<pb_sampler>().device;
+    return device == "host" ? Run(subject) : Outcome::skip("it runs on device '" + device + "'");
+}
+
+constexpr Check kChecks[] = {
+    {"sampler.answers", "samples every batch without an error", on_host<answers>},
+    {"sampler.range", "gives ids of the vocabulary, for NaN and -inf rows too", on_host<range>},
+    {"sampler.bounds", "writes within its buffers", on_host<bounds>},
+    {"sampler.greedy", "takes the highest logit at temperature 0", on_host<greedy>},
+    {"sampler.mask", "samples only tokens that are allowed", on_host<mask>},
+    {"sampler.repeatable", "gives the same token for the same logits, seed and position", on_host<repeatable>},
+    {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", on_host<batch>},
+    {"sampler.faults", "counts the rows that have nothing to choose from, and no others", on_host<faults>},
+    {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", on_host<logprobs>},
+    {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", on_host<process>},
+};
+
+Result<> exercise(Subject& subject, const host::Component& component) {
+    if (subject.table<pb_sampler>().device != std::string_view("host")) return {};
+    const auto rows = random_rows(12, 8);
+    PB_CHECK(sample(component, all(rows)));
+    return {};
+}
+
+}  // namespace
+
+const Suite kSampler{kChecks, exercise};
+
+}  // namespace patchbay::conformance

@@ -1,0 +1,40 @@
+// Rows for a sampler's checks, and its answer with guards around the buffers.
+#pragma once
+#include <deque>
+#include <vector>
+
+#include "conformance/check.hpp"
+#include "patchbay/sdk/sampler.hpp"
+
+namespace patchbay::conformance {
+
+inline constexpr uint32_t kVocab = 203; // no multiple of 32: the mask's last word is not full
+inline constexpr uint32_t kTop = 5;     // room in the top lists
+
+struct RowCase { // one sequence that wants a token
+    std::vector<float> logits;
+    pb_sampling_params params{sizeof(pb_sampling_params), 0, 1, 1, 0, 1, 0, 0, -1, 0, nullptr};
+    std::vector<int32_t> prompt, output;
+    std::vector<uint32_t> allowed; // empty: all
+    uint64_t seed = 0, position = 0;
+
+    bool may(uint32_t t) const { return allowed.empty() || (allowed[t / 32] >> (t % 32) & 1u); }
+    void allow_none() { allowed.assign((kVocab + 31) / 32, 0); }
+    void allow(uint32_t t) { allowed[t / 32] |= 1u << (t % 32); }
+};
+
+std::deque<RowCase> random_rows(uint64_t seed, uint32_t count); // sane ones, of every kind of request
+std::deque<RowCase> strange_rows(); // that no sane model gives: NaN, all −inf, +inf, nothing allowed that is finite
+std::vector<const RowCase*> all(const std::deque<RowCase>&);
+
+struct Sampled {
+    std::vector<int32_t> tokens, top_tokens;             // (rows), (rows, kTop)
+    std::vector<float> logprobs, top_logprobs, logits;   // (rows), (rows, kTop), (rows, kVocab) as the sampler left them
+    uint64_t faults = 0;
+    bool within_bounds = true;
+};
+
+enum class Call { kSample, kProcess };
+Result<Sampled> sample(const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample);
+
+}  // namespace patchbay::conformance

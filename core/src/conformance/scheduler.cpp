@@ -1,0 +1,174 @@
+// The scheduler's checks: what a plan may say, that the same question gets the same answer, and that all work ends.
+#include <algorithm>
+#include <set>
+
+#include "conformance/scheduler_case.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+constexpr uint32_t kMostSteps = 4000; // of a closed loop; a policy needs a few hundred
+
+std::string of_view(const View& v) {
+    return " (" + std::to_string(v.running.size()) + " running, " + std::to_string(v.waiting.size()) + " waiting, budget " +
+           std::to_string(v.in.max_num_batched_tokens) + " tokens and " + std::to_string(v.in.max_num_seqs) + " sequences)";
+}
+
+// Judges every view's plan by one rule, which says what is wrong or nothing.
+template <class Rule>
+Outcome judge(Subject& subject, Rule&& rule) {
+    for (const View& view : random_views()) {
+        PB_TRY(const Planned planned, plan_fresh(subject, view));
+        if (const std::string wrong = rule(view, planned); !wrong.empty()) return fail(wrong + of_view(view));
+    }
+    return {};
+}
+
+Outcome answers(Subject& subject) {
+    return judge(subject, [](const View&, const Planned&) { return std::string(); });
+}
+
+Outcome bounds(Subject& subject) {
+    return judge(subject, [](const View&, const Planned& p) { return p.within_bounds ? std::string() : "it wrote past item_capacity or preempt_capacity"; });
+}
+
+Outcome known_ids(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        for (const pb_plan_item& i : p.items)
+            if (!v.find(i.id)) return "it plans sequence " + std::to_string(i.id) + ", which it was not shown";
+        return std::string();
+    });
+}
+
+Outcome unique(Subject& subject) {
+    return judge(subject, [](const View&, const Planned& p) {
+        std::set<uint64_t> seen;
+        for (const pb_plan_item& i : p.items)
+            if (!seen.insert(i.id).second) return "it plans sequence " + std::to_string(i.id) + " twice";
+        return std::string();
+    });
+}
+
+Outcome budget(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        uint64_t tokens = 0;
+        for (const pb_plan_item& i : p.items) tokens += i.tokens;
+        if (tokens <= v.in.max_num_batched_tokens) return std::string();
+        return "it plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens";
+    });
+}
+
+Outcome seats(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        std::set<uint64_t> running;
+        for (const pb_sequence& s : v.running) running.insert(s.id);
+        for (const pb_preempt_item& i : p.preempts) running.erase(i.id);
+        for (const pb_plan_item& i : p.items)
+            if (v.find(i.id)) running.insert(i.id);
+        if (running.size() <= v.in.max_num_seqs) return std::string();
+        return std::to_string(running.size()) + " sequences would run, more than max_num_seqs";
+    });
+}
+
+Outcome tokens(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        for (const pb_plan_item& i : p.items) {
+            const pb_sequence* s = v.find(i.id);
+            if (i.tokens == 0) return "it plans no tokens for sequence " + std::to_string(i.id);
+            if (s && i.tokens > remaining(*s))
+                return "it plans " + std::to_string(i.tokens) + " tokens for sequence " + std::to_string(i.id) + ", which needs " + std::to_string(remaining(*s));
+        }
+        return std::string();
+    });
+}
+
+Outcome chunking(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        for (const pb_plan_item& i : p.items) {
+            const pb_sequence* s = v.find(i.id);
+            if (!s || v.runs(i.id) || i.tokens == 0) continue;
+            const bool may_split = (v.in.flags & PB_STEP_CHUNKED_PREFILL) && !(s->flags & PB_SEQ_NO_CHUNK);
+            const uint32_t whole = remaining(*s) - std::min(s->cached_tokens, remaining(*s) - 1);
+            if (!may_split && i.tokens < whole)
+                return "it plans " + std::to_string(i.tokens) + " of " + std::to_string(whole) + " tokens of sequence " + std::to_string(i.id) + ", which may not be split";
+        }
+        return std::string();
+    });
+}
+
+Outcome preemptions(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        std::set<uint64_t> gone;
+        for (const pb_preempt_item& i : p.preempts) {
+            if (!v.runs(i.id)) return "it preempts sequence " + std::to_string(i.id) + ", which is not running";
+            if (!gone.insert(i.id).second) return "it preempts sequence " + std::to_string(i.id) + " twice";
+            if (i.how != PB_PREEMPT_RECOMPUTE && i.how != PB_PREEMPT_SWAP) return "it preempts in way " + std::to_string(i.how) + ", which there is none";
+        }
+        for (const pb_plan_item& i : p.items)
+            if (gone.contains(i.id)) return "it preempts sequence " + std::to_string(i.id) + " and plans it";
+        return std::string();
+    });
+}
+
+Outcome stride(Subject& subject) {
+    for (const View& view : random_views()) {
+        PB_TRY(const Planned exact, plan_fresh(subject, view));
+        PB_TRY(const Planned longer, plan_fresh(subject, view, 48));
+        if (!same(exact, longer)) return fail("it plans differently when the host's records are larger: step by sequence_stride" + of_view(view));
+    }
+    return {};
+}
+
+Outcome deterministic(Subject& subject) {
+    for (const View& view : random_views()) {
+        PB_TRY(const Planned first, plan_fresh(subject, view));
+        PB_TRY(const Planned second, plan_fresh(subject, view));
+        if (!same(first, second)) return fail("two fresh objects plan the same view differently" + of_view(view));
+    }
+    for (const LoopCase& l : loop_cases()) {
+        PB_TRY(auto first, subject.make());
+        PB_TRY(auto second, subject.make());
+        PB_TRY(const LoopResult a, run_loop(*first, l, 64));
+        PB_TRY(const LoopResult b, run_loop(*second, l, 64));
+        for (size_t i = 0; i < std::min(a.plans.size(), b.plans.size()); ++i)
+            if (!same(a.plans[i], b.plans[i])) return fail("two fresh objects part ways at step " + std::to_string(i) + " of '" + l.name + "'");
+    }
+    return {};
+}
+
+Outcome progress(Subject& subject) {
+    for (const LoopCase& l : loop_cases()) {
+        PB_TRY(auto component, subject.make());
+        PB_TRY(const LoopResult result, run_loop(*component, l, kMostSteps));
+        if (!result.unfinished.empty())
+            return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) + " requests have not ended after " +
+                        std::to_string(kMostSteps) + " steps of '" + l.name + "'");
+    }
+    return {};
+}
+
+constexpr Check kChecks[] = {
+    {"scheduler.answers", "plans every view without an error", answers},
+    {"scheduler.bounds", "writes at most item_capacity items and preempt_capacity preemptions", bounds},
+    {"scheduler.known_ids", "plans only sequences that it was shown", known_ids},
+    {"scheduler.unique", "plans a sequence once", unique},
+    {"scheduler.budget", "plans at most max_num_batched_tokens", budget},
+    {"scheduler.seats", "lets at most max_num_seqs run", seats},
+    {"scheduler.tokens", "plans at least one token, and none that is not needed", tokens},
+    {"scheduler.chunking", "splits no prompt that may not be split", chunking},
+    {"scheduler.preemptions", "preempts what runs, once, and does not plan it", preemptions},
+    {"scheduler.stride", "steps from record to record by sequence_stride", stride},
+    {"scheduler.deterministic", "plans the same for the same view and history", deterministic},
+    {"scheduler.progress", "brings every request to its end", progress},
+};
+
+Result<> exercise(Subject&, const host::Component& component) {
+    PB_CHECK(run_loop(component, loop_cases()[1], 20));
+    return {};
+}
+
+}  // namespace
+
+const Suite kScheduler{kChecks, exercise};
+
+}  // namespace patchbay::conformance

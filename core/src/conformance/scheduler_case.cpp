@@ -1,0 +1,267 @@
+#include "conformance/scheduler_case.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace patchbay::conformance {
+namespace {
+
+constexpr uint32_t kGuards = 8; // entries behind each output buffer
+constexpr uint64_t kGuardId = 0xFEEDFACE'CAFEBEEF;
+
+uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_size - 1) / block_size; }
+
+void place_in_pages(pb_sequence& s, uint32_t block_size) {
+    s.blocks = pages(s.computed_tokens, block_size);
+    s.page_room = s.blocks * block_size - s.computed_tokens;
+    s.freeable = s.blocks;
+}
+
+pb_sequence random_sequence(Noise& noise, uint64_t id, uint64_t now_us) {
+    pb_sequence s{};
+    s.id = id;
+    s.group = id;
+    s.arrival_us = now_us - noise.below(1'000'000);
+    s.priority = static_cast<int32_t>(noise.below(5)) - 2;
+    s.tenant = noise.below(3);
+    s.prompt_tokens = noise.between(1, noise.one_in(4) ? 900 : 60);
+    s.max_tokens = noise.between(1, 64);
+    if (noise.one_in(8)) s.deadline_us = now_us + noise.below(1'000'000);
+    return s;
+}
+
+// Records as a newer host lays them out: longer, the rest filled with what means nothing to the plugin.
+std::vector<char> laid_out(const std::vector<pb_sequence>& from, uint32_t stride) {
+    std::vector<char> out(from.size() * stride + 1, '\x5a');
+    for (size_t i = 0; i < from.size(); ++i) std::memcpy(out.data() + i * stride, &from[i], sizeof(pb_sequence));
+    return out;
+}
+
+struct Shown { // owns what the pointers of `in` mean
+    Shown(const View& view, uint32_t extra) : stride(sizeof(pb_sequence) + extra), running(laid_out(view.running, stride)), waiting(laid_out(view.waiting, stride)), in(view.in) {
+        in.struct_size = sizeof in;
+        in.sequence_stride = stride;
+        in.running = reinterpret_cast<const pb_sequence*>(running.data());
+        in.waiting = reinterpret_cast<const pb_sequence*>(waiting.data());
+        in.running_count = static_cast<uint32_t>(view.running.size());
+        in.waiting_count = static_cast<uint32_t>(view.waiting.size());
+    }
+    uint32_t stride;
+    std::vector<char> running, waiting;
+    pb_scheduler_in in;
+};
+
+}  // namespace
+
+const pb_sequence* View::find(uint64_t id) const {
+    for (const auto* list : {&running, &waiting})
+        for (const pb_sequence& s : *list)
+            if (s.id == id) return &s;
+    return nullptr;
+}
+
+bool View::runs(uint64_t id) const {
+    return std::any_of(running.begin(), running.end(), [&](const pb_sequence& s) { return s.id == id; });
+}
+
+std::vector<View> random_views() {
+    std::vector<View> views;
+    for (uint32_t i = 0; i < 96; ++i) {
+        Noise noise(1000 + i);
+        View v;
+        v.in.step = i;
+        v.in.now_us = 5'000'000 + i;
+        v.in.max_num_batched_tokens = i % 5 == 0 ? noise.between(1, 3) : noise.between(16, 512);
+        v.in.max_num_seqs = i % 7 == 0 ? 1 : noise.between(2, 24);
+        v.in.block_size = noise.one_in(3) ? 1 : 16;
+        v.in.kv_groups = 1;
+        const bool chunked = i % 4 != 3;
+        v.in.flags = chunked ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
+        v.in.long_prefill_token_threshold = chunked && noise.one_in(3) ? noise.between(1, 64) : 0;
+        const bool empty = i % 16 == 0, decodes_only = i % 16 == 1 || !chunked;
+        uint64_t id = 1 + i * 1000;
+        const uint32_t running = empty ? 0 : noise.between(0, v.in.max_num_seqs), waiting = empty || i % 16 == 1 ? 0 : noise.between(0, 30);
+        uint32_t used = 0;
+        for (uint32_t k = 0; k < running; ++k) {
+            pb_sequence s = random_sequence(noise, id++, v.in.now_us);
+            if (decodes_only || noise.one_in(2)) {
+                s.output_tokens = noise.between(1, s.max_tokens);
+                s.computed_tokens = s.prompt_tokens + s.output_tokens - 1;
+                if (noise.one_in(4)) s.draft_tokens = noise.between(1, 4);
+            } else {
+                s.computed_tokens = noise.below(s.prompt_tokens);
+            }
+            place_in_pages(s, v.in.block_size);
+            used += s.blocks;
+            v.running.push_back(s);
+        }
+        const uint32_t preempted = waiting > 0 && running > 0 ? noise.below(3) : 0;
+        for (uint32_t k = 0; k < waiting; ++k) {
+            pb_sequence s = random_sequence(noise, id++, v.in.now_us);
+            if (k < preempted) {
+                s.flags |= PB_SEQ_PREEMPTED;
+                s.preemptions = 1;
+                s.output_tokens = noise.below(s.max_tokens);
+            }
+            if (noise.one_in(5)) s.flags |= PB_SEQ_NO_CHUNK;
+            if (noise.one_in(3)) s.cached_tokens = noise.below(s.prompt_tokens);
+            v.waiting.push_back(s);
+        }
+        v.in.free_blocks = i % 6 == 0 ? 0 : noise.between(0, 400);
+        v.in.total_blocks = used + v.in.free_blocks;
+        v.in.watermark_blocks = v.in.total_blocks / 100;
+        views.push_back(std::move(v));
+    }
+    return views;
+}
+
+Result<Planned> show(const host::Component& component, const View& view, uint32_t extra) {
+    const Shown shown(view, extra);
+    const uint32_t seats = view.in.max_num_seqs, most_preempts = shown.in.running_count;
+    std::vector<pb_plan_item> items(seats + kGuards, {kGuardId, 0, 0});
+    std::vector<pb_preempt_item> preempts(most_preempts + kGuards, {kGuardId, 0, 0});
+    pb_scheduler_out out{sizeof(pb_scheduler_out), seats, items.data(), 0, most_preempts, preempts.data(), 0, 0};
+    const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
+    PB_CHECK(component.check(table.plan(component.self(), &shown.in, &out), "plan"));
+    Planned planned;
+    const auto untouched = [](const auto& entry) { return entry.id == kGuardId; };
+    planned.within_bounds = out.item_count <= seats && out.preempt_count <= most_preempts &&
+                            std::all_of(items.begin() + seats, items.end(), untouched) &&
+                            std::all_of(preempts.begin() + most_preempts, preempts.end(), untouched);
+    items.resize(std::min(out.item_count, seats));
+    preempts.resize(std::min(out.preempt_count, most_preempts));
+    planned.items = std::move(items);
+    planned.preempts = std::move(preempts);
+    return planned;
+}
+
+Result<Planned> plan_fresh(Subject& subject, const View& view, uint32_t extra) {
+    PB_TRY(auto component, subject.make());
+    const auto& table = subject.table<pb_scheduler>();
+    const Shown shown(view, extra);
+    if (table.resync) table.resync(component->self(), &shown.in);
+    else if (table.arrived)
+        for (const pb_sequence& s : view.waiting) table.arrived(component->self(), &s);
+    return show(*component, view, extra);
+}
+
+bool same(const Planned& a, const Planned& b) {
+    const auto equal_items = [](const pb_plan_item& x, const pb_plan_item& y) { return x.id == y.id && x.tokens == y.tokens; };
+    const auto equal_preempts = [](const pb_preempt_item& x, const pb_preempt_item& y) { return x.id == y.id && x.how == y.how; };
+    return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), equal_items) &&
+           std::equal(a.preempts.begin(), a.preempts.end(), b.preempts.begin(), b.preempts.end(), equal_preempts);
+}
+
+// ---- closed loop -----------------------------------------------------------------------------
+
+std::vector<LoopCase> loop_cases() {
+    return {
+        {"room for all", 24, 80, 20, 256, 32, 1000, 16, true, 0},
+        {"few seats", 30, 60, 12, 64, 3, 1000, 16, true, 16},
+        {"little memory", 16, 90, 40, 128, 8, 12, 16, true, 0}, // one fits, eight do not
+        {"whole prompts", 24, 100, 16, 128, 8, 64, 16, false, 0},
+        {"a token a step", 5, 20, 6, 1, 4, 64, 1, true, 0},
+    };
+}
+
+namespace {
+
+struct Loop {
+    Loop(const host::Component& c, const LoopCase& which) : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which) {}
+
+    void arrive(uint64_t id, Noise& noise) {
+        pb_sequence s{};
+        s.id = s.group = id;
+        s.arrival_us = now_us;
+        s.priority = static_cast<int32_t>(noise.below(3));
+        s.prompt_tokens = noise.between(1, l.max_prompt);
+        s.max_tokens = noise.between(1, l.max_output);
+        waiting.push_back(s);
+        if (table.arrived) table.arrived(component.self(), &waiting.back());
+    }
+
+    View view(uint64_t step) const {
+        View v;
+        v.running = running;
+        v.waiting = waiting;
+        v.in.step = step;
+        v.in.now_us = now_us;
+        v.in.max_num_batched_tokens = l.budget;
+        v.in.max_num_seqs = l.seats;
+        v.in.block_size = l.block_size;
+        v.in.kv_groups = 1;
+        v.in.free_blocks = l.blocks - used;
+        v.in.total_blocks = l.blocks;
+        v.in.flags = l.chunked ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
+        v.in.long_prefill_token_threshold = l.threshold;
+        return v;
+    }
+
+    void preempt(uint64_t id) {
+        const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == id; });
+        if (at == running.end()) return;
+        pb_sequence s = *at;
+        running.erase(at);
+        used -= s.blocks;
+        s.computed_tokens = 0;
+        s.preemptions += 1;
+        s.flags |= PB_SEQ_PREEMPTED;
+        place_in_pages(s, l.block_size);
+        waiting.insert(waiting.begin(), s);
+    }
+
+    void run(uint64_t id, uint32_t tokens) {
+        const auto waits = std::find_if(waiting.begin(), waiting.end(), [&](auto& s) { return s.id == id; });
+        if (waits != waiting.end() && running.size() < l.seats) {
+            pb_sequence s = *waits;
+            const bool whole = tokens >= remaining(s);
+            const uint32_t wanted = std::min(tokens, remaining(s));
+            if ((!l.chunked && !whole) || pages(wanted, l.block_size) > l.blocks - used) return;
+            waiting.erase(waits);
+            running.push_back(s);
+        }
+        const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == id; });
+        if (at == running.end()) return;
+        uint32_t n = std::min(tokens, remaining(*at));
+        n = std::min(n, at->page_room + (l.blocks - used) * l.block_size); // what does not fit is trimmed
+        at->computed_tokens += n;
+        used -= at->blocks;
+        place_in_pages(*at, l.block_size);
+        used += at->blocks;
+        if (at->computed_tokens == at->prompt_tokens + at->output_tokens) at->output_tokens += n > 0;
+        if (at->output_tokens < at->max_tokens) return;
+        if (table.finished) table.finished(component.self(), at->id, at->output_tokens);
+        used -= at->blocks;
+        running.erase(at);
+    }
+
+    const host::Component& component;
+    const pb_scheduler& table;
+    const LoopCase& l;
+    std::vector<pb_sequence> running, waiting;
+    uint32_t used = 0; // pages
+    uint64_t now_us = 1'000'000;
+};
+
+}  // namespace
+
+Result<LoopResult> run_loop(const host::Component& component, const LoopCase& l, uint32_t most_steps) {
+    Loop loop(component, l);
+    Noise noise(77);
+    LoopResult result;
+    uint32_t arrived = 0;
+    for (uint64_t step = 0; step < most_steps; ++step) {
+        for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
+        PB_TRY(Planned planned, show(component, loop.view(step)));
+        for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);
+        for (const pb_plan_item& i : planned.items) loop.run(i.id, i.tokens);
+        result.plans.push_back(std::move(planned));
+        loop.now_us += 10'000;
+        if (arrived == l.requests && loop.running.empty() && loop.waiting.empty()) return result;
+    }
+    for (const auto* list : {&loop.running, &loop.waiting})
+        for (const pb_sequence& s : *list) result.unfinished.push_back(s.id);
+    return result;
+}
+
+}  // namespace patchbay::conformance

@@ -1,0 +1,48 @@
+// What a scheduler is shown and what it answers, in the checks: random views, and buffers with guards around them.
+#pragma once
+#include <vector>
+
+#include "conformance/check.hpp"
+#include "conformance/noise.hpp"
+#include "patchbay/sdk/scheduler.hpp"
+
+namespace patchbay::conformance {
+
+struct View {
+    std::vector<pb_sequence> running, waiting;
+    pb_scheduler_in in{}; // its pointers are set when it is shown
+
+    const pb_sequence* find(uint64_t id) const;
+    bool runs(uint64_t id) const;
+};
+
+// Of every shape that a policy meets: empty, decodes only, mixed, budgets of one token, no free page, chunking on and off.
+std::vector<View> random_views();
+
+struct Planned {
+    std::vector<pb_plan_item> items;
+    std::vector<pb_preempt_item> preempts;
+    bool within_bounds = true; // of its buffers and their counts
+};
+
+// extra: bytes by which the host's records are larger than the plugin's.
+Result<Planned> show(const host::Component&, const View&, uint32_t extra = 0);
+// A fresh object that is told of the view as after a swap, and plans it.
+Result<Planned> plan_fresh(Subject&, const View&, uint32_t extra = 0);
+bool same(const Planned&, const Planned&);
+
+// A small engine with forgiving rules: what a plan may not do is left out, so that only progress is judged.
+struct LoopCase {
+    const char* name;
+    uint32_t requests, max_prompt, max_output, budget, seats, blocks, block_size;
+    bool chunked;
+    uint32_t threshold;
+};
+struct LoopResult {
+    std::vector<Planned> plans;
+    std::vector<uint64_t> unfinished;
+};
+std::vector<LoopCase> loop_cases();
+Result<LoopResult> run_loop(const host::Component&, const LoopCase&, uint32_t most_steps);
+
+}  // namespace patchbay::conformance

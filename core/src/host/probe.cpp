@@ -1,0 +1,200 @@
+#include "host/probe.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "host/probe_wire.hpp"
+
+extern char** environ;
+
+namespace patchbay::host {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMostVerdict = 16u << 20; // bytes
+constexpr int kVerdictFd = 3;              // in the child
+
+class Descriptor {
+  public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() { reset(); }
+    Descriptor(const Descriptor&) = delete;
+    int get() const { return fd_; }
+    void reset() {
+        if (fd_ >= 0) close(fd_);
+        fd_ = -1;
+    }
+
+  private:
+    int fd_;
+};
+
+// The copies that a probe loads are of no use to anybody else: they live in a folder that goes with it.
+class TemporaryFolder {
+  public:
+    TemporaryFolder() : path_((fs::temp_directory_path() / "patchbay-probe-XXXXXX").string()) {
+        if (!mkdtemp(path_.data())) path_.clear();
+    }
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        if (!path_.empty()) fs::remove_all(path_, ignored);
+    }
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+struct Ending {
+    std::string said;
+    int status = 0;
+    bool timed_out = false;
+};
+
+// Reads the verdict until the child ends or its time is up. The child's end counts, not that of the pipe: a child of
+// the child may hold that open.
+Ending wait_for(pid_t child, const Descriptor& verdict, uint32_t timeout_s) {
+    Ending ending;
+    const RealClock clock;
+    const uint64_t deadline = clock.now_ns() + uint64_t{timeout_s} * 1'000'000'000;
+    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+    bool pipe_open = true, ended = false;
+    const auto take = [&] { // false: nothing more to read now
+        char bytes[4096];
+        const ssize_t n = read(verdict.get(), bytes, sizeof bytes);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) pipe_open = false;
+        if (n > 0 && ending.said.size() < kMostVerdict) ending.said.append(bytes, static_cast<size_t>(n));
+        return n > 0;
+    };
+    while (!ended && !ending.timed_out) {
+        pollfd waits[2] = {{process.get(), POLLIN, 0}, {pipe_open ? verdict.get() : -1, POLLIN, 0}};
+        const uint64_t now = clock.now_ns();
+        const int left_ms = now >= deadline ? 0 : static_cast<int>((deadline - now) / 1'000'000 + 1);
+        const int ready = poll(waits, 2, left_ms);
+        ending.timed_out = ready == 0;
+        if (ready <= 0) continue;
+        if (waits[1].revents) take();
+        ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open; // kernels before 5.3 have no pidfd
+    }
+    kill(-child, SIGKILL); // what it may have left behind in its group, and itself if its time is up
+    while (waitpid(child, &ending.status, 0) < 0 && errno == EINTR) {}
+    while (take()) {}
+    return ending;
+}
+
+std::string how_it_ended(const Ending& e, uint32_t timeout_s) {
+    if (e.timed_out) return "no answer within " + std::to_string(timeout_s) + " s: killed";
+    if (WIFSIGNALED(e.status)) {
+        const int signal = WTERMSIG(e.status);
+        return "ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+    }
+    return "ended the process with exit code " + std::to_string(WEXITSTATUS(e.status));
+}
+
+ProbeReport report_of(const Ending& ending, const fs::path& library, uint32_t timeout_s) {
+    ProbeTranscript t = read_transcript(ending.said, library);
+    ProbeReport report;
+    report.lines = std::move(t.lines);
+    const auto failed = [&](const std::string& component, const std::string& check, const std::string& reason) {
+        report.lines.push_back({component, check, CheckOutcome::kFailed, reason});
+    };
+    const bool clean = !ending.timed_out && WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0;
+    if (!t.fault.empty()) failed("", "process.verdict", t.fault);
+    else if (t.open) failed(t.open->component, t.open->check, how_it_ended(ending, timeout_s));
+    else if (!t.done) failed("", "process.verdict", how_it_ended(ending, timeout_s) + ", and without a verdict");
+    // A sanitizer that complains at the end, a static's destructor that crashes.
+    else if (!clean) failed("", "process.exit", how_it_ended(ending, timeout_s) + ", after its verdict");
+    const auto first_failed = [&] {
+        for (const CheckLine& line : report.lines)
+            if (line.outcome == CheckOutcome::kFailed) return &line;
+        return static_cast<const CheckLine*>(nullptr);
+    };
+    if (!t.manifest && !first_failed()) failed("", "process.verdict", "no manifest came with the verdict");
+    if (const CheckLine* line = first_failed()) {
+        report.check = line->check;
+        report.reason = (line->component.empty() ? "" : line->component + ": ") + line->reason;
+        return report;
+    }
+    report.manifest = std::move(t.manifest);
+    report.verdict = Verdict::kOk;
+    for (const ComponentManifest& c : report.manifest->components)
+        if (!c.unavailable.empty()) {
+            report.verdict = Verdict::kUnavailable;
+            report.reason = c.unavailable;
+        }
+    return report;
+}
+
+// posix_spawn's arrays of pointers, with what they point to.
+class Words {
+  public:
+    explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
+        for (std::string& w : words_) pointers_.push_back(w.data());
+        pointers_.push_back(nullptr);
+    }
+    char* const* get() const { return pointers_.data(); }
+
+  private:
+    std::vector<std::string> words_;
+    std::vector<char*> pointers_;
+};
+
+std::vector<std::string> environment_with_cache(const std::string& folder) {
+    std::vector<std::string> out = {"PATCHBAY_CACHE=" + folder};
+    for (char** v = environ; *v; ++v)
+        if (!std::string_view(*v).starts_with("PATCHBAY_CACHE=")) out.emplace_back(*v);
+    return out;
+}
+
+}  // namespace
+
+Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) {
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
+    if (!fs::is_regular_file(program, error)) return fail("there is no probe program " + program.string());
+    const TemporaryFolder cache;
+    if (cache.path().empty()) return fail("cannot make a temporary folder in " + fs::temp_directory_path(error).string());
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
+    const Descriptor verdict(ends[0]);
+    Descriptor theirs(ends[1]);
+    fcntl(verdict.get(), F_SETFL, O_NONBLOCK);
+
+    const Words arguments({program.string(), "--child", std::to_string(kVerdictFd), std::to_string(options.timeout_s), library.string()});
+    const Words environment(environment_with_cache(cache.path()));
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // a plugin may print, but not among our results
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), kVerdictFd);     // onto itself: clears close-on-exec
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    pid_t child = 0;
+    const int failed = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.get(), environment.get());
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (failed) return fail("cannot start " + program.string() + ": " + std::strerror(failed));
+    theirs.reset();
+    return report_of(wait_for(child, verdict, options.timeout_s), library, options.timeout_s);
+}
+
+Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
+    PB_TRY(ProbeReport report, probe(library, options));
+    std::error_code ignored;
+    if (report.manifest) PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));
+    else fs::remove(manifest_path(library), ignored); // an older one would vouch for other bytes
+    return report;
+}
+
+}  // namespace patchbay::host

@@ -1,0 +1,43 @@
+// Runs unknown code first in a child: `patchbay-probe` loads a library, puts every component through its kind's checks
+// and says what it found. Used by add_plugin() after linking, `patchbay plugin test`, and the tests.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "host/manifest.hpp"
+
+namespace patchbay::host {
+
+enum class CheckOutcome { kOk, kFailed, kSkipped };
+
+struct CheckLine {
+    std::string component; // "scheduler/fcfs"; empty: of the library
+    std::string check;     // "scheduler.budget"
+    CheckOutcome outcome = CheckOutcome::kOk;
+    std::string reason;    // of a failure or a skip
+};
+
+enum class Verdict { kOk, kRefused, kUnavailable /* fine, but the machine lacks what it needs */ };
+
+struct ProbeReport {
+    Verdict verdict = Verdict::kRefused;
+    std::string check, reason; // of a refusal: the first failed check; of kUnavailable: the reason alone
+    std::vector<CheckLine> lines;
+    std::optional<Manifest> manifest; // unless refused
+};
+
+struct ProbeOptions {
+    std::filesystem::path program; // empty: patchbay-probe beside this program
+    uint32_t timeout_s = 60;       // of wall time, after which the child is killed
+};
+
+// Fails only where no probe could be run; a bad library is a report.
+Result<ProbeReport> probe(const std::filesystem::path& library, const ProbeOptions&);
+// The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed.
+Result<ProbeReport> probe_and_record(const std::filesystem::path& library, const ProbeOptions&);
+
+}  // namespace patchbay::host

@@ -1,0 +1,99 @@
+#include "host/probe_wire.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/json_file.hpp"
+
+namespace patchbay::host {
+
+using json = nlohmann::json;
+
+namespace {
+
+constexpr JsonLimits kLineLimits{.bytes = 4u << 20, .depth = 16};
+constexpr size_t kMostLines = 100'000;
+
+std::optional<CheckOutcome> outcome_of(const std::string& word) {
+    if (word == "ok") return CheckOutcome::kOk;
+    if (word == "failed") return CheckOutcome::kFailed;
+    if (word == "skipped") return CheckOutcome::kSkipped;
+    return std::nullopt;
+}
+
+const char* word_of(CheckOutcome outcome) {
+    return outcome == CheckOutcome::kOk ? "ok" : outcome == CheckOutcome::kFailed ? "failed" : "skipped";
+}
+
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+void ProbeWriter::write(const std::string& text) {
+    size_t done = 0;
+    while (done < text.size()) {
+        const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return; // the parent is gone, or sees a verdict that is cut short
+        done += static_cast<size_t>(n);
+    }
+}
+
+void ProbeWriter::begin(const std::string& component, const std::string& check) {
+    write(dump({{"begin", check}, {"component", component}}));
+}
+
+void ProbeWriter::end(CheckOutcome outcome, const std::string& reason) {
+    write(dump({{"end", word_of(outcome)}, {"reason", reason}}));
+}
+
+void ProbeWriter::line(const CheckLine& line) {
+    begin(line.component, line.check);
+    end(line.outcome, line.reason);
+}
+
+void ProbeWriter::done(const Manifest* manifest) {
+    write(dump({{"done", true}, {"manifest", manifest ? json::parse(manifest_text(*manifest)) : json()}}));
+}
+
+ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::path& library) {
+    ProbeTranscript t;
+    while (!bytes.empty() && t.fault.empty() && !t.done) {
+        const size_t newline = bytes.find('\n');
+        if (newline == std::string_view::npos || t.lines.size() >= kMostLines) break; // the child died in mid-word
+        const auto parsed = parse_json(bytes.substr(0, newline), "the probe's verdict", kLineLimits);
+        bytes.remove_prefix(newline + 1);
+        if (!parsed) {
+            t.fault = parsed.error();
+            break;
+        }
+        try {
+            const json& j = *parsed;
+            if (j.contains("begin")) {
+                t.open = CheckLine{j.at("component").get<std::string>(), j.at("begin").get<std::string>(), CheckOutcome::kFailed, ""};
+            } else if (j.contains("end") && t.open) {
+                const auto outcome = outcome_of(j.at("end").get<std::string>());
+                if (!outcome) t.fault = "the probe's verdict has an unknown outcome";
+                t.open->outcome = outcome.value_or(CheckOutcome::kFailed);
+                t.open->reason = j.at("reason").get<std::string>();
+                t.lines.push_back(*std::exchange(t.open, std::nullopt));
+            } else if (j.contains("done")) {
+                t.done = true;
+                if (!j.at("manifest").is_null()) {
+                    auto manifest = parse_manifest(j["manifest"].dump(), manifest_path(library));
+                    if (manifest) t.manifest = *std::move(manifest);
+                    else t.fault = manifest.error();
+                }
+            } else {
+                t.fault = "the probe's verdict has a line that is none";
+            }
+        } catch (const json::exception& e) {
+            t.fault = std::string("the probe's verdict cannot be read: ") + e.what();
+        }
+    }
+    return t;
+}
+
+}  // namespace patchbay::host

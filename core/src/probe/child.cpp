@@ -1,0 +1,57 @@
+#include "probe/child.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "conformance/run.hpp"
+#include "host/probe_wire.hpp"
+
+namespace patchbay::probe {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true; // shadow memory takes terabytes of address space
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+constexpr uint64_t kMemory = 4ull << 30; // bytes of data; not of address space, which GPU runtimes reserve freely
+
+void limit(__rlimit_resource what, uint64_t most) {
+    const rlimit value{most, most};
+    setrlimit(what, &value);
+}
+
+// Each is best effort: a machine that allows less is no reason to refuse a plugin.
+void give_away() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    unshare(CLONE_NEWNET); // no network; needs privileges
+    limit(RLIMIT_CORE, 0);
+    if (!kSanitized) limit(RLIMIT_DATA, kMemory);
+}
+
+host::CheckOutcome outcome_of(const conformance::Outcome& o) {
+    using What = conformance::Outcome::What;
+    return o.what == What::kOk ? host::CheckOutcome::kOk : o.what == What::kFailed ? host::CheckOutcome::kFailed : host::CheckOutcome::kSkipped;
+}
+
+}  // namespace
+
+int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library) {
+    give_away();
+    limit(RLIMIT_CPU, uint64_t{timeout_s} * 2 + 1); // on two threads
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    host::ProbeWriter verdict(fd);
+    const auto manifest = conformance::run_all(library, {[&](const std::string& component, const std::string& check) { verdict.begin(component, check); },
+                                                         [&](const conformance::Outcome& o) { verdict.end(outcome_of(o), o.reason); }});
+    verdict.done(manifest ? &*manifest : nullptr);
+    return 0;
+}
+
+}  // namespace patchbay::probe

@@ -1,0 +1,61 @@
+// patchbay-probe FILE.so: what a plugin goes through before anybody relies on it. The parent (this program as called)
+// starts itself again as the child in which the library runs, reads its verdict and writes the manifest.
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "host/probe.hpp"
+#include "probe/child.hpp"
+
+namespace {
+
+using namespace patchbay;
+
+constexpr const char* kUsage =
+    "usage: patchbay-probe [--timeout SECONDS] FILE.so\n"
+    "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it.\n"
+    "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
+    "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
+
+int run_parent(const std::string& file, uint32_t timeout_s) {
+    const auto report = host::probe_and_record(file, {"/proc/self/exe", timeout_s});
+    if (!report) {
+        std::fprintf(stderr, "%s: %s\n", file.c_str(), report.error().c_str());
+        return 1;
+    }
+    for (const host::CheckLine& line : report->lines)
+        if (line.outcome == host::CheckOutcome::kFailed)
+            std::fprintf(stderr, "%s: refused by %s: %s%s%s\n", file.c_str(), line.check.c_str(), line.component.c_str(),
+                         line.component.empty() ? "" : ": ", line.reason.c_str());
+    if (report->verdict == host::Verdict::kUnavailable) std::printf("%s: not available on this machine: %s\n", file.c_str(), report->reason.c_str());
+    return report->verdict == host::Verdict::kRefused ? 1 : 0;
+}
+
+bool read_number(std::string_view text, uint32_t& out) {
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return ec == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
+    uint32_t fd = 0, timeout_s = 60;
+    if (argc == 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) && read_number(argv[3], timeout_s))
+        return probe::run_child(static_cast<int>(fd), timeout_s, argv[4]);
+    int at = 1;
+    if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+        std::fputs(kUsage, stdout);
+        return 0;
+    }
+    if (argc > 2 && std::strcmp(argv[1], "--timeout") == 0 && read_number(argv[2], timeout_s)) at = 3;
+    if (argc != at + 1 || argv[at][0] == '-') {
+        std::fputs(kUsage, stderr);
+        return 2;
+    }
+    return run_parent(argv[at], timeout_s);
+}
