@@ -134,8 +134,11 @@ std::vector<std::string> Faults::lines() const {
 }
 
 Failure Faults::failure() const {
+    constexpr size_t kMost = 100; // nobody reads more, and a file may hold a fault a byte
     std::string text;
-    for (const std::string& line : lines()) text += (text.empty() ? "" : "\n") + line;
+    const auto all = lines();
+    for (size_t i = 0; i < std::min(all.size(), kMost); ++i) text += (i == 0 ? "" : "\n") + all[i];
+    if (all.size() > kMost) text += "\nand " + std::to_string(all.size() - kMost) + " more";
     return fail(std::move(text));
 }
 

@@ -60,7 +60,7 @@ class Faults {
     void add(const Origin&, std::string text);
     bool any() const { return !faults_.empty(); }
     std::vector<std::string> lines() const; // "configs/engine/demo.yaml:12:3: unknown key …", by file and position
-    Failure failure() const;                // the lines, one below the other
+    Failure failure() const;                // the first hundred lines, one below the other
 
   private:
     struct Fault {

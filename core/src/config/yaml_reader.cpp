@@ -103,8 +103,10 @@ class TreeBuilder final : public YAML::EventHandler {
             take_key(parent, std::move(node));
         } else {
             parent.has_key = false;
-            if (const Node* first = parent.node.find(parent.key))
-                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " + std::to_string(first->origin.line));
+            const auto& entries = parent.node.entries;
+            const auto first = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == parent.key; });
+            if (first != entries.end())
+                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " + std::to_string(first->key_origin.line));
             else
                 parent.node.entries.push_back({std::move(parent.key), std::move(parent.key_origin), std::move(node)});
         }
@@ -168,6 +170,21 @@ class TreeBuilder final : public YAML::EventHandler {
     uint64_t nodes_ = 0, bytes_ = 0;
 };
 
+// Where the first byte is that is no UTF-8 (RFC 3629: no overlong forms, no surrogates), or npos.
+size_t first_not_utf8(std::string_view text) {
+    for (size_t i = 0; i < text.size();) {
+        const auto byte = [&](size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
+        const unsigned lead = byte(0);
+        const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+        if (length == 0) return i;
+        for (size_t k = 1; k < length; ++k)
+            if ((byte(k) & 0xc0) != 0x80) return i;
+        if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return i;
+        i += length;
+    }
+    return text.npos;
+}
+
 class Loader {
   public:
     explicit Loader(const DocumentLimits& limits) : limits_(limits) {}
@@ -220,7 +237,10 @@ Result<Node> parse_yaml(std::string_view text, const std::string& name, const Do
     if (text.size() > limits.bytes)
         return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(limits.bytes) + " of a configuration");
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
-    if (text.find('\0') != text.npos) return fail(name + " is not text: it has a NUL byte");
+    const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
+    if (bad != text.npos)
+        return fail(name + ":" + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
+                    ": this line is not UTF-8 text");
     const auto shared_name = std::make_shared<const std::string>(name);
     TreeBuilder builder(shared_name, text, limits);
     Faults faults;

@@ -34,7 +34,13 @@ TEST(Yaml, broken_text_is_a_fault_with_its_place) {
     EXPECT_EQ(parse_fault("b: 1\na: \"never ends\n"), "a.yaml:2:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: 'it''s\nb: 1\n"), "a.yaml:1:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: \"\\\"\n"), "a.yaml:1:4: a quoted text that never ends");
-    EXPECT_EQ(parse_fault(std::string("a: \0", 4)), "a.yaml is not text: it has a NUL byte");
+}
+
+TEST(Yaml, only_utf8_is_text) {
+    EXPECT_EQ(parse_fault(std::string("a: 1\nb: \0", 9)), "a.yaml:2: this line is not UTF-8 text");
+    for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+        EXPECT_EQ(parse_fault(std::string("a: ") + bad), "a.yaml:1: this line is not UTF-8 text");
+    EXPECT_EQ(parse("a: \u00e9\u20ac\U0001f999\n").at("a")->text, "\u00e9\u20ac\U0001f999");
 }
 
 TEST(Yaml, quoted_texts_and_a_byte_order_mark_are_read) {
@@ -181,6 +187,12 @@ TEST(Faults, they_are_sorted_by_place_and_flags_come_last) {
     faults.add(root.at("b")->origin, "second");
     faults.add(root.at("a")->origin, "first");
     EXPECT_EQ(faults.failure().text, "a.yaml:1:4: first\na.yaml:2:4: second\n--x: third");
+}
+
+TEST(Faults, a_file_full_of_them_is_cut_short) {
+    std::string text = "a: 1\n";
+    for (int i = 0; i < 150; ++i) text += "a: 1\n";
+    EXPECT_THAT(parse_fault(text), ::testing::EndsWith("\na.yaml:101:1: key 'a' is given twice, first at line 1\nand 50 more"));
 }
 
 }  // namespace
