@@ -1,0 +1,214 @@
+// The attention's checks: that it says no with a reason, computes what attention is, reads nothing that was not
+// appended, and gives a token the same bits in every batch.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "conformance/attention_case.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+constexpr uint32_t kPages = 61; // odd, see Pages::page_of
+
+// The shapes that are tried; a backend may refuse any of them with a reason.
+std::vector<Shape> shapes() {
+    return {{4, 2, 64, 16, 0, PB_F32}, {4, 4, 32, 8, 0, PB_F32}, {8, 1, 64, 16, 0, PB_BF16}, {4, 2, 128, 32, 0, PB_F32}, {2, 2, 16, 4, 0, PB_F32}};
+}
+
+struct Answer {
+    pb_status status;
+    std::string reason;
+    pb_attention_layout layout{};
+};
+
+Answer describe(const host::Component& c, const pb_attention_spec& spec) {
+    Answer a{};
+    a.layout.struct_size = sizeof a.layout;
+    a.status = static_cast<const pb_attention*>(c.type().vtable)->describe(c.self(), &spec, &a.layout);
+    if (a.status != PB_OK) a.reason = c.check(a.status, "describe").error();
+    return a;
+}
+
+std::vector<Shape> supported(const host::Component& c) {
+    std::vector<Shape> out;
+    for (const Shape& s : shapes())
+        if (describe(c, s.spec()).status == PB_OK) out.push_back(s);
+    return out;
+}
+
+bool has_reason(const Answer& a) { return !a.reason.ends_with(": not supported"); } // the host's own word where none was given
+
+Outcome describes(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    for (const Shape& s : shapes()) {
+        const Answer a = describe(*component, s.spec());
+        if (a.status == PB_UNSUPPORTED) continue;
+        if (a.status != PB_OK) return fail("it answers what it may not do by status " + std::to_string(a.status) + ", expected PB_UNSUPPORTED and a reason: " + a.reason);
+        if (a.layout.page_bytes == 0) return fail("its pages hold no bytes");
+        if (!std::memchr(a.layout.layout_tag, 0, sizeof a.layout.layout_tag) || !a.layout.layout_tag[0]) return fail("its layout_tag is empty or not terminated");
+    }
+    return {};
+}
+
+Outcome refuses(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    struct Case {
+        const char* what;
+        void (*spoil)(pb_attention_spec&);
+    };
+    constexpr Case kCases[] = {
+        {"a device that nobody has", [](pb_attention_spec& s) { s.device = "abacus"; }},
+        {"3 heads over 2 of KV", [](pb_attention_spec& s) { s.heads = 3; }},
+        {"no heads of KV", [](pb_attention_spec& s) { s.kv_heads = 0; }},
+        {"a head_dim of 0", [](pb_attention_spec& s) { s.head_dim = 0; }},
+        {"pages of no token", [](pb_attention_spec& s) { s.block_size = 0; }},
+        {"KV of dtype i64", [](pb_attention_spec& s) { s.kv_dtype = PB_I64; }},
+        {"activations of dtype u8", [](pb_attention_spec& s) { s.activation_dtype = PB_U8; }},
+    };
+    for (const Case& c : kCases) {
+        pb_attention_spec spec = Shape{}.spec();
+        c.spoil(spec);
+        const Answer a = describe(*component, spec);
+        if (a.status != PB_UNSUPPORTED) return fail(std::string("it answers ") + c.what + " by status " + std::to_string(a.status) + ", expected PB_UNSUPPORTED");
+        if (!has_reason(a)) return fail(std::string("it refuses ") + c.what + " without a reason");
+    }
+    return {};
+}
+
+std::vector<Tokens> some_sequences(const Shape& shape) {
+    std::vector<Tokens> out;
+    for (const uint32_t length : {1u, 7u, 16u, 40u, 97u}) out.push_back(random_tokens(900 + length, shape, length));
+    return out;
+}
+
+std::string compare(const Shape& shape, const Tokens& t, uint32_t from, uint32_t to, const float* got) {
+    const size_t width = size_t{shape.heads} * shape.head_dim;
+    for (uint32_t token = from; token < to; ++token) {
+        const auto expected = attend(shape, t, token);
+        for (size_t i = 0; i < width; ++i) {
+            const double is = got[(token - from) * width + i];
+            if (!(std::abs(is - expected[i]) <= 1e-4 * (1 + std::abs(expected[i]))))
+                return "head " + std::to_string(i / shape.head_dim) + " of token " + std::to_string(token) + " is " + std::to_string(is) + ", expected " + std::to_string(expected[i]) +
+                       " (" + std::to_string(shape.heads) + " heads over " + std::to_string(shape.kv_heads) + ", head_dim " + std::to_string(shape.head_dim) + ", window " + std::to_string(shape.window) + ")";
+        }
+    }
+    return "";
+}
+
+// Whole prompts in one step, each from position 0.
+Outcome whole_prompts(const host::Component& c, const Shape& shape) {
+    const auto sequences = some_sequences(shape);
+    PB_TRY(Pages pages, Pages::create(c, shape, kPages));
+    std::vector<Part> parts;
+    for (uint32_t s = 0; s < sequences.size(); ++s) parts.push_back({&sequences[s], s, 0, sequences[s].length});
+    PB_TRY(const auto out, pages.step(parts));
+    size_t at = 0;
+    for (const Part& p : parts) {
+        if (const auto wrong = compare(shape, *p.tokens, p.from, p.to, out.data() + at); !wrong.empty()) return fail(wrong);
+        at += size_t{p.to} * shape.heads * shape.head_dim;
+    }
+    return {};
+}
+
+// Runs f for each shape that the backend takes; skipped if that is none.
+template <class F>
+Outcome for_each_shape(Subject& subject, uint32_t threads, F&& f) {
+    PB_TRY(auto component, subject.make(threads));
+    const auto taken = supported(*component);
+    if (taken.empty()) return Outcome::skip("it takes none of the shapes tried on device 'cpu': " + describe(*component, Shape{}.spec()).reason);
+    for (const Shape& s : taken)
+        if (Outcome o = f(*component, s); o.what != Outcome::What::kOk) return o;
+    return {};
+}
+
+Outcome exact(Subject& subject) { return for_each_shape(subject, 2, whole_prompts); }
+
+Outcome window(Subject& subject) {
+    bool tried = false;
+    const Outcome o = for_each_shape(subject, 1, [&](const host::Component& c, Shape shape) -> Outcome {
+        shape.window = 9;
+        if (describe(c, shape.spec()).status == PB_UNSUPPORTED) return {};
+        tried = true;
+        return whole_prompts(c, shape);
+    });
+    return o.what == Outcome::What::kOk && !tried ? Outcome::skip("it does no sliding window") : o;
+}
+
+// A prompt in chunks, then token by token, with pages that the next sequence has not reached poisoned throughout.
+Outcome chunks(Subject& subject) {
+    return for_each_shape(subject, 1, [](const host::Component& c, const Shape& shape) -> Outcome {
+        const Tokens t = random_tokens(31, shape, 50);
+        const size_t width = size_t{shape.heads} * shape.head_dim;
+        PB_TRY(Pages whole, Pages::create(c, shape, kPages));
+        PB_TRY(const auto expected, whole.step({{&t, 0, 0, t.length}}));
+        PB_TRY(Pages pages, Pages::create(c, shape, kPages));
+        for (const auto& [from, to] : {std::pair{0u, 1u}, {1u, 8u}, {8u, 40u}, {40u, 41u}, {41u, 42u}, {42u, 50u}}) {
+            PB_TRY(const auto out, pages.step({{&t, 0, from, to}}));
+            if (std::memcmp(out.data(), expected.data() + from * width, out.size() * sizeof(float)) != 0)
+                return fail("tokens " + std::to_string(from) + " to " + std::to_string(to - 1) + " have other bits in a chunk than in the whole prompt");
+        }
+        return {};
+    });
+}
+
+Outcome batch(Subject& subject) {
+    return for_each_shape(subject, 2, [&](const host::Component& c, const Shape& shape) -> Outcome {
+        const auto sequences = some_sequences(shape);
+        PB_TRY(Pages together, Pages::create(c, shape, kPages));
+        std::vector<Part> parts;
+        for (uint32_t s = 0; s < sequences.size(); ++s) parts.push_back({&sequences[s], s, 0, sequences[s].length});
+        PB_TRY(const auto all, together.step(parts));
+        PB_TRY(auto with_one_thread, subject.make(1));
+        size_t at = 0;
+        for (const Part& p : parts) {
+            PB_TRY(Pages alone_pages, Pages::create(*with_one_thread, shape, kPages));
+            PB_TRY(const auto alone, alone_pages.step({{p.tokens, 0, 0, p.to}}));
+            if (std::memcmp(alone.data(), all.data() + at, alone.size() * sizeof(float)) != 0)
+                return fail("a sequence of " + std::to_string(p.to) + " tokens has other bits alone on one thread than in a batch on two");
+            at += alone.size();
+        }
+        return {};
+    });
+}
+
+Outcome pages(Subject& subject) {
+    return for_each_shape(subject, 1, [](const host::Component& c, const Shape& shape) -> Outcome {
+        const Tokens t = random_tokens(32, shape, shape.block_size + 3);
+        PB_TRY(Pages p, Pages::create(c, shape, kPages));
+        PB_CHECK(p.step({{&t, 0, 0, t.length}}));
+        const uint32_t first = p.page_of(0, 0), second = p.page_of(0, 1);
+        const std::vector<uint8_t> poison(p.page(first).size(), 0xff), before = p.page(second);
+        for (uint32_t i = 0; i < kPages; ++i)
+            if (i != first && i != second && p.page(i) != poison) return fail("append_kv wrote into page " + std::to_string(i) + ", which no slot names");
+        const Tokens other = random_tokens(33, shape, t.length);
+        PB_CHECK(p.step({{&other, 0, 0, t.length}}, Pages::Write::kNo));
+        if (p.page(second) != before) return fail("append_kv wrote a token whose slot is -1");
+        return {};
+    });
+}
+
+Outcome empty(Subject& subject) {
+    return for_each_shape(subject, 1, [](const host::Component& c, const Shape& shape) -> Outcome {
+        PB_TRY(Pages p, Pages::create(c, shape, kPages));
+        PB_CHECK(p.step({}));
+        return {};
+    });
+}
+
+constexpr Check kChecks[] = {
+    {"attention.describe", "says what it takes: page bytes and a layout tag, or PB_UNSUPPORTED", describes},
+    {"attention.refuses", "refuses what makes no sense by PB_UNSUPPORTED and a reason", refuses},
+    {"attention.exact", "computes softmax(q k) v of a causal prompt, within 1e-4 of double", exact},
+    {"attention.window", "sees no further back than its sliding window", window},
+    {"attention.chunks", "gives the bits of a whole prompt when it comes in chunks, over poisoned pages", chunks},
+    {"attention.batch", "gives a sequence the same bits alone and in a batch, on one thread and two", batch},
+    {"attention.pages", "writes into the slots that it is given and nowhere else", pages},
+    {"attention.empty", "takes a batch without tokens", empty},
+};
+
+}  // namespace
+
+const Suite kAttention{kChecks, nullptr};
+
+}  // namespace patchbay::conformance

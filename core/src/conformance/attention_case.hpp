@@ -1,0 +1,56 @@
+// Pages, a batch, and one bound attention over them, for the attention's checks. All on the device "cpu".
+#pragma once
+#include <vector>
+
+#include "conformance/check.hpp"
+
+namespace patchbay::conformance {
+
+struct Shape {
+    uint32_t heads = 4, kv_heads = 2, head_dim = 64, block_size = 16, window = 0;
+    pb_dtype kv_dtype = PB_F32;
+    pb_attention_spec spec() const;
+};
+
+struct Tokens { // a sequence with q (length, heads, dim), k and v (length, kv_heads, dim) of all its tokens
+    std::vector<float> q, k, v;
+    uint32_t length = 0;
+};
+Tokens random_tokens(uint64_t seed, const Shape&, uint32_t length);
+// out (heads · dim) of one token, in double
+std::vector<double> attend(const Shape&, const Tokens&, uint32_t token);
+
+struct Part { // tokens [from, to) of a sequence are computed in this step
+    const Tokens* tokens;
+    uint32_t sequence, from, to;
+};
+
+class Pages {
+  public:
+    // pages: how many; all bytes are NaN patterns until something is appended.
+    static Result<Pages> create(const host::Component&, const Shape&, uint32_t pages);
+    Pages(Pages&&) noexcept;
+    ~Pages();
+
+    // One step. Returns out (tokens of all parts, heads · dim), which was NaN before.
+    Result<std::vector<float>> step(const std::vector<Part>&);
+    enum class Write { kYes, kNo /* slot −1 everywhere */ };
+    Result<std::vector<float>> step(const std::vector<Part>&, Write);
+    std::vector<uint8_t> page(uint32_t index) const;
+    uint32_t page_of(uint32_t sequence, uint32_t block); // given out when first asked for
+
+  private:
+    Pages(const host::Component& c, const Shape& shape) : component_(&c), shape_(shape) {}
+    const pb_attention& table() const { return *static_cast<const pb_attention*>(component_->type().vtable); }
+
+    const host::Component* component_;
+    Shape shape_;
+    pb_attention_layout layout_{};
+    void* bound_ = nullptr;
+    std::vector<uint64_t> memory_; // 8-byte units, pages · page_bytes
+    std::vector<uint64_t> plan_;
+    std::vector<std::vector<int32_t>> blocks_; // of each sequence
+    uint32_t taken_ = 0, pages_ = 0;
+};
+
+}  // namespace patchbay::conformance

@@ -1,0 +1,177 @@
+// The device's checks: its memory, each op against its definition, and that a row's bits do not depend on the others.
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "conformance/device_case.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+Outcome info(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(const Bench b, Bench::create(*component));
+    const pb_device_info& i = b.info();
+    if (!std::memchr(i.name, 0, sizeof i.name) || !i.name[0]) return fail("its name is empty or not terminated");
+    if (!std::memchr(i.isa, 0, sizeof i.isa)) return fail("its isa is not terminated");
+    if (i.activation_dtype != PB_F32 && i.activation_dtype != PB_BF16 && i.activation_dtype != PB_F16)
+        return fail("its activation_dtype is " + std::to_string(i.activation_dtype) + ", expected f32, bf16 or f16");
+    if (i.memory_total == 0 || i.memory_free > i.memory_total)
+        return fail("it has " + std::to_string(i.memory_free) + " bytes free of " + std::to_string(i.memory_total));
+    const pb_ops* o = subject.table<pb_device>().ops(component->self());
+    if (!o || o->struct_size < sizeof(pb_ops)) return fail("its ops table is missing or too small");
+    if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows) return fail("its ops table lacks an op that is not optional");
+    return {};
+}
+
+// Skips what looks at numbers on devices that have none, or in a dtype that these checks do not speak.
+Result<std::string> why_no_numbers(const host::Component& component) {
+    PB_TRY(const Bench b, Bench::create(component));
+    if (!b.info().computes) return std::string("it computes nothing");
+    if (b.info().activation_dtype == PB_F16) return std::string("its activations are f16");
+    return std::string();
+}
+
+Outcome memory(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(const std::string skip, why_no_numbers(*component));
+    if (!skip.empty()) return Outcome::skip(skip);
+    const pb_device& table = subject.table<pb_device>();
+    void* self = component->self();
+    constexpr uint64_t kBytes = 8192, kPage = 2048;
+    void* block = nullptr;
+    PB_CHECK(component->check(table.alloc(self, kBytes, &block), "alloc"));
+    const auto judge = [&]() -> Outcome {
+        if (!block || reinterpret_cast<uintptr_t>(block) % 64 != 0) return fail("alloc is not aligned to 64 bytes");
+        std::vector<uint8_t> there(kBytes), back(kBytes, 9);
+        PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
+        if (back != there) return fail("alloc is not zeroed");
+        for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<uint8_t>(i * 31 + i / 256);
+        PB_CHECK(component->check(table.to_device(self, block, there.data(), kBytes), "to_device"));
+        PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
+        if (back != there) return fail("bytes copied to it and back are not the same");
+        PB_CHECK(component->check(table.copy_page(self, static_cast<char*>(block) + 3 * kPage, block, kPage), "copy_page"));
+        PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
+        std::memcpy(there.data() + 3 * kPage, there.data(), kPage);
+        return back == there ? Outcome() : fail("copy_page copied other bytes than it was told to");
+    };
+    const Outcome outcome = judge();
+    table.free(self, block);
+    return outcome;
+}
+
+Outcome weights(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(const std::string skip, why_no_numbers(*component));
+    if (!skip.empty()) return Outcome::skip(skip);
+    const pb_device& table = subject.table<pb_device>();
+    const Floats data(64, 1);
+    struct Case {
+        const char* what;
+        pb_weight_source source;
+    };
+    const Case kCases[] = {
+        {"of an unknown role", {sizeof(pb_weight_source), 99, PB_F32, 0, 8, 8, data.data(), nullptr, 0}},
+        {"without rows", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_F32, 0, 0, 8, data.data(), nullptr, 1}},
+        {"of -1 columns", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_F32, 0, 8, -1, data.data(), nullptr, 1}},
+        {"of dtype i64", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_I64, 0, 8, 8, data.data(), nullptr, 1}},
+    };
+    for (const Case& c : kCases) {
+        pb_weight* w = nullptr;
+        const pb_status status = table.prepare(component->self(), &c.source, &w);
+        if (status == PB_OK) return fail(std::string("it prepares a weight ") + c.what);
+    }
+    PB_TRY(Bench b, Bench::create(*component));
+    PB_TRY(const pb_weight* w, b.weight(PB_WEIGHT_LINEAR, 8, 8, data));
+    if (table.weight_bytes(component->self(), w) == 0) return fail("a weight of 8 by 8 takes no bytes");
+    return {};
+}
+
+std::string differs(const OpCase& c, const Floats& got, const std::vector<double>& expected, double tolerance) {
+    if (got.size() != expected.size()) return std::to_string(got.size()) + " values, expected " + std::to_string(expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+        if (!(std::abs(got[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i]))))
+            return c.op + (" " + c.what) + ": value " + std::to_string(i) + " is " + std::to_string(got[i]) + ", expected " + std::to_string(expected[i]);
+    return "";
+}
+
+bool has(const host::Component& component, std::string_view op) {
+    return op != "add_rms_norm" || static_cast<const pb_device*>(component.type().vtable)->ops(component.self())->add_rms_norm;
+}
+
+// Each case of an op in double, on two threads.
+Outcome exact(Subject& subject, std::string_view op) {
+    PB_TRY(auto component, subject.make(2));
+    PB_TRY(const std::string skip, why_no_numbers(*component));
+    if (!skip.empty()) return Outcome::skip(skip);
+    if (!has(*component, op)) return Outcome::skip("it leaves the op to the SDK");
+    for (const OpCase& c : op_cases()) {
+        if (op != c.op) continue;
+        PB_TRY(Bench b, Bench::create(*component));
+        PB_TRY(const Floats got, c.run(b, 0, c.rows));
+        if (const std::string wrong = differs(c, got, c.expected(b), b.tolerance()); !wrong.empty()) return fail(wrong);
+    }
+    return {};
+}
+
+bool same_bits(const float* a, const float* b, size_t n) { return std::memcmp(a, b, n * sizeof(float)) == 0; }
+
+// Compares every case's rows on a plain bench with f(component, case, those rows).
+template <class F>
+Outcome for_each_op(Subject& subject, F&& f) {
+    PB_TRY(auto component, subject.make(2));
+    PB_TRY(const std::string skip, why_no_numbers(*component));
+    if (!skip.empty()) return Outcome::skip(skip);
+    for (const OpCase& c : op_cases()) {
+        if (!has(*component, c.op)) continue;
+        PB_TRY(Bench b, Bench::create(*component));
+        PB_TRY(const Floats all, c.run(b, 0, c.rows));
+        if (Outcome o = f(*component, c, all); o.what != Outcome::What::kOk) return o;
+    }
+    return {};
+}
+
+Outcome batch(Subject& subject) {
+    return for_each_op(subject, [&](const host::Component&, const OpCase& c, const Floats& all) -> Outcome {
+        PB_TRY(auto with_one_thread, subject.make(1));
+        const size_t width = all.size() / static_cast<size_t>(c.rows);
+        for (int64_t r = 0; r < c.rows; ++r) {
+            PB_TRY(Bench b, Bench::create(*with_one_thread));
+            PB_TRY(const Floats alone, c.run(b, r, r + 1));
+            if (alone.size() != width || !same_bits(alone.data(), all.data() + static_cast<size_t>(r) * width, width))
+                return fail(std::string(c.op) + " " + c.what + ": row " + std::to_string(r) + " has other bits alone on one thread than among " + std::to_string(c.rows) + " on two");
+        }
+        return {};
+    });
+}
+
+Outcome strides(Subject& subject) {
+    return for_each_op(subject, [](const host::Component& component, const OpCase& c, const Floats& all) -> Outcome {
+        PB_TRY(Bench b, Bench::create(component, Rows::kStrided));
+        PB_TRY(const Floats strided, c.run(b, 0, c.rows));
+        if (strided.size() != all.size() || !same_bits(strided.data(), all.data(), all.size())) return fail(std::string(c.op) + " " + c.what + ": rows with a stride give other bits");
+        return {};
+    });
+}
+
+constexpr Check kChecks[] = {
+    {"device.info", "says what it is, and has every op that is not optional", info},
+    {"device.memory", "gives zeroed, aligned memory, and copies bytes as they are", memory},
+    {"device.weights", "refuses weights that make no sense, and says what the others take", weights},
+    {"device.linear", "computes x wT + bias, of f32 and bf16 weights", [](Subject& s) { return exact(s, "linear"); }},
+    {"device.embedding", "gathers rows of a table", [](Subject& s) { return exact(s, "embedding"); }},
+    {"device.rms_norm", "norms by the root of the mean square", [](Subject& s) { return exact(s, "rms_norm"); }},
+    {"device.add_rms_norm", "adds to the residual, then norms it", [](Subject& s) { return exact(s, "add_rms_norm"); }},
+    {"device.rope", "rotates the pairs (i, i + half) by position", [](Subject& s) { return exact(s, "rope"); }},
+    {"device.silu_mul", "gates by SiLU", [](Subject& s) { return exact(s, "silu_mul"); }},
+    {"device.add", "adds in place", [](Subject& s) { return exact(s, "add"); }},
+    {"device.gather_rows", "gathers rows of activations", [](Subject& s) { return exact(s, "gather_rows"); }},
+    {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
+    {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
+};
+
+}  // namespace
+
+const Suite kDevice{kChecks, nullptr};
+
+}  // namespace patchbay::conformance

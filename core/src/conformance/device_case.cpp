@@ -1,0 +1,129 @@
+#include "conformance/device_case.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+constexpr int64_t kPadding = 24; // elements behind a strided row
+
+// To and from what an activation is; F16 devices are compared once there is one.
+std::vector<uint8_t> encode(const Floats& values, pb_dtype dtype) {
+    std::vector<uint8_t> out(values.size() * static_cast<size_t>(dtype_bytes(dtype)));
+    for (size_t i = 0; i < values.size(); ++i) {
+        if (dtype == PB_F32) std::memcpy(out.data() + i * 4, &values[i], 4);
+        const uint16_t half = f32_to_bf16(values[i]);
+        if (dtype == PB_BF16) std::memcpy(out.data() + i * 2, &half, 2);
+    }
+    return out;
+}
+
+Floats decode(const std::vector<uint8_t>& bytes, pb_dtype dtype) {
+    Floats out(bytes.size() / static_cast<size_t>(dtype_bytes(dtype)));
+    for (size_t i = 0; i < out.size(); ++i) {
+        uint16_t half = 0;
+        if (dtype == PB_F32) std::memcpy(&out[i], bytes.data() + i * 4, 4);
+        if (dtype == PB_BF16) std::memcpy(&half, bytes.data() + i * 2, 2), out[i] = bf16_to_f32(half);
+    }
+    return out;
+}
+
+int64_t row_width(const pb_tensor& t) { return elements(t) / t.shape[0]; }
+
+}  // namespace
+
+Result<Bench> Bench::create(const host::Component& c, Rows rows) {
+    Bench b(c, rows);
+    b.info_.struct_size = sizeof b.info_;
+    PB_CHECK(c.check(b.table().info(c.self(), &b.info_), "info"));
+    return b;
+}
+
+Bench::Bench(Bench&& o) noexcept
+    : component_(o.component_), rows_(o.rows_), info_(o.info_), buffers_(std::exchange(o.buffers_, {})), weights_(std::exchange(o.weights_, {})) {}
+
+Bench::~Bench() {
+    for (pb_weight* w : weights_) table().release(component_->self(), w);
+    for (void* b : buffers_) table().free(component_->self(), b);
+}
+
+float Bench::rounded(float x) const { return info_.activation_dtype == PB_BF16 ? bf16_to_f32(f32_to_bf16(x)) : x; }
+
+Floats Bench::rounded(Floats values) const {
+    for (float& x : values) x = rounded(x);
+    return values;
+}
+
+Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, std::initializer_list<int64_t> shape, int64_t row) {
+    void* memory = nullptr;
+    PB_CHECK(component_->check(table().alloc(component_->self(), size, &memory), "alloc"));
+    buffers_.push_back(memory);
+    PB_CHECK(component_->check(table().to_device(component_->self(), memory, bytes, size), "to_device"));
+    pb_tensor t = tensor(memory, dtype, shape, info_.host_memory ? 0 : 1);
+    if (t.rank > 1) t.strides[0] = row;
+    return t;
+}
+
+Result<pb_tensor> Bench::put(const Floats& values, std::initializer_list<int64_t> shape) {
+    const int64_t rows = *shape.begin(), width = rows > 0 ? static_cast<int64_t>(values.size()) / rows : 0;
+    const int64_t row = width + (rows_ == Rows::kStrided ? kPadding : 0);
+    Floats spread(static_cast<size_t>(rows * row), NAN);
+    for (int64_t r = 0; r < rows; ++r) std::copy_n(values.begin() + r * width, width, spread.begin() + r * row);
+    const auto bytes = encode(spread, info_.activation_dtype);
+    return place(bytes.data(), bytes.size(), info_.activation_dtype, shape, row);
+}
+
+Result<pb_tensor> Bench::poison(std::initializer_list<int64_t> shape) {
+    int64_t count = 1;
+    for (const int64_t n : shape) count *= n;
+    return put(Floats(static_cast<size_t>(count), NAN), shape);
+}
+
+Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values) {
+    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, {static_cast<int64_t>(values.size())}, 1);
+}
+
+Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_t cols, const Floats& values, const Floats& bias, uint64_t uses, pb_dtype dtype) {
+    const auto data = encode(values, dtype), bias_data = encode(bias, dtype);
+    const pb_weight_source source{sizeof source, role, dtype, 0, rows, cols, data.data(), bias.empty() ? nullptr : bias_data.data(), uses | uint64_t{1} << role};
+    pb_weight* w = nullptr;
+    PB_CHECK(component_->check(table().prepare(component_->self(), &source, &w), "prepare"));
+    if (!w) return fail("prepare gave no weight");
+    weights_.push_back(w);
+    return static_cast<const pb_weight*>(w);
+}
+
+Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
+    PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
+    f(ops());
+    return component_->check(table().end_step(component_->self()), "end_step");
+}
+
+Result<Floats> Bench::read_all(const pb_tensor& t, int64_t row) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(t.shape[0] * row * dtype_bytes(t.dtype)));
+    PB_CHECK(component_->check(table().to_host(component_->self(), bytes.data(), t.data, bytes.size()), "to_host"));
+    return decode(bytes, t.dtype);
+}
+
+Result<Floats> Bench::get(const pb_tensor& t) {
+    PB_TRY(const Floats spread, read_all(t, t.strides[0]));
+    const int64_t width = row_width(t);
+    Floats out;
+    for (int64_t r = 0; r < t.shape[0]; ++r) out.insert(out.end(), spread.begin() + r * t.strides[0], spread.begin() + r * t.strides[0] + width);
+    return out;
+}
+
+Result<> Bench::check_padding(const pb_tensor& t) {
+    PB_TRY(const Floats spread, read_all(t, t.strides[0]));
+    const int64_t width = row_width(t);
+    for (int64_t r = 0; r < t.shape[0]; ++r)
+        for (int64_t i = width; i < t.strides[0]; ++i)
+            if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)])) return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
+    return {};
+}
+
+}  // namespace patchbay::conformance

@@ -1,0 +1,61 @@
+// A device with buffers and weights on it, and the ops as cases with what they should give, for the device's checks.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "conformance/check.hpp"
+
+namespace patchbay::conformance {
+
+using Floats = std::vector<float>;
+
+enum class Rows { kDense, kStrided /* elements of padding behind each row */ };
+
+// What one case puts on a device; goes with it.
+class Bench {
+  public:
+    static Result<Bench> create(const host::Component&, Rows = Rows::kDense);
+    Bench(Bench&&) noexcept;
+    ~Bench();
+
+    const pb_device_info& info() const { return info_; }
+    const pb_ops& ops() const { return *table().ops(component_->self()); }
+    double tolerance() const { return info_.activation_dtype == PB_F32 ? 1e-4 : 3e-2; }
+    float rounded(float) const;  // as an activation holds it
+    Floats rounded(Floats) const;
+
+    Result<pb_tensor> put(const Floats&, std::initializer_list<int64_t> shape); // as activations
+    Result<pb_tensor> poison(std::initializer_list<int64_t> shape);             // activations, all NaN
+    Result<pb_tensor> put_ints(const std::vector<int32_t>&);
+    Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {}, uint64_t uses = 0, pb_dtype = PB_F32);
+    // Runs f between begin_step and end_step.
+    Result<> step(const std::function<void(const pb_ops&)>& f);
+    Result<Floats> get(const pb_tensor&);
+    Result<> check_padding(const pb_tensor&); // still NaN
+
+  private:
+    Bench(const host::Component& c, Rows rows) : component_(&c), rows_(rows) {}
+    const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
+    Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape, int64_t row);
+    Result<Floats> read_all(const pb_tensor&, int64_t row);
+
+    const host::Component* component_;
+    Rows rows_;
+    pb_device_info info_{};
+    std::vector<void*> buffers_;
+    std::vector<pb_weight*> weights_;
+};
+
+struct OpCase {
+    const char* op;   // "linear"
+    std::string what; // "(3, 17) by (33, 17), bias"
+    int64_t rows;     // of the batch
+    // Computes rows [from, to); (to − from, width)
+    std::function<Result<Floats>(Bench&, int64_t from, int64_t to)> run;
+    // All rows in double; inputs as the device's activations hold them.
+    std::function<std::vector<double>(const Bench&)> expected;
+};
+
+std::vector<OpCase> op_cases();
+
+}  // namespace patchbay::conformance

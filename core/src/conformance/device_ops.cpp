@@ -1,0 +1,225 @@
+// The ops table as cases: small random inputs, and what comes out by definition, in double.
+#include <cmath>
+
+#include "conformance/device_case.hpp"
+#include "conformance/noise.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+using Doubles = std::vector<double>;
+
+Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) { return {all.begin() + from * width, all.begin() + to * width}; }
+
+// Runs an op on `out` and reads it; its padding must be as it was.
+Result<Floats> finish(Bench& b, const pb_tensor& out, const std::function<void(const pb_ops&)>& f) {
+    PB_CHECK(b.step(f));
+    PB_CHECK(b.check_padding(out));
+    return b.get(out);
+}
+
+OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool with_bias, pb_dtype dtype) {
+    Noise noise(seed);
+    Floats w = noise.reals(static_cast<size_t>(rows * cols)), bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
+    const Floats x = noise.reals(static_cast<size_t>(tokens * cols));
+    if (dtype == PB_BF16)
+        for (Floats* v : {&w, &bias})
+            for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, cols), {to - from, cols}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, rows}));
+        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_LINEAR, rows, cols, w, bias, 0, dtype));
+        return finish(b, out, [&](const pb_ops& o) { o.linear(o.ctx, &out, &in, weight); });
+    };
+    const auto expected = [=](const Bench& b) {
+        Doubles out;
+        const Floats in = b.rounded(x);
+        for (int64_t t = 0; t < tokens; ++t)
+            for (int64_t r = 0; r < rows; ++r) {
+                double sum = with_bias ? bias[static_cast<size_t>(r)] : 0;
+                for (int64_t c = 0; c < cols; ++c) sum += double{in[static_cast<size_t>(t * cols + c)]} * w[static_cast<size_t>(r * cols + c)];
+                out.push_back(sum);
+            }
+        return out;
+    };
+    return {"linear", "(" + std::to_string(tokens) + ", " + std::to_string(cols) + ") by (" + std::to_string(rows) + ", " + std::to_string(cols) + ") " + dtype_name(dtype) + (with_bias ? ", bias" : ""),
+            tokens, run, expected};
+}
+
+OpCase embedding(uint64_t seed, int64_t vocab, int64_t n, uint64_t uses) {
+    Noise noise(seed);
+    const Floats table = noise.reals(static_cast<size_t>(vocab * n));
+    std::vector<int32_t> ids = {0, static_cast<int32_t>(vocab - 1)};
+    for (int i = 0; i < 5; ++i) ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(vocab))));
+    const auto tokens = static_cast<int64_t>(ids.size());
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put_ints({ids.begin() + from, ids.begin() + to}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_EMBEDDING, vocab, n, table, {}, uses));
+        return finish(b, out, [&](const pb_ops& o) { o.embedding(o.ctx, &out, weight, &in); });
+    };
+    const auto expected = [=](const Bench&) {
+        Doubles out;
+        for (const int32_t id : ids) out.insert(out.end(), table.begin() + id * n, table.begin() + (id + 1) * n);
+        return out;
+    };
+    return {"embedding", "of " + std::to_string(vocab) + (uses ? ", tied" : ""), tokens, run, expected};
+}
+
+Doubles norm_of(const Doubles& x, const Floats& w, int64_t n, double eps) {
+    Doubles out;
+    for (size_t from = 0; from < x.size(); from += static_cast<size_t>(n)) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += x[from + static_cast<size_t>(i)] * x[from + static_cast<size_t>(i)];
+        for (int64_t i = 0; i < n; ++i) out.push_back(x[from + static_cast<size_t>(i)] / std::sqrt(sum / static_cast<double>(n) + eps) * w[static_cast<size_t>(i)]);
+    }
+    return out;
+}
+
+// heads 0: x (tokens, n); else x (tokens, heads, n), as models norm queries.
+OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
+    Noise noise(seed);
+    const int64_t width = std::max<int64_t>(heads, 1) * n;
+    const Floats x = noise.reals(static_cast<size_t>(tokens * width)), w = noise.reals(static_cast<size_t>(n));
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        const Floats rows = slice(b.rounded(x), from, to, width);
+        PB_TRY(const pb_tensor in, heads ? b.put(rows, {to - from, heads, n}) : b.put(rows, {to - from, n}));
+        PB_TRY(const pb_tensor out, heads ? b.poison({to - from, heads, n}) : b.poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
+        return finish(b, out, [&](const pb_ops& o) { o.rms_norm(o.ctx, &out, &in, weight, 1e-5f); });
+    };
+    const auto expected = [=](const Bench& b) {
+        const Floats in = b.rounded(x);
+        return norm_of({in.begin(), in.end()}, w, n, 1e-5);
+    };
+    return {"rms_norm", "over " + std::to_string(n) + (heads ? ", by heads" : ""), tokens, run, expected};
+}
+
+// Gives each row of the residual, then that of the norm.
+OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
+    Noise noise(seed);
+    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), r = noise.reals(static_cast<size_t>(tokens * n)), w = noise.reals(static_cast<size_t>(n));
+    const auto interleave = [=](const auto& a, const auto& b) {
+        std::decay_t<decltype(a)> out;
+        for (int64_t from = 0; from < static_cast<int64_t>(a.size()); from += n) {
+            out.insert(out.end(), a.begin() + from, a.begin() + from + n);
+            out.insert(out.end(), b.begin() + from, b.begin() + from + n);
+        }
+        return out;
+    };
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor residual, b.put(slice(b.rounded(r), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
+        PB_TRY(const Floats norm, finish(b, out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
+        PB_TRY(const Floats sum, b.get(residual));
+        return interleave(sum, norm);
+    };
+    const auto expected = [=](const Bench& b) {
+        Doubles sum;
+        const Floats xs = b.rounded(x), rs = b.rounded(r);
+        for (size_t i = 0; i < xs.size(); ++i) sum.push_back(double{xs[i]} + rs[i]);
+        return interleave(sum, norm_of(sum, w, n, 1e-5));
+    };
+    return {"add_rms_norm", "over " + std::to_string(n), tokens, run, expected};
+}
+
+OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float scale) {
+    Noise noise(seed);
+    const std::vector<int32_t> positions = {0, 1, 2, 17, 100, 63};
+    const auto tokens = static_cast<int64_t>(positions.size());
+    const int64_t half = rotary / 2, width = heads * dim;
+    const Floats x = noise.reals(static_cast<size_t>(tokens * width));
+    Floats frequencies;
+    for (int64_t i = 0; i < half; ++i) frequencies.push_back(static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary))));
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, width), {to - from, heads, dim}));
+        PB_TRY(const pb_tensor at, b.put_ints({positions.begin() + from, positions.begin() + to}));
+        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, half, frequencies));
+        return finish(b, in, [&](const pb_ops& o) { o.rope(o.ctx, &in, &at, weight, scale); });
+    };
+    const auto expected = [=](const Bench& b) {
+        const Floats in = b.rounded(x);
+        Doubles out(in.begin(), in.end());
+        for (int64_t t = 0; t < tokens; ++t)
+            for (int64_t h = 0; h < heads; ++h)
+                for (int64_t i = 0; i < half; ++i) {
+                    const auto p = static_cast<size_t>(t * width + h * dim + i), q = p + static_cast<size_t>(half);
+                    const double angle = double{frequencies[static_cast<size_t>(i)]} * positions[static_cast<size_t>(t)], c = std::cos(angle) * scale, s = std::sin(angle) * scale;
+                    out[p] = in[p] * c - in[q] * s;
+                    out[q] = in[q] * c + in[p] * s;
+                }
+        return out;
+    };
+    return {"rope", std::to_string(rotary) + " of head_dim " + std::to_string(dim), tokens, run, expected};
+}
+
+OpCase silu_mul(uint64_t seed, int64_t tokens, int64_t n) {
+    Noise noise(seed);
+    const Floats x = noise.reals(static_cast<size_t>(tokens * 2 * n), -8, 8);
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        return finish(b, out, [&](const pb_ops& o) { o.silu_mul(o.ctx, &out, &in); });
+    };
+    const auto expected = [=](const Bench& b) {
+        const Floats in = b.rounded(x);
+        Doubles out;
+        for (int64_t t = 0; t < tokens; ++t)
+            for (int64_t i = 0; i < n; ++i) {
+                const double gate = in[static_cast<size_t>(t * 2 * n + i)], up = in[static_cast<size_t>(t * 2 * n + n + i)];
+                out.push_back(gate / (1 + std::exp(-gate)) * up);
+            }
+        return out;
+    };
+    return {"silu_mul", "of " + std::to_string(n), tokens, run, expected};
+}
+
+OpCase add(uint64_t seed, int64_t tokens, int64_t n) {
+    Noise noise(seed);
+    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), y = noise.reals(static_cast<size_t>(tokens * n));
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor to_sum, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor other, b.put(slice(b.rounded(y), from, to, n), {to - from, n}));
+        return finish(b, to_sum, [&](const pb_ops& o) { o.add(o.ctx, &to_sum, &other); });
+    };
+    const auto expected = [=](const Bench& b) {
+        Doubles out;
+        for (size_t i = 0; i < x.size(); ++i) out.push_back(double{b.rounded(x[i])} + b.rounded(y[i]));
+        return out;
+    };
+    return {"add", "of " + std::to_string(n), tokens, run, expected};
+}
+
+OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
+    Noise noise(seed);
+    const Floats x = noise.reals(static_cast<size_t>(from_rows * n));
+    const std::vector<int32_t> rows = {static_cast<int32_t>(from_rows - 1), 0, 2, 2};
+    const auto count = static_cast<int64_t>(rows.size());
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(b.rounded(x), {from_rows, n}));
+        PB_TRY(const pb_tensor which, b.put_ints({rows.begin() + from, rows.begin() + to}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        return finish(b, out, [&](const pb_ops& o) { o.gather_rows(o.ctx, &out, &in, &which); });
+    };
+    const auto expected = [=](const Bench& b) {
+        Doubles out;
+        for (const int32_t r : rows)
+            for (int64_t i = 0; i < n; ++i) out.push_back(b.rounded(x[static_cast<size_t>(r * n + i)]));
+        return out;
+    };
+    return {"gather_rows", "of " + std::to_string(n), count, run, expected};
+}
+
+}  // namespace
+
+std::vector<OpCase> op_cases() {
+    constexpr uint64_t kLinearToo = 1u << PB_WEIGHT_LINEAR;
+    return {linear(1, 1, 1, 1, false, PB_F32), linear(2, 5, 33, 17, true, PB_F32), linear(3, 9, 64, 64, false, PB_F32), linear(4, 3, 40, 130, true, PB_BF16),
+            linear(5, 33, 7, 48, false, PB_BF16), embedding(6, 50, 24, 0), embedding(7, 31, 64, kLinearToo), rms_norm(8, 5, 0, 67), rms_norm(9, 3, 4, 16),
+            add_rms_norm(10, 6, 40), rope(11, 3, 16, 16, 1), rope(12, 2, 24, 8, 1.25f), silu_mul(13, 5, 37), add(14, 4, 65), gather_rows(15, 6, 19)};
+}
+
+}  // namespace patchbay::conformance

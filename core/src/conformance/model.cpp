@@ -1,0 +1,172 @@
+// The model's checks: that it reads a small config.json or says why not, and that what it asks for makes sense.
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "conformance/check.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+using Config = std::map<std::string, std::string>;
+constexpr uint32_t kMostWeights = 1u << 20;
+
+// What decoder models call their hyperparameters in config.json.
+Config small_config(const pb_model& table) {
+    return {{"architectures.0", table.architectures[0]}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"},
+            {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"},
+            {"rms_norm_eps", "1e-05"}, {"rope_theta", "10000.0"}, {"hidden_act", "silu"}, {"tie_word_embeddings", "false"}};
+}
+
+struct Loaded {
+    pb_status status;
+    std::string reason; // of a refusal: what the component said
+    pb_model_facts facts{};
+};
+
+Loaded load(const host::Component& component, const Config& config) {
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
+    Loaded out{};
+    out.facts.struct_size = sizeof out.facts;
+    out.status = static_cast<const pb_model*>(component.type().vtable)->load_config(component.self(), &wire, &out.facts);
+    if (out.status != PB_OK) out.reason = component.check(out.status, "load_config").error();
+    return out;
+}
+
+Outcome architectures(Subject& subject) {
+    const pb_model& table = subject.table<pb_model>();
+    if (!table.architectures[0] || !table.architectures[0][0]) return fail("it names no architecture of config.json");
+    return {};
+}
+
+Outcome refuses(Subject& subject) {
+    for (const char* key : {"", "hidden_size", "num_hidden_layers", "vocab_size"})
+        for (const char* value : {"-1", "0", "many", "99999999999999999999"}) {
+            PB_TRY(auto component, subject.make());
+            Config config;
+            if (*key) {
+                config = small_config(subject.table<pb_model>());
+                config[key] = value;
+            }
+            const std::string what = *key ? std::string(key) + " " + value : "an empty config.json";
+            const Loaded loaded = load(*component, config);
+            if (loaded.status == PB_OK) return fail("it accepts " + what);
+            if (loaded.reason.ends_with("invalid argument") || loaded.reason.ends_with("failed")) return fail("it refuses " + what + " without a reason");
+        }
+    return {};
+}
+
+// A model of another shape may refuse the small configuration; then there is nothing more to look at here.
+struct Small {
+    std::unique_ptr<host::Component> component;
+    Loaded loaded;
+};
+Result<Small> load_small(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    Loaded loaded = load(*component, small_config(subject.table<pb_model>()));
+    return Small{std::move(component), std::move(loaded)};
+}
+template <Result<> (*Run)(const host::Component&, const pb_model&, const pb_model_facts&)>
+Outcome when_loaded(Subject& subject) {
+    PB_TRY(const Small small, load_small(subject));
+    if (small.loaded.status == PB_UNSUPPORTED) return Outcome::skip("it does not do the small configuration: " + small.loaded.reason);
+    if (small.loaded.status != PB_OK) return fail("it refuses a small configuration: " + small.loaded.reason);
+    return Run(*small.component, subject.table<pb_model>(), small.loaded.facts);
+}
+
+Result<> facts(const host::Component&, const pb_model&, const pb_model_facts& f) {
+    if (f.vocab_size == 128 && f.layer_count == 2 && f.hidden_size == 64 && f.max_position > 0) return {};
+    return fail("its facts are vocab_size " + std::to_string(f.vocab_size) + ", layer_count " + std::to_string(f.layer_count) + ", hidden_size " + std::to_string(f.hidden_size) +
+                ", max_position " + std::to_string(f.max_position) + ", config.json says 128, 2 and 64");
+}
+
+template <size_t N>
+bool is_text(const char (&text)[N]) {
+    return std::memchr(text, 0, N) != nullptr;
+}
+
+std::string fault_of(const pb_weight_spec& s, uint32_t index) {
+    if (s.role < PB_WEIGHT_LINEAR || s.role > PB_WEIGHT_VECTOR) return "has an unknown role";
+    if (s.shard < PB_SHARD_NONE || s.shard > PB_SHARD_COLS) return "is sharded in an unknown way";
+    if (s.same_as >= 0) return static_cast<uint32_t>(s.same_as) < index ? "" : "is the same as one that comes later";
+    if (s.cols < 1 || s.cols > 1 << 24) return "has " + std::to_string(s.cols) + " columns";
+    if (s.part_count > PB_MAX_FUSED) return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) + " can be";
+    if (!(s.uses >> s.role & 1)) return "has `uses` without its own role";
+    for (uint32_t p = 0; p < s.part_count; ++p) {
+        if (!is_text(s.parts[p].name) || !is_text(s.parts[p].bias) || !s.parts[p].name[0]) return "has a part without a terminated name";
+        if (s.parts[p].rows < 1 || s.parts[p].rows > 1 << 24) return "has a part of " + std::to_string(s.parts[p].rows) + " rows";
+    }
+    return "";
+}
+
+Result<> weights(const host::Component& c, const pb_model& table, const pb_model_facts&) {
+    const uint32_t count = table.weight_count(c.self());
+    if (count == 0 || count > kMostWeights) return fail("it has " + std::to_string(count) + " weights");
+    std::map<std::string, uint32_t> seen;
+    for (uint32_t i = 0; i < count; ++i) {
+        pb_weight_spec s{};
+        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        if (const std::string fault = fault_of(s, i); !fault.empty()) return fail("weight " + std::to_string(i) + " " + fault);
+        for (uint32_t p = 0; s.same_as < 0 && p < s.part_count; ++p)
+            if (const auto [at, fresh] = seen.emplace(s.parts[p].name, i); !fresh)
+                return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " + at->first);
+    }
+    return {};
+}
+
+Result<> weights_end(const host::Component& c, const pb_model& table, const pb_model_facts&) {
+    pb_weight_spec beyond{};
+    if (table.weight(c.self(), table.weight_count(c.self()), &beyond) == PB_OK) return fail("it describes a weight past its last");
+    return {};
+}
+
+Result<> fill(const host::Component& c, const pb_model& table, const pb_model_facts&) {
+    constexpr float kGuard = 7.5f;
+    for (uint32_t i = 0; i < table.weight_count(c.self()); ++i) {
+        pb_weight_spec s{};
+        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        if (s.part_count > 0 || s.same_as >= 0 || s.cols < 1 || s.cols > 1 << 24) continue;
+        const auto n = static_cast<size_t>(s.cols);
+        std::vector<float> values(n + 8, NAN);
+        std::fill(values.begin() + s.cols, values.end(), kGuard);
+        PB_CHECK(c.check(table.fill(c.self(), i, values.data()), "fill"));
+        for (size_t k = 0; k < values.size(); ++k)
+            if (k < n ? !std::isfinite(values[k]) : values[k] != kGuard)
+                return fail("weight " + std::to_string(i) + " is " + (k < n ? "not filled at " + std::to_string(k) : "filled past its end"));
+    }
+    return {};
+}
+
+Result<> kv(const host::Component& c, const pb_model& table, const pb_model_facts& f) {
+    for (uint32_t layer = 0; layer < f.layer_count; ++layer) {
+        pb_kv_spec s{};
+        const std::string who = "layer " + std::to_string(layer) + " ";
+        PB_CHECK(c.check(table.kv_spec(c.self(), layer, &s), "kv_spec"));
+        if (s.kind < PB_KV_FULL || s.kind > PB_KV_RECURRENT) return fail(who + "has KV of an unknown kind");
+        if (s.kind == PB_KV_RECURRENT) continue;
+        if (s.kv_heads == 0 || s.heads == 0 || s.heads % s.kv_heads != 0 || s.head_dim == 0)
+            return fail(who + "has " + std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads) + " of KV, of " + std::to_string(s.head_dim));
+        if (!std::isfinite(s.scale) || s.scale == 0 || !std::isfinite(s.soft_cap)) return fail(who + "has no finite scale");
+        if ((s.kind == PB_KV_SLIDING) != (s.sliding_window > 0)) return fail(who + "has a window and is not sliding, or slides without one");
+    }
+    return {};
+}
+
+constexpr Check kChecks[] = {
+    {"model.architectures", "names the architectures that it serves", architectures},
+    {"model.refuses", "refuses a config.json that makes no sense, with a reason", refuses},
+    {"model.facts", "reports what config.json says", when_loaded<facts>},
+    {"model.weights", "asks for tensors by name, each once, in shapes that make sense", when_loaded<weights>},
+    {"model.weights_end", "has no weight past its last", when_loaded<weights_end>},
+    {"model.fill", "fills the weights that it computes, wholly and no further", when_loaded<fill>},
+    {"model.kv", "describes the KV of every layer", when_loaded<kv>},
+};
+
+}  // namespace
+
+const Suite kModel{kChecks, nullptr};
+
+}  // namespace patchbay::conformance

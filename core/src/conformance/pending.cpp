@@ -1,4 +1,0 @@
-#include "conformance/check.hpp"
-namespace patchbay::conformance {
-const Suite kProposer{}, kAttention{}, kModel{}, kDevice{};
-}
