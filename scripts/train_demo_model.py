@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains the demo models: a byte-level BPE tokenizer, a target and a draft Llama, as bf16 Hugging Face folders.
 
-Everything is seeded, so that the same corpus, versions and number of threads give the same models.
+Everything is seeded. With --steps the same corpus, versions, processor and number of threads give the same models. With
+--minutes (the default) the schedule follows the clock, so that no two runs are equal.
 
   python3 -m venv .venv-train && .venv-train/bin/pip install -r scripts/requirements-train.txt
   .venv-train/bin/python scripts/train_demo_model.py --corpus childrens_classics.txt --out models
@@ -80,7 +81,7 @@ def loss_of(model: LlamaForCausalLM, tokens: torch.Tensor) -> torch.Tensor:
 @torch.no_grad()
 def validation_loss(model: LlamaForCausalLM, ids: np.ndarray, length: int = 512) -> float:
     model.eval()
-    count = min(40, (len(ids) - 1) // length)
+    count = (len(ids) - 1) // length
     rows = torch.from_numpy(np.stack([ids[i * length:(i + 1) * length + 1] for i in range(count)]).astype(np.int64))
     losses = [loss_of(model, rows[i:i + 8]).item() * len(rows[i:i + 8]) for i in range(0, count, 8)]
     model.train()
@@ -169,9 +170,12 @@ def main() -> int:
     train_ids, val_ids = np.array(train_ids, dtype=np.uint16), np.array(val_ids, dtype=np.uint16)
     print(f"{len(books)} books, {len(train_ids):,} training tokens, {len(val_ids):,} held out", flush=True)
 
-    facts = [train(name, args.minutes * (1 if name == "target" else 0.2), train_ids, val_ids, tokenizer, args.out, args)
-             for name in ("target", "draft") if args.only in (None, name)]
-    (args.out / "training.json").write_text(json.dumps(facts, indent=2) + "\n")
+    record = args.out / "training.json"
+    facts = {f["model"]: f for f in json.loads(record.read_text())} if record.is_file() else {}
+    for name in ("target", "draft"):
+        if args.only in (None, name):
+            facts[name] = train(name, args.minutes * (1 if name == "target" else 0.2), train_ids, val_ids, tokenizer, args.out, args)
+    record.write_text(json.dumps([facts[name] for name in SHAPES if name in facts], indent=2) + "\n")
     return 0
 
 

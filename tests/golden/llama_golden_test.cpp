@@ -94,9 +94,14 @@ TEST_P(LlamaGolden, AgreesWithTransformers) {
         ASSERT_EQ(got.size(), expected.size());
         const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
         double worst = 0;
-        for (size_t k = 0; k < got.size(); ++k) worst = std::max<double>(worst, std::isnan(got[k]) ? 1e9 : std::abs(got[k] - expected[k]));
+        for (size_t k = 0; k < got.size(); ++k) {
+            worst = std::max<double>(worst, std::isnan(got[k]) ? 1e9 : std::abs(got[k] - expected[k]));
+        }
         EXPECT_LE(worst, tolerance * (*high - *low)) << "prompt " << i;
-        if (s.kv == PB_F32) EXPECT_EQ(golden.greedy(ids, 32), facts["prompts"][i]["greedy_ids"].get<std::vector<int32_t>>()) << "prompt " << i;
+        if (s.kv == PB_F32) {
+            EXPECT_EQ(golden.greedy(ids, 32), facts["prompts"][i]["greedy_ids"].get<std::vector<int32_t>>())
+                << "prompt " << i;
+        }
     }
 }
 

@@ -7,11 +7,12 @@ For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts a
 logits/<name>/model.safetensors (f32 logits of every position of each prompt, computed in float32).
 """
 import json
+import math
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 HERE = Path(__file__).resolve().parent
 COMMON = dict(vocab_size=256, hidden_size=64, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
@@ -21,7 +22,8 @@ LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fac
 CASES = {
     "llama_mha": (LlamaConfig, {}),
     "llama_gqa_tied": (LlamaConfig, dict(num_key_value_heads=2, tie_word_embeddings=True)),
-    "llama3_rope": (LlamaConfig, dict(num_key_value_heads=2, rope_theta=500000.0, rope_scaling=LLAMA3)),
+    # heads of 32, so that one frequency falls between the two cut-offs, where llama3 interpolates
+    "llama3_rope": (LlamaConfig, dict(num_attention_heads=2, num_key_value_heads=1, rope_theta=500000.0, rope_scaling=LLAMA3)),
     "llama_linear_rope": (LlamaConfig, dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
     "llama_head_dim": (LlamaConfig, dict(num_key_value_heads=2, head_dim=24)),
     "llama_bias": (LlamaConfig, dict(attention_bias=True, mlp_bias=True)),
@@ -31,6 +33,26 @@ CASES = {
 }
 LENGTHS = (1, 5, 17, 40, 64)
 GREEDY = 32
+
+
+class Bf16Cache(DynamicCache):
+    """A KV cache in bf16 under a model that computes in float32."""
+
+    def update(self, key_states, value_states, *rest, **named):
+        return super().update(key_states.bfloat16().float(), value_states.bfloat16().float(), *rest, **named)
+
+
+def interpolated(config):
+    """How many rotary frequencies lie where llama3 scaling interpolates; with none, that code would go untested."""
+    head_dim = config.hidden_size // config.num_attention_heads
+    longest = config.rope_scaling["original_max_position_embeddings"]
+    waves = [2 * math.pi * config.rope_theta ** (i / head_dim) for i in range(0, head_dim, 2)]
+    return sum(longest / config.rope_scaling["high_freq_factor"] < w < longest / config.rope_scaling["low_freq_factor"] for w in waves)
+
+
+def difference(got, expected):
+    """The largest difference of logits over the range of the expected, over all prompts."""
+    return max(((got[k] - x).abs().max() / (x.max() - x.min())).item() for k, x in expected.items())
 
 
 @torch.no_grad()
@@ -48,6 +70,8 @@ def greedy(model, ids):
 def make(name, config_class, changes, seed):
     torch.manual_seed(seed)
     config = config_class(**{**COMMON, **changes})
+    if name == "llama3_rope" and not interpolated(config):
+        raise SystemExit("llama3_rope: no frequency is interpolated")
     model_class = MistralForCausalLM if config_class is MistralConfig else LlamaForCausalLM
     model = model_class(config).eval()
     for p in model.parameters():  # norms and biases too, so that they matter
@@ -77,9 +101,11 @@ def main():
             logits = {f"prompt{i}.logits": reference(torch.tensor([p])).logits[0].float().contiguous() for i, p in enumerate(prompts)}
             facts = {"made_by": "tests/golden/make_llama_goldens.py", "smallest_gap": min(gap for _, gap in answers),
                      "prompts": [{"ids": p, "greedy_ids": ids} for p, (ids, _) in zip(prompts, answers)]}
-            if name == "llama_bf16":  # how far a run wholly in bf16 is from the float32 one
+            if name == "llama_bf16":  # how far bf16 is from float32: the whole computation, and K and V alone
                 own = {k: model(torch.tensor([p])).logits[0].float() for k, p in zip(logits, prompts)}
-                facts["bf16_difference_over_range"] = max(((own[k] - x).abs().max() / (x.max() - x.min())).item() for k, x in logits.items())
+                facts["bf16_difference_over_range"] = difference(own, logits)
+                own = {k: reference(torch.tensor([p]), past_key_values=Bf16Cache()).logits[0] for k, p in zip(logits, prompts)}
+                facts["bf16_kv_difference_over_range"] = difference(own, logits)
         (HERE / "logits" / name).mkdir(parents=True, exist_ok=True)
         save_file(logits, HERE / "logits" / name / "model.safetensors")
         (HERE / f"{name}.json").write_text(json.dumps(facts) + "\n")
