@@ -1,6 +1,7 @@
 #include "base/clock.hpp"
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 namespace patchbay {
@@ -12,6 +13,14 @@ uint64_t RealClock::now_ns() const {
 
 void RealClock::wait_until_ns(uint64_t when_ns) {
     std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when_ns)));
+}
+
+std::string utc_now(const char* format) {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[64];
+    return {text, std::strftime(text, sizeof text, format, &parts)};
 }
 
 }  // namespace patchbay

@@ -1,6 +1,7 @@
 // The engine's only sense of time: real, or virtual in a simulation. Nothing else reads a clock.
 #pragma once
 #include <cstdint>
+#include <string>
 
 namespace patchbay {
 
@@ -27,5 +28,8 @@ class VirtualClock final : public Clock {
   private:
     uint64_t now_ns_ = 0;
 };
+
+// The date in UTC by strftime's format: for records and names of files, never for measuring.
+std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
 
 }  // namespace patchbay

@@ -20,7 +20,7 @@ volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
     std::string config_file;
-    std::vector<std::string> plugin_dirs, prompts, prompt_files, logit_bias;
+    std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
     config::Overrides overrides;
     engine::SamplingParams sampling;
@@ -32,7 +32,13 @@ struct Options {
 // The outputs of all prompts in order: the first unfinished one streams, later ones are kept until their turn.
 class Screen {
   public:
-    explicit Screen(std::vector<std::string> prompts) : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) { begin(); }
+    explicit Screen(std::vector<std::string> prompts) : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) {}
+
+    void begin() { // prints the prompt whose turn it is
+        if (turn_ >= prompts_.size()) return;
+        if (prompts_.size() > 1) std::cout << "[" << turn_ + 1 << "] ";
+        std::cout << prompts_[turn_] << text_[turn_] << std::flush;
+    }
 
     void add(size_t i, const engine::RequestOutput& out) {
         if (i == turn_) std::cout << out.text << std::flush;
@@ -48,11 +54,6 @@ class Screen {
     }
 
   private:
-    void begin() {
-        if (turn_ >= prompts_.size()) return;
-        if (prompts_.size() > 1) std::cout << "[" << turn_ + 1 << "] ";
-        std::cout << prompts_[turn_] << text_[turn_] << std::flush;
-    }
     std::vector<std::string> prompts_, text_;
     std::vector<bool> done_;
     size_t turn_ = 0;
@@ -67,23 +68,25 @@ Result<std::vector<std::string>> prompts_of(const Options& o) {
         text << in.rdbuf();
         prompts.push_back(std::move(text).str());
     }
-    if (prompts.empty()) return fail("no prompt: give --prompt TEXT or --prompt-file FILE");
-    if (!o.priorities.empty() && o.priorities.size() != prompts.size())
-        return fail(std::to_string(o.priorities.size()) + " priorities for " + std::to_string(prompts.size()) + " prompts");
     return prompts;
 }
 
-Result<> parse_bias(Options& o) {
-    for (const std::string& item : o.logit_bias) {
-        std::istringstream in(item);
-        int32_t token = 0;
-        char colon = 0;
-        float bias = 0;
-        if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF)
-            return fail("--logit-bias '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
-        o.sampling.logit_bias[token] = bias;
-    }
-    return {};
+void add_bias(Options& o, const std::string& item) {
+    std::istringstream in(item);
+    int32_t token = 0;
+    char colon = 0;
+    float bias = 0;
+    if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF)
+        throw CLI::ValidationError("--logit-bias", "got '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
+    o.sampling.logit_bias[token] = bias;
+}
+
+// What one flag alone cannot tell.
+void check_usage(const Options& o) {
+    const size_t prompts = o.prompts.size() + o.prompt_files.size();
+    if (prompts == 0) throw CLI::ValidationError("no prompt", "give --prompt TEXT or --prompt-file FILE");
+    if (!o.priorities.empty() && o.priorities.size() != prompts)
+        throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " + std::to_string(prompts) + " prompts");
 }
 
 void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
@@ -104,7 +107,6 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
 }
 
 Result<> generate(Options& o) {
-    PB_CHECK(parse_bias(o));
     if (o.seeded) o.sampling.seed = o.seed;
     PB_TRY(const auto prompts, prompts_of(o));
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
@@ -143,6 +145,7 @@ Result<> generate(Options& o) {
         metrics.on_request(*id, arrival, count);
         ids.push_back(*id);
     }
+    screen.begin();
 
     std::signal(SIGINT, [](int) { interrupted = 1; });
     std::vector<engine::StepReport> steps;
@@ -209,7 +212,10 @@ void add_generate_command(Commands& commands) {
     app->add_option("--repetition-penalty", s.repetition_penalty, "above 1: less of what prompt and output have (1: off)");
     app->add_option("--presence-penalty", s.presence_penalty, "above 0: less of what the output has (0: off)");
     app->add_option("--frequency-penalty", s.frequency_penalty, "the same, for each time it appeared (0: off)");
-    app->add_option("--logit-bias", o->logit_bias, "TOKEN:BIAS, may be given several times")->allow_extra_args(false);
+    app->add_option_function<std::vector<std::string>>(
+           "--logit-bias", [o](const std::vector<std::string>& items) { for (const auto& item : items) add_bias(*o, item); },
+           "TOKEN:BIAS, may be given several times")
+        ->allow_extra_args(false);
     app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
     app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
     app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
@@ -217,6 +223,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")->check(CLI::Range(0, 65535));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
+        check_usage(*o);
         commands.chosen = [o] {
             const Result<> done = generate(*o);
             if (done) return kOk;

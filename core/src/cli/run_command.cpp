@@ -99,7 +99,7 @@ Result<> run(const Options& o, const std::string& command) {
 
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
-    options.folder = !o.results.empty() ? fs::path(o.results) : !spec.results.empty() ? spec.results : fs::path("results") / (spec.name + "-" + experiment::utc_now("%Y%m%d-%H%M%S"));
+    options.folder = !o.results.empty() ? fs::path(o.results) : !spec.results.empty() ? spec.results : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
     options.source_root = support_folder();
     options.command = command;
     options.version = PATCHBAY_VERSION;
@@ -119,7 +119,7 @@ Result<> run(const Options& o, const std::string& command) {
     std::signal(SIGTERM, [](int) { interrupted = 1; });
 
     RealClock clock;
-    auto bar = std::make_unique<experiment::ProgressBar>();
+    auto bar = std::make_unique<experiment::ProgressBar>(clock);
     options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
     auto outcome = experiment::run_experiment(spec, lineup, registry, clock, options);
     bar.reset();

@@ -36,21 +36,22 @@ std::string progress_line(const RunProgress& p, double seconds_left, size_t widt
     return line.substr(0, width);
 }
 
-ProgressBar::ProgressBar() : on_terminal_(isatty(STDERR_FILENO) == 1), start_(std::chrono::steady_clock::now()), last_(start_) {}
+ProgressBar::ProgressBar(const Clock& clock)
+    : clock_(clock), on_terminal_(isatty(STDERR_FILENO) == 1), start_ns_(clock.now_ns()), last_ns_(start_ns_) {}
 
 ProgressBar::~ProgressBar() {
     if (drawn_) std::fputs("\r\033[K", stderr);
 }
 
 void ProgressBar::update(const RunProgress& p) {
-    constexpr auto kBetween = std::chrono::milliseconds(200);
+    constexpr uint64_t kBetweenNs = 200'000'000;
     constexpr double kShareForEta = 0.02; // before it an estimate would only jump
     if (!on_terminal_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < kBetween) return;
-    last_ = now;
+    const uint64_t now = clock_.now_ns();
+    if (now - last_ns_ < kBetweenNs) return;
+    last_ns_ = now;
     drawn_ = true;
-    const double share = share_done(p), spent = std::chrono::duration<double>(now - start_).count();
+    const double share = share_done(p), spent = static_cast<double>(now - start_ns_) * 1e-9;
     const std::string line = progress_line(p, share > kShareForEta ? spent * (1 - share) / share : -1, terminal_width() - 1);
     std::fprintf(stderr, "\r\033[K%s", line.c_str());
     std::fflush(stderr);

@@ -1,9 +1,10 @@
 // One line on a terminal that says how far an experiment is and how long it will take. Nothing where standard error is
 // no terminal.
 #pragma once
-#include <chrono>
+#include <cstdint>
 #include <string>
 
+#include "base/clock.hpp"
 #include "experiment/run_experiment.hpp"
 
 namespace patchbay::experiment {
@@ -13,15 +14,15 @@ std::string progress_line(const RunProgress&, double seconds_left, size_t width)
 
 class ProgressBar {
   public:
-    ProgressBar();
+    explicit ProgressBar(const Clock&);
     ~ProgressBar(); // wipes the line
     void update(const RunProgress&);
 
   private:
-    using Time = std::chrono::steady_clock::time_point;
+    const Clock& clock_;
     bool on_terminal_;
     bool drawn_ = false;
-    Time start_, last_;
+    uint64_t start_ns_, last_ns_;
 };
 
 }  // namespace patchbay::experiment

@@ -1,7 +1,5 @@
 #include "experiment/run_experiment.hpp"
 
-#include <chrono>
-#include <ctime>
 #include <optional>
 
 #include "config/check_file.hpp"
@@ -148,14 +146,6 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const Exp
 }
 
 }  // namespace
-
-std::string utc_now(const char* format) {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    char text[64];
-    return {text, std::strftime(text, sizeof text, format, &parts)};
-}
 
 Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry, Clock& clock, const ExperimentOptions& options) {
     PB_CHECK(try_out(lineup, registry, clock));

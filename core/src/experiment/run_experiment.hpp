@@ -37,6 +37,4 @@ struct Outcome {
 
 Result<Outcome> run_experiment(const ExperimentSpec&, Lineup&, const host::Registry&, Clock&, const ExperimentOptions&);
 
-std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
-
 }  // namespace patchbay::experiment

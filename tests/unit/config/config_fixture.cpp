@@ -34,6 +34,7 @@ ConfigFiles::ConfigFiles() {
     m.library = folder_ / "plugins" / "all.so";
     m.name = "all";
     m.version = "1.0.0";
+    m.sha256 = std::string(64, '0');
     m.components = {component("scheduler", "fcfs"),
                     component("scheduler", "sjf",
                               {{.name = "ageing", .type = "float", .fallback = "50", .min = 0, .max = 1e9, .unit = "tokens/s", .meaning = "credit for waiting"},
