@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -51,7 +52,9 @@ prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels&
 bool Metrics::admits(const std::string& plugin, const std::string& name) {
     constexpr size_t kMostNames = 64;
     const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-    if (name.empty() || name.size() > 64 || !std::all_of(name.begin(), name.end(), is_word)) return false;
+    if (name.empty() || name.size() > 80 || !std::all_of(name.begin(), name.end(), is_word)) return false;
+    const auto is_ours = [&](const Entry& e) { return e.name == "patchbay_plugin_" + name; };
+    if (std::any_of(entries_.begin(), entries_.end(), is_ours)) return false;
     auto& names = plugin_names_[plugin];
     if (std::find(names.begin(), names.end(), name) != names.end()) return true;
     if (names.size() == kMostNames) return false;
@@ -60,13 +63,15 @@ bool Metrics::admits(const std::string& plugin, const std::string& name) {
 }
 
 void Metrics::plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount) {
-    if (!(amount >= 0) || !admits(plugin, name)) return;
+    const std::lock_guard lock(plugin_mutex_);
+    if (!(amount >= 0) || std::isinf(amount) || !admits(kind + "/" + plugin, name + "_total")) return;
     prometheus::BuildCounter().Name("patchbay_plugin_" + name + "_total").Help("counted by a plugin").Register(*registry_)
         .Add({{"kind", kind}, {"plugin", plugin}}).Increment(amount);
 }
 
 void Metrics::plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value) {
-    if (!admits(plugin, name)) return;
+    const std::lock_guard lock(plugin_mutex_);
+    if (name.ends_with("_total") || !admits(kind + "/" + plugin, name)) return;
     prometheus::BuildGauge().Name("patchbay_plugin_" + name).Help("set by a plugin").Register(*registry_)
         .Add({{"kind", kind}, {"plugin", plugin}}).Set(value);
 }

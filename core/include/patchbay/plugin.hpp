@@ -117,6 +117,22 @@ class Pool {
     const pb_pool* pool_;
 };
 
+// A component's own metrics, copied out of a context: patchbay_plugin_<name>{kind,plugin}. Does nothing where the host
+// collects none. Names: a-z, 0-9 and _. [any]
+class Metrics {
+  public:
+    explicit Metrics(const pb_host& host) : metrics_(static_cast<const pb_metrics*>(host.service(host.ctx, PB_SERVICE_METRICS))) {}
+    void add(const char* counter, double amount = 1) const { // amount ≥ 0; exported as <counter>_total
+        if (metrics_) metrics_->add(metrics_->ctx, counter, amount);
+    }
+    void set(const char* gauge, double value) const {
+        if (metrics_) metrics_->set(metrics_->ctx, gauge, value);
+    }
+
+  private:
+    const pb_metrics* metrics_;
+};
+
 // ---- saved state -----------------------------------------------------------------------------
 
 // Named fields as text lines "name value\n", so that a newer version may add one and an older one be missed.

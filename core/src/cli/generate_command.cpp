@@ -112,11 +112,12 @@ Result<> generate(Options& o) {
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     RealClock clock;
-    PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock));
+    metrics::Metrics all;
+    engine::PluginMetrics plugin_metrics(all);
+    PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics));
     const auto tokenizer = engine->tokenizer();
     if (!tokenizer) return fail("generate needs a tokenizer; the model's folder has no tokenizer.json");
 
-    metrics::Metrics all;
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
     std::unique_ptr<metrics::Server> server;
     if (o.metrics_port >= 0) {

@@ -16,10 +16,10 @@ const pb_clock& test_clock() {
     return clock;
 }
 
-const pb_metrics& test_metrics() {
-    static constexpr pb_metrics kNowhere{sizeof(pb_metrics), 0, nullptr, [](void*, const char*, double) {}, [](void*, const char*, double) {}};
-    return kNowhere;
-}
+class Nowhere final : public host::MetricSink {
+    void add(const std::string&, const std::string&, const std::string&, double) override {}
+    void set(const std::string&, const std::string&, const std::string&, double) override {}
+};
 
 std::string least_value(const host::ParamManifest& p) {
     if (p.type == "bool") return "false";
@@ -35,7 +35,8 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
     host::Settings settings;
     for (const host::ParamManifest& p : host::describe(type_).params)
         if (!p.fallback) settings[p.name] = least_value(p);
-    const host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &test_metrics()};
+    static Nowhere nowhere;
+    const host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
     return host::Component::create(library_, type_, settings, services, unavailable);
 }
 

@@ -89,14 +89,15 @@ uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry, Clock& clock) {
+Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry, Clock& clock,
+                                               host::MetricSink* metrics) {
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
     const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
     s.pool = std::make_unique<ThreadPool>(c.engine.threads ? c.engine.threads : cores);
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
-    s.services = {&s.pool->service(), &s.clock_service, nullptr};
+    s.services = {&s.pool->service(), &s.clock_service, metrics};
 
     PB_TRY(LoadedModel model, open_model(c));
     const std::string architecture = architecture_of(model.config);

@@ -26,7 +26,8 @@ struct EngineFacts { // automatic choices, for the record
 class Engine {
   public:
     // Loads plugins, model and tokenizer, sizes the KV cache. The clock must outlive the engine.
-    static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&);
+    static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&,
+                                                  host::MetricSink* = nullptr);
     ~Engine();
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full queue.

@@ -23,4 +23,19 @@ class EngineMetrics {
     std::unique_ptr<Series> series_;
 };
 
+// What plugins count themselves, beside the engine's. Must outlive the engine.
+class PluginMetrics final : public host::MetricSink {
+  public:
+    explicit PluginMetrics(metrics::Metrics& all) : all_(all) {}
+    void add(const std::string& kind, const std::string& component, const std::string& name, double amount) override {
+        all_.plugin_add(kind, component, name, amount);
+    }
+    void set(const std::string& kind, const std::string& component, const std::string& name, double value) override {
+        all_.plugin_set(kind, component, name, value);
+    }
+
+  private:
+    metrics::Metrics& all_;
+};
+
 }  // namespace patchbay::engine

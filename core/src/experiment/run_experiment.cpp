@@ -77,7 +77,9 @@ class Campaign {
         run.position = static_cast<uint32_t>(position);
         run.started = utc_now();
         const Workload workload = source_.repeat(spec_.seed, slot.repeat);
-        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_));
+        std::optional<engine::PluginMetrics> plugin_metrics;
+        if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
+        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_, plugin_metrics ? &*plugin_metrics : nullptr));
         RealEngine driven(*engine);
         DriveHooks hooks;
         hooks.interrupted = options_.interrupted;

@@ -15,6 +15,7 @@ struct Component::Parts { // the library is declared first, so it goes last
     std::string kind;
     Services services;
     pb_host host{};
+    pb_metrics metrics{};
     mutable std::mutex mutex; // of error
     mutable std::string error;
     void* self = nullptr;
@@ -78,9 +79,18 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                        const std::string_view name = id;
                        if (name == PB_SERVICE_POOL) return p->services.pool;
                        if (name == PB_SERVICE_CLOCK) return p->services.clock;
-                       if (name == PB_SERVICE_METRICS) return p->services.metrics;
+                       if (name == PB_SERVICE_METRICS) return p->services.metrics ? &p->metrics : nullptr;
                        return nullptr;
                    }};
+    parts->metrics = {sizeof(pb_metrics), 0, parts.get(),
+                      [](void* ctx, const char* name, double amount) {
+                          const auto* p = static_cast<const Component::Parts*>(ctx);
+                          p->services.metrics->add(p->kind, p->type->name, name, amount);
+                      },
+                      [](void* ctx, const char* name, double value) {
+                          const auto* p = static_cast<const Component::Parts*>(ctx);
+                          p->services.metrics->set(p->kind, p->type->name, name, value);
+                      }};
     std::unique_ptr<Component> component(new Component(std::move(parts)));
     Parts& p = *component->parts_;
     void* self = nullptr;

@@ -19,11 +19,19 @@ namespace patchbay::host {
 
 class Library;
 
+// Where components' own metrics go. [any thread]
+class MetricSink {
+  public:
+    virtual ~MetricSink() = default;
+    virtual void add(const std::string& kind, const std::string& component, const std::string& name, double amount) = 0;
+    virtual void set(const std::string& kind, const std::string& component, const std::string& name, double value) = 0;
+};
+
 // What components may ask for. Pointers must outlive every component made with them; null: absent.
 struct Services {
     const pb_pool* pool = nullptr;
     const pb_clock* clock = nullptr;
-    const pb_metrics* metrics = nullptr;
+    MetricSink* metrics = nullptr;
 };
 
 class Component {

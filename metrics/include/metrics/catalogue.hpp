@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class Metrics {
     prometheus::Gauge& gauge(const std::string& name, const Labels& = {});
     prometheus::Histogram& histogram(const std::string& name, const Labels& = {});
 
-    // A plugin's own metrics, patchbay_plugin_<name>{kind,plugin}: not in the catalogue, at most 64 a plugin.
+    // A plugin's own metrics, patchbay_plugin_<name>{kind,plugin}: not in the catalogue, at most 64 a plugin. A name that
+    // Prometheus would not take is dropped. [any thread]
     void plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount);
     void plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value);
 
@@ -42,11 +44,12 @@ class Metrics {
 
   private:
     const Entry& entry(const std::string& name, const char* type, const Labels&) const;
-    bool admits(const std::string& plugin, const std::string& name);
+    bool admits(const std::string& plugin, const std::string& name); // under plugin_mutex_
 
     std::shared_ptr<prometheus::Registry> registry_;
     std::vector<Entry> entries_;
-    std::map<std::string, std::vector<std::string>> plugin_names_;
+    std::mutex plugin_mutex_;
+    std::map<std::string, std::vector<std::string>> plugin_names_; // by "kind/plugin"
 };
 
 }  // namespace patchbay::metrics

@@ -14,16 +14,21 @@ class Ngram {
 
     explicit Ngram(const patchbay::Context& context)
         : longest_(context.get<uint32_t>("prompt_lookup_max")), shortest_(context.get<uint32_t>("prompt_lookup_min")),
-          window_(context.get<uint32_t>("window")) {
+          window_(context.get<uint32_t>("window")), metrics_(context.host()) {
         if (shortest_ > longest_) throw patchbay::Error(PB_INVALID, "prompt_lookup_min is more than prompt_lookup_max");
     }
 
     void propose(patchbay::ProposeBatch& batch) {
+        uint32_t matches = 0;
         for (uint32_t i = 0; i < batch.size(); ++i) {
             auto tokens = batch.tokens(i);
             if (tokens.size() > window_) tokens = tokens.last(window_);
-            batch.propose(i, continuation(tokens));
+            const auto found = continuation(tokens);
+            matches += !found.empty();
+            batch.propose(i, found);
         }
+        metrics_.add("ngram_lookups", batch.size());
+        metrics_.add("ngram_matches", matches);
     }
 
   private:
@@ -45,6 +50,7 @@ class Ngram {
     }
 
     uint32_t longest_, shortest_, window_;
+    patchbay::Metrics metrics_;
     std::vector<size_t> agree_;
 };
 

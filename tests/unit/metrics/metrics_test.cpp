@@ -73,10 +73,17 @@ TEST(Metrics, APluginCannotFloodTheRegistry) {
     for (int i = 0; i < 200; ++i) m.plugin_set("scheduler", "mine", "x" + std::to_string(i), 1);
     m.plugin_set("scheduler", "mine", "Bad Name", 1);
     m.plugin_add("scheduler", "mine", "x0", -1);
+    m.plugin_set("scheduler", "other", "a_total", 1); // would be a counter's name
+    m.plugin_add("scheduler", "other", "a", 2);
+    m.plugin_add("sampler", "other", "a", 3);
+    m.plugin_set("sampler", "other", "info", 5); // the catalogue's own
     const std::string text = m.text();
     EXPECT_NE(text.find("patchbay_plugin_x0{kind=\"scheduler\",plugin=\"mine\"} 1"), std::string::npos) << text;
     EXPECT_EQ(text.find("patchbay_plugin_x64"), std::string::npos);
     EXPECT_EQ(text.find("Bad"), std::string::npos);
+    EXPECT_EQ(text.find("patchbay_plugin_info"), std::string::npos);
+    EXPECT_NE(text.find("patchbay_plugin_a_total{kind=\"scheduler\",plugin=\"other\"} 2"), std::string::npos) << text;
+    EXPECT_NE(text.find("patchbay_plugin_a_total{kind=\"sampler\",plugin=\"other\"} 3"), std::string::npos) << text;
 }
 
 TEST(Metrics, AScrapeOverHttpGivesTheTextFormat) {

@@ -27,7 +27,8 @@ typedef struct pb_clock {
     uint64_t (*now_ns)(void *ctx); /* [any] monotonic, from an arbitrary start */
 } pb_clock;
 
-/* A plugin's own metrics. They appear as patchbay_plugin_<name>{kind,plugin,…}. */
+/* A plugin's own metrics. They appear as patchbay_plugin_<name>{kind,plugin}, counters as …_total. Names are of a-z, 0-9
+ * and _; at most 64 a component, more are dropped. */
 #define PB_SERVICE_METRICS "patchbay.metrics/1"
 typedef struct pb_metrics {
     uint32_t struct_size;

@@ -1,0 +1,135 @@
+#include "engine/engine_metrics.hpp"
+
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+using namespace testing;
+
+EngineFacts facts() {
+    EngineFacts f;
+    f.plugins = {{"scheduler", "fcfs", "1.0.0", "aa", "", ""}, {"sampler", "standard", "1.0.0", "bb", "", ""},
+                 {"model", "llama", "1.0.0", "cc", "", ""}, {"proposer", "ngram", "1.0.0", "dd", "", ""}};
+    return f;
+}
+
+struct Scrape {
+    metrics::Metrics all;
+    EngineMetrics engine{all, facts(), "9.9"};
+
+    void expect(const std::string& line) const {
+        const std::string text = all.text();
+        EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << "\nis not in\n" << text;
+    }
+};
+
+RequestOutput delta(RequestId id, uint64_t ms, size_t tokens, FinishReason finish = FinishReason::kNone) {
+    RequestOutput out;
+    out.id = id;
+    out.tokens.assign(tokens, 7);
+    out.finish = finish;
+    out.time_ns = ms * 1'000'000;
+    return out;
+}
+
+TEST(EngineMetricsTest, ARequestsLatenciesRunFromItsArrival) {
+    Scrape s;
+    s.engine.on_request(1, 1'000'000'000, 20);
+    s.engine.on_output(delta(1, 1100, 1));
+    s.engine.on_output(delta(1, 1150, 2)); // a draft was accepted: two tokens at once
+    RequestOutput last = delta(1, 1300, 1, FinishReason::kLength);
+    last.first_scheduled_ns = 1'040'000'000;
+    s.engine.on_output(last);
+    s.expect("patchbay_time_to_first_token_seconds_sum 0.1");
+    s.expect("patchbay_inter_token_latency_seconds_count 3");
+    s.expect("patchbay_inter_token_latency_seconds_sum 0.2");
+    s.expect("patchbay_e2e_request_latency_seconds_sum 0.3");
+    s.expect("patchbay_request_queue_seconds_sum 0.04");
+    s.expect("patchbay_time_per_output_token_seconds_count 1");
+    s.expect("patchbay_request_prompt_tokens_sum 20");
+    s.expect("patchbay_request_generation_tokens_sum 4");
+    s.expect("patchbay_generation_tokens_total 4");
+    s.expect("patchbay_requests_finished_total{reason=\"length\"} 1");
+    s.expect("patchbay_requests_finished_total{reason=\"abort\"} 0");
+    s.engine.on_output(delta(1, 2000, 5)); // ended, or never announced: not counted
+    s.expect("patchbay_generation_tokens_total 4");
+}
+
+TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
+    Scrape s;
+    StepReport r;
+    r.start_ns = 0;
+    r.end_ns = 4'000'000;
+    r.scheduled_seqs = 3;
+    r.scheduled_tokens = 12;
+    r.prefill_tokens = 10;
+    r.decode_tokens = 2;
+    r.running_requests = 3;
+    r.waiting_requests = 5;
+    r.waiting_tokens = 111;
+    r.oldest_wait_ns = 2'000'000'000;
+    r.preemptions = 1;
+    r.total_blocks = 10;
+    r.used_blocks = 4;
+    r.cached_blocks = 1;
+    r.prefix_query_tokens = 30;
+    r.prefix_hit_tokens = 16;
+    r.plan_ns = 500'000'000;
+    r.drafted_at[1] = 4;
+    r.accepted_at[1] = 3;
+    r.phase_ns[static_cast<size_t>(Phase::kRun)] = 250'000'000;
+    s.engine.on_step(r);
+    r.waiting_requests = 2;
+    s.engine.on_step(r);
+    s.expect("patchbay_steps_total 2");
+    s.expect("patchbay_requests_waiting 2");
+    s.expect("patchbay_waiting_tokens 111");
+    s.expect("patchbay_oldest_wait_seconds 2");
+    s.expect("patchbay_kv_utilisation_ratio 0.4");
+    s.expect("patchbay_kv_blocks{state=\"free\"} 5");
+    s.expect("patchbay_prefix_hit_tokens_total 32");
+    s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
+    s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
+    s.expect("patchbay_step_phase_seconds_total{phase=\"run\"} 0.5");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 1");
+    s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
+    s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
+    s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\"} 2");
+    s.expect("patchbay_step_seconds_bucket{le=\"0.005\"} 2");
+    s.expect("patchbay_step_seconds_bucket{le=\"0.002\"} 0");
+}
+
+TEST(EngineMetricsTest, AStepWithoutWorkIsNoForwardPass) {
+    Scrape s;
+    s.engine.on_step(StepReport{});
+    s.expect("patchbay_steps_total 1");
+    s.expect("patchbay_step_seconds_count 0");
+    EXPECT_EQ(s.all.text().find("patchbay_graph_dispatches_total{"), std::string::npos);
+}
+
+TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
+    Scrape s;
+    s.expect("patchbay_build_info{version=\"9.9\"} 1");
+    EXPECT_NE(s.all.text().find("kind=\"proposer\",name=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"), std::string::npos);
+}
+
+TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
+    metrics::Metrics all;
+    PluginMetrics sink(all);
+    VirtualClock clock;
+    config::EngineConfig c = tiny_model();
+    c.proposer = config::PluginChoice{"ngram", {}};
+    c.engine.num_speculative_tokens = 2;
+    auto made = Engine::create(c, registry(), clock, &sink);
+    ASSERT_TRUE(made) << made.error();
+    Request request;
+    request.prompt = {5, 6, 7, 5, 6, 7, 5, 6};
+    request.sampling = greedy(4);
+    ASSERT_TRUE((*made)->add_request(std::move(request)));
+    while ((*made)->has_unfinished()) ASSERT_TRUE((*made)->step());
+    EXPECT_NE(all.text().find("patchbay_plugin_ngram_lookups_total{kind=\"proposer\",plugin=\"ngram\"} "), std::string::npos) << all.text();
+}
+
+}  // namespace
+}  // namespace patchbay::engine
