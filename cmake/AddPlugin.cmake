@@ -34,7 +34,6 @@ function(add_plugin name)
     endif()
     string(REPLACE "-" "_" target "plugin_${file}")
     add_library(${target} MODULE ${arg_SOURCES})
-    add_dependencies(all_plugins ${target})
     target_link_libraries(${target} PRIVATE ${sdk} ${arg_LIBRARIES})
     target_compile_definitions(${target} PRIVATE
         PATCHBAY_PLUGIN_NAME="${name}" PATCHBAY_PLUGIN_VERSION="${arg_VERSION}"
@@ -43,7 +42,7 @@ function(add_plugin name)
         PREFIX "" SUFFIX ".so" OUTPUT_NAME "${file}"
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
         LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/patchbay/plugins"
-        LINK_DEPENDS "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map;$<TARGET_FILE:${probe}>") # other checks: probed again
+        LINK_DEPENDS "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")
     target_compile_options(${target} PRIVATE
         $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)
     target_link_options(${target} PRIVATE "LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")
@@ -52,7 +51,9 @@ function(add_plugin name)
     endif()
     if(NOT arg_NO_PROBE)
         set(manifest "${CMAKE_BINARY_DIR}/lib/patchbay/plugins/${file}.plugin.json")
+        add_dependencies(all_plugins ${target})
         add_dependencies(${target} ${probe})
+        set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "$<TARGET_FILE:${probe}>") # other checks: probed again
         add_custom_command(TARGET ${target} POST_BUILD
             COMMAND $<TARGET_FILE:${probe}> $<TARGET_FILE:${target}>
             BYPRODUCTS "${manifest}" VERBATIM)

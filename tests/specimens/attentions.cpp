@@ -1,0 +1,154 @@
+// A healthy attention in double, and ones each wrong in one way, as components of one library.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "kernels/reference.hpp"
+#include "patchbay/sdk/attention.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace {
+
+using patchbay::Error;
+namespace kernels = patchbay::kernels;
+
+kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
+    return {.seq_count = b.seq_count,
+            .max_blocks = b.max_blocks,
+            .token_count = int32_t(b.token_count),
+            .query_starts = b.query_starts,
+            .seq_lens = b.seq_lens,
+            .block_tables = b.block_tables,
+            .slot_mapping = b.slot_mapping,
+            .positions = b.positions};
+}
+
+class Softmax {
+  public:
+    using Bound = kernels::AttentionShape;
+
+    pb_attention_layout describe(const pb_attention_spec& spec) const {
+        pb_attention_layout out{};
+        out.struct_size = sizeof out;
+        out.page_bytes = kernels::reference::page_bytes(*bind(spec));
+        std::snprintf(out.layout_tag, sizeof out.layout_tag, "specimen");
+        return out;
+    }
+    std::unique_ptr<Bound> bind(const pb_attention_spec& s) const {
+        if (std::string_view(s.device) != "cpu" || s.kv_dtype != PB_F32 || s.activation_dtype != PB_F32)
+            throw Error(PB_UNSUPPORTED, "only f32 on cpu");
+        if (s.kv_heads == 0 || s.heads % s.kv_heads != 0 || s.head_dim == 0 || s.block_size == 0)
+            throw Error(PB_UNSUPPORTED, "no such shape");
+        return std::make_unique<Bound>(Bound{.heads = int32_t(s.heads),
+                                             .kv_heads = int32_t(s.kv_heads),
+                                             .head_dim = int32_t(s.head_dim),
+                                             .block_size = int32_t(s.block_size),
+                                             .window = s.sliding_window,
+                                             .scale = s.scale,
+                                             .soft_cap = s.soft_cap,
+                                             .kv_dtype = s.kv_dtype});
+    }
+    void plan(Bound&, const pb_attention_batch&, void*) const {}
+    void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
+                   const pb_tensor& v) const noexcept {
+        kernels::reference::append_kv(bound, batch_of(batch), {kv.data, kv.page_stride}, k, v);
+    }
+    void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        for (uint32_t s = 0; s < batch.seq_count; ++s)
+            kernels::reference::attend(bound, batch_of(batch), {kv.data, kv.page_stride}, out, q, s,
+                                       batch.query_starts[s], batch.query_starts[s + 1]);
+    }
+
+  protected:
+    static void scale(const pb_tensor& t, float by) noexcept {
+        float* x = static_cast<float*>(t.data);
+        std::for_each_n(x, patchbay::elements(t), [by](float& e) { e *= by; });
+    }
+};
+
+constexpr float kNearlyOne = 1.000001f;  // other bits, well within the tolerance
+
+struct HasNoTag : Softmax {
+    pb_attention_layout describe(const pb_attention_spec& spec) const {
+        auto out = Softmax::describe(spec);
+        out.layout_tag[0] = 0;
+        return out;
+    }
+};
+
+struct TakesAnyDevice : Softmax {
+    pb_attention_layout describe(pb_attention_spec spec) const {
+        spec.device = "cpu";
+        return Softmax::describe(spec);
+    }
+};
+
+struct ScalesWrongly : Softmax {
+    pb_attention_layout describe(const pb_attention_spec& spec) const { return bind(spec), Softmax::describe(spec); }
+    std::unique_ptr<Bound> bind(const pb_attention_spec& spec) const {
+        if (spec.sliding_window > 0) throw Error(PB_UNSUPPORTED, "no windows");
+        auto bound = Softmax::bind(spec);
+        bound->scale *= 1.01f;
+        return bound;
+    }
+};
+
+struct SeesPastItsWindow : Softmax {
+    std::unique_ptr<Bound> bind(pb_attention_spec spec) const {
+        if (spec.sliding_window > 0) spec.sliding_window += 1;
+        return Softmax::bind(spec);
+    }
+};
+
+struct TreatsChunksOtherwise : Softmax {
+    void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        Softmax::run(bound, batch, kv, out, q);
+        if (batch.token_count > 0 && batch.positions[0] > 0) scale(out, kNearlyOne);
+    }
+};
+
+struct TreatsBatchesOtherwise : Softmax {
+    void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        Softmax::run(bound, batch, kv, out, q);
+        if (batch.seq_count > 1) scale(out, kNearlyOne);
+    }
+};
+
+struct WritesIntoAFreePage : Softmax {
+    void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
+                   const pb_tensor& v) const noexcept {
+        Softmax::append_kv(bound, batch, kv, k, v);
+        const int32_t* tables = batch.block_tables;
+        const int32_t* end = tables + size_t{batch.seq_count} * batch.max_blocks;
+        for (uint32_t page = 0; page < kv.page_count; ++page)
+            if (std::find(tables, end, static_cast<int32_t>(page)) == end) {
+                std::memset(kv.data + page * kv.page_stride, 0, 4);
+                return;
+            }
+    }
+};
+
+struct FailsWithoutTokens : Softmax {
+    void plan(Bound&, const pb_attention_batch& batch, void*) const {
+        if (batch.token_count == 0) throw Error(PB_INVALID, "nothing to attend to");
+    }
+};
+
+template <class T>
+constexpr pb_component component(const char* name) {
+    return patchbay::attention<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
+}
+
+}  // namespace
+
+PATCHBAY_PLUGIN(component<Softmax>("healthy"), component<HasNoTag>("has_no_tag"),
+                component<TakesAnyDevice>("takes_any_device"), component<ScalesWrongly>("scales_wrongly"),
+                component<SeesPastItsWindow>("sees_past_its_window"),
+                component<TreatsChunksOtherwise>("treats_chunks_otherwise"),
+                component<TreatsBatchesOtherwise>("treats_batches_otherwise"),
+                component<WritesIntoAFreePage>("writes_into_a_free_page"),
+                component<FailsWithoutTokens>("fails_without_tokens"))

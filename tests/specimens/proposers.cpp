@@ -1,0 +1,68 @@
+// A healthy proposer, and proposers each wrong in one way, as components of one library.
+#include <vector>
+
+#include "patchbay/sdk/proposer.hpp"
+
+namespace {
+
+using patchbay::ProposeBatch;
+
+struct Again {  // the newest token, as often as there is room
+    void propose(ProposeBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (const auto tokens = batch.tokens(i); !tokens.empty())
+                batch.propose(i, std::vector<int32_t>(batch.raw.max_drafts, tokens.back()));
+    }
+};
+
+struct FailsOnAnEmptyHistory : Again {
+    void propose(ProposeBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (batch.tokens(i).empty()) throw patchbay::Error(PB_FAILED, "no tokens to look at");
+        Again::propose(batch);
+    }
+};
+
+struct WritesWhereNobodyAsked : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (batch.row(i).max_drafts == 0) batch.raw.drafts[size_t{i} * batch.raw.max_drafts] = 1;
+    }
+};
+
+struct CountsOneTooMany : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; i < batch.size(); ++i) batch.raw.counts[i] += batch.raw.counts[i] > 0;
+    }
+};
+
+struct ProposesMinusOne : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (batch.raw.counts[i] > 0) batch.raw.drafts[size_t{i} * batch.raw.max_drafts] = -1;
+    }
+};
+
+struct FallsSilentAfterAStranger : Again {
+    bool lost = false;
+    void propose(ProposeBatch& batch) {
+        if (lost) throw patchbay::Error(PB_BAD_STATE, "a sequence ended that never began");
+        Again::propose(batch);
+    }
+    void finished(uint64_t id) { lost |= id > 100'000; }
+};
+
+template <class T>
+constexpr pb_component component(const char* name) {
+    return patchbay::proposer<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
+}
+
+}  // namespace
+
+PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("fails_on_an_empty_history"),
+                component<WritesWhereNobodyAsked>("writes_where_nobody_asked"),
+                component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
+                component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"))

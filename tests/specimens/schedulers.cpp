@@ -1,0 +1,242 @@
+// A healthy scheduler, and schedulers each wrong in one way, as components of one library: the check that catches a
+// component stands beside its name in specimens_test.cpp.
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+#include "patchbay/sdk/step_packer.hpp"
+
+namespace {
+
+using patchbay::Plan;
+using patchbay::SchedulerStep;
+
+struct FirstCome {
+    void plan(const SchedulerStep& step, Plan& plan) {
+        patchbay::StepPacker packer(step, plan);
+        packer.keep_running(patchbay::arrived_later);
+        if (packer.preempted_any()) return;
+        for (const pb_sequence& s : step.waiting)
+            if (!packer.admit(s)) break;
+    }
+};
+
+// What a wrong one may change: the view before the healthy plan, the answer after it.
+struct Tampered {
+    pb_scheduler_in in;
+    std::vector<pb_sequence> running, waiting;
+    explicit Tampered(const pb_scheduler_in& from) : in(from) {
+        for (const pb_sequence& s : SchedulerStep(from).running) running.push_back(s);
+        for (const pb_sequence& s : SchedulerStep(from).waiting) waiting.push_back(s);
+        in.sequence_stride = sizeof(pb_sequence);
+        in.running = running.data();
+        in.waiting = waiting.data();
+    }
+};
+
+// Its table alone is by hand: T::plan(in, out) is called as the host calls it.
+template <class T>
+pb_status call_plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out) {
+    return static_cast<patchbay::detail::Box<T>*>(self)->value.plan(*in, *out);
+}
+template <class T>
+constexpr pb_scheduler kTable{sizeof(pb_scheduler), 0, call_plan<T>, nullptr, nullptr, nullptr};
+template <class T>
+constexpr pb_component wrong(const char* name, const char* state = nullptr) {
+    return patchbay::detail::component<T>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, {name, "1.0.0", "wrong on purpose", state},
+                                          &kTable<T>);
+}
+
+pb_status plan_well(const pb_scheduler_in& in, pb_scheduler_out& out) {
+    Plan plan(out);
+    FirstCome().plan(SchedulerStep(in), plan);
+    return PB_OK;
+}
+
+uint32_t tokens_left(const pb_scheduler_in& in, const pb_scheduler_out& out) {
+    uint32_t left = in.max_num_batched_tokens;
+    for (uint32_t i = 0; i < out.item_count; ++i) left -= out.items[i].tokens;
+    return left;
+}
+
+const pb_sequence* find(const patchbay::Sequences& all, uint64_t id) {
+    for (const pb_sequence& s : all)
+        if (s.id == id) return &s;
+    return nullptr;
+}
+
+struct FailsOnAnEmptyView {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        return in.running_count + in.waiting_count == 0 ? PB_FAILED : plan_well(in, out);
+    }
+};
+
+struct Throws {
+    pb_status plan(const pb_scheduler_in&, pb_scheduler_out&) { throw std::runtime_error("nobody catches this"); }
+};
+
+struct WritesPastItsBuffer {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        out.items[out.item_capacity] = {1, 1, 0};
+        return plan_well(in, out);
+    }
+};
+
+struct PlansAStranger {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        if (out.item_count < out.item_capacity && tokens_left(in, out) > 0)
+            out.items[out.item_count++] = {0xABCDEF0123, 1, 0};
+        return PB_OK;
+    }
+};
+
+struct PlansTwice {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        if (out.item_count == 0 || out.item_count == out.item_capacity || tokens_left(in, out) == 0) return PB_OK;
+        if (find(SchedulerStep(in).running, out.items[0].id)) out.items[out.item_count++] = {out.items[0].id, 1, 0};
+        return PB_OK;
+    }
+};
+
+struct Overspends {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        Tampered more(in);
+        more.in.max_num_batched_tokens += 1;
+        return plan_well(more.in, out);
+    }
+};
+
+struct SeatsOneTooMany {  // in the place of the last one that runs
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        const SchedulerStep step(in);
+        if (out.item_count < 2 || out.preempt_count > 0 || in.running_count < in.max_num_seqs || !step.chunked())
+            return PB_OK;
+        for (const pb_sequence& s : step.waiting)
+            if (!(s.flags & PB_SEQ_NO_CHUNK)) {
+                out.items[out.item_count - 1] = {s.id, 1, 0};
+                break;
+            }
+        return PB_OK;
+    }
+};
+
+struct PlansATokenTooMany {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        if (out.item_count == 0 || tokens_left(in, out) == 0) return PB_OK;
+        const SchedulerStep step(in);
+        const pb_sequence* s = find(step.running, out.items[0].id);
+        if (s && out.items[0].tokens == patchbay::remaining(*s)) out.items[0].tokens += 1;
+        return PB_OK;
+    }
+};
+
+struct SplitsWhatMayNotBeSplit {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        Tampered free(in);
+        free.in.flags |= PB_STEP_CHUNKED_PREFILL;
+        for (pb_sequence& s : free.waiting) s.flags &= ~uint32_t{PB_SEQ_NO_CHUNK};
+        return plan_well(free.in, out);
+    }
+};
+
+struct PreemptsWhoWaits {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        const SchedulerStep step(in);
+        if (out.preempt_count == out.preempt_capacity || step.waiting.empty()) return PB_OK;
+        const pb_sequence& last = step.waiting[step.waiting.size() - 1];
+        for (uint32_t i = 0; i < out.item_count; ++i)
+            if (out.items[i].id == last.id) return PB_OK;
+        out.preempts[out.preempt_count++] = {last.id, PB_PREEMPT_RECOMPUTE, 0};
+        return PB_OK;
+    }
+};
+
+struct TrustsItsOwnSizeof {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        for (const bool runs : {true, false}) {  // until what it reads cannot be
+            const pb_sequence* first = runs ? in.running : in.waiting;
+            for (uint32_t i = 1; i < (runs ? in.running_count : in.waiting_count); ++i)
+                if (first[i].prompt_tokens > 100'000) return PB_FAILED;
+        }
+        return plan_well(in, out);
+    }
+};
+
+std::atomic<uint32_t> objects = 0;  // the fault itself: a memory that outlives the object
+
+struct DependsOnWhichObjectItIs {
+    uint32_t mine = objects++, plans = 0;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        if (mine % 2 && ++plans > 5) std::reverse(out.items, out.items + out.item_count);
+        return PB_OK;
+    }
+};
+
+struct StarvesLongPrompts {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        const SchedulerStep step(in);
+        const auto starved = [&](const pb_plan_item& i) {
+            const pb_sequence* s = find(step.waiting, i.id);
+            return s && s->prompt_tokens > 15;
+        };
+        out.item_count =
+            static_cast<uint32_t>(std::remove_if(out.items, out.items + out.item_count, starved) - out.items);
+        return PB_OK;
+    }
+};
+
+// ---- of every kind ---------------------------------------------------------------------------
+
+struct ForgetsItsState {
+    uint32_t plans = 0;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) { return ++plans, plan_well(in, out); }
+    void save(patchbay::Writer& w) const { w.put("plans", plans); }
+    void load(const patchbay::Reader&) {}
+};
+
+struct PlansWell {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) { return plan_well(in, out); }
+};
+
+constexpr pb_component one_object_for_all() {
+    pb_component c = wrong<PlansWell>("one_object_for_all");
+    c.create = [](const pb_host* host, const pb_config* config, void** self) -> pb_status {
+        static patchbay::detail::Box<PlansWell> only(host, *config);
+        *self = &only;
+        return PB_OK;
+    };
+    c.destroy = [](void*) {};
+    return c;
+}
+
+constexpr pb_component trusts_saved_bytes() {
+    pb_component c = wrong<ForgetsItsState>("trusts_saved_bytes", "trusting/1");
+    c.save = [](void*, const pb_sink* sink) -> pb_status {
+        sink->put(sink->ctx, "1234", 4);
+        return PB_OK;
+    };
+    c.load = [](void*, const char*, pb_str bytes) -> pb_status {
+        (void)std::string(bytes.data, bytes.size).at(3);  // throws for what is shorter
+        return PB_OK;
+    };
+    return c;
+}
+
+}  // namespace
+
+PATCHBAY_PLUGIN(
+    patchbay::scheduler<FirstCome>({.name = "healthy", .version = "1.0.0", .summary = "first come, first served"}),
+    wrong<FailsOnAnEmptyView>("fails_on_an_empty_view"), wrong<Throws>("throws"),
+    wrong<WritesPastItsBuffer>("writes_past_its_buffer"), wrong<PlansAStranger>("plans_a_stranger"),
+    wrong<PlansTwice>("plans_twice"), wrong<Overspends>("overspends"), wrong<SeatsOneTooMany>("seats_one_too_many"),
+    wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
+    wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
+    wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
+    wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

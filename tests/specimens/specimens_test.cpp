@@ -1,0 +1,222 @@
+// Every check catches the plugin that breaks its rule, by its name, and no other check is set off by it.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "host/probe.hpp"
+
+namespace patchbay {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kFolder = PATCHBAY_BINARY_DIR "/tests/specimens";
+const host::ProbeOptions kOptions{PATCHBAY_BINARY_DIR "/bin/patchbay-probe", 120};
+
+struct Specimen {
+    const char* library;  // without ".so"
+    const char* check;    // that alone refuses it
+    const char* reason;   // a part of what it says
+};
+
+void PrintTo(const Specimen& s, std::ostream* out) { *out << s.library; }
+
+// Whole libraries that are wrong.
+constexpr Specimen kLibraries[] = {
+    {"nobody", "file.readable", "there is no such file"},
+    {"text", "file.loads", "the loader refuses it"},
+    {"cut_off", "file.loads", "the loader refuses it"},
+    {"unresolved", "file.loads", "a_function_of_no_library"},
+    {"crashes_at_load", "file.loads", "ended by signal 6"},
+    {"never_loads", "file.loads", "no answer within"},
+    {"no_entry", "abi.entry", "exports no pb_plugin_v1"},
+    {"wrong_magic", "abi.magic", "magic number"},
+    {"other_major", "abi.version", "built for ABI 2.0, this host speaks 1.0"},
+    {"newer_minor", "abi.version", "built for ABI 1.1, this host speaks 1.0"},
+    {"no_build", "abi.complete", "incomplete"},
+    {"no_components", "abi.complete", "holds 0 components, expected 1 to 256"},
+    {"no_summary", "component.complete", "component 'again' lacks"},
+    {"unknown_kind", "component.kind", "'patchbay.oracle/1'"},
+    {"other_digest", "component.digest", "0123456789abcdef"},
+    {"bad_name", "component.name", "'Once-More'"},
+    {"no_function", "component.vtable", "functions missing"},
+    {"saves_only", "component.state_functions", "state, save and load"},
+    {"bad_default", "component.schema", "'drafts' is 9, expected 1 to 8 tokens"},
+    {"gives_no_object", "component.create", "gave no object"},
+    {"fails_in_create", "component.create", "the stars are wrong"},
+    {"crashes_in_create", "component.create", "ended by signal 6"},
+    {"leaves_in_create", "component.create", "exit code 0"},
+    {"crashes_in_destroy", "component.create", "ended by signal 6"},
+    {"never_ends", "proposer.answers", "no answer within"},
+    {"eats_memory", "proposer.answers", "ended"},
+    {"forges_a_verdict", "process.verdict", "a line that is none"},
+    {"crashes_at_unload", "process.verdict", "without a verdict"},
+    {"crashes_at_exit", "process.exit", "after its verdict"},
+};
+
+// The components of schedulers.so, samplers.so, …: by library, name and the one check that fails.
+struct Wrong {
+    const char* library;
+    const char* kind;
+    std::map<std::string, std::string> check_of;
+};
+
+const std::vector<Wrong> kComponents = {
+    {"schedulers",
+     "scheduler",
+     {{"fails_on_an_empty_view", "scheduler.answers"},
+      {"throws", "scheduler.answers"},
+      {"writes_past_its_buffer", "scheduler.bounds"},
+      {"plans_a_stranger", "scheduler.known_ids"},
+      {"plans_twice", "scheduler.unique"},
+      {"overspends", "scheduler.budget"},
+      {"seats_one_too_many", "scheduler.seats"},
+      {"plans_a_token_too_many", "scheduler.tokens"},
+      {"splits_what_may_not_be_split", "scheduler.chunking"},
+      {"preempts_who_waits", "scheduler.preemptions"},
+      {"trusts_its_own_sizeof", "scheduler.stride"},
+      {"depends_on_which_object_it_is", "scheduler.deterministic"},
+      {"starves_long_prompts", "scheduler.progress"},
+      {"one_object_for_all", "component.twice"},
+      {"forgets_its_state", "component.state"},
+      {"trusts_saved_bytes", "component.torn_state"}}},
+    {"samplers",
+     "sampler",
+     {{"fails_on_an_empty_batch", "sampler.answers"},
+      {"gives_minus_one", "sampler.range"},
+      {"writes_a_row_too_many", "sampler.bounds"},
+      {"samples_at_temperature_zero", "sampler.greedy"},
+      {"ignores_the_mask", "sampler.mask"},
+      {"draws_from_a_counter", "sampler.repeatable"},
+      {"draws_by_place_in_batch", "sampler.batch"},
+      {"hides_its_faults", "sampler.faults"},
+      {"reports_logits_as_logprobs", "sampler.logprobs"},
+      {"leaves_raw_logits", "sampler.process"}}},
+    {"proposers",
+     "proposer",
+     {{"fails_on_an_empty_history", "proposer.answers"},
+      {"writes_where_nobody_asked", "proposer.bounds"},
+      {"counts_one_too_many", "proposer.counts"},
+      {"proposes_minus_one", "proposer.tokens"},
+      {"falls_silent_after_a_stranger", "proposer.notices"}}},
+    {"attentions",
+     "attention",
+     {{"has_no_tag", "attention.describe"},
+      {"takes_any_device", "attention.refuses"},
+      {"scales_wrongly", "attention.exact"},
+      {"sees_past_its_window", "attention.window"},
+      {"treats_chunks_otherwise", "attention.chunks"},
+      {"treats_batches_otherwise", "attention.batch"},
+      {"writes_into_a_free_page", "attention.pages"},
+      {"fails_without_tokens", "attention.empty"}}},
+    {"models",
+     "model",
+     {{"serves_nothing", "model.architectures"},
+      {"believes_any_vocabulary", "model.refuses"},
+      {"reports_another_width", "model.facts"},
+      {"takes_a_tensor_twice", "model.weights"},
+      {"has_weights_without_end", "model.weights_end"},
+      {"fills_past_the_end", "model.fill"},
+      {"has_no_scale", "model.kv"}}},
+    {"devices",
+     "device",
+     {{"has_no_memory", "device.info"},
+      {"copies_to_the_wrong_page", "device.memory"},
+      {"prepares_any_role", "device.weights"},
+      {"forgets_the_bias", "device.linear"},
+      {"takes_the_row_before", "device.embedding"},
+      {"norms_without_weights", "device.rms_norm"},
+      {"leaves_the_residual", "device.add_rms_norm"},
+      {"rotates_neighbours", "device.rope"},
+      {"gates_by_up", "device.silu_mul"},
+      {"adds_twice", "device.add"},
+      {"gathers_from_the_end", "device.gather_rows"},
+      {"rounds_batches_otherwise", "device.batch"},
+      {"writes_between_rows", "device.strides"}}},
+};
+
+host::ProbeReport probed(const std::string& library, const host::ProbeOptions& options = kOptions) {
+    auto report = host::probe(kFolder / (library + ".so"), options);
+    EXPECT_TRUE(report) << report.error();
+    return report ? *report : host::ProbeReport{};
+}
+
+std::vector<std::string> failed(const host::ProbeReport& report, const std::string& component) {
+    std::vector<std::string> out;
+    for (const host::CheckLine& line : report.lines)
+        if (line.component == component && line.outcome == host::CheckOutcome::kFailed) out.push_back(line.check);
+    return out;
+}
+
+class Library : public ::testing::TestWithParam<Specimen> {};
+
+TEST_P(Library, IsRefusedByItsCheckAlone) {
+    const Specimen& s = GetParam();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    if (std::string_view(s.library) == "eats_memory")
+        GTEST_SKIP() << "the probe sets no limit of memory under a sanitizer";
+#endif
+    host::ProbeOptions options = kOptions;
+    if (std::string_view(s.library).starts_with("never_"))
+        options.timeout_s = 5;  // far longer than what comes before takes
+    const host::ProbeReport report = probed(s.library, options);
+    EXPECT_EQ(report.verdict, host::Verdict::kRefused);
+    EXPECT_FALSE(report.manifest);
+    EXPECT_EQ(report.check, s.check) << report.reason;
+    EXPECT_THAT(report.reason, ::testing::HasSubstr(s.reason));
+    EXPECT_EQ(std::count_if(report.lines.begin(), report.lines.end(),
+                            [](const auto& line) { return line.outcome == host::CheckOutcome::kFailed; }),
+              1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Specimens, Library, ::testing::ValuesIn(kLibraries),
+                         [](const auto& test) { return test.param.library; });
+
+class Components : public ::testing::TestWithParam<Wrong> {};
+void PrintTo(const Wrong& w, std::ostream* out) { *out << w.library; }
+
+TEST_P(Components, AreRefusedEachByItsCheckAlone) {
+    const Wrong& w = GetParam();
+    const host::ProbeReport report = probed(w.library);
+    EXPECT_EQ(report.verdict, host::Verdict::kRefused);
+    std::set<std::string> seen;
+    for (const host::CheckLine& line : report.lines) seen.insert(line.component);
+    for (const auto& [name, check] : w.check_of) {
+        const std::string component = std::string(w.kind) + "/" + name;
+        EXPECT_THAT(failed(report, component), ::testing::ElementsAre(check)) << component;
+        seen.erase(component);
+    }
+    EXPECT_THAT(failed(report, std::string(w.kind) + "/healthy"), ::testing::IsEmpty());
+    seen.erase("");
+    EXPECT_THAT(seen, ::testing::ElementsAre(std::string(w.kind) + "/healthy"))
+        << "a component that no line of the table names";
+}
+
+INSTANTIATE_TEST_SUITE_P(Specimens, Components, ::testing::ValuesIn(kComponents),
+                         [](const auto& test) { return test.param.library; });
+
+TEST(HealthyPlugin, OfPureCPassesAndIsDescribed) {
+    const host::ProbeReport report = probed("healthy_c");
+    EXPECT_EQ(report.verdict, host::Verdict::kOk) << report.check << ": " << report.reason;
+    ASSERT_TRUE(report.manifest);
+    EXPECT_EQ(report.manifest->build, "by hand");
+    ASSERT_EQ(report.manifest->components.size(), 1u);
+    EXPECT_EQ(report.manifest->components[0].name, "again");
+    EXPECT_EQ(report.manifest->components[0].params.at(0).max, 8);
+}
+
+// The names are taken from what the probe itself reports, so that a new check without a specimen is found here.
+TEST(EveryCheck, HasASpecimen) {
+    std::set<std::string> caught, known = {"process.verdict", "process.exit"};
+    for (const Specimen& s : kLibraries) caught.insert(s.check);
+    for (const Wrong& w : kComponents) {
+        for (const auto& [name, check] : w.check_of) caught.insert(check);
+        for (const host::CheckLine& line : probed(w.library).lines) known.insert(line.check);
+    }
+    EXPECT_THAT(caught, ::testing::UnorderedElementsAreArray(known));
+}
+
+}  // namespace
+}  // namespace patchbay
