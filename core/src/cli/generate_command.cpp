@@ -1,6 +1,7 @@
 #include "cli/generate_command.hpp"
 
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -99,11 +100,13 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
         hits += r.prefix_hit_tokens;
     }
     const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
-    std::cerr << "\n" << facts.device_name << ", " << facts.threads << " threads, " << facts.architecture << " " << facts.weight_dtype << "\n"
-              << made << " tokens in " << seconds << " s: " << static_cast<double>(made) / seconds << " tokens/s; " << steps.size()
-              << " steps, " << tokens << " tokens computed, " << hits << " from the prefix cache\n";
+    std::fprintf(stderr, "\n%s, %u threads, %s %s\n", facts.device_name.c_str(), facts.threads, facts.architecture.c_str(), facts.weight_dtype.c_str());
+    std::fprintf(stderr, "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
+                 static_cast<unsigned long long>(made), seconds, static_cast<double>(made) / seconds, steps.size(),
+                 static_cast<unsigned long long>(tokens), static_cast<unsigned long long>(hits));
     if (drafted > 0)
-        std::cerr << "drafts: " << drafted << " verified, " << accepted << " accepted (" << 100.0 * static_cast<double>(accepted) / static_cast<double>(drafted) << " %)\n";
+        std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%)\n", static_cast<unsigned long long>(drafted),
+                     static_cast<unsigned long long>(accepted), 100.0 * static_cast<double>(accepted) / static_cast<double>(drafted));
 }
 
 Result<> generate(Options& o) {
