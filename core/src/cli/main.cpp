@@ -9,6 +9,7 @@
 #include "cli/config_command.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/plugin_command.hpp"
+#include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "patchbay/abi.h"
 
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
     Commands commands{app, {}};
     add_generate_command(commands);
     add_run_command(commands);
+    add_report_command(commands);
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);

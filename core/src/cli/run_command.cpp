@@ -1,15 +1,14 @@
 #include "cli/run_command.hpp"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "cli/report_command.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/run_experiment.hpp"
@@ -30,57 +29,14 @@ struct Options {
     bool no_report = false;
 };
 
-// Of a build tree the checkout, of an installed program its share folder.
-fs::path support_folder() {
-    std::error_code error;
-    const fs::path program = fs::read_symlink("/proc/self/exe", error);
-    for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-        for (const fs::path& candidate : {folder, folder / "share" / "patchbay"})
-            if (fs::exists(candidate / "scripts" / "report", error)) return candidate;
-    return {};
-}
-
-std::string in_shell_quotes(const std::string& word) {
-    if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == word.npos) return word;
-    std::string out = "'";
-    for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
-    return out + "'";
-}
-
-std::string python_for(const fs::path& support) {
-    if (const char* chosen = std::getenv("PATCHBAY_PYTHON"); chosen && *chosen) return chosen;
-    const fs::path own = support / ".venv" / "bin" / "python3";
-    std::error_code error;
-    return fs::exists(own, error) ? own.string() : "python3";
-}
-
-// Exit status of a program; 127 where it could not be started.
-int run_program(const std::vector<std::string>& words) {
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-        execvp(argv[0], argv.data());
-        _exit(127);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) return 127;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
-}
-
 // The report is a convenience: without Python the numbers are complete all the same.
-void write_report(const fs::path& database) {
-    const fs::path support = support_folder(), report = database.parent_path() / "report.html";
-    const fs::path script = support.empty() ? fs::path("scripts/report") : support / "scripts" / "report";
-    const std::vector<std::string> command{python_for(support), script.string(), database.string()};
-    if (!support.empty() && run_program(command) == 0) {
-        std::cout << "report: " << report.string() << '\n';
+void end_with_report(const fs::path& database) {
+    if (const auto report = make_report(database)) {
+        std::cout << "report: " << report->string() << '\n';
         return;
     }
-    std::cout << "results: " << database.string() << "\nno report was written; it needs Python with matplotlib (scripts/requirements-report.txt). To write it:\n ";
-    for (const std::string& word : command) std::cout << ' ' << in_shell_quotes(word);
-    std::cout << '\n';
+    std::cout << "results: " << database.string() << "; no report was made, to make it: scripts/install-deps && patchbay report "
+              << in_shell_quotes(database.parent_path().string()) << '\n';
 }
 
 void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup, const experiment::Outcome& outcome) {
@@ -125,7 +81,7 @@ Result<> run(const Options& o, const std::string& command) {
     bar.reset();
     if (!outcome) return fail(outcome.error());
     print_outcome(spec, lineup, *outcome);
-    if (!o.no_report) write_report(outcome->database);
+    if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
     return {};

@@ -1,0 +1,95 @@
+#include "cli/report_command.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string python_for(const fs::path& support) {
+    if (const char* chosen = std::getenv("PATCHBAY_PYTHON"); chosen && *chosen) return chosen;
+    const fs::path own = support / ".venv" / "bin" / "python3";
+    std::error_code error;
+    return fs::exists(own, error) ? own.string() : "python3";
+}
+
+// Exit status of a program; 127 where it could not be started.
+int run_program(const std::vector<std::string>& words) {
+    std::vector<char*> argv;
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 127;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<fs::path> report_of(const fs::path& given) {
+    std::error_code error;
+    const fs::path database = fs::is_directory(given, error) ? given / "results.sqlite" : given;
+    if (!fs::exists(database, error)) return fail(database.string() + " is not there; expected a folder of results, or its results.sqlite");
+    return make_report(database);
+}
+
+}  // namespace
+
+fs::path support_folder() {
+    std::error_code error;
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+    for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+        for (const fs::path& candidate : {folder, folder / "share" / "patchbay"})
+            if (fs::exists(candidate / "scripts" / "report", error)) return candidate;
+    return {};
+}
+
+std::string in_shell_quotes(const std::string& word) {
+    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:";
+    if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+    return out + "'";
+}
+
+Result<fs::path> make_report(const fs::path& database) {
+    const fs::path support = support_folder(), report = database.parent_path() / "report.html";
+    if (support.empty()) return fail("scripts/report is nowhere above the program: is it installed as a whole?");
+    const std::string python = python_for(support);
+    const int status = run_program({python, "-B", (support / "scripts" / "report").string(), database.string(), "--out", report.string()});
+    if (status == 127) return fail("cannot start '" + python + "': the report needs Python with matplotlib");
+    if (status != 0) return fail("scripts/report ended with status " + std::to_string(status));
+    return report;
+}
+
+void add_report_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("report", "Make report.html again from stored results");
+    app->footer("Examples:\n"
+                "  patchbay report results/quickstart-20260101-120000\n"
+                "  patchbay report old/results.sqlite\n"
+                "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
+    auto given = std::make_shared<std::string>();
+    app->add_option("results", *given, "folder of results, or its results.sqlite")->required();
+    app->callback([&commands, given] {
+        commands.chosen = [given] {
+            const auto report = report_of(*given);
+            if (report) {
+                std::cout << "report: " << report->string() << '\n';
+                return kOk;
+            }
+            std::cerr << "patchbay report: " << report.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

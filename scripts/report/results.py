@@ -1,0 +1,158 @@
+"""What a results database holds, as plain data for plots and page. docs/experiments.md describes the tables."""
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+SCHEMA = 1  # user_version of the databases that this reads
+LATENCIES = ("ttft", "tpot", "itl", "e2e")
+SERIES = ("queue", "kv", "batch")
+BINS = 300  # intervals of a time series
+
+
+class BadDatabase(Exception):
+    pass
+
+
+@dataclass
+class Metric:
+    name: str
+    label: str
+    unit: str
+    better: str  # higher, lower, neither
+    value: float | None
+    difference: float | None  # from the baseline, in `unit`
+    low: float | None         # 95 % interval of the difference
+    high: float | None
+    verdict: str
+
+
+@dataclass
+class Series:
+    """Time-weighted means over the intervals between `edges` (s)."""
+    edges: np.ndarray
+    values: dict[str, np.ndarray]
+    arrivals: np.ndarray  # s
+
+
+@dataclass
+class Variant:
+    id: int
+    name: str
+    is_baseline: bool
+    patch_yaml: str
+    effective_yaml: str
+    facts: dict
+    plugins: list[dict]
+    differences: list[tuple]  # path, value of the baseline, own value, declared
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    comparison: tuple | None = None  # pairs, repeats, share of equal outputs, resamples
+    latencies: dict[str, np.ndarray] = field(default_factory=dict)  # ms, over all valid runs
+    series: Series | None = None
+
+
+@dataclass
+class Results:
+    info: dict
+    notices: list[str]
+    variants: list[Variant]
+    runs: list[dict]
+    series_repeat: int | None  # that of the time series
+
+    @property
+    def baseline(self) -> Variant:
+        return next((v for v in self.variants if v.is_baseline), self.variants[0])
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise BadDatabase(f"{path} is not there")
+    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    db.row_factory = sqlite3.Row
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        raise BadDatabase(f"{path} is no results database: {error}") from error
+    if version != SCHEMA:
+        raise BadDatabase(f"{path} has tables of version {version}, expected {SCHEMA}: another version of patchbay made it")
+    return db
+
+
+def step_means(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Means between edges of the step function that takes values[i] at times[i] and is 0 before."""
+    times = np.concatenate(([0.0], times, [max(edges[-1], times[-1] if len(times) else 0.0)]))
+    values = np.concatenate(([0.0], values))
+    integral = np.concatenate(([0.0], np.cumsum(values * np.diff(times))))
+    return np.diff(np.interp(edges, times, integral)) / np.diff(edges)
+
+
+def series_of(db: sqlite3.Connection, run: int, seconds: float) -> Series | None:
+    rows = db.execute("SELECT start_ns, end_ns, waiting_requests, scheduled_seqs, used_blocks, total_blocks FROM step"
+                      " WHERE run_id = ? ORDER BY step", (run,)).fetchall()
+    if not rows or seconds <= 0:
+        return None
+    start, end, waiting, batch, used, total = np.array(rows, dtype=float).T
+    edges = np.linspace(0, seconds, BINS + 1)
+    arrivals = np.array([r[0] for r in db.execute("SELECT arrival_ns FROM request WHERE run_id = ?", (run,))]) * 1e-9
+    # What is true after a step holds until the next one ends; a batch only while its step runs.
+    batch_times = np.column_stack((start, end)).ravel() * 1e-9
+    batch_values = np.column_stack((batch, np.zeros_like(batch))).ravel()
+    return Series(edges, {
+        "queue": step_means(end * 1e-9, waiting, edges),
+        "kv": step_means(end * 1e-9, 100 * used / np.maximum(total, 1), edges),
+        "batch": step_means(batch_times, batch_values, edges),
+    }, arrivals)
+
+
+def latencies_of(db: sqlite3.Connection, runs: list[int]) -> dict[str, np.ndarray]:
+    found = {name: [] for name in LATENCIES}
+    for run in runs:
+        for arrival, finish, token_ns in db.execute(
+                "SELECT arrival_ns, finish_ns, token_ns FROM request"
+                " WHERE run_id = ? AND finish_reason IN ('stop', 'length') AND output_tokens > 0", (run,)):
+            times = np.frombuffer(token_ns, dtype="<u8").astype(float) * 1e-6
+            found["ttft"].append(times[0] - arrival * 1e-6)
+            found["e2e"].append(finish * 1e-6 - arrival * 1e-6)
+            if len(times) > 1:
+                found["tpot"].append((times[-1] - times[0]) / (len(times) - 1))
+                found["itl"].extend(np.diff(times))
+    return {name: np.sort(np.array(values, dtype=float)) for name, values in found.items()}
+
+
+def repeat_for_series(variants: list[Variant], runs: list[dict]) -> int | None:
+    """The first repeat that all variants have a valid run of; else the first with any run."""
+    by_repeat: dict[int, set] = {}
+    for run in runs:
+        if run["valid"]:
+            by_repeat.setdefault(run["repeat"], set()).add(run["variant_id"])
+    whole = [repeat for repeat, have in by_repeat.items() if len(have) == len(variants)]
+    return min(whole or by_repeat, default=None)
+
+
+def read(path: Path) -> Results:
+    with open_database(path) as db:
+        info = db.execute("SELECT * FROM experiment").fetchone()
+        if info is None:
+            raise BadDatabase(f"{path} holds no experiment: it ended before the first run")
+        variants = []
+        for row in db.execute("SELECT * FROM variant ORDER BY id"):
+            differences = [tuple(d) for d in db.execute(
+                "SELECT path, baseline_value, value, declared FROM difference WHERE variant_id = ? ORDER BY path", (row["id"],))]
+            variants.append(Variant(row["id"], row["name"], bool(row["is_baseline"]), row["patch_yaml"], row["effective_yaml"],
+                                    json.loads(row["facts_json"]), json.loads(row["plugins_json"]), differences))
+        runs = [dict(row) for row in db.execute("SELECT * FROM run ORDER BY position")]
+        repeat = repeat_for_series(variants, runs)
+        for variant in variants:
+            for row in db.execute("SELECT name, label, unit, better, value, difference, low, high, verdict FROM metric"
+                                  " WHERE variant_id = ? ORDER BY position", (variant.id,)):
+                variant.metrics[row["name"]] = Metric(*row)
+            found = db.execute("SELECT pairs, repeats, same_output, resamples FROM comparison WHERE variant_id = ?", (variant.id,)).fetchone()
+            variant.comparison = tuple(found) if found else None
+            valid = [run for run in runs if run["variant_id"] == variant.id and run["valid"]]
+            variant.latencies = latencies_of(db, [run["id"] for run in valid])
+            shown = [run for run in valid if run["repeat"] == repeat]
+            variant.series = series_of(db, shown[0]["id"], shown[0]["duration_ns"] * 1e-9) if shown else None
+        notices = [row[0] for row in db.execute("SELECT text FROM notice")]
+        return Results(dict(info), notices, variants, runs, repeat)
