@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 
 namespace patchbay::experiment {
@@ -35,6 +36,15 @@ CREATE TABLE metric(variant_id INTEGER REFERENCES variant(id), position INTEGER,
 CREATE TABLE comparison(variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, same_output REAL, resamples INTEGER);
 PRAGMA user_version = 1;
 )";
+
+// What SQLite says, and what the system said to it: "disk I/O error (File too large)".
+std::string error_of(sqlite3* db) {
+    std::string text = sqlite3_errmsg(db);
+    const int code = sqlite3_errcode(db) & 0xFF, system = sqlite3_system_errno(db);
+    if ((code == SQLITE_IOERR || code == SQLITE_CANTOPEN) && system != 0)
+        text += std::string(" (") + std::strerror(system) + ")";
+    return text;
+}
 
 // A statement and its parameters in order; NaN is NULL, an empty optional text too.
 class Statement {
@@ -72,7 +82,7 @@ class Statement {
         const bool done = statement_ && sqlite3_step(statement_) == SQLITE_DONE;
         sqlite3_reset(statement_);
         bound_ = 0;
-        if (!done) return fail(sqlite3_errmsg(db_));
+        if (!done) return fail(error_of(db_));
         return {};
     }
 
@@ -130,7 +140,7 @@ struct ResultsStore::Database {
     ~Database() { sqlite3_close(handle); }
 
     Result<> execute(const char* sql) {
-        if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return fail(sqlite3_errmsg(handle));
+        if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return fail(error_of(handle));
         return {};
     }
     Result<> transaction(const std::function<Result<>()>& body) {
@@ -153,7 +163,7 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     auto db = std::make_unique<Database>();
     db->file = file;
     if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
-        return fail("cannot create " + file.string() + ": " + sqlite3_errmsg(db->handle));
+        return fail("cannot create " + file.string() + ": " + error_of(db->handle));
     // The log makes commits cheap; what a crash of the machine may lose is the last run, never the file.
     for (const std::string& pragma : {std::string("PRAGMA page_size = 4096"), std::string("PRAGMA journal_mode = WAL"),
                                       std::string("PRAGMA synchronous = NORMAL"), most_bytes ? "PRAGMA max_page_count = " + std::to_string(most_bytes / kPage) : std::string()})

@@ -1,0 +1,228 @@
+"""The report against the database that it is made of: one that the program wrote, and changed copies of it."""
+import os
+import re
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+
+SOURCE = Path(__file__).resolve().parents[2]
+SCRIPT = SOURCE / "scripts" / "report"
+sys.path.insert(0, str(SCRIPT))
+import page  # noqa: E402
+import results  # noqa: E402
+
+QUESTION = 'Is <b>one</b> & "two" quicker?'
+EXPERIMENT = f"""
+question: '{QUESTION}'
+include: {SOURCE}/configs/models/tiny.yaml
+engine: {{max_num_seqs: 4}}
+variants:
+  one: {{scheduler: fcfs}}
+  two: {{scheduler: sjf, engine.max_num_seqs: 2}}
+  three: {{scheduler: static}}
+repeats: 2
+seed: 7
+workload:
+  requests: 16
+  prompts: {{synthetic: {{tokens: {{uniform: {{min: 4, max: 60}}}}}}}}
+  output_tokens: {{uniform: {{min: 1, max: 20}}}}
+  arrivals: {{burst: {{size: 8, every_s: 0.05}}}}
+slo: {{ttft_ms: 1000}}
+"""
+
+
+class Reader(HTMLParser):
+    """Tags that are open and never closed, all addresses, all texts, and the rows of tables."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open, self.addresses, self.texts, self.rows = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if "tr" in self.open and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def run_report(database: Path, out: Path) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-B", str(SCRIPT), str(database), "--out", str(out)], capture_output=True, text=True)
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="patchbay-report-"))
+        (cls.folder / "e.yaml").write_text(EXPERIMENT)
+        done = subprocess.run([os.environ["PATCHBAY"], "run", "e.yaml", "--results", "r"], cwd=cls.folder, capture_output=True, text=True,
+                              env={**os.environ, "PATCHBAY_PYTHON": sys.executable})
+        assert done.returncode == 0, done.stdout + done.stderr
+        cls.last_line = done.stdout.splitlines()[-1]
+        cls.database = cls.folder / "r" / "results.sqlite"
+        cls.html = (cls.folder / "r" / "report.html").read_text()
+        cls.read = Reader(cls.html)
+        cls.text = "".join(cls.read.texts)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def changed(self, *statements: str) -> Path:
+        path = Path(tempfile.mkdtemp(dir=self.folder)) / "results.sqlite"
+        shutil.copy(self.database, path)
+        with sqlite3.connect(path) as db:
+            for statement in statements:
+                db.execute(statement)
+        return path
+
+    def one(self, sql: str):
+        with sqlite3.connect(self.database) as db:
+            return db.execute(sql).fetchone()[0]
+
+    def test_run_makes_it_and_says_where(self):
+        self.assertEqual(self.last_line, "report: r/report.html")
+
+    def test_it_loads_nothing_from_anywhere(self):
+        self.assertEqual(self.read.open, [])
+        self.assertGreaterEqual(len(self.read.addresses), 8)
+        for address in self.read.addresses:
+            self.assertTrue(address.startswith("data:image/svg+xml;base64,"), address[:60])
+        for banned in ("<script", "@import", "url(", "<link", "<iframe"):
+            self.assertNotIn(banned, self.html)
+
+    def test_it_says_what_was_asked_what_came_out_and_what_ran(self):
+        for column in ("question", "conclusion", "command", "cpu", "os", "kernel", "build"):
+            self.assertIn(self.one(f"SELECT {column} FROM experiment"), self.text)
+        self.assertIn("seed 7", self.text)
+        for name in ("one", "two", "three"):
+            self.assertIn(f"{name}: effective configuration", self.text)
+        with sqlite3.connect(self.database) as db:
+            for (plugins,) in db.execute("SELECT plugins_json FROM variant"):
+                for sha in re.findall(r'"sha256":"([0-9a-f]{64})"', plugins):
+                    self.assertIn(sha, self.text)
+        self.assertIn("max_num_seqs: 2", self.text)
+
+    def test_texts_of_the_experiment_are_no_html(self):
+        self.assertNotIn("<b>one</b>", self.html)
+
+    def test_latencies_are_those_of_the_tokens(self):
+        data = results.read(self.database)
+        for variant in data.variants:
+            ttft, e2e, tpot, gaps = [], [], [], []
+            with sqlite3.connect(self.database) as db:
+                for arrival, finish, blob in db.execute("SELECT arrival_ns, finish_ns, token_ns FROM request JOIN run ON run.id = run_id"
+                                                        " WHERE variant_id = ?", (variant.id,)):
+                    times = [int.from_bytes(blob[i:i + 8], "little") for i in range(0, len(blob), 8)]
+                    ttft.append((times[0] - arrival) / 1e6)
+                    e2e.append((finish - arrival) / 1e6)
+                    gaps += [(b - a) / 1e6 for a, b in zip(times, times[1:])]
+                    if len(times) > 1:
+                        tpot.append((times[-1] - times[0]) / 1e6 / (len(times) - 1))
+            for name, values in (("ttft", ttft), ("tpot", tpot), ("itl", gaps), ("e2e", e2e)):
+                self.assertTrue(np.allclose(variant.latencies[name], sorted(values), rtol=0, atol=1e-6), name)
+                # The program's own statistics, by another road.
+                self.assertAlmostEqual(variant.metrics[f"{name}_mean"].value, statistics.fmean(values), places=6)
+                tenths = statistics.quantiles(values, n=10, method="inclusive")
+                self.assertAlmostEqual(variant.metrics[f"{name}_p50"].value, statistics.median(values), places=6)
+                self.assertAlmostEqual(variant.metrics[f"{name}_p90"].value, tenths[8], places=6)
+
+    def test_the_table_has_the_values_the_differences_and_their_intervals(self):
+        data = results.read(self.database)
+        rows = {row[0]: row[1:] for row in self.read.rows if row}
+        base, two = data.variants[0].metrics["e2e_mean"], data.variants[1].metrics["e2e_mean"]
+        self.assertIn(page.with_unit(base.value, "ms"), rows["E2E mean"][0])
+        self.assertIn(page.with_unit(two.value, "ms"), rows["E2E mean"][1])
+        self.assertAlmostEqual(two.difference, two.value - base.value, places=9)
+        for part in (two.difference, two.low, two.high):
+            self.assertIn(page.signed(100 * part / base.value), rows["E2E mean"][1])
+        self.assertEqual(len(rows["E2E mean"]), 3)
+
+    def test_values_have_readable_units(self):
+        self.assertEqual([page.with_unit(v, "ms") for v in (0.0123, 0.84, 19, 475.2, 1082, 65000)], ["12.3 µs", "840 µs", "19.0 ms", "475 ms", "1.08 s", "65.0 s"])
+        self.assertEqual([page.with_unit(v, u) for v, u in ((1195.2, "tok/s"), (36.9, "%"), (0, "per run"), (None, "ms"))], ["1,195 tok/s", "36.9 %", "0", "–"])
+        self.assertEqual([page.signed(v) for v in (3.83, -0.049, 181.4, 0, -1234.5)], ["+3.8", "−0.05", "+181", "0", "−1,234"])
+
+    def test_a_time_series_is_the_mean_over_each_interval(self):
+        # 0 until 1 s, 4 until 2 s, 2 from then on; intervals of 1.5 s.
+        means = results.step_means(np.array([1.0, 2.0]), np.array([4.0, 2.0]), np.array([0, 1.5, 3.0]))
+        self.assertTrue(np.allclose(means, [2 / 1.5, (0.5 * 4 + 1 * 2) / 1.5]))
+
+    def test_the_batch_over_time_holds_all_the_work(self):
+        data = results.read(self.database)
+        for variant in data.variants:
+            seconds = float(variant.series.edges[-1])
+            with sqlite3.connect(self.database) as db:
+                rows = db.execute("SELECT scheduled_seqs, start_ns, end_ns FROM step JOIN run ON run.id = run_id WHERE variant_id = ? AND repeat = ?",
+                                  (variant.id, data.series_repeat)).fetchall()
+            work = sum(n * (min(end * 1e-9, seconds) - min(start * 1e-9, seconds)) for n, start, end in rows)
+            self.assertAlmostEqual(float((variant.series.values["batch"] * np.diff(variant.series.edges)).sum()), work, places=9)
+            self.assertEqual(len(variant.series.arrivals), 16)
+
+    def test_the_same_database_gives_the_same_bytes(self):
+        out = self.folder / "again.html"
+        self.assertEqual(run_report(self.database, out).returncode, 0)
+        self.assertEqual(out.read_text(), self.html)
+
+    def test_what_makes_a_comparison_doubtful_comes_first(self):
+        path = self.changed("INSERT INTO notice VALUES('run 3 is invalid: 2 sampler faults')", "UPDATE difference SET declared = 0 WHERE path = 'engine.max_num_seqs'",
+                            "UPDATE run SET valid = 0, reason = '2 sampler faults' WHERE position = 2")
+        html = page.page(results.read(path))
+        self.assertLess(html.index("run 3 is invalid"), html.index("class='conclusion"))
+        self.assertIn("not declared", html)
+        self.assertIn("5 of 6 runs valid", html)
+
+    def test_an_experiment_that_did_not_end_is_shown_as_far_as_it_came(self):
+        html = page.page(results.read(self.changed("DELETE FROM metric", "DELETE FROM comparison", "DELETE FROM run WHERE position > 0",
+                                                   "UPDATE experiment SET end = 'running', conclusion = NULL, winner = NULL")))
+        self.assertIn("unfinished: no statistics yet", html)
+        self.assertIn("CDF of", html)
+
+    def test_runs_without_a_token_leave_gaps_not_errors(self):
+        html = page.page(results.read(self.changed("UPDATE request SET token_ns = x'', output_ids = x'', output_tokens = 0, finish_reason = 'error'",
+                                                   "UPDATE metric SET value = NULL, difference = NULL, low = NULL, high = NULL, verdict = 'no data'")))
+        self.assertNotIn("CDF of", html)
+
+    def test_more_variants_than_colours_are_in_the_tables(self):
+        more = [f"INSERT INTO variant SELECT {i}, 'extra {i}', 0, patch_yaml, effective_yaml, facts_json, plugins_json FROM variant WHERE id = 1" for i in range(3, 14)]
+        more += [f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, value, difference, low, high, verdict FROM metric WHERE variant_id = 1" for i in range(3, 14)]
+        html = page.page(results.read(self.changed(*more)))
+        self.assertIn("and 4 more, in the tables only", html)
+        self.assertIn("extra 13: effective configuration", html)
+
+    def test_what_is_no_database_of_results_is_refused_and_an_old_report_kept(self):
+        out = self.folder / "kept.html"
+        out.write_text("old")
+        text = self.folder / "text.sqlite"
+        text.write_text("no database, but long enough to be looked at " * 20)
+        for path, why in ((text, "is no results database"), (self.folder / "nowhere", "is not there"),
+                          (self.changed("PRAGMA user_version = 99"), "version 99, expected 1"), (self.changed("DELETE FROM experiment"), "holds no experiment")):
+            done = run_report(path, out)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(why, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(out.read_text(), "old")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

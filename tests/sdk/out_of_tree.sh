@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# out_of_tree.sh SOURCE BUILD CXX: installs BUILD to an empty prefix, moves that elsewhere, builds plugins against it in
+# three ways, and uses them by the installed program alone.
+set -euo pipefail
+source=$1 build=$2 cxx=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PATCHBAY_CACHE=$work/cache
+unset PATCHBAY_PLUGIN_PATH
+
+fail() { echo "out_of_tree.sh: $*" >&2; exit 1; }
+expect() { # expect TEXT COMMAND…: it succeeds and prints TEXT
+    local text=$1 said
+    shift
+    said=$("$@" 2>&1) || fail "failed: $*"$'\n'"$said"
+    [[ $said == *"$text"* ]] || fail "no '$text' in what $* printed:"$'\n'"$said"
+}
+quietly() { local said; said=$("$@" 2>&1) || fail "failed: $*"$'\n'"$said"; }
+
+quietly cmake --install "$build" --prefix "$work/first"
+mv "$work/first" "$work/prefix" # nothing may remember where it was
+patchbay=$work/prefix/bin/patchbay
+expect "patchbay " "$patchbay" version
+expect '"fault": ""' "$patchbay" plugin list --kind scheduler --json
+"$patchbay" plugin list | grep -q unusable && fail "an installed plugin is unusable"
+
+# by find_package(patchbay) and add_plugin(), in C++ and in C alone
+for plugin in least_work again; do
+    cp -r "$source/tests/sdk/$plugin" "$work/$plugin"
+    quietly cmake -S "$work/$plugin" -B "$work/$plugin/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
+    quietly cmake --build "$work/$plugin/build"
+    built=$work/$plugin/build/lib/patchbay/plugins
+    [ -f "$built/$plugin.plugin.json" ] || fail "add_plugin() did not probe $plugin"
+    expect "$plugin.so: ok" "$patchbay" plugin test "$built/$plugin.so"
+    expect "$plugin 1.0.0" "$patchbay" plugin info --plugin-dir "$built" "$plugin"
+    quietly cmake --install "$work/$plugin/build" --prefix "$work/prefix"
+done
+expect "output_cost" "$patchbay" plugin info least_work
+expect "proposer again" "$patchbay" plugin info again
+
+# a plugin that breaks its contract does not build, and no manifest vouches for what was linked
+cp -r "$source/tests/sdk/least_work" "$work/greedy"
+sed -i 's/packer.keep_running.*/for (const pb_sequence\& s : step.running) plan.run(s, 9999);/' "$work/greedy/least_work.cpp"
+quietly cmake -S "$work/greedy" -B "$work/greedy/build" -DCMAKE_PREFIX_PATH="$work/prefix"
+if said=$(cmake --build "$work/greedy/build" 2>&1); then fail "an overspending plugin was built"; fi
+[[ $said == *"refused by scheduler.budget"* ]] || fail "the build did not say why:"$'\n'"$said"
+[ ! -e "$work/greedy/build/lib/patchbay/plugins/least_work.plugin.json" ] || fail "the refused plugin has a manifest"
+
+# by one line of the compiler: the plugin that README.md shows
+mkdir "$work/plugins"
+awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/README.md" > "$work/last_in.cpp"
+quietly "$cxx" -std=c++20 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" "$work/last_in.cpp" -o "$work/plugins/last_in.so"
+expect "not probed yet" "$patchbay" plugin list --plugin-dir "$work/plugins"
+expect "last_in.so: ok" "$patchbay" plugin test "$work/plugins/last_in.so"
+for scheduler in last_in least_work; do
+    expect "" "$patchbay" generate --plugin-dir "$work/plugins" --scheduler $scheduler --model "$source/models/demo-draft" \
+        --prompt "Once upon" --max-tokens 4
+done
+
+# the page that teaches it shows what was built here
+awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/docs/writing-a-scheduler.md" | diff - "$source/tests/sdk/least_work/least_work.cpp" \
+    || fail "docs/writing-a-scheduler.md shows another least_work.cpp"
+echo "out_of_tree.sh: ok"
