@@ -38,7 +38,8 @@ int run_program(const std::vector<std::string>& words) {
 Result<fs::path> report_of(const fs::path& given) {
     std::error_code error;
     const fs::path database = fs::is_directory(given, error) ? given / "results.sqlite" : given;
-    if (!fs::exists(database, error)) return fail(database.string() + " is not there; expected a folder of results, or its results.sqlite");
+    if (!fs::exists(database, error))
+        return fail(database.string() + " is not there; expected a folder of results, or its results.sqlite");
     return make_report(database);
 }
 
@@ -65,7 +66,8 @@ Result<fs::path> make_report(const fs::path& database) {
     const fs::path support = support_folder(), report = database.parent_path() / "report.html";
     if (support.empty()) return fail("scripts/report is nowhere above the program: is it installed as a whole?");
     const std::string python = python_for(support);
-    const int status = run_program({python, "-B", (support / "scripts" / "report").string(), database.string(), "--out", report.string()});
+    const int status = run_program(
+        {python, "-B", (support / "scripts" / "report").string(), database.string(), "--out", report.string()});
     if (status == 127) return fail("cannot start '" + python + "': the report needs Python with matplotlib");
     if (status != 0) return fail("scripts/report ended with status " + std::to_string(status));
     return report;
@@ -73,10 +75,11 @@ Result<fs::path> make_report(const fs::path& database) {
 
 void add_report_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("report", "Make report.html again from stored results");
-    app->footer("Examples:\n"
-                "  patchbay report results/quickstart-20260101-120000\n"
-                "  patchbay report old/results.sqlite\n"
-                "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
+    app->footer(
+        "Examples:\n"
+        "  patchbay report results/quickstart-20260101-120000\n"
+        "  patchbay report old/results.sqlite\n"
+        "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
     auto given = std::make_shared<std::string>();
     app->add_option("results", *given, "folder of results, or its results.sqlite")->required();
     app->callback([&commands, given] {

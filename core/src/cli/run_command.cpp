@@ -35,17 +35,20 @@ void end_with_report(const fs::path& database) {
         std::cout << "report: " << report->string() << '\n';
         return;
     }
-    std::cout << "results: " << database.string() << "; no report was made, to make it: scripts/install-deps && patchbay report "
+    std::cout << "results: " << database.string()
+              << "; no report was made, to make it: scripts/install-deps && patchbay report "
               << in_shell_quotes(database.parent_path().string()) << '\n';
 }
 
-void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup, const experiment::Outcome& outcome) {
+void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup,
+                   const experiment::Outcome& outcome) {
     std::vector<std::string> names;
     for (const experiment::Entrant& e : lineup.entrants) names.push_back(e.name);
     for (const std::string& notice : outcome.conclusion.notices) std::cout << "note: " << notice << '\n';
     if (!spec.question.empty()) std::cout << spec.question << "\n\n";
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
-    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n' << outcome.conclusion.sentence << '\n';
+    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n'
+              << outcome.conclusion.sentence << '\n';
 }
 
 Result<> run(const Options& o, const std::string& command) {
@@ -55,7 +58,9 @@ Result<> run(const Options& o, const std::string& command) {
 
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
-    options.folder = !o.results.empty() ? fs::path(o.results) : !spec.results.empty() ? spec.results : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
+    options.folder = !o.results.empty()      ? fs::path(o.results)
+                     : !spec.results.empty() ? spec.results
+                                             : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
     options.source_root = support_folder();
     options.command = command;
     options.version = PATCHBAY_VERSION;
@@ -99,7 +104,9 @@ void add_run_command(Commands& commands) {
     app->add_option("experiment", o->spec_file, "experiment YAML")->required()->check(CLI::ExistingFile);
     app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
-    app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")->check(CLI::Range(0, 65535));
+    app->add_option("--metrics-port", o->metrics_port,
+                    "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
+        ->check(CLI::Range(0, 65535));
     app->add_flag("--no-report", o->no_report, "write the database only");
     app->callback([&commands, o] {
         commands.chosen = [o] {

@@ -34,13 +34,15 @@ struct TimesOf {
         for (uint32_t i = 0; i < count; ++i) times.push_back(ns(i / a.size * a.every_s));
     }
     void operator()(const TraceArrivals& a) {
-        for (uint32_t i = 0; i < count; ++i) times.push_back(ns(static_cast<double>(trace[i].at_ns) * 1e-9 * a.time_scale));
+        for (uint32_t i = 0; i < count; ++i)
+            times.push_back(ns(static_cast<double>(trace[i].at_ns) * 1e-9 * a.time_scale));
     }
 };
 
 }  // namespace
 
-std::vector<uint64_t> arrival_times(const Arrivals& arrivals, uint32_t count, const Draws& draws, std::span<const TraceRow> trace) {
+std::vector<uint64_t> arrival_times(const Arrivals& arrivals, uint32_t count, const Draws& draws,
+                                    std::span<const TraceRow> trace) {
     TimesOf times{count, draws, trace};
     std::visit(times, arrivals);
     return std::move(times.times);

@@ -23,7 +23,8 @@ std::vector<const RunRecord*> valid_runs(const std::vector<RunRecord>& runs, siz
     return out;
 }
 
-VariantResult result_of(const std::vector<RunRecord>& runs, size_t variant, size_t baseline, const Slo& slo, uint64_t seed) {
+VariantResult result_of(const std::vector<RunRecord>& runs, size_t variant, size_t baseline, const Slo& slo,
+                        uint64_t seed) {
     VariantResult out;
     const auto ours = valid_runs(runs, variant);
     out.metrics = summarise(ours, slo);
@@ -46,15 +47,20 @@ std::vector<std::string> notices_of(const std::vector<RunRecord>& runs, const st
     for (const RunRecord& r : runs) {
         interrupted |= r.end == RunEnd::kInterrupted;
         if (!r.faults.empty())
-            notices.push_back("run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name + ", repeat " + std::to_string(r.repeat + 1) + ") is invalid: " + joined(r.faults));
+            notices.push_back("run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name +
+                              ", repeat " + std::to_string(r.repeat + 1) + ") is invalid: " + joined(r.faults));
     }
     if (interrupted) notices.push_back("the experiment was interrupted: results are partial");
     for (const Contestant& c : contestants)
-        if (!c.undeclared.empty()) notices.push_back("variant '" + c.name + "' differs from the baseline in more than it declares: " + joined(c.undeclared));
+        if (!c.undeclared.empty())
+            notices.push_back("variant '" + c.name +
+                              "' differs from the baseline in more than it declares: " + joined(c.undeclared));
     return notices;
 }
 
-std::string with_unit(double value, const std::string& unit) { return shown(value) + (unit == "%" ? " %" : " " + unit); }
+std::string with_unit(double value, const std::string& unit) {
+    return shown(value) + (unit == "%" ? " %" : " " + unit);
+}
 
 void judge(Conclusion& c, const std::vector<Contestant>& contestants, size_t baseline, const Slo& slo) {
     const size_t m = headline_metric(slo);
@@ -80,11 +86,12 @@ void judge(Conclusion& c, const std::vector<Contestant>& contestants, size_t bas
     }
     const Comparison& found = c.results[best].comparison;
     const Difference& d = found.metrics[m];
-    c.sentence = c.winner + " has the best " + info.label + ": " + with_unit(c.results[best].metrics[m], info.unit) + " against " +
-                 with_unit(c.results[baseline].metrics[m], info.unit) + " of " + base + " (difference " + shown(d.value) + ", 95 % interval " + shown(d.low) +
-                 " to " + shown(d.high) + ")";
+    c.sentence = c.winner + " has the best " + info.label + ": " + with_unit(c.results[best].metrics[m], info.unit) +
+                 " against " + with_unit(c.results[baseline].metrics[m], info.unit) + " of " + base + " (difference " +
+                 shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
     if (found.same_output < 1)
-        c.sentence += "; its outputs differ from those of " + base + " in " + shown(100 * (1 - found.same_output)) + " % of the requests, so judge their quality too";
+        c.sentence += "; its outputs differ from those of " + base + " in " + shown(100 * (1 - found.same_output)) +
+                      " % of the requests, so judge their quality too";
 }
 
 }  // namespace
@@ -104,14 +111,17 @@ std::string shown(double value) {
 size_t headline_metric(const Slo& slo) {
     const auto& infos = metric_infos();
     const std::string name = slo.any() ? "goodput_share" : "e2e_mean";
-    return static_cast<size_t>(std::find_if(infos.begin(), infos.end(), [&](const MetricInfo& i) { return i.name == name; }) - infos.begin());
+    return static_cast<size_t>(
+        std::find_if(infos.begin(), infos.end(), [&](const MetricInfo& i) { return i.name == name; }) - infos.begin());
 }
 
-Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, size_t baseline, const Slo& slo, uint64_t seed) {
+Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, size_t baseline,
+                    const Slo& slo, uint64_t seed) {
     Conclusion c;
     for (size_t v = 0; v < contestants.size(); ++v) c.results.push_back(result_of(runs, v, baseline, slo, seed));
     c.notices = notices_of(runs, contestants);
-    const bool undeclared = std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
+    const bool undeclared =
+        std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
     const bool all_valid = std::all_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.valid(); });
     if (contestants.size() < 2) c.sentence = "one variant: nothing to compare it with";
     else if (undeclared) c.sentence = "no winner is named: the variants differ in more than the declared factors";

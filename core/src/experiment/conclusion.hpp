@@ -28,7 +28,8 @@ struct Conclusion {
 
 // Goodput where there is an objective, else mean E2E.
 size_t headline_metric(const Slo&);
-Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>&, size_t baseline, const Slo&, uint64_t seed);
+Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>&, size_t baseline, const Slo&,
+                    uint64_t seed);
 
 // "12.3", "1,234", "0.0042": three significant digits at least.
 std::string shown(double value);

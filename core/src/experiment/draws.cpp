@@ -60,7 +60,8 @@ std::vector<uint32_t> Draws::permutation(Purpose p, uint32_t count) const { // F
 LengthSource::LengthSource(Length length) : length_(std::move(length)) {
     if (const auto* z = std::get_if<ZipfLength>(&length_)) {
         double sum = 0;
-        for (uint64_t k = 0; k <= z->max - z->min; ++k) zipf_.push_back(sum += std::pow(static_cast<double>(k + 1), -z->exponent));
+        for (uint64_t k = 0; k <= z->max - z->min; ++k)
+            zipf_.push_back(sum += std::pow(static_cast<double>(k + 1), -z->exponent));
     }
 }
 

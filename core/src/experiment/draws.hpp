@@ -8,7 +8,9 @@
 
 namespace patchbay::experiment {
 
-enum class Purpose : uint32_t { kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kBootstrap };
+enum class Purpose : uint32_t {
+    kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kBootstrap
+};
 
 class Draws {
   public:

@@ -24,7 +24,8 @@ void summarise_kv(RunRecord& run) {
     double busy = 0, used = 0, most = 0;
     for (const engine::StepReport& step : run.steps) {
         if (step.total_blocks == 0) continue;
-        const double share = static_cast<double>(step.used_blocks) / step.total_blocks, time = static_cast<double>(step.end_ns - step.start_ns);
+        const double share = static_cast<double>(step.used_blocks) / step.total_blocks,
+                     time = static_cast<double>(step.end_ns - step.start_ns);
         busy += time;
         used += share * time;
         most = std::max(most, share);
@@ -47,7 +48,9 @@ std::vector<std::string> faults_of(const RunRecord& run) {
         if (r.completed() || (run.end == RunEnd::kInterrupted && r.error.empty())) continue;
         if (failed++ == 0) first_error = r.error;
     }
-    if (failed > 0) faults.push_back(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" + (first_error.empty() ? "" : ": " + first_error));
+    if (failed > 0)
+        faults.push_back(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" +
+                         (first_error.empty() ? "" : ": " + first_error));
     if (sampler > 0) faults.push_back(std::to_string(sampler) + " sampler faults");
     if (plan > 0) faults.push_back(std::to_string(plan) + " plans of the scheduler were refused");
     return faults;
@@ -55,7 +58,8 @@ std::vector<std::string> faults_of(const RunRecord& run) {
 
 }  // namespace
 
-void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks, RunRecord& run) {
+void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks,
+           RunRecord& run) {
     constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
     run.requests.assign(planned.size(), {});
     const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;

@@ -38,9 +38,15 @@ const std::vector<Cause>& causes() {
         {"weight_bytes", {"model", "device"}},
         {"kv_dtype", {"model", "engine.kv_cache_dtype"}},
         {"page_bytes", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
-        {"num_blocks", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory"}},
-        {"kv_bytes", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory"}},
-        {"max_model_len", {"model", "attention", "engine.max_model_len", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory"}},
+        {"num_blocks",
+         {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks",
+          "engine.kv_cache_memory"}},
+        {"kv_bytes",
+         {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks",
+          "engine.kv_cache_memory"}},
+        {"max_model_len",
+         {"model", "attention", "engine.max_model_len", "engine.kv_cache_dtype", "engine.block_size",
+          "engine.num_blocks", "engine.kv_cache_memory"}},
         {"block_size", {"engine.block_size"}},
         {"threads", {"engine.threads", "device"}},
         {"device_name", {"device", "engine.threads"}},
@@ -53,14 +59,18 @@ bool touches(const std::string& declared, const std::string& key) {
 }
 
 Result<> same_tokens(const Lineup& lineup, const Entrant& e) {
-    const auto folder = [](const Entrant& of) { return of.loaded.config.model.tokenizer.empty() ? of.loaded.config.model.path : of.loaded.config.model.tokenizer; };
+    const auto folder = [](const Entrant& of) {
+        return of.loaded.config.model.tokenizer.empty() ? of.loaded.config.model.path
+                                                        : of.loaded.config.model.tokenizer;
+    };
     const Entrant& base = lineup.entrants[lineup.baseline];
     if (folder(e) == folder(base)) return {};
     constexpr uint64_t kMost = 256ull << 20;
     const auto a = read_whole_file(std::filesystem::path(folder(base)) / "tokenizer.json", kMost);
     const auto b = read_whole_file(std::filesystem::path(folder(e)) / "tokenizer.json", kMost);
     if (a && b && *a == *b) return {};
-    return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name + "', so they cannot be given the same prompts");
+    return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
+                "', so they cannot be given the same prompts");
 }
 
 }  // namespace
@@ -85,7 +95,8 @@ FlatTree effective_tree(const config::Loaded& loaded, const engine::EngineFacts&
     FlatTree tree;
     flatten(loaded.effective, "", tree);
     const Json chosen = facts_of(facts);
-    for (const auto& [name, value] : chosen.items()) tree["automatic." + name] = value.is_string() ? value.get<std::string>() : value.dump();
+    for (const auto& [name, value] : chosen.items())
+        tree["automatic." + name] = value.is_string() ? value.get<std::string>() : value.dump();
     for (const host::Identity& p : facts.plugins) {
         tree["plugins." + p.kind + ".name"] = p.name;
         tree["plugins." + p.kind + ".version"] = p.version;
@@ -102,7 +113,8 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
             if (path.ends_with(last)) path.resize(path.size() - std::string_view(last).size());
         out.push_back(path);
         for (const Cause& c : causes())
-            if (std::any_of(c.keys.begin(), c.keys.end(), [&](const std::string& key) { return touches(path, key); })) out.push_back(std::string("automatic.") + c.fact);
+            if (std::any_of(c.keys.begin(), c.keys.end(), [&](const std::string& key) { return touches(path, key); }))
+                out.push_back(std::string("automatic.") + c.fact);
         out.push_back("plugins." + path.substr(0, path.find('.')));
     }
     return out;
@@ -134,7 +146,12 @@ std::string facts_json(const engine::EngineFacts& f) { return facts_of(f).dump()
 std::string plugins_json(const engine::EngineFacts& f) {
     Json list = Json::array();
     for (const host::Identity& p : f.plugins)
-        list.push_back({{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"sha256", p.sha256}, {"build", p.build}, {"path", p.path}});
+        list.push_back({{"kind", p.kind},
+                        {"name", p.name},
+                        {"version", p.version},
+                        {"sha256", p.sha256},
+                        {"build", p.build},
+                        {"path", p.path}});
     return list.dump();
 }
 

@@ -13,7 +13,8 @@ std::string value_name(const config::Node& value) {
     if (value.kind != config::NodeKind::kMap) return value.kind == config::NodeKind::kScalar ? value.text : "none";
     std::string name;
     for (const auto& entry : value.entries)
-        name += (name.empty() ? "" : " ") + (entry.key == "plugin" || entry.key == "path" ? "" : entry.key + "=") + value_name(entry.value);
+        name += (name.empty() ? "" : " ") + (entry.key == "plugin" || entry.key == "path" ? "" : entry.key + "=") +
+                value_name(entry.value);
     return name;
 }
 
@@ -31,7 +32,8 @@ Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
             for (const config::Node& value : f.values) {
                 Combination with = c;
                 with.settings.set(f.path, value);
-                with.name += (with.name.empty() ? "" : " ") + f.path.substr(f.path.rfind('.') + 1) + "=" + value_name(value);
+                with.name +=
+                    (with.name.empty() ? "" : " ") + f.path.substr(f.path.rfind('.') + 1) + "=" + value_name(value);
                 longer.push_back(std::move(with));
             }
         all = std::move(longer);
@@ -65,7 +67,8 @@ std::vector<RunSlot> run_order(size_t variants, uint32_t repeats, uint64_t seed)
     return order;
 }
 
-std::vector<ConfigDifference> differences(const FlatTree& baseline, const FlatTree& variant, const std::vector<std::string>& declared) {
+std::vector<ConfigDifference> differences(const FlatTree& baseline, const FlatTree& variant,
+                                          const std::vector<std::string>& declared) {
     std::set<std::string> paths;
     for (const auto& [path, value] : baseline) paths.insert(path);
     for (const auto& [path, value] : variant) paths.insert(path);

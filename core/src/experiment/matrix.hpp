@@ -35,6 +35,7 @@ struct ConfigDifference {
     bool declared;
 };
 // Paths at or below one of `declared` are declared.
-std::vector<ConfigDifference> differences(const FlatTree& baseline, const FlatTree& variant, const std::vector<std::string>& declared);
+std::vector<ConfigDifference> differences(const FlatTree& baseline, const FlatTree& variant,
+                                          const std::vector<std::string>& declared);
 
 }  // namespace patchbay::experiment

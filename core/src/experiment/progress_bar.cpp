@@ -30,8 +30,9 @@ std::string progress_line(const RunProgress& p, double seconds_left, size_t widt
         const auto s = static_cast<unsigned long>(seconds_left + 0.5);
         std::snprintf(eta, sizeof eta, "  ETA %lu:%02lu", s / 60, s % 60);
     }
-    std::string line = "[" + std::string(full, '#') + std::string(kCells - full, '.') + "] " + percent + eta + "  run " + std::to_string(p.run + 1) + "/" +
-                       std::to_string(p.runs) + "  " + *p.variant + ", repeat " + std::to_string(p.repeat + 1) + "  " + std::to_string(p.finished) + "/" +
+    std::string line = "[" + std::string(full, '#') + std::string(kCells - full, '.') + "] " + percent + eta +
+                       "  run " + std::to_string(p.run + 1) + "/" + std::to_string(p.runs) + "  " + *p.variant +
+                       ", repeat " + std::to_string(p.repeat + 1) + "  " + std::to_string(p.finished) + "/" +
                        std::to_string(p.requests) + " requests";
     return line.substr(0, width);
 }
@@ -52,7 +53,8 @@ void ProgressBar::update(const RunProgress& p) {
     last_ns_ = now;
     drawn_ = true;
     const double share = share_done(p), spent = static_cast<double>(now - start_ns_) * 1e-9;
-    const std::string line = progress_line(p, share > kShareForEta ? spent * (1 - share) / share : -1, terminal_width() - 1);
+    const std::string line =
+        progress_line(p, share > kShareForEta ? spent * (1 - share) / share : -1, terminal_width() - 1);
     std::fprintf(stderr, "\r\033[K%s", line.c_str());
     std::fflush(stderr);
 }

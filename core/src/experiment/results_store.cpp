@@ -10,30 +10,41 @@ namespace patchbay::experiment {
 namespace {
 
 constexpr const char* kSchema = R"(
-CREATE TABLE experiment(name TEXT, question TEXT, spec_file TEXT, spec_yaml TEXT, command TEXT, started TEXT, end TEXT,
-    seed TEXT, repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, workload_yaml TEXT, slo_ttft_ms REAL, slo_tpot_ms REAL, slo_e2e_ms REAL,
-    version TEXT, build TEXT, git_commit TEXT, cpu TEXT, cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT);
+CREATE TABLE experiment(
+    name TEXT, question TEXT, spec_file TEXT, spec_yaml TEXT, command TEXT, started TEXT, end TEXT, seed TEXT,
+    repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, workload_yaml TEXT,
+    slo_ttft_ms REAL, slo_tpot_ms REAL, slo_e2e_ms REAL, version TEXT, build TEXT, git_commit TEXT, cpu TEXT,
+    cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT);
 CREATE TABLE notice(text TEXT);
-CREATE TABLE variant(id INTEGER PRIMARY KEY, name TEXT UNIQUE, is_baseline INTEGER, patch_yaml TEXT, effective_yaml TEXT,
+CREATE TABLE variant(
+    id INTEGER PRIMARY KEY, name TEXT UNIQUE, is_baseline INTEGER, patch_yaml TEXT, effective_yaml TEXT,
     facts_json TEXT, plugins_json TEXT);
-CREATE TABLE difference(variant_id INTEGER REFERENCES variant(id), path TEXT, baseline_value TEXT, value TEXT, declared INTEGER);
-CREATE TABLE run(id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER,
-    seed TEXT, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, reason TEXT);
-CREATE TABLE request(run_id INTEGER REFERENCES run(id), number INTEGER, arrival_ns INTEGER, first_scheduled_ns INTEGER,
+CREATE TABLE difference(
+    variant_id INTEGER REFERENCES variant(id), path TEXT, baseline_value TEXT, value TEXT, declared INTEGER);
+CREATE TABLE run(
+    id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER, seed TEXT,
+    started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, reason TEXT);
+CREATE TABLE request(
+    run_id INTEGER REFERENCES run(id), number INTEGER, arrival_ns INTEGER, first_scheduled_ns INTEGER,
     first_token_ns INTEGER, finish_ns INTEGER, prompt_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER,
-    preemptions INTEGER, finish_reason TEXT, error TEXT, token_ns BLOB, output_ids BLOB, PRIMARY KEY(run_id, number)) WITHOUT ROWID;
-CREATE TABLE step(run_id INTEGER REFERENCES run(id), step INTEGER, start_ns INTEGER, end_ns INTEGER,
-    admit_ns INTEGER, plan_phase_ns INTEGER, apply_ns INTEGER, build_ns INTEGER, run_ns INTEGER, sample_phase_ns INTEGER,
+    preemptions INTEGER, finish_reason TEXT, error TEXT, token_ns BLOB, output_ids BLOB,
+    PRIMARY KEY(run_id, number)) WITHOUT ROWID;
+CREATE TABLE step(
+    run_id INTEGER REFERENCES run(id), step INTEGER, start_ns INTEGER, end_ns INTEGER, admit_ns INTEGER,
+    plan_phase_ns INTEGER, apply_ns INTEGER, build_ns INTEGER, run_ns INTEGER, sample_phase_ns INTEGER,
     commit_ns INTEGER, publish_ns INTEGER, scheduled_seqs INTEGER, scheduled_tokens INTEGER, prefill_tokens INTEGER,
     decode_tokens INTEGER, sampled_tokens INTEGER, admitted INTEGER, finished INTEGER, trimmed INTEGER,
-    running_requests INTEGER, waiting_requests INTEGER, waiting_tokens INTEGER, oldest_wait_ns INTEGER, preemptions INTEGER,
-    preempted_tokens INTEGER, total_blocks INTEGER, used_blocks INTEGER, cached_blocks INTEGER, prefix_query_tokens INTEGER,
-    prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER, accepted_tokens INTEGER, plan_ns INTEGER,
-    sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER,
-    graph_replayed INTEGER, graph_miss TEXT, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
-CREATE TABLE metric(variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
+    running_requests INTEGER, waiting_requests INTEGER, waiting_tokens INTEGER, oldest_wait_ns INTEGER,
+    preemptions INTEGER, preempted_tokens INTEGER, total_blocks INTEGER, used_blocks INTEGER, cached_blocks INTEGER,
+    prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER,
+    accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
+    sampler_faults INTEGER, plan_faults INTEGER, graph_replayed INTEGER, graph_miss TEXT,
+    PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+CREATE TABLE metric(
+    variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
     value REAL, difference REAL, low REAL, high REAL, verdict TEXT);
-CREATE TABLE comparison(variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, same_output REAL, resamples INTEGER);
+CREATE TABLE comparison(
+    variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, same_output REAL, resamples INTEGER);
 PRAGMA user_version = 1;
 )";
 
@@ -71,7 +82,8 @@ class Statement {
     }
     template <class T>
     Statement& blob(const std::vector<T>& v) { // little-endian, as every machine that this runs on
-        sqlite3_bind_blob64(statement_, ++bound_, v.empty() ? "" : static_cast<const void*>(v.data()), v.size() * sizeof(T), SQLITE_TRANSIENT);
+        const void* bytes = v.empty() ? "" : static_cast<const void*>(v.data());
+        sqlite3_bind_blob64(statement_, ++bound_, bytes, v.size() * sizeof(T), SQLITE_TRANSIENT);
         return *this;
     }
     Statement& null() {
@@ -120,15 +132,15 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
 Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     s.integer(run).integer(r.step).integer(r.start_ns).integer(r.end_ns);
     for (const uint64_t phase : r.phase_ns) s.integer(phase);
-    for (const uint64_t v : {uint64_t{r.scheduled_seqs}, uint64_t{r.scheduled_tokens}, uint64_t{r.prefill_tokens}, uint64_t{r.decode_tokens},
-                             uint64_t{r.sampled_tokens}, uint64_t{r.admitted}, uint64_t{r.finished}, uint64_t{r.trimmed},
-                             uint64_t{r.running_requests}, uint64_t{r.waiting_requests}, r.waiting_tokens, r.oldest_wait_ns,
-                             uint64_t{r.preemptions}, r.preempted_tokens, uint64_t{r.total_blocks}, uint64_t{r.used_blocks},
-                             uint64_t{r.cached_blocks}, r.prefix_query_tokens, r.prefix_hit_tokens, uint64_t{r.evicted_blocks},
-                             uint64_t{r.drafted_tokens}, uint64_t{r.accepted_tokens}, r.plan_ns, r.sample_ns, r.propose_ns, r.forward_ns,
-                             uint64_t{r.sampler_faults}, uint64_t{r.plan_faults}, uint64_t{r.graph_replayed}})
+    for (const uint32_t v : {r.scheduled_seqs, r.scheduled_tokens, r.prefill_tokens, r.decode_tokens, r.sampled_tokens,
+                             r.admitted, r.finished, r.trimmed, r.running_requests, r.waiting_requests})
         s.integer(v);
-    s.text(r.graph_miss);
+    s.integer(r.waiting_tokens).integer(r.oldest_wait_ns).integer(r.preemptions).integer(r.preempted_tokens);
+    s.integer(r.total_blocks).integer(r.used_blocks).integer(r.cached_blocks);
+    s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_blocks);
+    s.integer(r.drafted_tokens).integer(r.accepted_tokens);
+    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward_ns);
+    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.graph_replayed).text(r.graph_miss);
     return s.run();
 }
 
@@ -165,9 +177,10 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
         return fail("cannot create " + file.string() + ": " + error_of(db->handle));
     // The log makes commits cheap; what a crash of the machine may lose is the last run, never the file.
-    for (const std::string& pragma : {std::string("PRAGMA page_size = 4096"), std::string("PRAGMA journal_mode = WAL"),
-                                      std::string("PRAGMA synchronous = NORMAL"), most_bytes ? "PRAGMA max_page_count = " + std::to_string(most_bytes / kPage) : std::string()})
-        if (auto done = db->execute(pragma.c_str()); !done) return fail("cannot create " + file.string() + ": " + done.error());
+    std::string settings = "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
+    if (most_bytes > 0) settings += "PRAGMA max_page_count = " + std::to_string(most_bytes / kPage);
+    if (auto done = db->execute(settings.c_str()); !done)
+        return fail("cannot create " + file.string() + ": " + done.error());
     PB_CHECK(db->transaction([&] { return db->execute(kSchema); }));
     return ResultsStore(std::move(db));
 }
@@ -175,11 +188,14 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
 Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, insert_into("experiment", 25));
-        s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml).text(e.command).text(e.started).text("running");
+        s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml);
+        s.text(e.command).text(e.started).text("running");
         s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests).text(e.baseline).null().null();
-        s.text(e.workload_yaml).real(e.slo.ttft_ms.value_or(kNoValue)).real(e.slo.tpot_ms.value_or(kNoValue)).real(e.slo.e2e_ms.value_or(kNoValue));
+        s.text(e.workload_yaml);
+        for (const auto& bound : {e.slo.ttft_ms, e.slo.tpot_ms, e.slo.e2e_ms}) s.real(bound.value_or(kNoValue));
         s.text(e.version).text(e.machine.build).text(e.machine.commit).text(e.machine.cpu);
-        PB_CHECK(s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel).run());
+        s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel);
+        PB_CHECK(s.run());
         Statement v(db_->handle, insert_into("variant", 7)), d(db_->handle, insert_into("difference", 5));
         for (size_t i = 0; i < variants.size(); ++i) {
             const VariantRow& row = variants[i];
@@ -197,10 +213,12 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         std::string reason;
         for (const std::string& fault : run.faults) reason += (reason.empty() ? "" : "; ") + fault;
         Statement s(db_->handle, insert_into("run", 10));
-        s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position).text(std::to_string(seed)).text(run.started);
+        s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position);
+        s.text(std::to_string(seed)).text(run.started);
         PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
         Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 42));
-        for (size_t i = 0; i < run.requests.size(); ++i) PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
+        for (size_t i = 0; i < run.requests.size(); ++i)
+            PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
         for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));
         return {};
     });
@@ -208,27 +226,32 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
 
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
     const auto write = [&]() -> Result<> {
-        PB_CHECK(Statement(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?").text(conclusion.winner).text(conclusion.sentence).text(end).run());
-        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 11)), c(db_->handle, insert_into("comparison", 5));
+        Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?");
+        PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(end).run());
+        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 11));
+        Statement c(db_->handle, insert_into("comparison", 5));
         for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
         const auto& infos = metric_infos();
         for (size_t v = 0; v < conclusion.results.size(); ++v) {
             const VariantResult& r = conclusion.results[v];
             const bool compared = !r.comparison.metrics.empty();
             for (size_t i = 0; i < r.metrics.size(); ++i) {
-                const Difference d = compared ? r.comparison.metrics[i] : Difference{kNoValue, kNoValue, kNoValue, Verdict::kBaseline};
-                m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit).text(word_of(infos[i].better));
-                PB_CHECK(m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict)).run());
+                Difference d{.verdict = Verdict::kBaseline};
+                if (compared) d = r.comparison.metrics[i];
+                m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit);
+                m.text(word_of(infos[i].better)).real(r.metrics[i]).real(d.value).real(d.low).real(d.high);
+                PB_CHECK(m.text(experiment::word_of(d.verdict)).run());
             }
-            if (compared)
-                PB_CHECK(c.integer(v).integer(r.comparison.pairs).integer(r.comparison.repeats).real(r.comparison.same_output)
-                             .integer(r.comparison.resamples).run());
+            if (!compared) continue;
+            c.integer(v).integer(r.comparison.pairs).integer(r.comparison.repeats);
+            PB_CHECK(c.real(r.comparison.same_output).integer(r.comparison.resamples).run());
         }
         return {};
     };
     PB_CHECK(db_->transaction(write));
     // One file, without a log beside it, for people to copy.
-    if (auto done = db_->execute("PRAGMA journal_mode = DELETE"); !done) return fail("cannot write " + db_->file.string() + ": " + done.error());
+    if (auto done = db_->execute("PRAGMA journal_mode = DELETE"); !done)
+        return fail("cannot write " + db_->file.string() + ": " + done.error());
     return {};
 }
 

@@ -14,10 +14,13 @@ struct Cell {
 };
 
 size_t columns_of(const std::string& text) { // of UTF-8
-    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<size_t>(
+        std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
-std::string padded(const std::string& text, size_t width) { return std::string(width - std::min(width, columns_of(text)), ' ') + text; }
+std::string padded(const std::string& text, size_t width) {
+    return std::string(width - std::min(width, columns_of(text)), ' ') + text;
+}
 
 std::string sign_of(Verdict v) {
     switch (v) {
@@ -55,7 +58,8 @@ std::string painted(const std::string& text, Verdict v, Colour colour) {
     return (v == Verdict::kBetter ? "\033[32m" : "\033[31m") + text + "\033[0m";
 }
 
-void append_block(std::string& out, const Conclusion& c, const std::vector<std::string>& names, size_t baseline, const std::vector<size_t>& variants, Colour colour) {
+void append_block(std::string& out, const Conclusion& c, const std::vector<std::string>& names, size_t baseline,
+                  const std::vector<size_t>& variants, Colour colour) {
     const auto& infos = metric_infos();
     std::vector<std::vector<Cell>> rows(infos.size());
     std::vector<size_t> widths;
@@ -67,10 +71,13 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<std::
         }
     constexpr size_t kLabel = 20, kUnit = 8;
     out += std::string(kLabel + kUnit, ' ');
-    for (size_t i = 0; i < variants.size(); ++i) out += "  " + padded(names[variants[i]] + (variants[i] == baseline ? " (baseline)" : ""), widths[i]);
+    for (size_t i = 0; i < variants.size(); ++i)
+        out += "  " + padded(names[variants[i]] + (variants[i] == baseline ? " (baseline)" : ""), widths[i]);
     out += '\n';
     for (size_t m = 0; m < infos.size(); ++m) {
-        if (std::all_of(c.results.begin(), c.results.end(), [&](const VariantResult& r) { return std::isnan(r.metrics[m]); })) continue;
+        if (std::all_of(c.results.begin(), c.results.end(),
+                        [&](const VariantResult& r) { return std::isnan(r.metrics[m]); }))
+            continue;
         std::string label = infos[m].label, unit = infos[m].unit;
         label.resize(kLabel, ' ');
         unit.resize(kUnit, ' ');
@@ -86,7 +93,8 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<std::
 
 }  // namespace
 
-std::string results_table(const Conclusion& c, const std::vector<std::string>& variants, size_t baseline, Colour colour) {
+std::string results_table(const Conclusion& c, const std::vector<std::string>& variants, size_t baseline,
+                          Colour colour) {
     std::string out;
     std::vector<size_t> others;
     for (size_t v = 0; v < variants.size(); ++v)
@@ -97,7 +105,10 @@ std::string results_table(const Conclusion& c, const std::vector<std::string>& v
         if (first > 0) out += '\n';
         append_block(out, c, variants, baseline, block, colour);
     }
-    if (!others.empty()) out += "differences from the baseline: + better, - worse, = no difference shown (95 % interval contains 0), ? too few repeats, * different\n";
+    if (!others.empty())
+        out +=
+            "differences from the baseline: + better, - worse, = no difference shown (95 % interval contains 0), ? too "
+            "few repeats, * different\n";
     return out;
 }
 

@@ -35,18 +35,22 @@ std::vector<std::string> changes(const engine::EngineFacts& then, const engine::
 // A fallback that nobody asked for would be measured under a wrong name.
 std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
     std::vector<std::string> out;
-    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin}, {"sampler", wanted.sampler.plugin},
-                                                         {"attention", wanted.attention.plugin}, {"device", wanted.device.plugin},
+    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},
+                                                         {"sampler", wanted.sampler.plugin},
+                                                         {"attention", wanted.attention.plugin},
+                                                         {"device", wanted.device.plugin},
                                                          {"proposer", wanted.proposer ? wanted.proposer->plugin : ""}};
     for (const auto& [kind, name] : slots)
         for (const host::Identity& p : facts.plugins)
-            if (p.kind == kind && !name.empty() && p.name != name) out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
+            if (p.kind == kind && !name.empty() && p.name != name)
+                out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
     return out;
 }
 
 class Campaign {
   public:
-    Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source, const host::Registry& registry, Clock& clock, const ExperimentOptions& options)
+    Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source,
+             const host::Registry& registry, Clock& clock, const ExperimentOptions& options)
         : spec_(spec), lineup_(lineup), source_(source), registry_(registry), clock_(clock), options_(options) {}
 
     Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
@@ -79,7 +83,8 @@ class Campaign {
         const Workload workload = source_.repeat(spec_.seed, slot.repeat);
         std::optional<engine::PluginMetrics> plugin_metrics;
         if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
-        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_, plugin_metrics ? &*plugin_metrics : nullptr));
+        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_,
+                                                         plugin_metrics ? &*plugin_metrics : nullptr));
         RealEngine driven(*engine);
         DriveHooks hooks;
         hooks.interrupted = options_.interrupted;
@@ -92,16 +97,20 @@ class Campaign {
         std::optional<engine::EngineMetrics> metrics;
         if (options_.metrics) {
             metrics.emplace(*options_.metrics, engine->facts(), options_.version);
-            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens) { metrics->on_request(id, arrival, tokens); };
+            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens) {
+                metrics->on_request(id, arrival, tokens);
+            };
             hooks.on_output = [&](const engine::RequestOutput& out) { metrics->on_output(out); };
         }
         hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
             if (metrics) metrics->on_step(report);
-            if (options_.progress) options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
+            if (options_.progress)
+                options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
         };
         drive(driven, clock_, workload.requests, hooks, run);
         for (std::string& what : changes(entrant.facts, engine->facts())) run.faults.push_back(std::move(what));
-        for (std::string& what : fallbacks(entrant.loaded.config, engine->facts())) run.faults.push_back(std::move(what));
+        for (std::string& what : fallbacks(entrant.loaded.config, engine->facts()))
+            run.faults.push_back(std::move(what));
         return run;
     }
 
@@ -124,8 +133,10 @@ std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& 
         all.output_tokens += c.output_tokens;
     }
     if (all.prompts + all.outputs == 0) return "";
-    return "the workload was cut to what the model holds or the file allows: " + std::to_string(all.prompts) + " prompts (by " + std::to_string(all.prompt_tokens) +
-           " tokens) and " + std::to_string(all.outputs) + " outputs (by " + std::to_string(all.output_tokens) + " tokens), over all repeats, the same for every variant";
+    return "the workload was cut to what the model holds or the file allows: " + std::to_string(all.prompts) +
+           " prompts (by " + std::to_string(all.prompt_tokens) + " tokens) and " + std::to_string(all.outputs) +
+           " outputs (by " + std::to_string(all.output_tokens) +
+           " tokens), over all repeats, the same for every variant";
 }
 
 ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const ExperimentOptions& options) {
@@ -149,7 +160,8 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const Exp
 
 }  // namespace
 
-Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry, Clock& clock, const ExperimentOptions& options) {
+Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry, Clock& clock,
+                               const ExperimentOptions& options) {
     PB_CHECK(try_out(lineup, registry, clock));
     PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
 
@@ -158,12 +170,14 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     if (error) return fail("cannot make the folder " + options.folder.string() + ": " + error.message());
     Outcome outcome;
     outcome.database = options.folder / "results.sqlite";
-    if (std::filesystem::exists(outcome.database)) return fail(outcome.database.string() + " is there already; name another folder with --results");
+    if (std::filesystem::exists(outcome.database))
+        return fail(outcome.database.string() + " is there already; name another folder with --results");
     PB_TRY(ResultsStore store, ResultsStore::create(outcome.database));
     std::vector<VariantRow> rows;
     std::vector<Contestant> contestants;
     for (const Entrant& e : lineup.entrants) {
-        rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts), plugins_json(e.facts), e.differences});
+        rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts),
+                        plugins_json(e.facts), e.differences});
         contestants.push_back({e.name, {}});
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
@@ -175,10 +189,14 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
-    if (campaign.stopped()) outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), "the experiment was interrupted after " + std::to_string(runs.size()) + " runs: results are partial");
+    if (campaign.stopped())
+        outcome.conclusion.notices.insert(
+            outcome.conclusion.notices.begin(),
+            "the experiment was interrupted after " + std::to_string(runs.size()) + " runs: results are partial");
     for (const Entrant& e : lineup.entrants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
-    if (std::string notice = clipping_notice(source, spec); !notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
+    if (std::string notice = clipping_notice(source, spec); !notice.empty())
+        outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
     return outcome;
 }

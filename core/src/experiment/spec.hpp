@@ -72,7 +72,8 @@ struct BurstArrivals { // `size` requests together, every `every_s`
 struct TraceArrivals { // the trace's own times, multiplied by time_scale
     double time_scale = 1;
 };
-using Arrivals = std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
+using Arrivals =
+    std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
 
 struct WorkloadSpec {
     std::optional<uint32_t> requests; // none: all prompts of the file, all rows of the trace

@@ -43,7 +43,8 @@ std::optional<V> choose(const Node& given, const std::string& what, const std::v
     const auto kind_named = [&](const std::string& name, const config::Origin& at) -> const Kind<V>* {
         for (const Kind<V>& k : kinds)
             if (k.name == name) return &k;
-        faults.add(at, "unknown '" + config::printable(name) + "' in " + what + did_you_mean(name, names) + ", expected one of " + joined(names));
+        faults.add(at, "unknown '" + config::printable(name) + "' in " + what + did_you_mean(name, names) +
+                           ", expected one of " + joined(names));
         return nullptr;
     };
     if (given.kind == NodeKind::kScalar) {
@@ -81,7 +82,8 @@ void path_key(Table<T>& table, std::filesystem::path T::*field, std::string mean
         if (const auto text = config::read_string(*given, info, faults)) {
             out.*field = *text;
             if (given->origin.kind == config::Origin::Kind::kFile && given->origin.name) {
-                const auto beside = (std::filesystem::path(*given->origin.name).parent_path() / *text).lexically_normal();
+                const auto beside =
+                    (std::filesystem::path(*given->origin.name).parent_path() / *text).lexically_normal();
                 std::error_code error;
                 if (std::filesystem::exists(beside, error)) out.*field = beside;
             }
@@ -93,7 +95,8 @@ void path_key(Table<T>& table, std::filesystem::path T::*field, std::string mean
 // ---- lengths ----
 template <class S>
 void check_span(const Node& given, const S& s, Faults& faults) {
-    if (s.min > s.max) faults.add(given.origin, "'max' is " + std::to_string(s.max) + ", less than 'min' of " + std::to_string(s.min));
+    if (s.min > s.max)
+        faults.add(given.origin, "'max' is " + std::to_string(s.max) + ", less than 'min' of " + std::to_string(s.min));
 }
 
 template <class S>
@@ -133,18 +136,22 @@ std::optional<Length> read_length(const Node& given, const std::string& what, Fa
     zipf.key("exponent", &ZipfLength::exponent, Bounds{0, 20, ""}, "P(min + k) is in proportion to (k + 1)^-exponent")
         .key("min", &ZipfLength::min, kTokens, "least tokens")
         .key("max", &ZipfLength::max, Bounds{1, 1 << 20, "tokens"}, "most tokens");
-    return choose<Length>(given, what,
-                          {{"fixed", read_fixed},
-                           table_kind<Length, UniformLength>("uniform", span_table<UniformLength>(), check_span<UniformLength>),
-                           table_kind<Length, LognormalLength>("lognormal", lognormal, check_span<LognormalLength>),
-                           table_kind<Length, ZipfLength>("zipf", zipf, check_span<ZipfLength>),
-                           {"empirical", read_values}},
-                          faults);
+    return choose<Length>(
+        given, what,
+        {{"fixed", read_fixed},
+         table_kind<Length, UniformLength>("uniform", span_table<UniformLength>(), check_span<UniformLength>),
+         table_kind<Length, LognormalLength>("lognormal", lognormal, check_span<LognormalLength>),
+         table_kind<Length, ZipfLength>("zipf", zipf, check_span<ZipfLength>),
+         {"empirical", read_values}},
+        faults);
 }
 
 template <class T, class L> // L: Length or std::optional<Length>
 void length_key(Table<T>& table, std::string name, L T::*field, std::string meaning) {
-    config::KeyInfo info{.name = std::move(name), .meaning = std::move(meaning), .unit = "tokens", .json_schema = R"({"type": ["integer", "array", "object"]})"};
+    config::KeyInfo info{.name = std::move(name),
+                         .meaning = std::move(meaning),
+                         .unit = "tokens",
+                         .json_schema = R"({"type": ["integer", "array", "object"]})"};
     table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (!given) return Node{};
         if (auto length = read_length(*given, "'" + info.name + "'", faults)) out.*field = *std::move(length);
@@ -157,7 +164,8 @@ std::optional<Prompts> read_prompts(const Node& given, Faults& faults) {
     Table<JsonlPrompts> jsonl;
     path_key(jsonl, &JsonlPrompts::path, "file with a JSON object a line");
     jsonl.key("field", &JsonlPrompts::field, "dotted path to the text, such as turns.0")
-        .word("order", &JsonlPrompts::order, {{"shuffled", Order::kShuffled}, {"file", Order::kFile}}, "drawn anew each repeat, or as in the file");
+        .word("order", &JsonlPrompts::order, {{"shuffled", Order::kShuffled}, {"file", Order::kFile}},
+              "drawn anew each repeat, or as in the file");
     Table<TextPrompts> text;
     path_key(text, &TextPrompts::path, "text that prompts are cut from, at random places");
     length_key(text, "tokens", &TextPrompts::tokens, "length of a prompt");
@@ -179,17 +187,20 @@ std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
     poisson.key("rate", &PoissonArrivals::rate, kRate, "requests per second").required();
     Table<GammaArrivals> gamma;
     gamma.key("rate", &GammaArrivals::rate, kRate, "requests per second").required();
-    gamma.key("cv", &GammaArrivals::cv, Bounds{1e-2, 100, ""}, "standard deviation of the gaps over their mean; above 1: bursty");
+    gamma.key("cv", &GammaArrivals::cv, Bounds{1e-2, 100, ""},
+              "standard deviation of the gaps over their mean; above 1: bursty");
     Table<BurstArrivals> burst;
-    burst.key("size", &BurstArrivals::size, Bounds{1, kMostRequests, "requests"}, "requests that come together").required();
+    burst.key("size", &BurstArrivals::size, Bounds{1, kMostRequests, "requests"}, "requests that come together")
+        .required();
     burst.key("every_s", &BurstArrivals::every_s, Bounds{0, 1e6, "s"}, "from burst to burst").required();
     Table<TraceArrivals> trace;
     trace.key("time_scale", &TraceArrivals::time_scale, Bounds{0, 1e6, ""}, "times of the trace are multiplied by it");
-    return choose<Arrivals>(given, "'arrivals'",
-                            {table_kind<Arrivals>("all_at_once", Table<AllAtOnce>()), table_kind<Arrivals>("deterministic", deterministic),
-                             table_kind<Arrivals>("poisson", poisson), table_kind<Arrivals>("gamma", gamma), table_kind<Arrivals>("burst", burst),
-                             table_kind<Arrivals>("trace", trace)},
-                            faults);
+    return choose<Arrivals>(
+        given, "'arrivals'",
+        {table_kind<Arrivals>("all_at_once", Table<AllAtOnce>()), table_kind<Arrivals>("deterministic", deterministic),
+         table_kind<Arrivals>("poisson", poisson), table_kind<Arrivals>("gamma", gamma),
+         table_kind<Arrivals>("burst", burst), table_kind<Arrivals>("trace", trace)},
+        faults);
 }
 
 Table<engine::SamplingParams> sampling_table() {
@@ -198,8 +209,10 @@ Table<engine::SamplingParams> sampling_table() {
     t.key("temperature", &P::temperature, Bounds{0, 100, ""}, "0: greedy")
         .key("top_k", &P::top_k, Bounds{0, {}, ""}, "sample among the k most likely; 0: off")
         .key("top_p", &P::top_p, Bounds{1e-6, 1, ""}, "sample among the most likely that make up p; 1: off")
-        .key("min_p", &P::min_p, Bounds{0, 1, ""}, "sample among those at least min_p times as likely as the first; 0: off")
-        .key("repetition_penalty", &P::repetition_penalty, Bounds{1e-3, 100, ""}, "above 1: less of what prompt and output have")
+        .key("min_p", &P::min_p, Bounds{0, 1, ""},
+             "sample among those at least min_p times as likely as the first; 0: off")
+        .key("repetition_penalty", &P::repetition_penalty, Bounds{1e-3, 100, ""},
+             "above 1: less of what prompt and output have")
         .key("presence_penalty", &P::presence_penalty, Bounds{-10, 10, ""}, "above 0: less of what the output has")
         .key("frequency_penalty", &P::frequency_penalty, Bounds{-10, 10, ""}, "the same, for each time it appeared")
         .values("stop", &P::stop, Bounds{}, "texts that end an output");
@@ -208,8 +221,10 @@ Table<engine::SamplingParams> sampling_table() {
 
 // A key that a function reads, which returns nothing where it found a fault.
 template <class T, class V>
-void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (*read)(const Node&, Faults&), std::string meaning) {
-    config::KeyInfo info{.name = std::move(name), .meaning = std::move(meaning), .json_schema = R"({"type": ["string", "object"]})"};
+void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (*read)(const Node&, Faults&),
+              std::string meaning) {
+    config::KeyInfo info{
+        .name = std::move(name), .meaning = std::move(meaning), .json_schema = R"({"type": ["string", "object"]})"};
     table.custom(info, [field, read](const Node* given, T& out, Faults& faults) {
         if (!given) return Node{};
         if (auto value = read(*given, faults)) out.*field = *std::move(value);
@@ -220,25 +235,33 @@ void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (
 Table<WorkloadSpec> workload_table() {
     using W = WorkloadSpec;
     Table<W> t;
-    t.key("requests", &W::requests, Bounds{1, kMostRequests, "requests"}, "a run; default: all prompts of the file or rows of the trace");
+    t.key("requests", &W::requests, Bounds{1, kMostRequests, "requests"},
+          "a run; default: all prompts of the file or rows of the trace");
     read_key(t, "prompts", &W::prompts, read_prompts, "one of jsonl, text, synthetic, trace");
     t.required();
     length_key(t, "output_tokens", &W::output_tokens, "output lengths; default: the trace's");
     t.key("ignore_eos", &W::ignore_eos, "outputs have exactly their length; false: at most")
-        .key("max_prompt_tokens", &W::max_prompt_tokens, kTokensOrNone, "longer prompts are cut; 0: no limit but the model's")
-        .key("max_output_tokens", &W::max_output_tokens, kTokensOrNone, "longer outputs are cut; 0: no limit but the model's");
-    read_key(t, "arrivals", &W::arrivals, read_arrivals, "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
+        .key("max_prompt_tokens", &W::max_prompt_tokens, kTokensOrNone,
+             "longer prompts are cut; 0: no limit but the model's")
+        .key("max_output_tokens", &W::max_output_tokens, kTokensOrNone,
+             "longer outputs are cut; 0: no limit but the model's");
+    read_key(t, "arrivals", &W::arrivals, read_arrivals,
+             "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     return t;
 }
 
 void finish_workload(const Node& given, WorkloadSpec& w, Faults& faults) {
-    const bool trace = std::holds_alternative<TracePrompts>(w.prompts), jsonl = std::holds_alternative<JsonlPrompts>(w.prompts);
+    const bool trace = std::holds_alternative<TracePrompts>(w.prompts),
+               jsonl = std::holds_alternative<JsonlPrompts>(w.prompts);
     if (trace && !given.find("arrivals")) w.arrivals = TraceArrivals{};
     if (!given.find("prompts")) return; // said already
-    if (!trace && std::holds_alternative<TraceArrivals>(w.arrivals)) faults.add(given.find("arrivals")->origin, "arrivals from a trace need prompts from a trace");
-    if (!trace && !given.find("output_tokens")) faults.add(given.origin, "'output_tokens' is missing in 'workload': how long outputs are");
-    if (!trace && !jsonl && !given.find("requests")) faults.add(given.origin, "'requests' is missing in 'workload': how many there are");
+    if (!trace && std::holds_alternative<TraceArrivals>(w.arrivals))
+        faults.add(given.find("arrivals")->origin, "arrivals from a trace need prompts from a trace");
+    if (!trace && !given.find("output_tokens"))
+        faults.add(given.origin, "'output_tokens' is missing in 'workload': how long outputs are");
+    if (!trace && !jsonl && !given.find("requests"))
+        faults.add(given.origin, "'requests' is missing in 'workload': how many there are");
 }
 
 // ---- variants ----
@@ -256,7 +279,8 @@ bool may_vary(const Entry& e, Faults& faults) {
 std::vector<VariantSpec> read_variants(const Node& variants, Faults& faults) {
     std::vector<VariantSpec> out;
     if (variants.kind != NodeKind::kMap || variants.entries.empty()) {
-        faults.add(variants.origin, "'variants' is " + variants.describe() + ", expected a map from names to keys of the engine");
+        faults.add(variants.origin,
+                   "'variants' is " + variants.describe() + ", expected a map from names to keys of the engine");
         return out;
     }
     for (const Entry& e : variants.entries) {
@@ -267,7 +291,8 @@ std::vector<VariantSpec> read_variants(const Node& variants, Faults& faults) {
             if (patch) v.patch = *std::move(patch);
             else faults.add(e.value.origin, patch.error());
         } else if (e.value.kind != NodeKind::kNull) {
-            faults.add(e.value.origin, "variant '" + e.key + "' is " + e.value.describe() + ", expected a map of keys of the engine");
+            faults.add(e.value.origin,
+                       "variant '" + e.key + "' is " + e.value.describe() + ", expected a map of keys of the engine");
         }
         out.push_back(std::move(v));
     }
@@ -278,13 +303,15 @@ std::vector<VariantSpec> read_factors(const Node& factors, Faults& faults) {
     std::vector<Factor> table;
     size_t product = 1;
     if (factors.kind != NodeKind::kMap || factors.entries.empty()) {
-        faults.add(factors.origin, "'factors' is " + factors.describe() + ", expected a map from dotted paths to lists of values");
+        faults.add(factors.origin,
+                   "'factors' is " + factors.describe() + ", expected a map from dotted paths to lists of values");
         return {};
     }
     for (const Entry& e : factors.entries) {
         if (!may_vary(e, faults)) return {};
         if (e.value.kind != NodeKind::kList || e.value.items.empty()) {
-            faults.add(e.value.origin, "factor '" + e.key + "' is " + e.value.describe() + ", expected a list of values");
+            faults.add(e.value.origin,
+                       "factor '" + e.key + "' is " + e.value.describe() + ", expected a list of values");
             return {};
         }
         table.push_back({e.key, e.value.items});
@@ -333,9 +360,13 @@ Table<TopLevel> top_level_table() {
     keep(t, "variants", "name → keys of the engine that differ");
     keep(t, "factors", "dotted path → list of values; the variants are all combinations");
     t.key("baseline", &TopLevel::baseline, "the variant that others are compared with; default: the first");
-    spec_key("repeats", &ExperimentSpec::repeats, {1, 1000, "repeats"}, "runs of each variant, each with another workload");
+    spec_key("repeats", &ExperimentSpec::repeats, {1, 1000, "repeats"},
+             "runs of each variant, each with another workload");
     spec_key("seed", &ExperimentSpec::seed, {}, "of all draws: workload, order of runs, sampling, intervals");
-    t.custom({.name = "workload", .type = config::ValueType::kMap, .meaning = "what is asked of the engine", .children = workload_table().keys()},
+    t.custom({.name = "workload",
+              .type = config::ValueType::kMap,
+              .meaning = "what is asked of the engine",
+              .children = workload_table().keys()},
              [](const Node* given, TopLevel& out, Faults& faults) {
                  if (!given || !config::is_section(*given, "'workload'", faults)) return Node{};
                  Node effective = workload_table().read(*given, out.spec.workload, faults);
@@ -351,7 +382,10 @@ Table<TopLevel> top_level_table() {
     slo.key("ttft_ms", &Slo::ttft_ms, ms, "time to first token at most")
         .key("tpot_ms", &Slo::tpot_ms, ms, "time per output token after the first at most")
         .key("e2e_ms", &Slo::e2e_ms, ms, "time from arrival to the last token at most");
-    t.custom({.name = "slo", .type = config::ValueType::kMap, .meaning = "what a request must keep to count as good", .children = slo.keys()},
+    t.custom({.name = "slo",
+              .type = config::ValueType::kMap,
+              .meaning = "what a request must keep to count as good",
+              .children = slo.keys()},
              [slo](const Node* given, TopLevel& out, Faults& faults) {
                  if (!given || !config::is_section(*given, "'slo'", faults)) return Node{};
                  return slo.read(*given, out.spec.slo, faults);
@@ -382,12 +416,16 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     else if (variants) spec.variants = read_variants(*variants, faults);
     else if (factors) spec.variants = read_factors(*factors, faults);
     else spec.variants.push_back({"base", Node::map()});
-    if (spec.variants.size() > kMostVariants) faults.add(variants->origin, "more than " + std::to_string(kMostVariants) + " variants");
+    if (spec.variants.size() > kMostVariants)
+        faults.add(variants->origin, "more than " + std::to_string(kMostVariants) + " variants");
     std::vector<std::string> names;
     for (const VariantSpec& v : spec.variants) names.push_back(v.name);
-    if (const auto at = std::find(names.begin(), names.end(), top.baseline); at != names.end()) spec.baseline = static_cast<size_t>(at - names.begin());
+    if (const auto at = std::find(names.begin(), names.end(), top.baseline); at != names.end())
+        spec.baseline = static_cast<size_t>(at - names.begin());
     else if (!top.baseline.empty())
-        faults.add(document.find("baseline")->origin, "no variant '" + config::printable(top.baseline) + "'" + did_you_mean(top.baseline, names) + ", there are " + joined(names));
+        faults.add(document.find("baseline")->origin, "no variant '" + config::printable(top.baseline) + "'" +
+                                                          did_you_mean(top.baseline, names) + ", there are " +
+                                                          joined(names));
     if (faults.any()) return faults.failure();
     return std::move(spec);
 }

@@ -28,7 +28,8 @@ struct RunStats {
 };
 
 double mean_of(std::span<const double> values) {
-    return values.empty() ? kNoValue : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    return values.empty() ? kNoValue
+                          : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 RunStats stats_of(const RunRecord& run, const Slo& slo) {
@@ -74,7 +75,8 @@ std::vector<double> request_metrics(const std::vector<const RequestStats*>& pool
         gaps.insert(gaps.end(), r->latencies.gaps.begin(), r->latencies.gaps.end());
     }
     for (std::vector<double>* family : {&ttft, &tpot, &gaps, &e2e}) append_family(*family, out);
-    out.push_back(slo.any() && !pool.empty() ? 100 * static_cast<double>(met) / static_cast<double>(pool.size()) : kNoValue);
+    out.push_back(slo.any() && !pool.empty() ? 100 * static_cast<double>(met) / static_cast<double>(pool.size())
+                                             : kNoValue);
     return out;
 }
 
@@ -121,7 +123,8 @@ std::vector<Pick> resample(const std::vector<RunStats>& runs, const Draws& draws
     for (size_t j = 0; j < drawn; ++j) {
         Pick p{draws.below(Purpose::kBootstrap, number++, repeats), {}};
         const size_t n = runs[p.run].requests.size();
-        for (size_t k = 0; k < n; ++k) p.requests.push_back(static_cast<uint32_t>(draws.below(Purpose::kBootstrap, number++, n)));
+        for (size_t k = 0; k < n; ++k)
+            p.requests.push_back(static_cast<uint32_t>(draws.below(Purpose::kBootstrap, number++, n)));
         picks.push_back(std::move(p));
     }
     return picks;
@@ -166,7 +169,8 @@ const std::vector<MetricInfo>& metric_infos() {
         std::vector<MetricInfo> all{{"output_throughput", "tok/s", "output throughput", Better::kHigher},
                                     {"total_throughput", "tok/s", "total throughput", Better::kHigher},
                                     {"request_throughput", "req/s", "request throughput", Better::kHigher}};
-        const std::pair<const char*, const char*> families[] = {{"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}};
+        const std::pair<const char*, const char*> families[] = {
+            {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}};
         for (const auto& [name, label] : families)
             for (const char* of : {"mean", "p50", "p90", "p99"})
                 all.push_back({std::string(name) + "_" + of, "ms", std::string(label) + " " + of, Better::kLower});
@@ -184,16 +188,20 @@ Latencies latencies_of(const RequestRecord& r) {
     Latencies l{kNoValue, kNoValue, static_cast<double>(r.finish_ns - r.arrival_ns) * kMsPerNs, {}};
     if (r.token_ns.empty()) return l;
     l.ttft = static_cast<double>(r.token_ns.front() - r.arrival_ns) * kMsPerNs;
-    for (size_t i = 1; i < r.token_ns.size(); ++i) l.gaps.push_back(static_cast<double>(r.token_ns[i] - r.token_ns[i - 1]) * kMsPerNs);
+    for (size_t i = 1; i < r.token_ns.size(); ++i)
+        l.gaps.push_back(static_cast<double>(r.token_ns[i] - r.token_ns[i - 1]) * kMsPerNs);
     if (r.token_ns.size() > 1)
-        l.tpot = static_cast<double>(r.token_ns.back() - r.token_ns.front()) * kMsPerNs / static_cast<double>(r.token_ns.size() - 1);
+        l.tpot = static_cast<double>(r.token_ns.back() - r.token_ns.front()) * kMsPerNs /
+                 static_cast<double>(r.token_ns.size() - 1);
     return l;
 }
 
 bool meets(const Slo& slo, const RequestRecord& r) {
     if (!slo.any() || !r.completed()) return false;
     const Latencies l = latencies_of(r);
-    const auto within = [](const std::optional<double>& bound, double value) { return !bound || std::isnan(value) || value <= *bound; };
+    const auto within = [](const std::optional<double>& bound, double value) {
+        return !bound || std::isnan(value) || value <= *bound;
+    };
     return within(slo.ttft_ms, l.ttft) && within(slo.tpot_ms, l.tpot) && within(slo.e2e_ms, l.e2e);
 }
 
@@ -215,7 +223,8 @@ std::string word_of(Verdict v) {
     return "no data";
 }
 
-Comparison compare(std::span<const RunRecord* const> variant, std::span<const RunRecord* const> baseline, const Slo& slo, uint64_t seed) {
+Comparison compare(std::span<const RunRecord* const> variant, std::span<const RunRecord* const> baseline,
+                   const Slo& slo, uint64_t seed) {
     constexpr double kTail = 0.025; // of a 95 % interval, on each side
     const auto ours = stats_of_all(variant, slo), theirs = stats_of_all(baseline, slo);
     const size_t metrics = metric_infos().size();

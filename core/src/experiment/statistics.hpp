@@ -58,6 +58,7 @@ struct Comparison {
 inline constexpr uint32_t kRepeatsForVerdict = 5;
 
 // Runs paired by position: variant[i] and baseline[i] are the same repeat. Request k of both is the same request.
-Comparison compare(std::span<const RunRecord* const> variant, std::span<const RunRecord* const> baseline, const Slo&, uint64_t seed);
+Comparison compare(std::span<const RunRecord* const> variant, std::span<const RunRecord* const> baseline, const Slo&,
+                   uint64_t seed);
 
 }  // namespace patchbay::experiment

@@ -33,7 +33,8 @@ void fit(uint32_t& prompt, uint32_t& output, const WorkloadSpec& spec, uint32_t 
 
 }  // namespace
 
-Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::shared_ptr<const text::Tokenizer> tokenizer, WorkloadLimits limits) {
+Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::shared_ptr<const text::Tokenizer> tokenizer,
+                                            WorkloadLimits limits) {
     WorkloadSource s;
     s.spec_ = spec;
     s.limits_ = limits;
@@ -47,7 +48,8 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         PB_TRY(const auto texts, read_jsonl_prompts(p->path, p->field));
         for (const std::string& text : texts) {
             s.prompts_.push_back(tokenizer->encode(text));
-            if (s.prompts_.back().empty()) return fail(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
+            if (s.prompts_.back().empty())
+                return fail(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
         }
         s.count_ = asked > 0 ? asked : static_cast<uint32_t>(texts.size());
     } else if (const auto* t = std::get_if<TextPrompts>(&spec.prompts)) {
@@ -63,7 +65,8 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         const auto& trace = std::get<TracePrompts>(spec.prompts);
         PB_TRY(s.trace_, read_azure_trace(trace.path, trace.skip, asked > 0 ? asked : InputLimits{}.rows));
         if (asked > s.trace_.size())
-            return fail(trace.path.string() + " has " + count_of(s.trace_.size(), "rows") + ", the workload asks for " + count_of(asked, "requests"));
+            return fail(trace.path.string() + " has " + count_of(s.trace_.size(), "rows") + ", the workload asks for " +
+                        count_of(asked, "requests"));
         s.count_ = static_cast<uint32_t>(s.trace_.size());
     }
     if (s.count_ == 0) return fail("workload: no requests (give `requests`)");
@@ -77,7 +80,8 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
     return s;
 }
 
-std::vector<text::TokenId> WorkloadSource::prompt_of(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i, uint32_t wanted) const {
+std::vector<text::TokenId> WorkloadSource::prompt_of(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i,
+                                                     uint32_t wanted) const {
     if (!prompts_.empty()) {
         const auto& whole = prompts_[order[i % order.size()]];
         return {whole.begin(), whole.begin() + std::min<size_t>(wanted, whole.size())};

@@ -47,7 +47,8 @@ class WorkloadSource {
 
   private:
     WorkloadSource() = default;
-    std::vector<text::TokenId> prompt_of(const Draws&, const std::vector<uint32_t>& order, uint32_t i, uint32_t wanted) const;
+    std::vector<text::TokenId> prompt_of(const Draws&, const std::vector<uint32_t>& order, uint32_t i,
+                                         uint32_t wanted) const;
 
     WorkloadSpec spec_;
     WorkloadLimits limits_;

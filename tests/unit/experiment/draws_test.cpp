@@ -72,10 +72,12 @@ TEST(Draws, PermutationHoldsEachNumberOnce) {
 
 TEST(LengthSource, KeepsToTheBoundsOfItsDistribution) {
     const Draws d(5, 0);
-    const LengthSource uniform(UniformLength{3, 9}), lognormal(LognormalLength{100, 2, 10, 500}), zipf(ZipfLength{1.2, 5, 50});
+    const LengthSource uniform(UniformLength{3, 9}), lognormal(LognormalLength{100, 2, 10, 500}),
+        zipf(ZipfLength{1.2, 5, 50});
     for (uint64_t i = 0; i < 2000; ++i) {
         EXPECT_THAT(uniform.draw(d, Purpose::kPromptLength, i), ::testing::AllOf(::testing::Ge(3u), ::testing::Le(9u)));
-        EXPECT_THAT(lognormal.draw(d, Purpose::kPromptLength, i), ::testing::AllOf(::testing::Ge(10u), ::testing::Le(500u)));
+        EXPECT_THAT(lognormal.draw(d, Purpose::kPromptLength, i),
+                    ::testing::AllOf(::testing::Ge(10u), ::testing::Le(500u)));
         EXPECT_THAT(zipf.draw(d, Purpose::kPromptLength, i), ::testing::AllOf(::testing::Ge(5u), ::testing::Le(50u)));
     }
 }

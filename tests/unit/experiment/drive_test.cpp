@@ -64,7 +64,12 @@ class FakeEngine final : public DrivenEngine {
     void end(engine::RequestId id, engine::FinishReason reason, std::vector<engine::TokenId> tokens) {
         const Live l = live_[id];
         live_.erase(id);
-        send(l, {.id = id, .tokens = std::move(tokens), .finish = reason, .cached_tokens = 3, .preemptions = 1, .first_scheduled_ns = l.first_ns});
+        send(l, {.id = id,
+                 .tokens = std::move(tokens),
+                 .finish = reason,
+                 .cached_tokens = 3,
+                 .preemptions = 1,
+                 .first_scheduled_ns = l.first_ns});
     }
     VirtualClock& clock_;
     std::map<engine::RequestId, Live> live_;

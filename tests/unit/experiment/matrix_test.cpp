@@ -11,7 +11,8 @@ using ::testing::ElementsAre;
 using config::Node;
 
 TEST(Factors, MakeAllCombinationsWithTheLastFastest) {
-    const auto variants = *expand({{"scheduler", {Node::scalar("fcfs"), Node::scalar("sjf")}}, {"engine.max_num_seqs", {Node::scalar("4"), Node::scalar("8")}}});
+    const auto variants = *expand({{"scheduler", {Node::scalar("fcfs"), Node::scalar("sjf")}},
+                                   {"engine.max_num_seqs", {Node::scalar("4"), Node::scalar("8")}}});
     ASSERT_EQ(variants.size(), 4u);
     EXPECT_EQ(variants[1].name, "scheduler=fcfs max_num_seqs=8");
     EXPECT_EQ(variants[2].name, "scheduler=sjf max_num_seqs=4");
@@ -53,7 +54,8 @@ std::vector<std::string> undeclared(const FlatTree& a, const FlatTree& b, const 
 }
 
 TEST(Differences, AtOrBelowADeclaredPathAreDeclared) {
-    const FlatTree a{{"scheduler.plugin", "fcfs"}, {"engine.max_num_seqs", "4"}}, b{{"scheduler.plugin", "sjf"}, {"scheduler.ageing", "1"}, {"engine.max_num_seqs", "4"}};
+    const FlatTree a{{"scheduler.plugin", "fcfs"}, {"engine.max_num_seqs", "4"}},
+        b{{"scheduler.plugin", "sjf"}, {"scheduler.ageing", "1"}, {"engine.max_num_seqs", "4"}};
     EXPECT_THAT(undeclared(a, b, {"scheduler"}), ElementsAre());
     EXPECT_THAT(undeclared(a, b, {"scheduler.plugin"}), ElementsAre()); // another plugin brings its own keys
     EXPECT_THAT(undeclared(a, b, {"engine.max_num_seqs"}), ElementsAre("scheduler.ageing", "scheduler.plugin"));
@@ -62,12 +64,16 @@ TEST(Differences, AtOrBelowADeclaredPathAreDeclared) {
 }
 
 TEST(Differences, OfAutomaticChoicesAreDeclaredWhereTheyFollowFromADeclaredKey) {
-    const FlatTree a{{"automatic.num_blocks", "100"}, {"automatic.threads", "2"}}, b{{"automatic.num_blocks", "50"}, {"automatic.threads", "4"}};
+    const FlatTree a{{"automatic.num_blocks", "100"}, {"automatic.threads", "2"}},
+        b{{"automatic.num_blocks", "50"}, {"automatic.threads", "4"}};
     EXPECT_THAT(undeclared(a, b, {"engine.block_size"}), ElementsAre("automatic.threads"));
     EXPECT_THAT(undeclared(a, b, {"engine.threads"}), ElementsAre("automatic.num_blocks"));
     EXPECT_THAT(undeclared(a, b, {"scheduler"}), ElementsAre("automatic.num_blocks", "automatic.threads"));
-    EXPECT_THAT(undeclared({{"plugins.sampler.sha256", "1"}}, {{"plugins.sampler.sha256", "2"}}, {"scheduler"}), ElementsAre("plugins.sampler.sha256"));
-    EXPECT_THAT(undeclared({{"plugins.scheduler.sha256", "1"}}, {{"plugins.scheduler.sha256", "2"}}, {"scheduler.plugin"}), ElementsAre());
+    EXPECT_THAT(undeclared({{"plugins.sampler.sha256", "1"}}, {{"plugins.sampler.sha256", "2"}}, {"scheduler"}),
+                ElementsAre("plugins.sampler.sha256"));
+    EXPECT_THAT(
+        undeclared({{"plugins.scheduler.sha256", "1"}}, {{"plugins.scheduler.sha256", "2"}}, {"scheduler.plugin"}),
+        ElementsAre());
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ using ::testing::Not;
 TEST(ProgressLine, SaysHowFarAndHowLong) {
     const std::string name = "sjf";
     const RunProgress p{2, 4, &name, 0, 5, 10};
-    EXPECT_EQ(progress_line(p, 75.2, 200), "[############........]  62 %  ETA 1:15  run 3/4  sjf, repeat 1  5/10 requests");
+    EXPECT_EQ(progress_line(p, 75.2, 200),
+              "[############........]  62 %  ETA 1:15  run 3/4  sjf, repeat 1  5/10 requests");
     EXPECT_THAT(progress_line(p, -1, 200), Not(HasSubstr("ETA")));
     EXPECT_EQ(progress_line(p, 75, 30).size(), 30u);
 }
@@ -22,7 +23,10 @@ Conclusion conclusion_of(size_t variants) {
     c.results.resize(variants);
     for (size_t v = 0; v < variants; ++v) {
         c.results[v].metrics.assign(metric_infos().size(), 100 + 20.0 * static_cast<double>(v));
-        if (v > 0) c.results[v].comparison.metrics.assign(metric_infos().size(), {20.0 * static_cast<double>(v), 1, 30, v == 1 ? Verdict::kBetter : Verdict::kTooFewRepeats});
+        if (v > 0)
+            c.results[v].comparison.metrics.assign(
+                metric_infos().size(),
+                {20.0 * static_cast<double>(v), 1, 30, v == 1 ? Verdict::kBetter : Verdict::kTooFewRepeats});
     }
     return c;
 }
@@ -35,7 +39,8 @@ std::string line_with(const std::string& table, const std::string& word) {
 TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
     const std::string table = results_table(conclusion_of(3), {"fcfs", "sjf", "other"}, 0, Colour::kOff);
     EXPECT_THAT(table, HasSubstr("fcfs (baseline)"));
-    EXPECT_THAT(line_with(table, "TTFT p50"), ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % \\+ +140 +\\+40\\.0 % \\?"));
+    EXPECT_THAT(line_with(table, "TTFT p50"),
+                ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % \\+ +140 +\\+40\\.0 % \\?"));
     EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("+20.0 pp +"));
 }
 

@@ -25,7 +25,9 @@ class ResultsStoreTest : public ::testing::Test {
         std::string out = "(nothing)";
         if (sqlite3_step(s) == SQLITE_ROW) {
             const auto* text = static_cast<const char*>(sqlite3_column_blob(s, 0));
-            out = text ? std::string(text, static_cast<size_t>(sqlite3_column_bytes(s, 0))) : sqlite3_column_type(s, 0) == SQLITE_NULL ? "NULL" : "";
+            out = text ? std::string(text, static_cast<size_t>(sqlite3_column_bytes(s, 0)))
+                  : sqlite3_column_type(s, 0) == SQLITE_NULL ? "NULL"
+                                                             : "";
         }
         sqlite3_finalize(s);
         sqlite3_close(db);
@@ -42,7 +44,8 @@ class ResultsStoreTest : public ::testing::Test {
         return row;
     }
     static std::vector<VariantRow> variants() {
-        return {{"a", "", "scheduler: fcfs\n", "{}", "[]", {}}, {"b", "scheduler: sjf\n", "scheduler: sjf\n", "{}", "[]", {{"scheduler.plugin", "fcfs", "sjf", true}}}};
+        return {{"a", "", "scheduler: fcfs\n", "{}", "[]", {}},
+                {"b", "scheduler: sjf\n", "scheduler: sjf\n", "{}", "[]", {{"scheduler.plugin", "fcfs", "sjf", true}}}};
     }
     static RunRecord run(uint32_t position, size_t steps = 2) {
         RunRecord r;
@@ -90,14 +93,19 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
     EXPECT_EQ(query("SELECT end || winner || conclusion FROM experiment"), "completebb it is");
     EXPECT_EQ(query("SELECT CAST(slo_ttft_ms AS TEXT) FROM experiment"), "200.0");
     EXPECT_EQ(query("SELECT name FROM variant WHERE is_baseline"), "a");
-    EXPECT_EQ(query("SELECT path || '=' || value || declared FROM difference WHERE variant_id = 1"), "scheduler.plugin=sjf1");
+    EXPECT_EQ(query("SELECT path || '=' || value || declared FROM difference WHERE variant_id = 1"),
+              "scheduler.plugin=sjf1");
     EXPECT_EQ(query("SELECT count(*) || '' FROM run"), "2");
     EXPECT_EQ(query("SELECT valid || reason FROM run WHERE id = 0"), "1");
-    EXPECT_EQ(query("SELECT token_ns FROM request WHERE run_id = 0 AND number = 0"), std::string("\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 16));
-    EXPECT_EQ(query("SELECT first_token_ns || ' ' || output_tokens || finish_reason FROM request WHERE run_id = 0 AND number = 0"), "3 2length");
+    EXPECT_EQ(query("SELECT token_ns FROM request WHERE run_id = 0 AND number = 0"),
+              std::string("\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 16));
+    EXPECT_EQ(query("SELECT first_token_ns || ' ' || output_tokens || finish_reason FROM request WHERE run_id = 0 AND "
+                    "number = 0"),
+              "3 2length");
     EXPECT_EQ(query("SELECT first_token_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
     EXPECT_EQ(query("SELECT waiting_requests || '' FROM step WHERE run_id = 1 AND step = 1"), "9");
-    EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"), "better0.5ms");
+    EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"),
+              "better0.5ms");
     EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");
     EXPECT_EQ(query("SELECT text FROM notice"), "look out");
     EXPECT_FALSE(std::filesystem::exists(folder_ / "results.sqlite-wal"));
@@ -112,7 +120,8 @@ TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhol
     Result<> added;
     while ((added = store->add_run(run(stored, 200), 7)) && stored < 100) stored += 1;
     ASSERT_FALSE(added);
-    EXPECT_THAT(added.error(), ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("results.sqlite"), HasSubstr("full")));
+    EXPECT_THAT(added.error(),
+                ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("results.sqlite"), HasSubstr("full")));
     EXPECT_GT(stored, 0u);
     EXPECT_EQ(query("SELECT count(*) || '' FROM run"), std::to_string(stored));
     EXPECT_EQ(query("SELECT count(*) || '' FROM step"), std::to_string(stored * 200));

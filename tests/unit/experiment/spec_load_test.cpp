@@ -79,25 +79,37 @@ TEST(Spec, HasDefaultsForAllButTheWorkload) {
 }
 
 TEST(Spec, ExpandsFactorsIntoVariants) {
-    const auto spec = load("factors:\n  scheduler: [fcfs, sjf]\n  engine.max_num_seqs: [4, 8, 16]\nbaseline: scheduler=fcfs max_num_seqs=8\n" + kWorkload);
+    const auto spec = load(
+        "factors:\n  scheduler: [fcfs, sjf]\n  engine.max_num_seqs: [4, 8, 16]\nbaseline: scheduler=fcfs "
+        "max_num_seqs=8\n" +
+        kWorkload);
     ASSERT_TRUE(spec) << spec.error();
     EXPECT_EQ(spec->variants.size(), 6u);
     EXPECT_EQ(spec->baseline, 1u);
 }
 
 TEST(Spec, FaultsHaveTheirPlaceAndAGuess) {
-    EXPECT_THAT(error_of("repeat: 3\n" + kWorkload), HasSubstr("e.yaml:1:1: unknown key 'repeat' (did you mean 'repeats'?)"));
+    EXPECT_THAT(error_of("repeat: 3\n" + kWorkload),
+                HasSubstr("e.yaml:1:1: unknown key 'repeat' (did you mean 'repeats'?)"));
     EXPECT_THAT(error_of("repeats: many\n" + kWorkload), HasSubstr("e.yaml:1:10: "));
     EXPECT_THAT(error_of("repeats: 0\n" + kWorkload), HasSubstr("e.yaml:1:10: "));
-    EXPECT_THAT(error_of("variants: {fcfs: {}, sjf: {}}\nbaseline: fcsf\n" + kWorkload), HasSubstr("e.yaml:2:11: no variant 'fcsf' (did you mean 'fcfs'?)"));
-    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {sinthetic: {tokens: 5}}\n"), HasSubstr("e.yaml:4:13: unknown 'sinthetic' in 'prompts' (did you mean 'synthetic'?)"));
-    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {synthetic: {tokns: 5}}\n"), HasSubstr("e.yaml:4:25: unknown key 'tokns'"));
+    EXPECT_THAT(error_of("variants: {fcfs: {}, sjf: {}}\nbaseline: fcsf\n" + kWorkload),
+                HasSubstr("e.yaml:2:11: no variant 'fcsf' (did you mean 'fcfs'?)"));
+    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {sinthetic: {tokens: 5}}\n"),
+                HasSubstr("e.yaml:4:13: unknown 'sinthetic' in 'prompts' (did you mean 'synthetic'?)"));
+    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {synthetic: {tokns: 5}}\n"),
+                HasSubstr("e.yaml:4:25: unknown key 'tokns'"));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: {poisson: {rate: -1}}\n"), HasSubstr("e.yaml:5:30: "));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: {poisson: {}}\n"), HasSubstr("'rate' is missing"));
-    EXPECT_THAT(error_of(kWorkload + "  arrivals: trace\n"), HasSubstr("e.yaml:5:13: arrivals from a trace need prompts from a trace"));
-    EXPECT_THAT(error_of("workload:\n  requests: 1\n  prompts: {synthetic: {tokens: {uniform: {min: 9, max: 3}}}}\n  output_tokens: 1\n"), HasSubstr("'max' is 3, less than 'min' of 9"));
-    EXPECT_THAT(error_of("workload:\n  prompts: synthetic\n"), ::testing::AllOf(HasSubstr("'output_tokens' is missing"), HasSubstr("'requests' is missing")));
-    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {jsonl: {}}\n"), HasSubstr("'path' is missing"));
+    EXPECT_THAT(error_of(kWorkload + "  arrivals: trace\n"),
+                HasSubstr("e.yaml:5:13: arrivals from a trace need prompts from a trace"));
+    EXPECT_THAT(error_of("workload:\n  requests: 1\n  prompts: {synthetic: {tokens: {uniform: {min: 9, max: 3}}}}\n  "
+                         "output_tokens: 1\n"),
+                HasSubstr("'max' is 3, less than 'min' of 9"));
+    EXPECT_THAT(error_of("workload:\n  prompts: synthetic\n"),
+                ::testing::AllOf(HasSubstr("'output_tokens' is missing"), HasSubstr("'requests' is missing")));
+    EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {jsonl: {}}\n"),
+                HasSubstr("'path' is missing"));
 }
 
 TEST(Spec, ReportsAllFaultsAtOnce) {
@@ -107,9 +119,11 @@ TEST(Spec, ReportsAllFaultsAtOnce) {
 }
 
 TEST(Spec, RefusesVariantsThatChangeWhatIsAsked) {
-    EXPECT_THAT(error_of("variants: {a: {workload: {requests: 3}}}\n" + kWorkload), HasSubstr("e.yaml:1:16: 'workload' is shared by all variants and cannot be varied"));
+    EXPECT_THAT(error_of("variants: {a: {workload: {requests: 3}}}\n" + kWorkload),
+                HasSubstr("e.yaml:1:16: 'workload' is shared by all variants and cannot be varied"));
     EXPECT_THAT(error_of("factors: {slo.ttft_ms: [1, 2]}\n" + kWorkload), HasSubstr("'slo' is shared by all variants"));
-    EXPECT_THAT(error_of("factors: {scheduler: [a]}\nvariants: {a: {}}\n" + kWorkload), HasSubstr("'factors' and 'variants' exclude each other"));
+    EXPECT_THAT(error_of("factors: {scheduler: [a]}\nvariants: {a: {}}\n" + kWorkload),
+                HasSubstr("'factors' and 'variants' exclude each other"));
     EXPECT_THAT(error_of("factors: {scheduler: fcfs}\n" + kWorkload), HasSubstr("expected a list of values"));
 }
 

@@ -121,7 +121,8 @@ std::vector<RunRecord> runs_with(uint64_t ttft_ms, uint32_t count, size_t varian
     std::vector<RunRecord> runs;
     for (uint32_t r = 0; r < count; ++r) {
         std::vector<RequestRecord> requests;
-        for (uint64_t i = 0; i < 20; ++i) requests.push_back(request(i, {i + ttft_ms + (i * 7 + r * 3) % 10, i + ttft_ms + 40}));
+        for (uint64_t i = 0; i < 20; ++i)
+            requests.push_back(request(i, {i + ttft_ms + (i * 7 + r * 3) % 10, i + ttft_ms + 40}));
         runs.push_back(run_of(std::move(requests), 1000, variant, r));
     }
     return runs;
@@ -172,14 +173,17 @@ TEST(Comparison, IntervalCoversTheSpreadOfPairedDifferences) {
 TEST(Comparison, IsTheSameForTheSameSeed) {
     auto base = runs_with(50, 5, 0), other = runs_with(51, 5, 1);
     for (size_t i = 0; i < 20; ++i) other[2].requests[i].token_ns[0] += i * kMs;
-    const auto interval = [&](uint64_t seed) { return difference_of(compare(pointers(other), pointers(base), {}, seed), "ttft_mean"); };
+    const auto interval = [&](uint64_t seed) {
+        return difference_of(compare(pointers(other), pointers(base), {}, seed), "ttft_mean");
+    };
     EXPECT_EQ(interval(1).high, interval(1).high);
     EXPECT_NE(interval(1).high, interval(2).high);
 }
 
 TEST(Comparison, GivesNoVerdictOnFewRepeats) {
     const auto base = runs_with(50, 4, 0), slow = runs_with(70, 4, 1);
-    EXPECT_EQ(difference_of(compare(pointers(slow), pointers(base), {}, 1), "ttft_mean").verdict, Verdict::kTooFewRepeats);
+    EXPECT_EQ(difference_of(compare(pointers(slow), pointers(base), {}, 1), "ttft_mean").verdict,
+              Verdict::kTooFewRepeats);
     EXPECT_EQ(compare({}, {}, {}, 1).metrics.front().verdict, Verdict::kNone);
 }
 
@@ -197,7 +201,8 @@ std::vector<RunRecord> all_runs(std::vector<RunRecord> a, const std::vector<RunR
 }
 
 TEST(Conclusion, NamesTheVariantWithTheBestHeadlineMetric) {
-    const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), {{"slow", {}}, {"fast", {}}}, 0, {}, 1);
+    const Conclusion c =
+        conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), {{"slow", {}}, {"fast", {}}}, 0, {}, 1);
     EXPECT_EQ(c.winner, "fast");
     EXPECT_THAT(c.sentence, HasSubstr("fast has the best E2E mean: 90.0 ms against 110 ms of slow"));
     EXPECT_TRUE(c.notices.empty());
@@ -211,10 +216,13 @@ TEST(Conclusion, WarnsWhereTheWinnerSaysSomethingElse) {
 }
 
 TEST(Conclusion, NamesNoWinnerWhereConfigurationsDifferInMoreThanDeclared) {
-    const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), {{"slow", {}}, {"fast", {"automatic.threads"}}}, 0, {}, 1);
+    const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)),
+                                  {{"slow", {}}, {"fast", {"automatic.threads"}}}, 0, {}, 1);
     EXPECT_EQ(c.winner, "");
     EXPECT_THAT(c.sentence, HasSubstr("differ in more than the declared factors"));
-    EXPECT_THAT(c.notices, ::testing::ElementsAre(HasSubstr("variant 'fast' differs from the baseline in more than it declares: automatic.threads")));
+    EXPECT_THAT(c.notices,
+                ::testing::ElementsAre(
+                    HasSubstr("variant 'fast' differs from the baseline in more than it declares: automatic.threads")));
 }
 
 TEST(Conclusion, NamesNoWinnerWhereARunIsInvalidAndSaysWhich) {
@@ -227,8 +235,11 @@ TEST(Conclusion, NamesNoWinnerWhereARunIsInvalidAndSaysWhich) {
 }
 
 TEST(Conclusion, NamesNoWinnerOnFewRepeatsOrWithoutADifference) {
-    EXPECT_THAT(conclude(all_runs(runs_with(70, 2, 0), runs_with(50, 2, 1)), {{"slow", {}}, {"fast", {}}}, 0, {}, 1).sentence, HasSubstr("fewer than 5 valid repeats"));
-    EXPECT_THAT(conclude(all_runs(runs_with(50, 5, 0), runs_with(50, 5, 1)), {{"a", {}}, {"b", {}}}, 0, {}, 1).sentence, HasSubstr("no variant is shown to have a better E2E mean than a"));
+    EXPECT_THAT(
+        conclude(all_runs(runs_with(70, 2, 0), runs_with(50, 2, 1)), {{"slow", {}}, {"fast", {}}}, 0, {}, 1).sentence,
+        HasSubstr("fewer than 5 valid repeats"));
+    EXPECT_THAT(conclude(all_runs(runs_with(50, 5, 0), runs_with(50, 5, 1)), {{"a", {}}, {"b", {}}}, 0, {}, 1).sentence,
+                HasSubstr("no variant is shown to have a better E2E mean than a"));
 }
 
 TEST(Shown, GivesNumbersAReadablePrecision) {

@@ -39,7 +39,8 @@ class WordTokenizer final : public text::Tokenizer { // one id a byte; id 0 is s
 
 const auto kTokenizer = [] { return std::make_shared<const WordTokenizer>(); };
 
-Workload workload_of(const WorkloadSpec& spec, uint64_t seed = 1, uint32_t repeat = 0, WorkloadLimits limits = {1000, 128}) {
+Workload workload_of(const WorkloadSpec& spec, uint64_t seed = 1, uint32_t repeat = 0,
+                     WorkloadLimits limits = {1000, 128}) {
     auto source = WorkloadSource::open(spec, kTokenizer(), limits);
     EXPECT_TRUE(source) << source.error();
     return source->repeat(seed, repeat);
@@ -53,8 +54,11 @@ TEST(JsonlPrompts, TakesTheFieldAtADottedPath) {
 
 TEST(JsonlPrompts, FaultsNameTheFileTheLineAndWhatIsThere) {
     const Folder f;
-    const auto error = [&](const std::string& text) { return read_jsonl_prompts(f.file("p.jsonl", text), "prompt").error(); };
-    EXPECT_THAT(error("{\"prompt\": \"a\"}\n{\"prompt\": 3}\n"), HasSubstr("p.jsonl:2: field 'prompt' is a number, expected a string"));
+    const auto error = [&](const std::string& text) {
+        return read_jsonl_prompts(f.file("p.jsonl", text), "prompt").error();
+    };
+    EXPECT_THAT(error("{\"prompt\": \"a\"}\n{\"prompt\": 3}\n"),
+                HasSubstr("p.jsonl:2: field 'prompt' is a number, expected a string"));
     EXPECT_THAT(error("{\"promt\": \"a\"}\n"), HasSubstr("p.jsonl:1: no field 'prompt' (there are 'promt')"));
     EXPECT_THAT(error("{\"prompt\": \"a\"}\n\n{oops\n"), HasSubstr("p.jsonl:3:2: invalid JSON"));
     EXPECT_THAT(error("{\"prompt\": \"\"}\n"), HasSubstr("p.jsonl:1: field 'prompt' is empty"));
@@ -65,7 +69,8 @@ TEST(JsonlPrompts, FaultsNameTheFileTheLineAndWhatIsThere) {
 TEST(JsonlPrompts, AreLimitedInLengthAndNumber) {
     const Folder f;
     const auto path = f.file("p.jsonl", "{\"prompt\": \"abc\"}\n{\"prompt\": \"abc\"}\n");
-    EXPECT_THAT(read_jsonl_prompts(path, "prompt", {.line_bytes = 10}).error(), HasSubstr("p.jsonl:1: a line of 17 bytes, expected at most 10"));
+    EXPECT_THAT(read_jsonl_prompts(path, "prompt", {.line_bytes = 10}).error(),
+                HasSubstr("p.jsonl:1: a line of 17 bytes, expected at most 10"));
     EXPECT_THAT(read_jsonl_prompts(path, "prompt", {.rows = 1}).error(), HasSubstr("more than 1 prompts"));
     EXPECT_THAT(read_jsonl_prompts(path, "prompt", {.file_bytes = 5}).error(), HasSubstr("more than the 5"));
 }
@@ -74,7 +79,10 @@ constexpr const char* kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
 
 TEST(AzureTrace, TimesCountFromTheFirstRowThatIsTaken) {
     const Folder f;
-    const auto path = f.file("t.csv", std::string(kHeader) + "2023-11-16 23:59:58.5,10,1\r\n2023-11-16 23:59:59.0000001,20,2\r\n2023-11-17 00:00:01.0,30,3\r\n");
+    const auto path =
+        f.file("t.csv",
+               std::string(kHeader) +
+                   "2023-11-16 23:59:58.5,10,1\r\n2023-11-16 23:59:59.0000001,20,2\r\n2023-11-17 00:00:01.0,30,3\r\n");
     const auto rows = *read_azure_trace(path, 1, 10);
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(rows[0].prompt_tokens, 20u);
@@ -88,15 +96,20 @@ TEST(AzureTrace, FaultsNameTheFileAndTheLine) {
     const auto error = [&](const std::string& text) { return read_azure_trace(f.file("t.csv", text), 0, 100).error(); };
     EXPECT_THAT(error("a,b,c\n"), HasSubstr("t.csv:1: 'a,b,c', expected the header"));
     EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,1\n"), HasSubstr("t.csv:2: 2 cells, expected 3"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-13-16 18:15:46,1,2\n"), HasSubstr("t.csv:2: '2023-13-16 18:15:46', expected a time"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,-1,2\n"), HasSubstr("t.csv:2: '-1', expected a number of tokens"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,1,2\n2023-11-16 18:15:45,1,2\n"), HasSubstr("t.csv:3: a time before"));
+    EXPECT_THAT(error(std::string(kHeader) + "2023-13-16 18:15:46,1,2\n"),
+                HasSubstr("t.csv:2: '2023-13-16 18:15:46', expected a time"));
+    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,-1,2\n"),
+                HasSubstr("t.csv:2: '-1', expected a number of tokens"));
+    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,1,2\n2023-11-16 18:15:45,1,2\n"),
+                HasSubstr("t.csv:3: a time before"));
     EXPECT_THAT(error(kHeader), HasSubstr("no rows"));
 }
 
 TEST(AzureTrace, ReadsTheRealOne) {
     const char* data = std::getenv("PATCHBAY_TEST_DATA");
-    const std::filesystem::path path = (data ? std::filesystem::path(data) : std::filesystem::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data") / "traces" / "azure2023_conv.csv";
+    const std::filesystem::path path =
+        (data ? std::filesystem::path(data) : std::filesystem::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data") /
+        "traces" / "azure2023_conv.csv";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     const auto rows = read_azure_trace(path, 0, ~0u);
     ASSERT_TRUE(rows) << rows.error();
@@ -109,7 +122,8 @@ TEST(Arrivals, FollowTheirProcess) {
     const Draws d(1, 0);
     EXPECT_THAT(arrival_times(AllAtOnce{}, 3, d, {}), ElementsAre(0, 0, 0));
     EXPECT_THAT(arrival_times(DeterministicArrivals{4}, 3, d, {}), ElementsAre(0, 250'000'000, 500'000'000));
-    EXPECT_THAT(arrival_times(BurstArrivals{2, 1.5}, 5, d, {}), ElementsAre(0, 0, 1'500'000'000, 1'500'000'000, 3'000'000'000));
+    EXPECT_THAT(arrival_times(BurstArrivals{2, 1.5}, 5, d, {}),
+                ElementsAre(0, 0, 1'500'000'000, 1'500'000'000, 3'000'000'000));
     const std::vector<TraceRow> trace{{0, 1, 1}, {2'000'000'000, 1, 1}};
     EXPECT_THAT(arrival_times(TraceArrivals{0.5}, 2, d, trace), ElementsAre(0, 1'000'000'000));
 }
@@ -122,7 +136,8 @@ TEST(Arrivals, OfPoissonAndGammaHaveTheirRateAndBurstiness) {
         EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
         const double mean = static_cast<double>(times.back()) / kCount * 1e-9;
         double squares = 0;
-        for (uint32_t i = 1; i < kCount; ++i) squares += std::pow(static_cast<double>(times[i] - times[i - 1]) * 1e-9 - mean, 2);
+        for (uint32_t i = 1; i < kCount; ++i)
+            squares += std::pow(static_cast<double>(times[i] - times[i - 1]) * 1e-9 - mean, 2);
         EXPECT_NEAR(mean, 0.1, 0.006);
         EXPECT_NEAR(std::sqrt(squares / kCount) / mean, cv, 0.1 * cv);
     };
@@ -143,7 +158,8 @@ bool operator_equal(const Workload& a, const Workload& b) {
     if (a.requests.size() != b.requests.size()) return false;
     for (size_t i = 0; i < a.requests.size(); ++i)
         if (a.requests[i].prompt != b.requests[i].prompt || a.requests[i].arrival_ns != b.requests[i].arrival_ns ||
-            a.requests[i].sampling.max_tokens != b.requests[i].sampling.max_tokens || a.requests[i].sampling.seed != b.requests[i].sampling.seed)
+            a.requests[i].sampling.max_tokens != b.requests[i].sampling.max_tokens ||
+            a.requests[i].sampling.seed != b.requests[i].sampling.seed)
             return false;
     return true;
 }
@@ -183,7 +199,8 @@ TEST(Workload, CutsWhatDoesNotFitAndCountsIt) {
 TEST(Workload, GoesThroughAllPromptsOfAFileBeforeAnyComesAgain) {
     const Folder f;
     WorkloadSpec spec;
-    spec.prompts = JsonlPrompts{f.file("p.jsonl", "{\"prompt\":\"aa\"}\n{\"prompt\":\"b\"}\n{\"prompt\":\"ccc\"}\n"), "prompt", Order::kShuffled};
+    spec.prompts = JsonlPrompts{f.file("p.jsonl", "{\"prompt\":\"aa\"}\n{\"prompt\":\"b\"}\n{\"prompt\":\"ccc\"}\n"),
+                                "prompt", Order::kShuffled};
     spec.output_tokens = FixedLength{1};
     spec.requests = 6;
     const Workload w = workload_of(spec);
@@ -212,7 +229,8 @@ TEST(Workload, CutsPromptsFromATextAndGoesRoundItsEnd) {
 TEST(Workload, TakesLengthsAndTimesFromATrace) {
     const Folder f;
     WorkloadSpec spec;
-    spec.prompts = TracePrompts{f.file("t.csv", std::string(kHeader) + "2023-11-16 18:15:46,12,3\n2023-11-16 18:15:48,5,0\n"), 0};
+    spec.prompts =
+        TracePrompts{f.file("t.csv", std::string(kHeader) + "2023-11-16 18:15:46,12,3\n2023-11-16 18:15:48,5,0\n"), 0};
     spec.arrivals = TraceArrivals{0.25};
     const Workload w = workload_of(spec);
     ASSERT_EQ(w.requests.size(), 2u);
@@ -221,7 +239,8 @@ TEST(Workload, TakesLengthsAndTimesFromATrace) {
     EXPECT_EQ(w.requests[1].sampling.max_tokens, 1u); // an engine makes at least one
     EXPECT_EQ(w.requests[1].arrival_ns, 500'000'000u);
     spec.requests = 3;
-    EXPECT_THAT(WorkloadSource::open(spec, kTokenizer(), {100, 128}).error(), HasSubstr("has 2 rows, the workload asks for 3 requests"));
+    EXPECT_THAT(WorkloadSource::open(spec, kTokenizer(), {100, 128}).error(),
+                HasSubstr("has 2 rows, the workload asks for 3 requests"));
 }
 
 TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
