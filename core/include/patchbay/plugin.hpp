@@ -208,7 +208,8 @@ struct Box { // what `self` points to
     T value;
 };
 
-// The plugin's side of the wall: on this line C++ ends, nothing is thrown through it.
+// The plugin's side of the wall: on this line C++ ends, nothing is thrown through it. Functions of the tables that can
+// report nothing are noexcept: what they throw ends the process.
 template <class F>
 pb_status guard(const pb_host* host, F&& f) noexcept {
     const auto say = [&](std::string_view text) {
@@ -236,6 +237,22 @@ pb_status enter(void* self, F&& f) noexcept {
     return guard(box->host, [&] { f(box->value); });
 }
 
+// The same for a call that has no status to return: what it throws is logged.
+template <class T, class F>
+void notify(void* self, std::string_view call, F&& f) noexcept {
+    auto* box = static_cast<Box<T>*>(self);
+    const auto say = [&](std::string_view what) {
+        log(*box->host, PB_LOG_ERROR, std::string(call) + ": " + std::string(what));
+    };
+    try {
+        f(box->value);
+    } catch (const std::exception& e) {
+        say(e.what());
+    } catch (...) {
+        say("unknown exception");
+    }
+}
+
 template <class T>
 concept HasState = requires(T t, const T ct, Writer& w, const Reader& r) {
     ct.save(w);
@@ -253,7 +270,7 @@ struct Life {
     static pb_status create(const pb_host* host, const pb_config* config, void** self) {
         return guard(host, [&] { *self = new Box<T>(host, *config); });
     }
-    static void destroy(void* self) { delete static_cast<Box<T>*>(self); }
+    static void destroy(void* self) noexcept { delete static_cast<Box<T>*>(self); }
     static pb_status save(void* self, const pb_sink* sink) {
         return enter<T>(self, [&](T& value) {
             if constexpr (HasState<T>) {

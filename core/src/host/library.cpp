@@ -1,7 +1,6 @@
 #include "host/library.hpp"
 
 #include <boost/dll/shared_library.hpp>
-#include <cstring>
 
 #include "host/private_copy.hpp"
 #include "host/schema.hpp"
@@ -76,6 +75,21 @@ std::string loader_words(std::string_view what, const std::string& copy) {
 
 std::string version_text(unsigned major, unsigned minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
+std::string version_fault(unsigned major, unsigned minor) {
+    if (major == PB_ABI_MAJOR && minor <= PB_ABI_MINOR) return "";
+    return "built for ABI " + version_text(major, minor) + ", this host speaks " + version_text(PB_ABI_MAJOR, PB_ABI_MINOR);
+}
+
+// `digest`: of the kind's header that the component was built with.
+LoadFault kind_fault(const std::string& component, std::string_view kind_id, std::string_view digest) {
+    const std::string who = "component '" + component + "' ";
+    const Kind* kind = kind_of(kind_id);
+    if (!kind) return {"component.kind", who + "is of kind '" + std::string(kind_id) + "', which this host does not know"};
+    if (digest == kind->digest) return {};
+    return {"component.digest", who + "was built with another version of patchbay/abi/" + kind_word(kind_id) + ".h (" +
+                                    (digest.empty() ? "none" : std::string(digest)) + ", this host has " + kind->digest + "): build it again"};
+}
+
 }  // namespace
 
 std::string kind_word(std::string_view id) {
@@ -113,16 +127,20 @@ ComponentManifest describe(const pb_component& c) {
     return m;
 }
 
+std::string contract_fault(const Manifest& m) {
+    if (std::string why = version_fault(m.abi_major, m.abi_minor); !why.empty()) return why;
+    for (const ComponentManifest& c : m.components)
+        if (LoadFault fault = kind_fault(c.name, c.kind_id, c.kind_digest); !fault.check.empty()) return fault.reason;
+    return "";
+}
+
 std::vector<LoadFault> check_component(const pb_component* c) {
     if (!c || c->struct_size < sizeof(pb_component)) return {{"component.complete", "a component's table is missing or too small"}};
     if (!c->kind || !c->name || !c->version || !c->summary || !c->create || !c->destroy || !c->vtable)
         return {{"component.complete", std::string("component '") + (c->name ? c->name : "?") + "' lacks a kind, name, version, summary, create, destroy or vtable"}};
     const std::string who = std::string("component '") + c->name + "' ";
+    if (const LoadFault fault = kind_fault(c->name, c->kind, c->kind_digest ? c->kind_digest : ""); !fault.check.empty()) return {fault};
     const Kind* kind = kind_of(c->kind);
-    if (!kind) return {{"component.kind", who + "is of kind '" + c->kind + "', which this host does not know"}};
-    if (!c->kind_digest || std::strcmp(c->kind_digest, kind->digest) != 0)
-        return {{"component.digest", who + "was built with another version of patchbay/abi/" + kind_word(c->kind) + ".h (" +
-                                         (c->kind_digest ? c->kind_digest : "none") + ", this host has " + kind->digest + "): build it again"}};
     if (!is_word(c->name)) return {{"component.name", who + "has a name that is not [a-z0-9_]+"}};
     if (*static_cast<const uint32_t*>(c->vtable) < kind->smallest_table || !table_is_complete(c->kind, c->vtable))
         return {{"component.vtable", who + "has a vtable with functions missing"}};
@@ -164,9 +182,7 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
     if (!lib->handle_->object.has(PB_ENTRY_SYMBOL)) return refuse("abi.entry", "not a plugin: it exports no " PB_ENTRY_SYMBOL);
     const pb_plugin* p = &lib->handle_->object.get<const pb_plugin>(PB_ENTRY_SYMBOL);
     if (p->magic != PB_MAGIC) return refuse("abi.magic", "not a plugin: " PB_ENTRY_SYMBOL " does not begin with the magic number");
-    if (p->abi_major != PB_ABI_MAJOR || p->abi_minor > PB_ABI_MINOR)
-        return refuse("abi.version", "built for ABI " + version_text(p->abi_major, p->abi_minor) + ", this host speaks " +
-                                         version_text(PB_ABI_MAJOR, PB_ABI_MINOR));
+    if (const std::string why = version_fault(p->abi_major, p->abi_minor); !why.empty()) return refuse("abi.version", why);
     if (p->struct_size < sizeof(pb_plugin) || !p->name || !p->version || !p->build || (p->component_count > 0 && !p->components))
         return refuse("abi.complete", "its plugin table is incomplete");
     if (p->component_count == 0 || p->component_count > 256)

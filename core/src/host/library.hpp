@@ -39,6 +39,7 @@ class Library {
 
 std::string kind_word(std::string_view kind_id);         // "patchbay.scheduler/1-draft" → "scheduler"
 ComponentManifest describe(const pb_component&);         // its table, owned
+std::string contract_fault(const Manifest&);             // of what it was built for, against this host; empty: it fits
 std::vector<LoadFault> check_component(const pb_component*); // completeness, kind, digest, schema
 
 }  // namespace patchbay::host

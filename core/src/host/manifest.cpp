@@ -88,8 +88,11 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         m.version = j.at("version").get<std::string>();
         m.build = j.at("build").get<std::string>();
         m.sha256 = j.at("sha256").get<std::string>();
-        m.abi_major = j.at("abi_major").get<uint16_t>();
-        m.abi_minor = j.at("abi_minor").get<uint16_t>();
+        const auto major = j.at("abi_major").get<int64_t>(), minor = j.at("abi_minor").get<int64_t>();
+        if (std::min(major, minor) < 0 || std::max(major, minor) > UINT16_MAX)
+            return fail(file.string() + ": 'abi_major' and 'abi_minor' must be 0 to 65535");
+        m.abi_major = static_cast<uint16_t>(major);
+        m.abi_minor = static_cast<uint16_t>(minor);
         const auto library = j.at("library").get<std::string>();
         if (library.empty() || library.find('/') != std::string::npos) return fail(file.string() + ": 'library' must be a file beside it");
         m.library = file.parent_path() / library;

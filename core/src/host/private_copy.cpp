@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "base/sha256.hpp"
 
@@ -20,13 +19,19 @@ constexpr uint64_t kLargestLibrary = 1ull << 30; // bytes
 
 Result<std::string> read_file(const fs::path& file) {
     std::error_code error;
-    if (!fs::is_regular_file(file, error)) return fail("there is no such file");
-    if (fs::file_size(file, error) > kLargestLibrary) return fail("larger than 1 GiB");
+    const fs::file_status status = fs::status(file, error);
+    if (status.type() == fs::file_type::not_found) return fail("there is no such file");
+    if (error) return fail("cannot be read: " + error.message());
+    if (!fs::is_regular_file(status)) return fail("it is not a regular file"); // reading a pipe would wait for ever
+    const uint64_t size = fs::file_size(file, error);
+    if (error) return fail("cannot be read: " + error.message());
+    if (size > kLargestLibrary) return fail("larger than 1 GiB");
+    errno = 0;
     std::ifstream in(file, std::ios::binary);
-    std::stringstream bytes;
-    bytes << in.rdbuf();
-    if (!in) return fail("cannot be read");
-    return std::move(bytes).str();
+    std::string bytes(size, '\0');
+    in.read(bytes.data(), static_cast<std::streamsize>(size));
+    if (in) return bytes;
+    return fail(errno ? std::string("cannot be read: ") + std::strerror(errno) : "it changed while it was read");
 }
 
 Result<fs::path> cache_folder() {

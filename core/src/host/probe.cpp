@@ -176,6 +176,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0); // nor take what was typed for us
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // a plugin may print, but not among our results
     posix_spawn_file_actions_adddup2(&actions, theirs.get(), kVerdictFd);     // onto itself: clears close-on-exec
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

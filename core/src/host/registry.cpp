@@ -16,19 +16,20 @@ namespace fs = std::filesystem;
 
 Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs) {
     Registry registry;
+    std::error_code error;
     for (const fs::path& dir : plugin_dirs) {
-        if (!fs::is_directory(dir)) return fail("--plugin-dir " + dir.string() + " is not a folder");
+        if (!fs::is_directory(dir, error)) return fail("--plugin-dir " + dir.string() + " is not a folder");
         registry.scan(dir);
     }
     if (const char* list = std::getenv("PATCHBAY_PLUGIN_PATH")) {
         std::string_view rest = list;
         while (!rest.empty()) {
             const size_t colon = rest.find(':');
-            if (const auto dir = rest.substr(0, colon); !dir.empty()) registry.scan(fs::path(dir));
+            if (const fs::path dir = rest.substr(0, colon); fs::is_directory(dir, error)) registry.scan(dir);
+            else if (!dir.empty()) registry.remarks_.push_back(dir.string() + ": no folder, though PATCHBAY_PLUGIN_PATH names it");
             rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
         }
     }
-    std::error_code error;
     if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error)
         registry.scan(self.parent_path().parent_path() / "lib" / "patchbay" / "plugins");
     return registry;
@@ -50,7 +51,7 @@ void Registry::scan(const fs::path& folder) {
     for (const fs::path& file : files) {
         if (file.extension() != ".so") continue;
         const fs::path json = manifest_path(file);
-        if (!fs::exists(json)) {
+        if (fs::symlink_status(json, error).type() == fs::file_type::not_found) {
             remarks_.push_back(file.string() + ": not probed yet (run `patchbay plugin test " + file.string() + "`)");
             continue;
         }
@@ -65,7 +66,9 @@ std::string Registry::fault_of(const Manifest& m) {
     const auto sha256 = file_sha256(m.library);
     const std::string again = " (run `patchbay plugin test " + m.library.string() + "`)";
     if (!sha256) return m.library.string() + ": " + sha256.error();
-    return *sha256 == m.sha256 ? "" : m.library.string() + ": changed since it was probed" + again;
+    if (*sha256 != m.sha256) return m.library.string() + ": changed since it was probed" + again;
+    const std::string contract = contract_fault(m);
+    return contract.empty() ? "" : m.library.string() + ": " + contract;
 }
 
 std::vector<std::string> Registry::names(std::string_view kind) const {

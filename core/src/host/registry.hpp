@@ -30,7 +30,8 @@ class Registry {
     Result<const ComponentManifest*> find(std::string_view kind, std::string_view name) const;
     const Manifest* plugin_of(const ComponentManifest&) const;
     std::vector<std::string> names(std::string_view kind) const;
-    // Why a listed plugin would not load: its library is gone, or is not the one that was probed. Empty: it would.
+    // Why a listed plugin would not load: its library is gone, is not the one that was probed, or was built for another
+    // host. Empty: it would.
     static std::string fault_of(const Manifest&);
     // The model component that serves an architecture of config.json.
     Result<std::string> model_for(std::string_view architecture) const;

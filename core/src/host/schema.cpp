@@ -18,9 +18,11 @@ std::optional<T> number(std::string_view text) {
     return value;
 }
 
-std::string plain(double x) { // 8 rather than 8.000000
+std::string plain(double x) { // 8 rather than 8.000000, 1000000000 rather than 1e+09
     char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
+    const bool whole = std::abs(x) < 1e15 && x == std::trunc(x);
+    return {digits, whole ? std::to_chars(digits, digits + sizeof digits, static_cast<int64_t>(x)).ptr
+                          : std::to_chars(digits, digits + sizeof digits, x).ptr};
 }
 
 std::optional<std::string> check_range(const ParamManifest& p, double value) {

@@ -60,7 +60,7 @@ TEST_F(Load, a_plugins_own_keys_are_checked_against_its_schema) {
     const std::string head = "model: model\nscheduler:\n  plugin: sjf\n";
     EXPECT_EQ(fault_of(head + "  agein: 1\n"), "a.yaml:4:3: unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
     EXPECT_EQ(fault_of(head + "  ageing: fast\n"), "a.yaml:4:11: 'ageing' is 'fast', expected a number");
-    EXPECT_EQ(fault_of(head + "  ageing: -1\n"), "a.yaml:4:11: 'ageing' is -1, expected 0 to 1e+09 tokens/s");
+    EXPECT_EQ(fault_of(head + "  ageing: -1\n"), "a.yaml:4:11: 'ageing' is -1, expected 0 to 1000000000 tokens/s");
     EXPECT_EQ(fault_of(head + "  ageing: [1]\n"), "a.yaml:4:11: 'ageing' is a list, expected one value");
     EXPECT_EQ(fault_of(head + "  first: shrt\n"), "a.yaml:4:10: 'first' is 'shrt', expected one of short, long (did you mean 'short'?)");
     EXPECT_EQ(fault_of("model: model\nscheduler: {ageing: 1}\n"), "a.yaml:2:13: unknown key 'ageing' of scheduler 'fcfs' (it has none)");

@@ -22,16 +22,16 @@ struct AttentionTable {
     static pb_status bind(void* self, const pb_attention_spec* spec, void** bound) {
         return enter<T>(self, [&](T& t) { *bound = t.bind(*spec).release(); });
     }
-    static void unbind(void*, void* bound) { delete static_cast<Bound*>(bound); }
+    static void unbind(void*, void* bound) noexcept { delete static_cast<Bound*>(bound); }
     static pb_status plan(void* self, void* bound, const pb_attention_batch* batch, void* buffer) {
         return enter<T>(self, [&](T& t) { t.plan(*static_cast<Bound*>(bound), *batch, buffer); });
     }
     static void append_kv(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
-                          const pb_tensor* k, const pb_tensor* v) {
+                          const pb_tensor* k, const pb_tensor* v) noexcept {
         static_cast<Box<T>*>(self)->value.append_kv(*static_cast<Bound*>(bound), *batch, *kv, *k, *v);
     }
     static void run(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
-                    const pb_tensor* out, const pb_tensor* q) {
+                    const pb_tensor* out, const pb_tensor* q) noexcept {
         static_cast<Box<T>*>(self)->value.run(*static_cast<Bound*>(bound), *batch, *kv, *out, *q);
     }
     static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run};

@@ -15,7 +15,7 @@ struct DeviceTable {
     static pb_status alloc(void* self, uint64_t bytes, void** out) {
         return enter<T>(self, [&](T& t) { *out = t.alloc(bytes); });
     }
-    static void free(void* self, void* memory) { value(self).free(memory); }
+    static void free(void* self, void* memory) noexcept { value(self).free(memory); }
     static pb_status to_device(void* self, void* to, const void* from, uint64_t bytes) {
         return enter<T>(self, [&](T& t) { t.to_device(to, from, bytes); });
     }
@@ -25,9 +25,9 @@ struct DeviceTable {
     static pb_status prepare(void* self, const pb_weight_source* source, pb_weight** out) {
         return enter<T>(self, [&](T& t) { *out = t.prepare(*source); });
     }
-    static void release(void* self, pb_weight* w) { value(self).release(w); }
-    static uint64_t weight_bytes(void* self, const pb_weight* w) { return value(self).weight_bytes(w); }
-    static const pb_ops* ops(void* self) { return value(self).ops(); }
+    static void release(void* self, pb_weight* w) noexcept { value(self).release(w); }
+    static uint64_t weight_bytes(void* self, const pb_weight* w) noexcept { return value(self).weight_bytes(w); }
+    static const pb_ops* ops(void* self) noexcept { return value(self).ops(); }
     static pb_status begin_step(void* self) {
         return enter<T>(self, [&](T& t) { t.begin_step(); });
     }

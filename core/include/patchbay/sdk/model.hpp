@@ -84,7 +84,7 @@ struct ModelTable {
     static pb_status load_config(void* self, const pb_model_config* config, pb_model_facts* out) {
         return enter<T>(self, [&](T& t) { *out = t.load_config(ModelConfig(*config)); });
     }
-    static uint32_t weight_count(void* self) { return static_cast<Box<T>*>(self)->value.weight_count(); }
+    static uint32_t weight_count(void* self) noexcept { return static_cast<Box<T>*>(self)->value.weight_count(); }
     static pb_status weight(void* self, uint32_t index, pb_weight_spec* out) {
         return enter<T>(self, [&](T& t) { *out = t.weight(index); });
     }

@@ -35,12 +35,12 @@ struct ProposerTable {
         });
     }
     static void observe(void* self, uint64_t id, uint32_t proposed, uint32_t accepted) {
-        enter<T>(self, [&](T& t) {
+        notify<T>(self, "observe", [&](T& t) {
             if constexpr (requires { t.observe(id, proposed, accepted); }) t.observe(id, proposed, accepted);
         });
     }
     static void finished(void* self, uint64_t id) {
-        enter<T>(self, [&](T& t) {
+        notify<T>(self, "finished", [&](T& t) {
             if constexpr (requires { t.finished(id); }) t.finished(id);
         });
     }

@@ -107,17 +107,17 @@ struct SchedulerTable {
         });
     }
     static void arrived(void* self, const pb_sequence* s) {
-        enter<T>(self, [&](T& t) {
+        notify<T>(self, "arrived", [&](T& t) {
             if constexpr (requires { t.arrived(*s); }) t.arrived(*s);
         });
     }
     static void finished(void* self, uint64_t id, uint32_t output_tokens) {
-        enter<T>(self, [&](T& t) {
+        notify<T>(self, "finished", [&](T& t) {
             if constexpr (requires { t.finished(id, output_tokens); }) t.finished(id, output_tokens);
         });
     }
     static void resync(void* self, const pb_scheduler_in* in) {
-        enter<T>(self, [&](T& t) {
+        notify<T>(self, "resync", [&](T& t) {
             if constexpr (requires { t.resync(SchedulerStep(*in)); }) t.resync(SchedulerStep(*in));
         });
     }

@@ -1,0 +1,87 @@
+// A plugin that throws inside a running engine: the step or the run fails with its words, and nothing else does.
+#include "engine/engine.hpp"
+#include "unit/engine/engine_fixture.hpp"
+#include "unit/host/host_fixture.hpp"
+
+namespace patchbay::host {
+namespace {
+
+using engine::FinishReason;
+using ::testing::HasSubstr;
+
+class GuardTest : public HostTest {
+  protected:
+    GuardTest() {
+        install("throwers", folder_ / "throwers.so");
+        config_.engine.max_num_seqs = 4;
+    }
+    Result<std::unique_ptr<engine::Engine>> make() {
+        registry_ = std::make_unique<Registry>(must(Registry::open({folder_.path()})));
+        return engine::Engine::create(config_, *registry_, clock_);
+    }
+    // Adds a request and steps until the engine fails or nothing is left; why it failed.
+    std::string run(engine::Engine& e) {
+        engine::Request r;
+        r.prompt = {5, 6, 7};
+        r.sampling = engine::testing::greedy(4);
+        r.on_output = [this](const engine::RequestOutput& out) {
+            finish_ = out.finish;
+            stop_reason_ = out.stop_reason;
+        };
+        must(e.add_request(std::move(r)));
+        while (e.has_unfinished()) {
+            clock_.advance_ns(1000);
+            const auto report = e.step();
+            if (!report) return report.error();
+            plan_faults_ += report->plan_faults;
+        }
+        return "";
+    }
+
+    config::EngineConfig config_ = engine::testing::tiny_model();
+    VirtualClock clock_;
+    std::unique_ptr<Registry> registry_;
+    FinishReason finish_ = FinishReason::kNone;
+    std::string stop_reason_;
+    uint32_t plan_faults_ = 0;
+};
+
+TEST_F(GuardTest, ASchedulerThatAlwaysThrowsFailsTheRunAfterAFewSteps) {
+    config_.scheduler = {"thrower", {}};
+    const auto e = must(make());
+    EXPECT_EQ(run(*e), "scheduler 'thrower': plan: index 7 of 3 (8 bad plans in a row)");
+    EXPECT_EQ(plan_faults_, 7u) << "each earlier step planned nothing and was counted";
+    EXPECT_EQ(finish_, FinishReason::kError);
+    EXPECT_THAT(stop_reason_, HasSubstr("index 7 of 3")) << "whoever asked learns why";
+    EXPECT_FALSE(e->has_unfinished());
+}
+
+TEST_F(GuardTest, ASamplerThatThrowsFailsItsStep) {
+    config_.sampler = {"thrower", {{"what", "number"}}};
+    const auto e = must(make());
+    EXPECT_EQ(run(*e), "sampler 'thrower': sample: unknown exception");
+    EXPECT_EQ(finish_, FinishReason::kError);
+}
+
+TEST_F(GuardTest, AProposerThatThrowsFailsItsStep) {
+    config_.proposer = {"thrower", {{"what", "error"}}};
+    config_.engine.num_speculative_tokens = 2;
+    const auto e = must(make());
+    EXPECT_EQ(run(*e), "proposer 'thrower': propose: out of patience");
+    EXPECT_EQ(finish_, FinishReason::kError);
+}
+
+TEST_F(GuardTest, AConstructorThatThrowsIsAnEngineThatIsNotMade) {
+    config_.scheduler = {"thrower", {{"at", "create"}}};
+    EXPECT_EQ(error_of(make()), "scheduler 'thrower': create: index 7 of 3");
+}
+
+TEST_F(GuardTest, ANotificationThatThrowsChangesNothing) {
+    config_.scheduler = {"thrower", {{"at", "notice"}}};
+    const auto e = must(make());
+    EXPECT_EQ(run(*e), "");
+    EXPECT_EQ(finish_, FinishReason::kLength);
+}
+
+}  // namespace
+}  // namespace patchbay::host

@@ -1,0 +1,93 @@
+// Where the bytes that run are kept, and that they are those that were hashed.
+#include "host/private_copy.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unit/host/host_fixture.hpp"
+
+namespace patchbay::host {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PrivateCopyTest : public HostTest {
+  protected:
+    fs::path file(const std::string& name, const std::string& bytes) const {
+        write(folder_ / name, bytes);
+        return folder_ / name;
+    }
+    uint32_t copies() const {
+        return static_cast<uint32_t>(std::distance(fs::directory_iterator(cache_), fs::directory_iterator()));
+    }
+};
+
+TEST_F(PrivateCopyTest, IsNamedByItsContent) {
+    const PrivateCopy copy = must(private_copy(file("abc.so", "abc")));
+    EXPECT_EQ(copy.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4
+    EXPECT_EQ(copy.path, cache_ / "abc-ba7816bf8f01cfea414140de5dae2223.so");
+    EXPECT_EQ(bytes_of(copy.path), "abc");
+    EXPECT_EQ(must(file_sha256(folder_ / "abc.so")), copy.sha256);
+}
+
+TEST_F(PrivateCopyTest, EqualFilesShareOneAndOthersDoNot) {
+    const auto first = must(private_copy(file("p.so", "one"))).path;
+    fs::create_directory(folder_ / "elsewhere");
+    EXPECT_EQ(must(private_copy(file("elsewhere/p.so", "one"))).path, first);
+    EXPECT_EQ(copies(), 1u);
+    EXPECT_NE(must(private_copy(file("p.so", "two"))).path, first);
+    EXPECT_EQ(copies(), 2u);
+    EXPECT_EQ(bytes_of(first), "one");
+}
+
+TEST_F(PrivateCopyTest, ThatWasTamperedWithIsMadeAnew) {
+    const fs::path source = file("p.so", "what was hashed");
+    for (const char* other : {"what was forged", "", "something longer than what was hashed"}) {
+        const fs::path copy = must(private_copy(source)).path;
+        write(copy, other);
+        EXPECT_EQ(bytes_of(must(private_copy(source)).path), "what was hashed");
+    }
+}
+
+TEST_F(PrivateCopyTest, TheCacheIsFoundByTheEnvironmentInItsOrder) {
+    const fs::path source = file("p.so", "bytes");
+    const Variable xdg("XDG_CACHE_HOME", folder_ / "xdg"), home("HOME", folder_ / "home");
+    EXPECT_EQ(must(private_copy(source)).path.parent_path(), cache_);
+    const Variable none("PATCHBAY_CACHE", "");
+    EXPECT_EQ(must(private_copy(source)).path.parent_path(), folder_ / "xdg/patchbay");
+    const Variable no_xdg("XDG_CACHE_HOME", nullptr);
+    EXPECT_EQ(must(private_copy(source)).path.parent_path(), folder_ / "home/.cache/patchbay");
+}
+
+TEST_F(PrivateCopyTest, NobodyElseMayWriteToTheCache) {
+    const fs::path source = file("p.so", "bytes");
+    fs::create_directory(cache_);
+    chmod(cache_.c_str(), 0777);
+    must(private_copy(source));
+    struct stat info {};
+    ASSERT_EQ(stat(cache_.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+}
+
+TEST_F(PrivateCopyTest, AnotherUsersCacheIsRefused) {
+    const fs::path source = file("p.so", "bytes");
+    fs::path theirs = "/usr";  // root's
+    if (geteuid() == 0) {
+        theirs = folder_ / "theirs";
+        fs::create_directory(theirs);
+        ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
+    }
+    const Variable cache("PATCHBAY_CACHE", theirs);
+    EXPECT_THAT(error_of(private_copy(source)), HasSubstr("belongs to another user (set PATCHBAY_CACHE)"));
+}
+
+TEST_F(PrivateCopyTest, ACacheThatCannotBeMadeIsNamed) {
+    const fs::path source = file("p.so", "bytes");
+    const Variable cache("PATCHBAY_CACHE", source / "cache");
+    EXPECT_THAT(error_of(private_copy(source)),
+                StartsWith("cannot make the cache folder " + (source / "cache").string()));
+}
+
+}  // namespace
+}  // namespace patchbay::host

@@ -1,0 +1,127 @@
+// The child in which a plugin runs first: what it may do to us, and what is written down afterwards.
+#include "host/probe.hpp"
+
+#include <elf.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "unit/host/host_fixture.hpp"
+
+namespace patchbay::host {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const ProbeOptions kOptions{PATCHBAY_BINARY_DIR "/bin/patchbay-probe", 60};
+
+class ProbeTest : public HostTest {
+  protected:
+    static ProbeReport probed(const fs::path& library) { return must(probe(library, kOptions)); }
+};
+
+TEST_F(ProbeTest, WhatAPluginPrintsDoesNotMixWithOurOutput) {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const ProbeReport report = probed(built("prints"));
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("out loud"));
+    EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
+}
+
+TEST_F(ProbeTest, APluginCannotReadWhatIsTypedForUs) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(::write(ends[1], "yes\n", 4), 4);
+    const int before = dup(STDIN_FILENO);
+    dup2(ends[0], STDIN_FILENO);
+    const ProbeReport report = probed(built("reads"));
+    char typed[8];
+    EXPECT_EQ(::read(STDIN_FILENO, typed, sizeof typed), 4) << "it was read away";
+    dup2(before, STDIN_FILENO);
+    for (const int fd : {before, ends[0], ends[1]}) close(fd);
+    EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
+}
+
+TEST_F(ProbeTest, WhatAPluginLeavesRunningEndsWithItsProbe) {
+    int ends[2];  // every process of the probe inherits the writing end: the last to go closes it
+    ASSERT_EQ(pipe(ends), 0);
+    const ProbeReport report = probed(built("leaves_a_child"));
+    close(ends[1]);
+    pollfd last{ends[0], POLLIN, 0};
+    EXPECT_EQ(poll(&last, 1, 30'000), 1);
+    EXPECT_TRUE(last.revents & POLLHUP) << "a process of the plugin lives on";
+    close(ends[0]);
+    EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
+}
+
+TEST_F(ProbeTest, LeavesNothingInTheCache) {
+    probed(built("says_one"));
+    EXPECT_FALSE(fs::exists(cache_));
+}
+
+// Up to which byte the loader maps a library; symbols for debuggers may follow.
+size_t mapped_bytes(const std::string& library) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, library.data(), sizeof header);
+    size_t end = 0;
+    for (size_t i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr segment;
+        std::memcpy(&segment, library.data() + header.e_phoff + i * header.e_phentsize, sizeof segment);
+        if (segment.p_type == PT_LOAD) end = std::max<size_t>(end, segment.p_offset + segment.p_filesz);
+    }
+    return end;
+}
+
+// As a plugin is found that is still being written or was not fetched whole.
+TEST_F(ProbeTest, ALibraryThatIsCutOffIsRefused) {
+    const std::string bytes = bytes_of(built("says_one"));
+    const fs::path file = folder_ / "p.so";
+    for (const size_t quarters : {1u, 2u, 3u}) {
+        write(file, bytes.substr(0, mapped_bytes(bytes) * quarters / 4));
+        const ProbeReport report = probed(file);
+        EXPECT_EQ(report.verdict, Verdict::kRefused) << quarters << "/4 of it";
+        EXPECT_FALSE(report.manifest);
+    }
+}
+
+TEST_F(ProbeTest, AManifestIsWrittenOfWhatPassesAndVouchesForItsBytes) {
+    const fs::path file = folder_ / "answer.so";
+    write(file, bytes_of(built("says_one")));
+    const ProbeReport report = must(probe_and_record(file, kOptions));
+    ASSERT_EQ(report.verdict, Verdict::kOk) << report.reason;
+    const Manifest m = must(read_manifest(folder_ / "answer.plugin.json"));
+    EXPECT_EQ(manifest_text(m), manifest_text(manifest_of(file)));
+    for (const CheckLine& line : report.lines) EXPECT_NE(line.outcome, CheckOutcome::kFailed) << line.check;
+}
+
+TEST_F(ProbeTest, ARefusalTakesTheOlderManifestAway) {
+    const fs::path file = folder_ / "answer.so";
+    install("says_one", file);
+    write(file, bytes_of(built("aborts")));
+    const ProbeReport report = must(probe_and_record(file, kOptions));
+    EXPECT_EQ(report.verdict, Verdict::kRefused);
+    EXPECT_EQ(report.check, "file.loads");
+    EXPECT_THAT(report.reason, StartsWith("ended by signal 6"));
+    EXPECT_FALSE(fs::exists(manifest_path(file)));
+}
+
+TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {
+    const fs::path file = folder_ / "answer.so";
+    write(file, bytes_of(built("says_one")));
+    fs::create_directories(manifest_path(file) / "in the way");
+    EXPECT_THAT(error_of(probe_and_record(file, kOptions)), StartsWith("cannot write " + manifest_path(file).string()));
+}
+
+TEST_F(ProbeTest, WithoutItsProgramThereIsNoVerdict) {
+    EXPECT_EQ(error_of(probe(built("says_one"), {folder_ / "nobody", 60})),
+              "there is no probe program " + (folder_ / "nobody").string());
+    write(folder_ / "text", "no program");
+    EXPECT_THAT(error_of(probe(built("says_one"), {folder_ / "text", 60})),
+                StartsWith("cannot start " + (folder_ / "text").string()));
+}
+
+}  // namespace
+}  // namespace patchbay::host

@@ -1,0 +1,199 @@
+// Which plugins there are, in which order they are found, and what is said of those that are left out.
+#include "host/registry.hpp"
+
+#include <sys/stat.h>
+
+#include "host/private_copy.hpp"
+#include "unit/host/host_fixture.hpp"
+
+namespace patchbay::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+const fs::path kBuildTree = fs::path(PATCHBAY_BINARY_DIR) / "lib/patchbay/plugins";
+
+class RegistryTest : public HostTest {
+  protected:
+    fs::path folder(const std::string& name) const {
+        fs::create_directories(folder_ / name);
+        return folder_ / name;
+    }
+    // The registry of one folder with one plugin whose manifest is edited after the probe.
+    Registry with(void (*edit)(Manifest&)) const {
+        Manifest m = install("says_one", folder("p") / "answer.so");
+        edit(m);
+        EXPECT_TRUE(write_manifest(m, manifest_path(m.library)));
+        return must(Registry::open({folder("p")}));
+    }
+    // Remarks of the folders of this test.
+    std::vector<std::string> remarks(const Registry& r) const {
+        std::vector<std::string> out;
+        for (std::string remark : r.remarks())
+            if (remark.starts_with(folder_.path().string() + "/"))
+                out.push_back(remark.substr(folder_.path().string().size() + 1));
+        return out;
+    }
+    static std::string making(const Registry& r, const char* name) {
+        const auto made = r.proposer(name, {}, {});
+        return made ? "made" : made.error();
+    }
+};
+
+TEST_F(RegistryTest, FoldersAreSearchedInTheirOrderAndTheFirstOfANameWins) {
+    install("says_two", folder("flag") / "z.so");
+    install("says_one", folder("path1") / "a.so");
+    install("says_one", folder("path2") / "a.so");
+    const Variable path("PATCHBAY_PLUGIN_PATH", (folder("path1").string() + ":" + folder("path2").string()).c_str());
+    const Registry all = must(Registry::open({folder("flag")}));
+    EXPECT_THAT(all.folders(),
+                ElementsAre(folder("flag"), folder("path1"), folder("path2"), fs::canonical(kBuildTree)));
+    EXPECT_EQ(answer_of(*must(all.proposer("answer", {}, {})).component), 2);
+    EXPECT_EQ(must(all.find("proposer", "answer"))->version, "2.0.0");
+
+    const Registry without_flag = must(Registry::open({}));
+    EXPECT_EQ(answer_of(*must(without_flag.proposer("answer", {}, {})).component), 1);
+    const auto made = must(without_flag.proposer("answer", {}, {}));
+    EXPECT_EQ(made.component->library().path(), folder("path1") / "a.so");
+}
+
+TEST_F(RegistryTest, WithinAFolderTheFirstNameOfAFileWins) {
+    install("says_two", folder("p") / "b.so");
+    install("says_one", folder("p") / "a.so");
+    EXPECT_EQ(answer_of(*must(must(Registry::open({folder("p")})).proposer("answer", {}, {})).component), 1);
+}
+
+TEST_F(RegistryTest, TheCurrentFolderIsNeverSearchedUnasked) {
+    install("says_one", folder("here") / "answer.so");
+    const fs::path before = fs::current_path();
+    fs::current_path(folder("here"));
+    const Variable path("PATCHBAY_PLUGIN_PATH", "::");
+    const auto found = must(Registry::open({}));
+    fs::current_path(before);
+    EXPECT_FALSE(found.find("proposer", "answer"));
+    EXPECT_THAT(found.remarks(), IsEmpty());
+}
+
+TEST_F(RegistryTest, AFolderThatIsNoneIsSaid) {
+    write(folder_ / "file", "");
+    fs::create_symlink("loop", folder_ / "loop");
+    for (const char* name : {"nobody", "file", "loop"}) {
+        EXPECT_EQ(error_of(Registry::open({folder_ / name})),
+                  "--plugin-dir " + (folder_ / name).string() + " is not a folder");
+        const Variable path("PATCHBAY_PLUGIN_PATH", folder_ / name);
+        EXPECT_THAT(remarks(must(Registry::open({}))),
+                    ElementsAre(std::string(name) + ": no folder, though PATCHBAY_PLUGIN_PATH names it"));
+    }
+}
+
+TEST_F(RegistryTest, AFolderThatEverybodyCanWriteToIsRefused) {
+    install("says_one", folder("open") / "answer.so");
+    chmod(folder("open").c_str(), 0777);
+    const Registry r = must(Registry::open({folder("open")}));
+    EXPECT_THAT(remarks(r), ElementsAre("open: refused, everybody can write to it (chmod o-w)"));
+    EXPECT_THAT(making(r, "answer"), StartsWith("no proposer 'answer'"));
+}
+
+TEST_F(RegistryTest, ALibraryWithoutAManifestIsLeftOutWithTheCommandThatMakesOne) {
+    const fs::path library = folder("p") / "answer.so";
+    write(library, bytes_of(built("says_one")));
+    write(folder("p") / "notes.txt", "no library");
+    const Registry r = must(Registry::open({folder("p")}));
+    EXPECT_THAT(remarks(r),
+                ElementsAre("p/answer.so: not probed yet (run `patchbay plugin test " + library.string() + "`)"));
+    EXPECT_FALSE(r.find("proposer", "answer"));
+}
+
+TEST_F(RegistryTest, AManifestThatCannotBeReadIsARemarkAndHidesNothingElse) {
+    install("says_one", folder("p") / "answer.so");
+    write(folder("p") / "broken.so", "");
+    write(folder("p") / "broken.plugin.json", "{\"library\": ");
+    write(folder("p") / "loop.so", "");
+    fs::create_symlink("loop.plugin.json", folder("p") / "loop.plugin.json");
+    write(folder("p") / "stranger.so", "");
+    fs::copy_file(folder("p") / "answer.plugin.json", folder("p") / "stranger.plugin.json");
+    const Registry r = must(Registry::open({folder("p")}));
+    EXPECT_THAT(remarks(r), ElementsAre(StartsWith("p/broken.plugin.json:1:12: invalid JSON: "),
+                                        "p/stranger.plugin.json: speaks of answer.so, not of the library beside it"));
+    EXPECT_THAT(r.remarks(), ::testing::Contains("cannot read " + (folder("p") / "loop.plugin.json").string() +
+                                                 ": Too many levels of symbolic links"));
+    EXPECT_EQ(making(r, "answer"), "made");
+}
+
+TEST_F(RegistryTest, AStaleManifestIsAFaultInTheListAndARefusalWhenUsed) {
+    const Manifest m = install("says_one", folder("p") / "answer.so");
+    const Registry r = must(Registry::open({folder("p")}));
+    EXPECT_EQ(Registry::fault_of(m), "");
+    write(m.library, bytes_of(built("says_two")));
+    EXPECT_EQ(Registry::fault_of(m), m.library.string() + ": changed since it was probed (run `patchbay plugin test " +
+                                         m.library.string() + "`)");
+    EXPECT_THAT(making(r, "answer"), HasSubstr("it was changed after its probe: run `patchbay plugin test "));
+    fs::remove(m.library);
+    EXPECT_EQ(Registry::fault_of(m), m.library.string() + ": there is no such file");
+    EXPECT_THAT(making(r, "answer"), HasSubstr("there is no such file"));
+}
+
+TEST_F(RegistryTest, AManifestThatLiesAboutTheDigestIsRefused) {
+    const Registry r = with([](Manifest& m) { m.sha256 = std::string(64, 'b'); });
+    EXPECT_THAT(making(r, "answer"), HasSubstr("its manifest says bbbbbbbbbbbb…"));
+}
+
+TEST_F(RegistryTest, AManifestThatPromisesTooMuchIsRefused) {
+    const Registry r = with([](Manifest& m) { m.components[0].name = "oracle"; });
+    EXPECT_THAT(making(r, "oracle"), HasSubstr("its manifest promises a proposer 'oracle' that it does not hold"));
+}
+
+TEST_F(RegistryTest, APluginOfAnotherContractIsAFaultInTheList) {
+    const Registry r = with([](Manifest& m) { m.components[0].kind_digest = "0123456789abcdef"; });
+    EXPECT_THAT(Registry::fault_of(r.manifests().front()),
+                HasSubstr("patchbay/abi/proposer.h (0123456789abcdef, this host has"));
+}
+
+TEST_F(RegistryTest, ANameThatIsNotThereSaysWhatIs) {
+    const Registry r = must(Registry::open({kBuildTree}));
+    EXPECT_EQ(error_of(r.find("scheduler", "fcsf")), "no scheduler 'fcsf' (did you mean 'fcfs'?)");
+    EXPECT_EQ(error_of(r.find("sampler", "dice")), "no sampler 'dice' (there are: greedy, standard)");
+    EXPECT_THAT(error_of(r.find("oracle", "delphi")),
+                HasSubstr("no oracle is installed in the folders that `patchbay plugin list` names"));
+    EXPECT_FALSE(r.find("sampler", "fcfs")) << "a name is of one kind";
+}
+
+TEST_F(RegistryTest, AModelIsFoundByTheArchitectureThatItServes) {
+    const Registry r = must(Registry::open({kBuildTree}));
+    EXPECT_EQ(must(r.model_for("MistralForCausalLM")), "llama");
+    EXPECT_THAT(error_of(r.model_for("BloomForCausalLM")),
+                StartsWith("no model plugin serves architecture 'BloomForCausalLM' (there are: "));
+    EXPECT_THAT(error_of(r.model_for("")), HasSubstr("config.json has no 'architectures'"));
+}
+
+TEST_F(RegistryTest, ASlotHoldsOneComponentWhoseIdentityIsItsBytes) {
+    const Manifest m = install("throwers", folder("p") / "t.so");
+    const Registry r = must(Registry::open({folder("p")}));
+    const Scheduler scheduler = must(r.scheduler("thrower", {{"at", "never"}}, {}));
+    const Sampler sampler = must(r.sampler("thrower", {{"at", "never"}}, {}));
+    EXPECT_STREQ(scheduler.component->type().kind, PB_SCHEDULER);
+    EXPECT_EQ(static_cast<const void*>(scheduler.table), scheduler.component->type().vtable);
+    EXPECT_EQ(static_cast<const void*>(sampler.table), sampler.component->type().vtable);
+    const Identity id = Registry::identity(*sampler.component);
+    EXPECT_EQ(id.kind, "sampler");
+    EXPECT_EQ(id.name, "thrower");
+    EXPECT_EQ(id.version, "1.0.0");
+    EXPECT_EQ(id.sha256, must(file_sha256(m.library)));
+    EXPECT_EQ(id.path, m.library.string());
+    EXPECT_FALSE(Scheduler{});
+    EXPECT_TRUE(scheduler);
+}
+
+TEST_F(RegistryTest, EveryComponentKnowsThePluginThatHoldsIt) {
+    install("says_one", folder("p") / "a.so");
+    const Manifest m = install("throwers", folder("p") / "b.so");
+    const Registry r = must(Registry::open({folder("p")}));
+    for (const ComponentManifest& c : r.manifests()[1].components) EXPECT_EQ(r.plugin_of(c)->library, m.library);
+    EXPECT_EQ(r.plugin_of(ComponentManifest{}), nullptr);
+}
+
+}  // namespace
+}  // namespace patchbay::host
