@@ -1,7 +1,9 @@
 // patchbay: one program, one file a subcommand.
+#include <fcntl.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 
@@ -11,6 +13,7 @@
 #include "cli/plugin_command.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
+#include "cli/usage_fault.hpp"
 #include "patchbay/abi.h"
 
 namespace patchbay::cli {
@@ -35,6 +38,12 @@ void log_to_stderr() { // standard output is for results
     spdlog::set_default_logger(std::move(logger));
 }
 
+// A closed descriptor would be the next file's that is opened, and output would go there.
+void hold_closed_streams() {
+    for (const int fd : {0, 1, 2}) // the lowest free one is taken; reading from 0 and writing to 1 or 2 fails
+        if (fcntl(fd, F_GETFD) == -1) (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Patchbay: an LLM inference engine in which every policy is a plugin", "patchbay");
     app.require_subcommand(1);
@@ -53,20 +62,27 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        return app.exit(e) == 0 ? kOk : kUsage;
+        if (e.get_exit_code() == 0) return app.exit(e); // --help
+        std::cerr << usage_fault(app, e) << '\n';
+        return kUsage;
     }
-    return commands.chosen ? commands.chosen() : kUsage;
+    try {
+        return commands.chosen();
+    } catch (const std::exception& e) { // what ends the operation
+        std::cerr << command_name(app) << ": " << e.what() << '\n';
+        return kFailed;
+    }
 }
 
 }  // namespace
 }  // namespace patchbay::cli
 
 int main(int argc, char** argv) {
+    patchbay::cli::hold_closed_streams();
+    std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit then fails, and is reported as any other
     patchbay::cli::log_to_stderr();
-    try {
-        return patchbay::cli::run(argc, argv);
-    } catch (const std::exception& e) { // what ends the operation
-        std::cerr << "patchbay: " << e.what() << '\n';
-        return patchbay::cli::kFailed;
-    }
+    const int code = patchbay::cli::run(argc, argv);
+    if (std::cout.flush()) return code;
+    std::cerr << "patchbay: cannot write standard output: is it closed, or the disk full?\n";
+    return patchbay::cli::kFailed;
 }

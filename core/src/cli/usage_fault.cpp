@@ -1,0 +1,62 @@
+#include "cli/usage_fault.hpp"
+
+#include <cctype>
+#include <vector>
+
+#include "base/suggest.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+const CLI::App& innermost(const CLI::App& program) {
+    const CLI::App* at = &program;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    return *at;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+    return names;
+}
+
+std::string unknown_word(const CLI::App& app, const std::string& word) {
+    if (word.starts_with('-')) {
+        const std::string flag = word.substr(0, word.find('='));
+        std::vector<std::string> flags;
+        for (const CLI::Option* option : app.get_options())
+            for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+        return "unknown flag '" + flag + "'" + did_you_mean(flag, flags);
+    }
+    const std::vector<std::string> commands = command_names(app);
+    if (commands.empty()) return "unexpected argument '" + word + "'";
+    return "unknown command '" + word + "'" + did_you_mean(word, commands);
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+    std::string out;
+    for (size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+    return out;
+}
+
+}  // namespace
+
+std::string command_name(const CLI::App& program) {
+    const CLI::App& last = innermost(program);
+    std::string name = last.get_name();
+    for (const CLI::App* up = last.get_parent(); up; up = up->get_parent()) name = up->get_name() + " " + name;
+    return name;
+}
+
+std::string usage_fault(const CLI::App& program, const CLI::ParseError& error) {
+    const CLI::App& app = innermost(program);
+    const std::string head = command_name(program) + ": ";
+    // A word that nothing takes explains more than what is missing because of it.
+    if (const std::vector<std::string> unknown = app.remaining(); !unknown.empty()) return head + unknown_word(app, unknown.front());
+    if (const std::vector<std::string> commands = command_names(app); !commands.empty()) return head + "no command, expected " + list_of(commands);
+    std::string text = error.what();
+    if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1]))) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+    return head + text;
+}
+
+}  // namespace patchbay::cli
