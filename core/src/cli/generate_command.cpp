@@ -1,7 +1,10 @@
 #include "cli/generate_command.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -9,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "cli/flag_checks.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
@@ -25,8 +29,8 @@ struct Options {
     std::vector<int32_t> priorities;
     config::Overrides overrides;
     engine::SamplingParams sampling;
-    uint64_t seed = 0;
-    bool seeded = false, stats = false;
+    std::optional<uint32_t> max_tokens;
+    bool stats = false;
     int metrics_port = -1;
 };
 
@@ -60,16 +64,29 @@ class Screen {
     size_t turn_ = 0;
 };
 
+Result<std::string> read_prompt(const std::string& name) { // may be a pipe
+    std::ifstream in(name, std::ios::binary);
+    std::string text;
+    char part[1 << 14];
+    while (in && (in.read(part, sizeof part) || in.gcount() > 0)) text.append(part, static_cast<size_t>(in.gcount()));
+    if (!in.is_open() || in.bad()) return fail("--prompt-file " + name + ": " + std::strerror(errno));
+    return text;
+}
+
 Result<std::vector<std::string>> prompts_of(const Options& o) {
     std::vector<std::string> prompts = o.prompts;
     for (const std::string& name : o.prompt_files) {
-        std::ifstream in(name, std::ios::binary);
-        if (!in) return fail("--prompt-file " + name + ": cannot be read");
-        std::stringstream text;
-        text << in.rdbuf();
-        prompts.push_back(std::move(text).str());
+        PB_TRY(std::string text, read_prompt(name));
+        prompts.push_back(std::move(text));
     }
     return prompts;
+}
+
+// Where the flag is not given: a page of text, or what the model has room for.
+uint32_t default_max_tokens(size_t prompt_tokens, uint32_t max_model_len) {
+    constexpr size_t kPage = 128;
+    const size_t room = max_model_len - std::min<size_t>(prompt_tokens, max_model_len);
+    return static_cast<uint32_t>(std::clamp<size_t>(room, 1, kPage)); // 1: the engine says that nothing fits
 }
 
 void add_bias(Options& o, const std::string& item) {
@@ -77,7 +94,7 @@ void add_bias(Options& o, const std::string& item) {
     int32_t token = 0;
     char colon = 0;
     float bias = 0;
-    if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF)
+    if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF || token < 0)
         throw CLI::ValidationError("--logit-bias", "got '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
     o.sampling.logit_bias[token] = bias;
 }
@@ -110,7 +127,6 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
 }
 
 Result<> generate(Options& o) {
-    if (o.seeded) o.sampling.seed = o.seed;
     PB_TRY(const auto prompts, prompts_of(o));
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
@@ -119,7 +135,7 @@ Result<> generate(Options& o) {
     engine::PluginMetrics plugin_metrics(all);
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics));
     const auto tokenizer = engine->tokenizer();
-    if (!tokenizer) return fail("generate needs a tokenizer; the model's folder has no tokenizer.json");
+    if (!tokenizer) return fail("the model has no tokenizer for a prompt's text: name a folder with tokenizer.json by --tokenizer");
 
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
     std::unique_ptr<metrics::Server> server;
@@ -135,6 +151,7 @@ Result<> generate(Options& o) {
         engine::Request request;
         request.prompt = tokenizer->encode(prompts[i]);
         request.sampling = o.sampling;
+        request.sampling.max_tokens = o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
         if (!o.priorities.empty()) request.priority = o.priorities[i];
         request.arrival_ns = clock.now_ns();
         request.on_output = [&, i](const engine::RequestOutput& out) {
@@ -176,11 +193,14 @@ void add_generate_command(Commands& commands) {
                 "  patchbay generate --model DIR --prompt \"One\" --prompt \"Two\" --priority 1 --priority 0 --scheduler priority\n"
                 "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port 9090");
     auto o = std::make_shared<Options>();
-    o->sampling.max_tokens = 128;
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     // Flags that set keys of the configuration: they appear in `config show` as what they are.
     const auto key = [&](const char* flag, const char* path, const char* meaning) {
-        app->add_option_function<std::string>(flag, [o, path, flag](const std::string& v) { o->overrides.push_back({path, v, flag}); }, meaning);
+        const auto take = [o, path, flag](const std::string& value) {
+            o->overrides.push_back({path, value, flag});
+            if (const auto checked = config::check_override(o->overrides.back()); !checked) throw CLI::ValidationError(checked.error());
+        };
+        app->add_option_function<std::string>(flag, take, meaning);
     };
     key("--model", "model.path", "Hugging Face folder of the model");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
@@ -207,15 +227,20 @@ void add_generate_command(Commands& commands) {
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")->allow_extra_args(false);
     app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")->allow_extra_args(false);
     engine::SamplingParams& s = o->sampling;
-    app->add_option("--max-tokens", s.max_tokens, "output tokens at most")->capture_default_str();
-    app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop");
-    app->add_option("--temperature", s.temperature, "0: greedy")->capture_default_str();
-    app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)");
-    app->add_option("--top-p", s.top_p, "sample among the most likely that make up p (1: off)");
-    app->add_option("--min-p", s.min_p, "sample among those at least min-p times as likely as the first (0: off)");
-    app->add_option("--repetition-penalty", s.repetition_penalty, "above 1: less of what prompt and output have (1: off)");
-    app->add_option("--presence-penalty", s.presence_penalty, "above 0: less of what the output has (0: off)");
-    app->add_option("--frequency-penalty", s.frequency_penalty, "the same, for each time it appeared (0: off)");
+    app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")->check(within<uint32_t>(1));
+    app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop")->check(within<uint32_t>(0));
+    app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
+    const auto ranged = [&](const char* flag, float engine::SamplingParams::*field, const char* meaning) {
+        const auto range = std::find_if(engine::kSamplingRanges.begin(), engine::kSamplingRanges.end(), [&](const auto& r) { return r.field == field; });
+        return app->add_option(flag, s.*field, meaning)->check(within<float>(range->low, range->high));
+    };
+    using S = engine::SamplingParams;
+    ranged("--temperature", &S::temperature, "0: greedy")->capture_default_str();
+    ranged("--top-p", &S::top_p, "sample among the most likely that make up p (1: off)");
+    ranged("--min-p", &S::min_p, "sample among those at least min-p times as likely as the first (0: off)");
+    ranged("--repetition-penalty", &S::repetition_penalty, "above 1: less of what prompt and output have (1: off)");
+    ranged("--presence-penalty", &S::presence_penalty, "above 0: less of what the output has (0: off)");
+    ranged("--frequency-penalty", &S::frequency_penalty, "the same, for each time it appeared (0: off)");
     app->add_option_function<std::vector<std::string>>(
            "--logit-bias", [o](const std::vector<std::string>& items) { for (const auto& item : items) add_bias(*o, item); },
            "TOKEN:BIAS, may be given several times")
@@ -223,7 +248,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
     app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
     app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
-    app->add_option("--seed", o->seed, "seed of every prompt's draws")->each([o](const std::string&) { o->seeded = true; });
+    app->add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
     app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")->check(CLI::Range(0, 65535));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {

@@ -156,6 +156,17 @@ Result<Node> with_overrides(Node document, const Overrides& overrides) {
 
 }  // namespace
 
+Result<> check_override(const Override& override) {
+    PB_TRY(const Node root, with_overrides(Node::map(), {override}));
+    Faults faults;
+    ModelSettings model;
+    EngineSettings engine;
+    if (const Node* given = root.find("model")) model_table().read(*given, model, faults);
+    if (const Node* given = root.find("engine")) engine_table().read(*given, engine, faults);
+    if (faults.any()) return faults.failure();
+    return {};
+}
+
 std::vector<std::string> engine_keys() { return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer"}; }
 
 Node engine_part(const Node& document) {

@@ -20,6 +20,9 @@ struct Override {          // a flag that sets a key
 };
 using Overrides = std::vector<Override>;
 
+// What the value alone tells: type and range; whether a folder or a plugin is there shows when all is loaded.
+Result<> check_override(const Override&);
+
 struct Loaded {
     EngineConfig config;
     Node effective;                    // every key, defaults and plugins' own included, each with its origin

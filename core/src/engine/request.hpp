@@ -1,5 +1,6 @@
 // What a user asks of the engine and what comes back: plain data.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,6 +34,18 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     bool ignore_eos = false;
     bool include_stop_str_in_output = false;
 };
+
+struct SamplingRange { // inclusive
+    const char* name;
+    float SamplingParams::*field;
+    float low, high;
+};
+inline constexpr std::array<SamplingRange, 6> kSamplingRanges{{{"temperature", &SamplingParams::temperature, 0, 100},
+                                                               {"top_p", &SamplingParams::top_p, 1e-6f, 1},
+                                                               {"min_p", &SamplingParams::min_p, 0, 1},
+                                                               {"repetition_penalty", &SamplingParams::repetition_penalty, 1e-3f, 100},
+                                                               {"presence_penalty", &SamplingParams::presence_penalty, -10, 10},
+                                                               {"frequency_penalty", &SamplingParams::frequency_penalty, -10, 10}}};
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 std::string_view name_of(FinishReason);

@@ -21,12 +21,7 @@ Result<> check_range(const char* name, double value, double low, double high) {
 }
 
 Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
-    PB_CHECK(check_range("temperature", p.temperature, 0, 100));
-    PB_CHECK(check_range("top_p", p.top_p, 1e-6, 1));
-    PB_CHECK(check_range("min_p", p.min_p, 0, 1));
-    PB_CHECK(check_range("repetition_penalty", p.repetition_penalty, 1e-3, 100));
-    PB_CHECK(check_range("presence_penalty", p.presence_penalty, -10, 10));
-    PB_CHECK(check_range("frequency_penalty", p.frequency_penalty, -10, 10));
+    for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
     PB_CHECK(check_range("logprobs", p.logprobs, -1, 100));
     if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
     if (p.min_tokens > p.max_tokens)
