@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# out_of_tree.sh SOURCE BUILD CXX: installs BUILD to an empty prefix, moves that elsewhere, builds plugins against it in
-# three ways, and uses them by the installed program alone.
+# out_of_tree.sh SOURCE BUILD CC CXX: installs BUILD to an empty prefix, moves that elsewhere, builds plugins against it
+# in three ways, and uses them by the installed program alone.
 set -euo pipefail
-source=$1 build=$2 cxx=$3
+source=$1 build=$2 cc=$3 cxx=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATCHBAY_CACHE=$work/cache
@@ -46,8 +46,11 @@ if said=$(cmake --build "$work/greedy/build" 2>&1); then fail "an overspending p
 [[ $said == *"refused by scheduler.budget"* ]] || fail "the build did not say why:"$'\n'"$said"
 [ ! -e "$work/greedy/build/lib/patchbay/plugins/least_work.plugin.json" ] || fail "the refused plugin has a manifest"
 
-# by one line of the compiler: the plugin that README.md shows
-mkdir "$work/plugins"
+# by one line of the compiler: a plugin in C, and the one that README.md shows
+mkdir "$work/plugins" "$work/in_c"
+quietly "$cc" -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+    "$source/tests/sdk/again/again.c" -o "$work/in_c/again.so"
+expect "again.so: ok" "$patchbay" plugin test "$work/in_c/again.so"
 awk '/^```cpp/ {on = 1; next} /^```/ {if (on) exit} on' "$source/README.md" > "$work/last_in.cpp"
 quietly "$cxx" -std=c++20 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" "$work/last_in.cpp" -o "$work/plugins/last_in.so"
 expect "not probed yet" "$patchbay" plugin list --plugin-dir "$work/plugins"
