@@ -177,6 +177,8 @@ Result<StepReport> Engine::step() {
     s.report.step = ++s.step;
     s.in_step = true;
     const uint64_t evictions_before = s.kv->pool().evictions();
+    // Before the first phase: to wait for an arrival is no work.
+    if (s.waiting.empty() && s.running.empty() && !s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first);
 
     const auto timed = [&](Phase phase, auto&& f) {
         const uint64_t start = s.clock.now_ns();

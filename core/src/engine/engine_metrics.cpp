@@ -2,6 +2,7 @@
 
 #include <array>
 #include <unordered_map>
+#include <vector>
 
 namespace patchbay::engine {
 
@@ -60,6 +61,7 @@ struct EngineMetrics::Series {
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr, *forward_call = nullptr;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr;
+    std::vector<prometheus::Gauge*> plugins; // plugin_info of this engine's
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
@@ -72,7 +74,9 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         s.finished[i] = &m.counter("patchbay_requests_finished_total", {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
     for (const host::Identity& p : facts.plugins) {
         const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
-        m.gauge("patchbay_plugin_info", {{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}}).Set(1);
+        const metrics::Labels labels{{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}};
+        s.plugins.push_back(&m.gauge("patchbay_plugin_info", labels));
+        s.plugins.back()->Set(1);
         const auto call = [&](const char* name) {
             return &m.counter("patchbay_plugin_call_seconds_total", {{"kind", p.kind}, {"name", p.name}, {"call", name}});
         };
@@ -91,7 +95,13 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
     }
 }
 
-EngineMetrics::~EngineMetrics() = default;
+// What is about the present ends with the engine; counters and histograms go on with the next one.
+EngineMetrics::~EngineMetrics() {
+    Series& s = *series_;
+    for (prometheus::Gauge* plugin : s.plugins) plugin->Set(0);
+    for (prometheus::Gauge* now : {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation})
+        now->Set(0);
+}
 
 void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens) {
     series_->requests[id] = {arrival_ns, 0, 0, prompt_tokens, 0};

@@ -9,7 +9,6 @@ namespace patchbay::engine {
 
 // 1 admit: arrivals whose time has come.
 void Engine::State::admit() {
-    if (waiting.empty() && running.empty() && !pending.empty()) clock.wait_until_ns(pending.begin()->first);
     const uint64_t now = clock.now_ns();
     while (!pending.empty() && pending.begin()->first <= now) {
         const RequestId id = pending.begin()->second;

@@ -114,6 +114,21 @@ TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
     EXPECT_NE(s.all.text().find("kind=\"proposer\",name=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"), std::string::npos);
 }
 
+TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
+    metrics::Metrics all;
+    StepReport step;
+    step.waiting_requests = 5;
+    { EngineMetrics(all, facts(), "9.9").on_step(step); }
+    EngineFacts next;
+    next.plugins = {{"scheduler", "sjf", "1.0.0", "ee", "", ""}};
+    EngineMetrics second(all, next, "9.9");
+    const std::string text = all.text();
+    EXPECT_NE(text.find("name=\"fcfs\",sha256=\"aa\",version=\"1.0.0\"} 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("name=\"sjf\",sha256=\"ee\",version=\"1.0.0\"} 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("patchbay_requests_waiting 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("patchbay_steps_total 1"), std::string::npos) << text;
+}
+
 TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
     metrics::Metrics all;
     PluginMetrics sink(all);

@@ -237,6 +237,19 @@ TEST(Engine, UnseededRequestsDifferFromEachOtherButNotFromRunToRun) {
     EXPECT_EQ(first, run());
 }
 
+TEST(Engine, TheWaitForAnArrivalIsNoPartOfAStep) {
+    Harness h(tiny_model());
+    Request late;
+    late.prompt = random_prompt(1, 5);
+    late.sampling = greedy(1);
+    late.arrival_ns = 5'000'000'000;
+    h.add(std::move(late));
+    const StepReport report = h.step(); // nothing but the wait moves the virtual clock
+    EXPECT_EQ(report.scheduled_seqs, 1u);
+    EXPECT_EQ(report.start_ns, 5'000'000'000u);
+    EXPECT_EQ(report.phase_ns[static_cast<size_t>(Phase::kAdmit)], 0u);
+}
+
 TEST(Engine, AModelThatDoesNotFitItsCacheIsRefusedWithAHint) {
     auto c = tiny_model();
     c.engine.num_blocks = 4;
