@@ -19,7 +19,8 @@ Server::Server(uint16_t port, const Metrics& metrics) {
     try {
         exposer_ = std::make_unique<Exposer>("127.0.0.1:" + std::to_string(port));
     } catch (const std::exception& e) {
-        throw std::runtime_error("cannot serve metrics on 127.0.0.1:" + std::to_string(port) + ": " + e.what());
+        throw std::runtime_error("cannot serve metrics on 127.0.0.1:" + std::to_string(port) +
+                                 ": does another program use the port? (" + e.what() + ")");
     }
     exposer_->server.RegisterCollectable(metrics.registry());
 }

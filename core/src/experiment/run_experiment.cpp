@@ -1,10 +1,12 @@
 #include "experiment/run_experiment.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "config/check_file.hpp"
 #include "engine/engine_metrics.hpp"
 #include "experiment/drive.hpp"
+#include "experiment/interruptible_clock.hpp"
 #include "experiment/results_store.hpp"
 
 namespace patchbay::experiment {
@@ -56,6 +58,7 @@ class Campaign {
     Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
         const auto order = run_order(lineup_.entrants.size(), spec_.repeats, spec_.seed);
         std::vector<RunRecord> runs;
+        for (const Entrant& e : lineup_.entrants) mark_running(e, 0);
         for (const RunSlot& slot : order) {
             if (interrupted()) {
                 stopped_ = true;
@@ -72,6 +75,13 @@ class Campaign {
 
   private:
     bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+    // A scrape can tell by it which variant the engine's metrics are growing by.
+    void mark_running(const Entrant& entrant, double is_running) {
+        if (!options_.metrics) return;
+        options_.metrics->gauge("patchbay_experiment_info", {{"experiment", spec_.name}, {"variant", entrant.name}})
+            .Set(is_running);
+    }
 
     Result<RunRecord> run_one(const RunSlot& slot, size_t position, size_t runs) {
         const Entrant& entrant = lineup_.entrants[slot.variant];
@@ -107,7 +117,9 @@ class Campaign {
             if (options_.progress)
                 options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
         };
+        mark_running(entrant, 1);
         drive(driven, clock_, workload.requests, hooks, run);
+        mark_running(entrant, 0);
         for (std::string& what : changes(entrant.facts, engine->facts())) run.faults.push_back(std::move(what));
         for (std::string& what : fallbacks(entrant.loaded.config, engine->facts()))
             run.faults.push_back(std::move(what));
@@ -123,6 +135,20 @@ class Campaign {
     bool stopped_ = false;
 };
 
+std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec, const Lineup& lineup) {
+    const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
+    return "the experiment was interrupted: results are partial, " +
+           std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
+           std::to_string(lineup.entrants.size() * spec.repeats) + " runs are complete";
+}
+
+// "3 prompts (by 120 tokens)"
+std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
+    return count == 0 ? ""
+                      : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + " (by " +
+                            std::to_string(tokens) + " tokens)";
+}
+
 std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
     Clipping all;
     for (uint32_t r = 0; r < spec.repeats; ++r) {
@@ -133,10 +159,9 @@ std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& 
         all.output_tokens += c.output_tokens;
     }
     if (all.prompts + all.outputs == 0) return "";
-    return "the workload was cut to what the model holds or the file allows: " + std::to_string(all.prompts) +
-           " prompts (by " + std::to_string(all.prompt_tokens) + " tokens) and " + std::to_string(all.outputs) +
-           " outputs (by " + std::to_string(all.output_tokens) +
-           " tokens), over all repeats, the same for every variant";
+    return "the workload was cut to what the model holds or the file allows, the same for every variant: " +
+           cut_text(all.prompts, "prompt", all.prompt_tokens) + (all.prompts && all.outputs ? " and " : "") +
+           cut_text(all.outputs, "output", all.output_tokens) + " over all repeats";
 }
 
 ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const ExperimentOptions& options) {
@@ -160,8 +185,9 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const Exp
 
 }  // namespace
 
-Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry, Clock& clock,
-                               const ExperimentOptions& options) {
+Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry,
+                               Clock& given_clock, const ExperimentOptions& options) {
+    InterruptibleClock clock(given_clock, options.interrupted);
     PB_CHECK(try_out(lineup, registry, clock));
     PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
 
@@ -189,10 +215,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
-    if (campaign.stopped())
-        outcome.conclusion.notices.insert(
-            outcome.conclusion.notices.begin(),
-            "the experiment was interrupted after " + std::to_string(runs.size()) + " runs: results are partial");
+    if (!outcome.complete)
+        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), interruption_notice(runs, spec, lineup));
     for (const Entrant& e : lineup.entrants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
     if (std::string notice = clipping_notice(source, spec); !notice.empty())

@@ -1,4 +1,5 @@
 #include "experiment/drive.hpp"
+#include "experiment/interruptible_clock.hpp"
 
 #include <gmock/gmock.h>
 
@@ -76,6 +77,15 @@ class FakeEngine final : public DrivenEngine {
     engine::RequestId last_ = 0;
     uint64_t steps_ = 0;
 };
+
+TEST(InterruptibleClockTest, WaitsToTheTimeAndNoFurtherOnceInterrupted) {
+    VirtualClock virtual_clock;
+    InterruptibleClock clock(virtual_clock, [&] { return virtual_clock.now_ns() >= 1'000 * kMs; });
+    clock.wait_until_ns(333 * kMs);
+    EXPECT_EQ(clock.now_ns(), 333 * kMs);
+    clock.wait_until_ns(3'600'000 * kMs);
+    EXPECT_LT(clock.now_ns(), 1'100 * kMs);
+}
 
 std::vector<PlannedRequest> planned(std::vector<std::pair<uint64_t, uint32_t>> arrivals_ms_and_tokens) {
     std::vector<PlannedRequest> out;
