@@ -15,42 +15,48 @@ std::string joined(const std::vector<std::string>& words) {
     return out;
 }
 
-std::vector<const RunRecord*> valid_runs(const std::vector<RunRecord>& runs, size_t variant) {
-    std::vector<const RunRecord*> out;
+using Counted = std::vector<const RunRecord*>; // of one variant, by repeat
+
+Counted valid_runs(const std::vector<RunRecord>& runs, size_t variant) {
+    Counted out;
     for (const RunRecord& r : runs)
         if (r.variant == variant && r.valid()) out.push_back(&r);
     std::sort(out.begin(), out.end(), [](const RunRecord* a, const RunRecord* b) { return a->repeat < b->repeat; });
     return out;
 }
 
-VariantResult result_of(const std::vector<RunRecord>& runs, size_t variant, size_t baseline, const Slo& slo,
-                        uint64_t seed) {
-    VariantResult out;
-    const auto ours = valid_runs(runs, variant);
-    out.metrics = summarise(ours, slo);
-    if (variant == baseline) return out;
-    std::map<uint32_t, const RunRecord*> theirs;
-    for (const RunRecord* r : valid_runs(runs, baseline)) theirs[r->repeat] = r;
-    std::vector<const RunRecord*> a, b; // the repeats that both have
-    for (const RunRecord* r : ours)
-        if (const auto at = theirs.find(r->repeat); at != theirs.end()) {
-            a.push_back(r);
-            b.push_back(at->second);
-        }
-    out.comparison = compare(a, b, slo, seed);
-    return out;
+// The valid runs of the repeats that every variant has a valid run of, so that all are judged by the same requests.
+// Where there is no such repeat, all valid runs.
+std::vector<Counted> counted_runs(const std::vector<RunRecord>& runs, size_t variants) {
+    std::vector<Counted> all;
+    std::map<uint32_t, size_t> have; // repeat → variants
+    for (size_t v = 0; v < variants; ++v) {
+        all.push_back(valid_runs(runs, v));
+        for (const RunRecord* r : all.back()) have[r->repeat] += 1;
+    }
+    const auto is_whole = [&](uint32_t repeat) { return have[repeat] == variants; };
+    if (std::none_of(have.begin(), have.end(), [&](const auto& h) { return h.second == variants; })) return all;
+    for (Counted& c : all) std::erase_if(c, [&](const RunRecord* r) { return !is_whole(r->repeat); });
+    return all;
+}
+
+Comparison compare_paired(const Counted& variant, const Counted& other, const Slo& slo, uint64_t seed) {
+    Counted a, b; // the repeats that both have
+    for (const RunRecord* r : variant)
+        for (const RunRecord* o : other)
+            if (o->repeat == r->repeat) {
+                a.push_back(r);
+                b.push_back(o);
+            }
+    return compare(a, b, slo, seed);
 }
 
 std::vector<std::string> notices_of(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants) {
     std::vector<std::string> notices;
-    bool interrupted = false;
-    for (const RunRecord& r : runs) {
-        interrupted |= r.end == RunEnd::kInterrupted;
+    for (const RunRecord& r : runs)
         if (!r.faults.empty())
             notices.push_back("run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name +
                               ", repeat " + std::to_string(r.repeat + 1) + ") is invalid: " + joined(r.faults));
-    }
-    if (interrupted) notices.push_back("the experiment was interrupted: results are partial");
     for (const Contestant& c : contestants)
         if (!c.undeclared.empty())
             notices.push_back("variant '" + c.name +
@@ -62,33 +68,54 @@ std::string with_unit(double value, const std::string& unit) {
     return shown(value) + (unit == "%" ? " %" : " " + unit);
 }
 
-void judge(Conclusion& c, const std::vector<Contestant>& contestants, size_t baseline, const Slo& slo) {
+std::string difference_of(const Difference& d) {
+    return "(difference " + shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
+}
+
+// Names a winner only if it is shown to be better than the baseline and than the one that comes next.
+void judge(Conclusion& c, const std::vector<Counted>& counted, const std::vector<Contestant>& contestants,
+           size_t baseline, const Slo& slo, uint64_t seed) {
     const size_t m = headline_metric(slo);
     const MetricInfo& info = metric_infos()[m];
     const double sign = info.better == Better::kHigher ? 1 : -1;
-    size_t best = baseline;
+    const auto goodness = [&](size_t v) { return sign * c.results[v].metrics[m]; };
+    std::vector<size_t> others; // those with numbers, best first
     bool few = false;
     for (size_t v = 0; v < contestants.size(); ++v) {
         if (v == baseline) continue;
-        const Verdict verdict = c.results[v].comparison.metrics[m].verdict;
-        few |= verdict == Verdict::kTooFewRepeats;
-        if (verdict == Verdict::kBetter && sign * c.results[v].metrics[m] > sign * c.results[best].metrics[m]) best = v;
+        few |= c.results[v].comparison.metrics[m].verdict == Verdict::kTooFewRepeats;
+        if (!std::isnan(goodness(v))) others.push_back(v);
     }
-    const std::string base = contestants[baseline].name;
     if (few) {
         c.sentence = "no winner is named: fewer than " + std::to_string(kRepeatsForVerdict) + " valid repeats";
         return;
     }
-    c.winner = best == baseline ? "" : contestants[best].name;
-    if (best == baseline) {
+    std::stable_sort(others.begin(), others.end(), [&](size_t a, size_t b) { return goodness(a) > goodness(b); });
+    const std::string base = contestants[baseline].name;
+    if (others.empty() || c.results[others[0]].comparison.metrics[m].verdict != Verdict::kBetter) {
         c.sentence = "no variant is shown to have a better " + info.label + " than " + base;
         return;
     }
-    const Comparison& found = c.results[best].comparison;
-    const Difference& d = found.metrics[m];
-    c.sentence = c.winner + " has the best " + info.label + ": " + with_unit(c.results[best].metrics[m], info.unit) +
-                 " against " + with_unit(c.results[baseline].metrics[m], info.unit) + " of " + base + " (difference " +
-                 shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
+    const auto value_of = [&](size_t v) { return with_unit(c.results[v].metrics[m], info.unit); };
+    const std::string best = contestants[others[0]].name;
+    const Comparison& found = c.results[others[0]].comparison;
+    const std::string proof = ": " + value_of(others[0]) + " against " + value_of(baseline) + " of " + base + " " +
+                              difference_of(found.metrics[m]);
+    c.winner = best;
+    if (others.size() > 1) {
+        const std::string next = contestants[others[1]].name;
+        const Difference d = compare_paired(counted[others[0]], counted[others[1]], slo, seed).metrics[m];
+        if (d.verdict == Verdict::kBetter) {
+            c.sentence = best + " has the best " + info.label + proof + " and " + value_of(others[1]) + " of " + next +
+                         " " + difference_of(d);
+        } else {
+            c.winner.clear();
+            c.sentence = best + " has a better " + info.label + " than " + base + proof + "; no winner is named, as " +
+                         next + " with " + value_of(others[1]) + " is not shown to be worse";
+        }
+    } else {
+        c.sentence = best + " has the best " + info.label + proof;
+    }
     if (found.same_output < 1)
         c.sentence += "; its outputs differ from those of " + base + " in " + shown(100 * (1 - found.same_output)) +
                       " % of the requests, so judge their quality too";
@@ -118,7 +145,11 @@ size_t headline_metric(const Slo& slo) {
 Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, size_t baseline,
                     const Slo& slo, uint64_t seed) {
     Conclusion c;
-    for (size_t v = 0; v < contestants.size(); ++v) c.results.push_back(result_of(runs, v, baseline, slo, seed));
+    const auto counted = counted_runs(runs, contestants.size());
+    for (size_t v = 0; v < contestants.size(); ++v) {
+        c.results.push_back({summarise(counted[v], slo), {}});
+        if (v != baseline) c.results[v].comparison = compare_paired(counted[v], counted[baseline], slo, seed);
+    }
     c.notices = notices_of(runs, contestants);
     const bool undeclared =
         std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
@@ -126,7 +157,7 @@ Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contes
     if (contestants.size() < 2) c.sentence = "one variant: nothing to compare it with";
     else if (undeclared) c.sentence = "no winner is named: the variants differ in more than the declared factors";
     else if (!all_valid) c.sentence = "no winner is named: not all runs are valid";
-    else judge(c, contestants, baseline, slo);
+    else judge(c, counted, contestants, baseline, slo, seed);
     return c;
 }
 

@@ -15,7 +15,7 @@ struct Contestant { // the part of a variant that a conclusion depends on
 };
 
 struct VariantResult {
-    std::vector<double> metrics; // of metric_infos(), over the valid runs
+    std::vector<double> metrics; // of metric_infos(), over the runs that count
     Comparison comparison;       // empty metrics: the baseline
 };
 

@@ -49,7 +49,7 @@ std::optional<V> choose(const Node& given, const std::string& what, const std::v
     };
     if (given.kind == NodeKind::kScalar) {
         const Kind<V>* kind = kind_named(given.text, given.origin);
-        return kind ? std::optional<V>(kind->read(Node{}, faults)) : std::nullopt;
+        return kind ? std::optional<V>(kind->read(Node::map(given.origin), faults)) : std::nullopt;
     }
     if (given.kind != NodeKind::kMap || given.entries.size() != 1) {
         faults.add(given.origin, what + " is " + given.describe() + ", expected exactly one of " + joined(names));

@@ -38,15 +38,33 @@ std::string line_with(const std::string& table, const std::string& word) {
 
 TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
     const std::string table = results_table(conclusion_of(3), {"fcfs", "sjf", "other"}, 0, Colour::kOff);
-    EXPECT_THAT(table, HasSubstr("fcfs (baseline)"));
     EXPECT_THAT(line_with(table, "TTFT p50"),
-                ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % \\+ +140 +\\+40\\.0 % \\?"));
-    EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("+20.0 pp +"));
+                ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % better +140 +\\+40\\.0 % \\?"));
+    EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("+20.0 pp better"));
+    EXPECT_THAT(table, HasSubstr("differs from fcfs"));
+    EXPECT_THAT(table, HasSubstr("? no verdict: fewer than 5 valid repeats"));
 }
 
 TEST(ResultsTable, KeepsItsColumnsAligned) {
     const std::string table = results_table(conclusion_of(2), {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_EQ(line_with(table, "TTFT p50").find("100"), line_with(table, "request throughput").find("100"));
+}
+
+TEST(ResultsTable, DoesNotRoundASmallDifferenceToNone) {
+    Conclusion c = conclusion_of(2);
+    for (Difference& d : c.results[1].comparison.metrics) d.value = 0.03;
+    const std::string table = results_table(c, {"a", "b"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(table, "KV use max"), HasSubstr("+0.03 pp"));
+    EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("+0.03 %"));
+}
+
+TEST(ResultsTable, StacksTheFactorsOfALongNameAndStaysNarrow) {
+    const std::string table = results_table(
+        conclusion_of(3),
+        {"scheduler=fcfs max_num_seqs=8", "scheduler=sjf max_num_seqs=8", "scheduler=sjf max_num_seqs=16"}, 0,
+        Colour::kOff);
+    EXPECT_THAT(table, ::testing::ContainsRegex("^ +scheduler=fcfs +scheduler=sjf +scheduler=sjf\n"
+                                                " +max_num_seqs=8 +max_num_seqs=8 +max_num_seqs=16\n +baseline\n"));
 }
 
 TEST(ResultsTable, LeavesOutMetricsThatNobodyHas) {
@@ -60,8 +78,10 @@ TEST(ResultsTable, LeavesOutMetricsThatNobodyHas) {
 
 TEST(ResultsTable, BreaksManyVariantsIntoBlocksWithTheBaselineInEach) {
     const std::string table = results_table(conclusion_of(6), {"v0", "v1", "v2", "v3", "v4", "v5"}, 0, Colour::kOff);
-    EXPECT_NE(table.find("v0 (baseline)"), table.rfind("v0 (baseline)"));
+    EXPECT_NE(table.find("baseline\n"), table.rfind("baseline\n"));
     EXPECT_THAT(table, HasSubstr("v5"));
+    for (size_t at = 0, end; (end = table.find('\n', at)) != std::string::npos; at = end + 1)
+        EXPECT_LE(end - at, 110u) << table.substr(at, end - at);
 }
 
 TEST(ResultsTable, ColoursVerdictsOnlyWhenAsked) {

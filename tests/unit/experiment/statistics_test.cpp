@@ -215,6 +215,36 @@ TEST(Conclusion, WarnsWhereTheWinnerSaysSomethingElse) {
     EXPECT_THAT(c.sentence, HasSubstr("outputs differ from those of slow in 5.00 % of the requests"));
 }
 
+TEST(Conclusion, NamesAWinnerOnlyWhereTheNextOneIsShownToBeWorse) {
+    const std::vector<Contestant> three{{"slow", {}}, {"fast", {}}, {"faster", {}}};
+    const auto two = all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1));
+    const Conclusion apart = conclude(all_runs(two, runs_with(40, 5, 2)), three, 0, {}, 1);
+    EXPECT_EQ(apart.winner, "faster");
+    EXPECT_THAT(apart.sentence, HasSubstr("against 110 ms of slow (difference"));
+    EXPECT_THAT(apart.sentence, HasSubstr("and 90.0 ms of fast (difference"));
+    const Conclusion tied = conclude(all_runs(two, runs_with(50, 5, 2)), three, 0, {}, 1);
+    EXPECT_EQ(tied.winner, "");
+    EXPECT_THAT(tied.sentence, HasSubstr("fast has a better E2E mean than slow"));
+    EXPECT_THAT(tied.sentence, HasSubstr("no winner is named, as faster with 90.0 ms is not shown to be worse"));
+}
+
+TEST(Conclusion, CountsTheSameRepeatsForEveryVariant) {
+    auto slow = runs_with(70, 6, 0), fast = runs_with(50, 6, 1);
+    fast[5].end = RunEnd::kInterrupted;
+    for (RequestRecord& r : slow[5].requests) r.finish_ns += 60'000'000'000;
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, 0, {}, 1);
+    EXPECT_DOUBLE_EQ(value_of(c.results[0].metrics, "e2e_mean"), 110);
+    EXPECT_DOUBLE_EQ(difference_of(c.results[1].comparison, "e2e_mean").value, -20);
+}
+
+TEST(Conclusion, WithoutARepeatThatAllHaveShowsWhatEachHas) {
+    auto slow = runs_with(70, 1, 0), fast = runs_with(50, 1, 1);
+    slow[0].end = RunEnd::kInterrupted;
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, 0, {}, 1);
+    EXPECT_TRUE(std::isnan(value_of(c.results[0].metrics, "e2e_mean")));
+    EXPECT_DOUBLE_EQ(value_of(c.results[1].metrics, "e2e_mean"), 90);
+}
+
 TEST(Conclusion, NamesNoWinnerWhereConfigurationsDifferInMoreThanDeclared) {
     const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)),
                                   {{"slow", {}}, {"fast", {"automatic.threads"}}}, 0, {}, 1);
