@@ -2,6 +2,7 @@
 
 Needs matplotlib (scripts/requirements-report.txt). `patchbay report` and the end of `patchbay run` call it.
 """
+
 import argparse
 import os
 import sqlite3
@@ -24,7 +25,9 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("database", type=Path, help="results.sqlite, or the folder that holds it")
     parser.add_argument("--out", type=Path, help="default: report.html beside the database")
     args = parser.parse_args()
@@ -34,7 +37,9 @@ def main() -> int:
         import page
         import results
     except ImportError as error:
-        print(f"report: {error.name or error} is missing for {sys.executable}: run scripts/install-deps", file=sys.stderr)
+        print(
+            f"report: {error.name or error} is missing for {sys.executable}: run scripts/install-deps", file=sys.stderr
+        )
         return 1
     try:
         write_whole(out, page.page(results.read(database)))

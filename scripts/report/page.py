@@ -1,4 +1,5 @@
 """The report as one HTML text: nothing in it is loaded from anywhere."""
+
 import base64
 import math
 from html import escape
@@ -7,15 +8,37 @@ from pathlib import Path
 import plots
 from results import Metric, Results, Variant
 
-GROUPS = [("Throughput", ("output_throughput", "total_throughput", "request_throughput")),
-          ("Goodput", ("goodput_share", "goodput_rate")),
-          ("Time to first token", ("ttft_mean", "ttft_p50", "ttft_p90", "ttft_p99")),
-          ("Time per output token, a request's mean", ("tpot_mean", "tpot_p50", "tpot_p90", "tpot_p99")),
-          ("Inter-token latency", ("itl_mean", "itl_p50", "itl_p90", "itl_p99")),
-          ("End to end", ("e2e_mean", "e2e_p50", "e2e_p90", "e2e_p99")),
-          ("KV cache and preemption", ("kv_mean", "kv_max", "preemptions"))]
-HEADLINES = ["output_throughput", "goodput_rate", "ttft_mean", "ttft_p50", "ttft_p99", "tpot_p50", "itl_p50", "itl_p99", "e2e_mean", "e2e_p50", "e2e_p99"]
-FEW_HEADLINES = ["output_throughput", "goodput_rate", "ttft_p50", "ttft_p99", "itl_p50", "e2e_p50", "e2e_p99"]  # for many variants
+GROUPS = [
+    ("Throughput", ("output_throughput", "total_throughput", "request_throughput")),
+    ("Goodput", ("goodput_share", "goodput_rate")),
+    ("Time to first token", ("ttft_mean", "ttft_p50", "ttft_p90", "ttft_p99")),
+    ("Time per output token, a request's mean", ("tpot_mean", "tpot_p50", "tpot_p90", "tpot_p99")),
+    ("Inter-token latency", ("itl_mean", "itl_p50", "itl_p90", "itl_p99")),
+    ("End to end", ("e2e_mean", "e2e_p50", "e2e_p90", "e2e_p99")),
+    ("KV cache and preemption", ("kv_mean", "kv_max", "preemptions")),
+]
+HEADLINES = [
+    "output_throughput",
+    "goodput_rate",
+    "ttft_mean",
+    "ttft_p50",
+    "ttft_p99",
+    "tpot_p50",
+    "itl_p50",
+    "itl_p99",
+    "e2e_mean",
+    "e2e_p50",
+    "e2e_p99",
+]
+FEW_HEADLINES = [
+    "output_throughput",
+    "goodput_rate",
+    "ttft_p50",
+    "ttft_p99",
+    "itl_p50",
+    "e2e_p50",
+    "e2e_p99",
+]  # for many variants
 SIGNS = {"better": "▲", "worse": "▼", "different": "◆", "no difference shown": "=", "too few repeats": "?"}
 MINUS = "−"
 
@@ -53,7 +76,11 @@ def delta(metric: Metric, base: Metric) -> str:
     if metric.difference is None:
         return ""
     relative = metric.unit != "%" and base.value
-    scale, unit = (100 / base.value, " %") if relative else (1.0, " pp" if metric.unit == "%" else f" {metric.unit}".replace(" per run", ""))
+    scale, unit = (
+        (100 / base.value, " %")
+        if relative
+        else (1.0, " pp" if metric.unit == "%" else f" {metric.unit}".replace(" per run", ""))
+    )
     if metric.difference == 0 == metric.low == metric.high:
         return "<b>0</b>"
     text = f"<b>{signed(metric.difference * scale)}{unit}</b>"
@@ -70,13 +97,18 @@ def picture(svg: str | None, alt: str, caption: str, kind: str = "") -> str:
     if svg is None:
         return ""
     data = base64.b64encode(svg.encode()).decode()
-    return f'<figure class="{kind}"><figcaption>{escape(caption)}</figcaption><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    image = f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+    return f'<figure class="{kind}"><figcaption>{escape(caption)}</figcaption>{image}</figure>'
 
 
 def table(head: list[str], rows: list[list[str]], kind: str = "") -> str:
     """Cells are HTML already."""
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class=scroll><table class="{kind}"><thead><tr>' + "".join(f"<th>{h}</th>" for h in head) + f"</tr></thead><tbody>{body}</tbody></table></div>"
+    return (
+        f'<div class=scroll><table class="{kind}"><thead><tr>'
+        + "".join(f"<th>{h}</th>" for h in head)
+        + f"</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def folded(title: str, body: str) -> str:
@@ -86,19 +118,31 @@ def folded(title: str, body: str) -> str:
 # ---- sections ----
 def header(r: Results) -> str:
     info = r.info
-    state = {"complete": "complete", "interrupted": "interrupted: results are partial"}.get(info["end"], "unfinished: no statistics yet")
+    state = {"complete": "complete", "interrupted": "interrupted: results are partial"}.get(
+        info["end"], "unfinished: no statistics yet"
+    )
     valid = sum(run["valid"] for run in r.runs)
-    facts = [info["started"].replace("T", " ").replace("Z", " UTC"), f"{len(r.variants)} variants × {info['repeats']} repeats",
-             f"{valid} of {len(r.runs)} runs valid", f"seed {info['seed']}", f"{info['cpu']}, {info['cores']} cores", f"patchbay {info['version']}"]
+    facts = [
+        info["started"].replace("T", " ").replace("Z", " UTC"),
+        f"{len(r.variants)} variants × {info['repeats']} repeats",
+        f"{valid} of {len(r.runs)} runs valid",
+        f"seed {info['seed']}",
+        f"{info['cpu']}, {info['cores']} cores",
+        f"patchbay {info['version']}",
+    ]
     notices = "".join(f"<li>{escape(n)}</li>" for n in r.notices)
     if info["end"] != "complete":
         notices = f"<li>{state}</li>" + notices
     conclusion = escape(info["conclusion"] or "No conclusion: the experiment did not reach its end.")
-    return (f"<header><p class=kicker>Patchbay experiment · {escape(info['name'])}</p>"
-            f"<h1>{escape(info['question'] or info['name'])}</h1>"
-            + (f"<ul class=notices>{notices}</ul>" if notices else "")
-            + f"<p class='conclusion{'' if info['winner'] else ' open'}'>{conclusion}</p>"
-            + "<p class=facts>" + "".join(f"<span>{escape(f)}</span>" for f in facts) + "</p></header>")
+    return (
+        f"<header><p class=kicker>Patchbay experiment · {escape(info['name'])}</p>"
+        f"<h1>{escape(info['question'] or info['name'])}</h1>"
+        + (f"<ul class=notices>{notices}</ul>" if notices else "")
+        + f"<p class='conclusion{'' if info['winner'] else ' open'}'>{conclusion}</p>"
+        + "<p class=facts>"
+        + "".join(f"<span>{escape(f)}</span>" for f in facts)
+        + "</p></header>"
+    )
 
 
 def legend(r: Results, of: dict[int, str]) -> str:
@@ -117,7 +161,9 @@ def results_section(r: Results, of: dict[int, str]) -> str:
     if not base.metrics:
         return ""
     ordered = [base] + [v for v in r.variants if v is not base]
-    head = ["metric"] + [f"{swatch(of.get(v.id))}{escape(v.name)}" + ("<small>baseline</small>" if v is base else "") for v in ordered]
+    head = ["metric"] + [
+        f"{swatch(of.get(v.id))}{escape(v.name)}" + ("<small>baseline</small>" if v is base else "") for v in ordered
+    ]
     rows = []
     for title, names in GROUPS:
         present = [n for n in names if n in base.metrics and any(v.metrics[n].value is not None for v in ordered)]
@@ -128,47 +174,99 @@ def results_section(r: Results, of: dict[int, str]) -> str:
             for v in ordered:
                 m = v.metrics[n]
                 verdict = m.verdict if v is not base else ""
-                mark = f'<span class=mark title="{escape(verdict)}">{SIGNS.get(verdict, "")}</span>' if verdict in SIGNS else ""
+                mark = (
+                    f'<span class=mark title="{escape(verdict)}">{SIGNS.get(verdict, "")}</span>'
+                    if verdict in SIGNS
+                    else ""
+                )
                 change = f"<div class=delta>{delta(m, base.metrics[n])} {mark}</div>" if v is not base else ""
-                cells.append(f'<td class="{verdict.replace(" ", "-")}"><div class=value>{with_unit(m.value, m.unit)}</div>{change}</td>')
+                value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
+                cells.append(f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>')
             rows.append("<tr>" + "".join(cells) + "</tr>")
     compared = [v for v in ordered if v.comparison]
     pairs: dict[str, list[str]] = {}
     for v in compared:
         count, repeats, same, _ = v.comparison
-        what = f"{count:,} requests in {repeats} repeats are paired with the baseline's" if count else "no request is paired with the baseline's"
-        pairs.setdefault(what + (f", {100 * same:.3g} % with the same output tokens" if same is not None else ""), []).append(v.name)
-    notes = [f"{what} ({'each variant' if len(names) == len(compared) else ', '.join(names)})" for what, names in pairs.items()]
-    how = ("Under each value: the difference from the baseline and its 95 % bootstrap interval, in % of the baseline (pp: percentage points). "
-           "▲ better and ▼ worse: the interval leaves out 0. = no difference shown. ◆ different, neither good nor bad. "
-           "? too few repeats for a verdict. Verdicts are per metric and not adjusted for their number.")
-    slo = [f"{name} ≤ {plots.duration(r.info[key])}" for name, key in (("TTFT", "slo_ttft_ms"), ("TPOT", "slo_tpot_ms"), ("E2E", "slo_e2e_ms")) if r.info[key]]
+        what = (
+            f"{count:,} requests in {repeats} repeats are paired with the baseline's"
+            if count
+            else "no request is paired with the baseline's"
+        )
+        pairs.setdefault(
+            what + (f", {100 * same:.3g} % with the same output tokens" if same is not None else ""), []
+        ).append(v.name)
+    notes = [
+        f"{what} ({'each variant' if len(names) == len(compared) else ', '.join(names)})"
+        for what, names in pairs.items()
+    ]
+    how = (
+        "Under each value: the difference from the baseline and its 95 % bootstrap interval, in % of the baseline "
+        "(pp: percentage points). ▲ better and ▼ worse: the interval leaves out 0. = no difference shown. "
+        "◆ different, neither good nor bad. "
+        "? too few repeats for a verdict. Verdicts are per metric and not adjusted for their number."
+    )
+    slo = [
+        f"{name} ≤ {plots.duration(r.info[key])}"
+        for name, key in (("TTFT", "slo_ttft_ms"), ("TPOT", "slo_tpot_ms"), ("E2E", "slo_e2e_ms"))
+        if r.info[key]
+    ]
     if slo:
         notes.append("goodput counts requests with " + " and ".join(slo))
-    forest = picture(plots.forest(r, of, HEADLINES if len(of) <= 5 else FEW_HEADLINES), "differences from the baseline with intervals",
-                     "Differences from the baseline, with 95 % intervals. Filled: a verdict; hollow: none.", "wide")
-    return (f"<section><h2>Results</h2>{legend(r, of)}{forest}<div class=scroll><table class=results><thead><tr>" + "".join(f"<th>{h}</th>" for h in head)
-            + "</tr></thead><tbody>" + "".join(rows) + f"</tbody></table></div><p class=muted>{how}</p><p class=muted>{escape('; '.join(notes))}</p></section>")
+    forest = picture(
+        plots.forest(r, of, HEADLINES if len(of) <= 5 else FEW_HEADLINES),
+        "differences from the baseline with intervals",
+        "Differences from the baseline, with 95 % intervals. Filled: a verdict; hollow: none.",
+        "wide",
+    )
+    first = picture(
+        plots.glance(r, of, ["goodput_share", "ttft_p50", "e2e_p50", "output_throughput"]),
+        "headline metrics of each variant",
+        "At a glance",
+        "wide",
+    )
+    return (
+        f"<section><h2>Results</h2>{first}{legend(r, of)}{forest}<div class=scroll><table class=results><thead><tr>"
+        + "".join(f"<th>{h}</th>" for h in head)
+        + "</tr></thead><tbody>"
+        + "".join(rows)
+        + f"</tbody></table></div><p class=muted>{how}</p><p class=muted>{escape('; '.join(notes))}</p></section>"
+    )
 
 
 def latency_section(r: Results, of: dict[int, str]) -> str:
-    parts = [("ttft", "Time to first token (TTFT)", "requests", r.info["slo_ttft_ms"]),
-             ("tpot", "Time per output token, a request's mean (TPOT)", "requests", r.info["slo_tpot_ms"]),
-             ("itl", "Gaps between tokens (ITL)", "gaps", None), ("e2e", "End to end (E2E)", "requests", r.info["slo_e2e_ms"])]
-    figures = [picture(plots.latency_cdf(r, of, name, slo, what), f"CDF of {title}", title) for name, title, what, slo in parts]
+    parts = [
+        ("ttft", "Time to first token (TTFT)", "requests", r.info["slo_ttft_ms"]),
+        ("tpot", "Time per output token, a request's mean (TPOT)", "requests", r.info["slo_tpot_ms"]),
+        ("itl", "Gaps between tokens (ITL)", "gaps", None),
+        ("e2e", "End to end (E2E)", "requests", r.info["slo_e2e_ms"]),
+    ]
+    figures = [
+        picture(plots.latency_cdf(r, of, name, slo, what), f"CDF of {title}", title) for name, title, what, slo in parts
+    ]
     if not any(figures):
         return ""
-    return (f"<section><h2>Latencies</h2><p class=muted>Cumulative distributions over all valid runs: a curve further left is faster.</p>{legend(r, of)}"
-            f"<div class=grid2>{''.join(figures)}</div></section>")
+    return (
+        "<section><h2>Latencies</h2><p class=muted>Cumulative distributions over the requests of all runs that count: "
+        f"a curve further left is faster.</p>{legend(r, of)}<div class=grid2>{''.join(figures)}</div></section>"
+    )
 
 
 def time_section(r: Results, of: dict[int, str]) -> str:
-    figures = [picture(plots.time_series(r, of, name), f"{caption} over time", caption)
-               for name, caption in (("queue", "Queue: requests waiting"), ("kv", "KV utilisation: blocks in use"), ("batch", "Batch: sequences in a step"))]
+    figures = [
+        picture(plots.time_series(r, of, name), f"{caption} over time", caption)
+        for name, caption in (
+            ("queue", "Queue: requests waiting"),
+            ("kv", "KV utilisation: blocks in use"),
+            ("batch", "Batch: sequences in a step"),
+        )
+    ]
     if not any(figures):
         return ""
-    return (f"<section><h2>Over time</h2><p class=muted>Repeat {r.series_repeat + 1}, which has the same arrivals for every variant (ticks under the queue). "
-            f"Means over {plots.BINS} equal intervals; grey: the other variants.</p><div class=grid3>{''.join(figures)}</div></section>")
+    return (
+        f"<section><h2>Over time</h2><p class=muted>Repeat {r.series_repeat + 1}, which has the same arrivals for every "
+        f"variant (ticks under the queue). Means over {plots.BINS} equal intervals; grey: the other variants.</p>"
+        f"<div class=grid3>{''.join(figures)}</div></section>"
+    )
 
 
 def configuration_section(r: Results, of: dict[int, str]) -> str:
@@ -183,7 +281,8 @@ def configuration_section(r: Results, of: dict[int, str]) -> str:
         before = next(iter(paths[path].values()))[0]
         _, value, declared = paths[path].get(v.id, (None, before, True))
         text = "–" if value == "" else value
-        shown = f'<code title="{escape(text)}">{escape(text[:12] + "…" if path.endswith("sha256") and len(text) > 12 else text)}</code>'
+        short = text[:12] + "…" if path.endswith("sha256") and len(text) > 12 else text
+        shown = f'<code title="{escape(text)}">{escape(short)}</code>'
         return shown if declared else f"<mark>{shown} not declared</mark>"
 
     out = "<section><h2>What ran</h2>"
@@ -195,11 +294,25 @@ def configuration_section(r: Results, of: dict[int, str]) -> str:
     for v in r.variants:
         for p in v.plugins:
             used.setdefault((p["kind"], p["name"], p["version"], p["sha256"], p["build"]), []).append(v.name)
-    rows = [[escape(kind), f"<b>{escape(name)}</b>", escape(version), f"<code>{sha}</code>", escape(build),
-             "all" if len(names) == len(r.variants) else escape(", ".join(names))] for (kind, name, version, sha, build), names in sorted(used.items())]
-    out += "<h3>Plugins</h3>" + table(["kind", "name", "version", "SHA-256 of the file", "build", "used by"], rows, "plugins")
+    rows = [
+        [
+            escape(kind),
+            f"<b>{escape(name)}</b>",
+            escape(version),
+            f"<code>{sha}</code>",
+            escape(build),
+            "all" if len(names) == len(r.variants) else escape(", ".join(names)),
+        ]
+        for (kind, name, version, sha, build), names in sorted(used.items())
+    ]
+    out += "<h3>Plugins</h3>" + table(
+        ["kind", "name", "version", "SHA-256 of the file", "build", "used by"], rows, "plugins"
+    )
     for v in [base] + others:
-        facts = "".join(f"<div><dt>{escape(k.replace('_', ' '))}</dt><dd>{escape(fact(k, x))}</dd></div>" for k, x in v.facts.items())
+        facts = "".join(
+            f"<div><dt>{escape(k.replace('_', ' '))}</dt><dd>{escape(fact(k, x))}</dd></div>"
+            for k, x in v.facts.items()
+        )
         out += folded(f"{v.name}: effective configuration", f"<dl>{facts}</dl><pre>{escape(v.effective_yaml)}</pre>")
     return out + "</section>"
 
@@ -215,23 +328,57 @@ def fact(key: str, value) -> str:
 def provenance_section(r: Results) -> str:
     info = r.info
     names = {v.id: v.name for v in r.variants}
-    facts = [("processor", f"{info['cpu']}, {info['cores']} cores for this process"), ("memory", fact("memory_bytes", info["memory_bytes"])),
-             ("system", f"{info['os']}, {info['kernel']}"), ("program", f"patchbay {info['version']}, {info['build']}"),
-             ("commit", info["git_commit"] or "not known"), ("seed", info["seed"]),
-             ("warm-up", f"{info['warmup_requests']} requests before each run, not counted"), ("file", info["spec_file"])]
-    runs = [[str(run["position"] + 1), escape(names[run["variant_id"]]), str(run["repeat"] + 1), escape(run["seed"]), escape(run["started"]),
-             f"{run['duration_ns'] * 1e-9:.2f} s", "valid" if run["valid"] else f"<mark>{escape(run['end'])}: {escape(run['reason'] or 'not valid')}</mark>"] for run in r.runs]
-    return ("<section><h2>Provenance</h2><dl>" + "".join(f"<div><dt>{k}</dt><dd>{escape(str(v))}</dd></div>" for k, v in facts) + "</dl>"
-            + f"<h3>Again</h3><pre>{escape(info['command'])}</pre>"
-            + folded("The experiment file", f"<pre>{escape(info['spec_yaml'])}</pre>")
-            + folded(f"All {len(runs)} runs in their order", table(["#", "variant", "repeat", "seed", "started", "duration", "state"], runs))
-            + "</section>")
+    facts = [
+        ("processor", f"{info['cpu']}, {info['cores']} cores for this process"),
+        ("memory", fact("memory_bytes", info["memory_bytes"])),
+        ("system", f"{info['os']}, {info['kernel']}"),
+        ("program", f"patchbay {info['version']}, {info['build']}"),
+        ("commit", info["git_commit"] or "not known"),
+        ("seed", info["seed"]),
+        ("warm-up", f"{info['warmup_requests']} requests before each run, not counted"),
+        ("file", info["spec_file"]),
+    ]
+    runs = [
+        [
+            str(run["position"] + 1),
+            escape(names[run["variant_id"]]),
+            str(run["repeat"] + 1),
+            escape(run["seed"]),
+            escape(run["started"]),
+            f"{run['duration_ns'] * 1e-9:.2f} s",
+            "valid" if run["valid"] else f"<mark>{escape(run['end'])}: {escape(run['reason'] or 'not valid')}</mark>",
+        ]
+        for run in r.runs
+    ]
+    return (
+        "<section><h2>Provenance</h2><dl>"
+        + "".join(f"<div><dt>{k}</dt><dd>{escape(str(v))}</dd></div>" for k, v in facts)
+        + "</dl>"
+        + f"<h3>Again</h3><pre>{escape(info['command'])}</pre>"
+        + folded("The experiment file", f"<pre>{escape(info['spec_yaml'])}</pre>")
+        + folded(
+            f"All {len(runs)} runs in their order",
+            table(["#", "variant", "repeat", "seed", "started", "duration", "state"], runs),
+        )
+        + "</section>"
+    )
 
 
 def page(r: Results) -> str:
     of = plots.colours(r)
     style = (Path(__file__).parent / "style.css").read_text()
-    body = header(r) + results_section(r, of) + latency_section(r, of) + time_section(r, of) + configuration_section(r, of) + provenance_section(r)
-    return ("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width, initial-scale=1\">"
-            f"<title>{escape(r.info['name'])} – Patchbay</title><style>\n{style}</style></head><body><main>{body}"
-            "<footer>All numbers come from results.sqlite beside this file; docs/experiments.md defines them.</footer></main></body></html>\n")
+    body = (
+        header(r)
+        + results_section(r, of)
+        + latency_section(r, of)
+        + time_section(r, of)
+        + configuration_section(r, of)
+        + provenance_section(r)
+    )
+    return (
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{escape(r.info['name'])} – Patchbay</title><style>\n{style}</style></head><body><main>{body}"
+        "<footer>All numbers come from results.sqlite beside this file; docs/experiments.md defines them.</footer>"
+        "</main></body></html>\n"
+    )

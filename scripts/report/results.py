@@ -1,4 +1,5 @@
 """What a results database holds, as plain data for plots and page. docs/experiments.md describes the tables."""
+
 import json
 import sqlite3
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class Metric:
     better: str  # higher, lower, neither
     value: float | None
     difference: float | None  # from the baseline, in `unit`
-    low: float | None         # 95 % interval of the difference
+    low: float | None  # 95 % interval of the difference
     high: float | None
     verdict: str
 
@@ -32,6 +33,7 @@ class Metric:
 @dataclass
 class Series:
     """Time-weighted means over the intervals between `edges` (s)."""
+
     edges: np.ndarray
     values: dict[str, np.ndarray]
     arrivals: np.ndarray  # s
@@ -49,7 +51,7 @@ class Variant:
     differences: list[tuple]  # path, value of the baseline, own value, declared
     metrics: dict[str, Metric] = field(default_factory=dict)
     comparison: tuple | None = None  # pairs, repeats, share of equal outputs, resamples
-    latencies: dict[str, np.ndarray] = field(default_factory=dict)  # ms, over all valid runs
+    latencies: dict[str, np.ndarray] = field(default_factory=dict)  # ms, over the runs that count
     series: Series | None = None
 
 
@@ -76,7 +78,9 @@ def open_database(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise BadDatabase(f"{path} is no results database: {error}") from error
     if version != SCHEMA:
-        raise BadDatabase(f"{path} has tables of version {version}, expected {SCHEMA}: another version of patchbay made it")
+        raise BadDatabase(
+            f"{path} has tables of version {version}, expected {SCHEMA}: another version of patchbay made it"
+        )
     return db
 
 
@@ -89,8 +93,11 @@ def step_means(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.n
 
 
 def series_of(db: sqlite3.Connection, run: int, seconds: float) -> Series | None:
-    rows = db.execute("SELECT start_ns, end_ns, waiting_requests, scheduled_seqs, used_blocks, total_blocks FROM step"
-                      " WHERE run_id = ? ORDER BY step", (run,)).fetchall()
+    rows = db.execute(
+        "SELECT start_ns, end_ns, waiting_requests, scheduled_seqs, used_blocks, total_blocks FROM step"
+        " WHERE run_id = ? ORDER BY step",
+        (run,),
+    ).fetchall()
     if not rows or seconds <= 0:
         return None
     start, end, waiting, batch, used, total = np.array(rows, dtype=float).T
@@ -99,19 +106,25 @@ def series_of(db: sqlite3.Connection, run: int, seconds: float) -> Series | None
     # What is true after a step holds until the next one ends; a batch only while its step runs.
     batch_times = np.column_stack((start, end)).ravel() * 1e-9
     batch_values = np.column_stack((batch, np.zeros_like(batch))).ravel()
-    return Series(edges, {
-        "queue": step_means(end * 1e-9, waiting, edges),
-        "kv": step_means(end * 1e-9, 100 * used / np.maximum(total, 1), edges),
-        "batch": step_means(batch_times, batch_values, edges),
-    }, arrivals)
+    return Series(
+        edges,
+        {
+            "queue": step_means(end * 1e-9, waiting, edges),
+            "kv": step_means(end * 1e-9, 100 * used / np.maximum(total, 1), edges),
+            "batch": step_means(batch_times, batch_values, edges),
+        },
+        arrivals,
+    )
 
 
 def latencies_of(db: sqlite3.Connection, runs: list[int]) -> dict[str, np.ndarray]:
     found = {name: [] for name in LATENCIES}
     for run in runs:
         for arrival, finish, token_ns in db.execute(
-                "SELECT arrival_ns, finish_ns, token_ns FROM request"
-                " WHERE run_id = ? AND finish_reason IN ('stop', 'length') AND output_tokens > 0", (run,)):
+            "SELECT arrival_ns, finish_ns, token_ns FROM request"
+            " WHERE run_id = ? AND finish_reason IN ('stop', 'length') AND output_tokens > 0",
+            (run,),
+        ):
             times = np.frombuffer(token_ns, dtype="<u8").astype(float) * 1e-6
             found["ttft"].append(times[0] - arrival * 1e-6)
             found["e2e"].append(finish * 1e-6 - arrival * 1e-6)
@@ -121,14 +134,14 @@ def latencies_of(db: sqlite3.Connection, runs: list[int]) -> dict[str, np.ndarra
     return {name: np.sort(np.array(values, dtype=float)) for name, values in found.items()}
 
 
-def repeat_for_series(variants: list[Variant], runs: list[dict]) -> int | None:
-    """The first repeat that all variants have a valid run of; else the first with any run."""
+def counted_repeats(variants: list[Variant], runs: list[dict]) -> set[int]:
+    """The repeats that all variants have a valid run of, as in the table; where there is none, all with a valid run."""
     by_repeat: dict[int, set] = {}
     for run in runs:
         if run["valid"]:
             by_repeat.setdefault(run["repeat"], set()).add(run["variant_id"])
-    whole = [repeat for repeat, have in by_repeat.items() if len(have) == len(variants)]
-    return min(whole or by_repeat, default=None)
+    whole = {repeat for repeat, have in by_repeat.items() if len(have) == len(variants)}
+    return whole or set(by_repeat)
 
 
 def read(path: Path) -> Results:
@@ -138,21 +151,42 @@ def read(path: Path) -> Results:
             raise BadDatabase(f"{path} holds no experiment: it ended before the first run")
         variants = []
         for row in db.execute("SELECT * FROM variant ORDER BY id"):
-            differences = [tuple(d) for d in db.execute(
-                "SELECT path, baseline_value, value, declared FROM difference WHERE variant_id = ? ORDER BY path", (row["id"],))]
-            variants.append(Variant(row["id"], row["name"], bool(row["is_baseline"]), row["patch_yaml"], row["effective_yaml"],
-                                    json.loads(row["facts_json"]), json.loads(row["plugins_json"]), differences))
+            differences = [
+                tuple(d)
+                for d in db.execute(
+                    "SELECT path, baseline_value, value, declared FROM difference WHERE variant_id = ? ORDER BY path",
+                    (row["id"],),
+                )
+            ]
+            variants.append(
+                Variant(
+                    row["id"],
+                    row["name"],
+                    bool(row["is_baseline"]),
+                    row["patch_yaml"],
+                    row["effective_yaml"],
+                    json.loads(row["facts_json"]),
+                    json.loads(row["plugins_json"]),
+                    differences,
+                )
+            )
         runs = [dict(row) for row in db.execute("SELECT * FROM run ORDER BY position")]
-        repeat = repeat_for_series(variants, runs)
+        counted = counted_repeats(variants, runs)
+        repeat = min(counted, default=None)
         for variant in variants:
-            for row in db.execute("SELECT name, label, unit, better, value, difference, low, high, verdict FROM metric"
-                                  " WHERE variant_id = ? ORDER BY position", (variant.id,)):
+            for row in db.execute(
+                "SELECT name, label, unit, better, value, difference, low, high, verdict FROM metric"
+                " WHERE variant_id = ? ORDER BY position",
+                (variant.id,),
+            ):
                 variant.metrics[row["name"]] = Metric(*row)
-            found = db.execute("SELECT pairs, repeats, same_output, resamples FROM comparison WHERE variant_id = ?", (variant.id,)).fetchone()
+            found = db.execute(
+                "SELECT pairs, repeats, same_output, resamples FROM comparison WHERE variant_id = ?", (variant.id,)
+            ).fetchone()
             variant.comparison = tuple(found) if found else None
-            valid = [run for run in runs if run["variant_id"] == variant.id and run["valid"]]
-            variant.latencies = latencies_of(db, [run["id"] for run in valid])
-            shown = [run for run in valid if run["repeat"] == repeat]
+            own = [r for r in runs if r["variant_id"] == variant.id and r["valid"] and r["repeat"] in counted]
+            variant.latencies = latencies_of(db, [run["id"] for run in own])
+            shown = [run for run in own if run["repeat"] == repeat]
             variant.series = series_of(db, shown[0]["id"], shown[0]["duration_ns"] * 1e-9) if shown else None
         notices = [row[0] for row in db.execute("SELECT text FROM notice")]
         return Results(dict(info), notices, variants, runs, repeat)

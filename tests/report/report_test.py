@@ -1,4 +1,5 @@
 """The report against the database that it is made of: one that the program wrote, and changed copies of it."""
+
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 SCRIPT = SOURCE / "scripts" / "report"
 sys.path.insert(0, str(SCRIPT))
 import page  # noqa: E402
+import plots  # noqa: E402
 import results  # noqa: E402
 
 QUESTION = 'Is <b>one</b> & "two" quicker?'
@@ -67,7 +69,9 @@ class Reader(HTMLParser):
 
 
 def run_report(database: Path, out: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-B", str(SCRIPT), str(database), "--out", str(out)], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-B", str(SCRIPT), str(database), "--out", str(out)], capture_output=True, text=True
+    )
 
 
 class Report(unittest.TestCase):
@@ -75,8 +79,13 @@ class Report(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = Path(tempfile.mkdtemp(prefix="patchbay-report-"))
         (cls.folder / "e.yaml").write_text(EXPERIMENT)
-        done = subprocess.run([os.environ["PATCHBAY"], "run", "e.yaml", "--results", "r"], cwd=cls.folder, capture_output=True, text=True,
-                              env={**os.environ, "PATCHBAY_PYTHON": sys.executable})
+        done = subprocess.run(
+            [os.environ["PATCHBAY"], "run", "e.yaml", "--results", "r"],
+            cwd=cls.folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PATCHBAY_PYTHON": sys.executable},
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         cls.last_line = done.stdout.splitlines()[-1]
         cls.database = cls.folder / "r" / "results.sqlite"
@@ -131,9 +140,12 @@ class Report(unittest.TestCase):
         for variant in data.variants:
             ttft, e2e, tpot, gaps = [], [], [], []
             with sqlite3.connect(self.database) as db:
-                for arrival, finish, blob in db.execute("SELECT arrival_ns, finish_ns, token_ns FROM request JOIN run ON run.id = run_id"
-                                                        " WHERE variant_id = ?", (variant.id,)):
-                    times = [int.from_bytes(blob[i:i + 8], "little") for i in range(0, len(blob), 8)]
+                for arrival, finish, blob in db.execute(
+                    "SELECT arrival_ns, finish_ns, token_ns FROM request JOIN run ON run.id = run_id"
+                    " WHERE variant_id = ?",
+                    (variant.id,),
+                ):
+                    times = [int.from_bytes(blob[i : i + 8], "little") for i in range(0, len(blob), 8)]
                     ttft.append((times[0] - arrival) / 1e6)
                     e2e.append((finish - arrival) / 1e6)
                     gaps += [(b - a) / 1e6 for a, b in zip(times, times[1:])]
@@ -159,9 +171,34 @@ class Report(unittest.TestCase):
         self.assertEqual(len(rows["E2E mean"]), 3)
 
     def test_values_have_readable_units(self):
-        self.assertEqual([page.with_unit(v, "ms") for v in (0.0123, 0.84, 19, 475.2, 1082, 65000)], ["12.3 µs", "840 µs", "19.0 ms", "475 ms", "1.08 s", "65.0 s"])
-        self.assertEqual([page.with_unit(v, u) for v, u in ((1195.2, "tok/s"), (36.9, "%"), (0, "per run"), (None, "ms"))], ["1,195 tok/s", "36.9 %", "0", "–"])
-        self.assertEqual([page.signed(v) for v in (3.83, -0.049, 181.4, 0, -1234.5)], ["+3.8", "−0.05", "+181", "0", "−1,234"])
+        self.assertEqual(
+            [page.with_unit(v, "ms") for v in (0.0123, 0.84, 19, 475.2, 1082, 65000)],
+            ["12.3 µs", "840 µs", "19.0 ms", "475 ms", "1.08 s", "65.0 s"],
+        )
+        self.assertEqual(
+            [page.with_unit(v, u) for v, u in ((1195.2, "tok/s"), (36.9, "%"), (0, "per run"), (None, "ms"))],
+            ["1,195 tok/s", "36.9 %", "0", "–"],
+        )
+        self.assertEqual(
+            [page.signed(v) for v in (3.83, -0.049, 181.4, 0, -1234.5)], ["+3.8", "−0.05", "+181", "0", "−1,234"]
+        )
+
+    def test_only_repeats_that_every_variant_has_are_counted(self):
+        whole = results.read(self.database)
+        part = results.read(self.changed("UPDATE run SET valid = 0 WHERE repeat = 0 AND variant_id = 1"))
+        for before, after in zip(whole.variants, part.variants):
+            self.assertEqual(len(before.latencies["e2e"]), 2 * len(after.latencies["e2e"]), after.name)
+        self.assertEqual(part.series_repeat, 1)
+
+    def test_a_difference_beyond_the_plot_is_still_drawn(self):
+        data = results.read(self.database)
+        of = plots.colours(data)
+        other = next(v for v in data.variants if v is not data.baseline)
+        metric = other.metrics["ttft_p50"]
+        metric.difference = metric.low = metric.high = 50 * data.baseline.metrics["ttft_p50"].value
+        far = plots.forest(data, of, ["ttft_p50"])
+        metric.difference = None
+        self.assertGreater(len(far), len(plots.forest(data, of, ["ttft_p50"])))
 
     def test_a_time_series_is_the_mean_over_each_interval(self):
         # 0 until 1 s, 4 until 2 s, 2 from then on; intervals of 1.5 s.
@@ -173,10 +210,15 @@ class Report(unittest.TestCase):
         for variant in data.variants:
             seconds = float(variant.series.edges[-1])
             with sqlite3.connect(self.database) as db:
-                rows = db.execute("SELECT scheduled_seqs, start_ns, end_ns FROM step JOIN run ON run.id = run_id WHERE variant_id = ? AND repeat = ?",
-                                  (variant.id, data.series_repeat)).fetchall()
+                rows = db.execute(
+                    "SELECT scheduled_seqs, start_ns, end_ns FROM step JOIN run ON run.id = run_id"
+                    " WHERE variant_id = ? AND repeat = ?",
+                    (variant.id, data.series_repeat),
+                ).fetchall()
             work = sum(n * (min(end * 1e-9, seconds) - min(start * 1e-9, seconds)) for n, start, end in rows)
-            self.assertAlmostEqual(float((variant.series.values["batch"] * np.diff(variant.series.edges)).sum()), work, places=9)
+            self.assertAlmostEqual(
+                float((variant.series.values["batch"] * np.diff(variant.series.edges)).sum()), work, places=9
+            )
             self.assertEqual(len(variant.series.arrivals), 16)
 
     def test_the_same_database_gives_the_same_bytes(self):
@@ -185,27 +227,52 @@ class Report(unittest.TestCase):
         self.assertEqual(out.read_text(), self.html)
 
     def test_what_makes_a_comparison_doubtful_comes_first(self):
-        path = self.changed("INSERT INTO notice VALUES('run 3 is invalid: 2 sampler faults')", "UPDATE difference SET declared = 0 WHERE path = 'engine.max_num_seqs'",
-                            "UPDATE run SET valid = 0, reason = '2 sampler faults' WHERE position = 2")
+        path = self.changed(
+            "INSERT INTO notice VALUES('run 3 is invalid: 2 sampler faults')",
+            "UPDATE difference SET declared = 0 WHERE path = 'engine.max_num_seqs'",
+            "UPDATE run SET valid = 0, reason = '2 sampler faults' WHERE position = 2",
+        )
         html = page.page(results.read(path))
         self.assertLess(html.index("run 3 is invalid"), html.index("class='conclusion"))
         self.assertIn("not declared", html)
         self.assertIn("5 of 6 runs valid", html)
 
     def test_an_experiment_that_did_not_end_is_shown_as_far_as_it_came(self):
-        html = page.page(results.read(self.changed("DELETE FROM metric", "DELETE FROM comparison", "DELETE FROM run WHERE position > 0",
-                                                   "UPDATE experiment SET end = 'running', conclusion = NULL, winner = NULL")))
+        html = page.page(
+            results.read(
+                self.changed(
+                    "DELETE FROM metric",
+                    "DELETE FROM comparison",
+                    "DELETE FROM run WHERE position > 0",
+                    "UPDATE experiment SET end = 'running', conclusion = NULL, winner = NULL",
+                )
+            )
+        )
         self.assertIn("unfinished: no statistics yet", html)
         self.assertIn("CDF of", html)
 
     def test_runs_without_a_token_leave_gaps_not_errors(self):
-        html = page.page(results.read(self.changed("UPDATE request SET token_ns = x'', output_ids = x'', output_tokens = 0, finish_reason = 'error'",
-                                                   "UPDATE metric SET value = NULL, difference = NULL, low = NULL, high = NULL, verdict = 'no data'")))
+        html = page.page(
+            results.read(
+                self.changed(
+                    "UPDATE request SET token_ns = x'', output_ids = x'', output_tokens = 0, finish_reason = 'error'",
+                    "UPDATE metric SET value = NULL, difference = NULL, low = NULL, high = NULL, verdict = 'no data'",
+                )
+            )
+        )
         self.assertNotIn("CDF of", html)
 
     def test_more_variants_than_colours_are_in_the_tables(self):
-        more = [f"INSERT INTO variant SELECT {i}, 'extra {i}', 0, patch_yaml, effective_yaml, facts_json, plugins_json FROM variant WHERE id = 1" for i in range(3, 14)]
-        more += [f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, value, difference, low, high, verdict FROM metric WHERE variant_id = 1" for i in range(3, 14)]
+        more = [
+            f"INSERT INTO variant SELECT {i}, 'extra {i}', 0, patch_yaml, effective_yaml, facts_json, plugins_json"
+            " FROM variant WHERE id = 1"
+            for i in range(3, 14)
+        ]
+        more += [
+            f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, value, difference, low, high, verdict"
+            " FROM metric WHERE variant_id = 1"
+            for i in range(3, 14)
+        ]
         html = page.page(results.read(self.changed(*more)))
         self.assertIn("and 4 more, in the tables only", html)
         self.assertIn("extra 13: effective configuration", html)
@@ -215,8 +282,12 @@ class Report(unittest.TestCase):
         out.write_text("old")
         text = self.folder / "text.sqlite"
         text.write_text("no database, but long enough to be looked at " * 20)
-        for path, why in ((text, "is no results database"), (self.folder / "nowhere", "is not there"),
-                          (self.changed("PRAGMA user_version = 99"), "version 99, expected 1"), (self.changed("DELETE FROM experiment"), "holds no experiment")):
+        for path, why in (
+            (text, "is no results database"),
+            (self.folder / "nowhere", "is not there"),
+            (self.changed("PRAGMA user_version = 99"), "version 99, expected 1"),
+            (self.changed("DELETE FROM experiment"), "holds no experiment"),
+        ):
             done = run_report(path, out)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(why, done.stderr)
