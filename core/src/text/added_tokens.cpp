@@ -1,47 +1,22 @@
 #include "text/added_tokens.hpp"
 
-#include <unicode/uchar.h>
-#include <unicode/utf8.h>
-
 #include <algorithm>
+
+#include "text/characters.hpp"
 
 namespace patchbay::text {
 namespace {
 
-bool is_word(UChar32 c) { // \w: Alphabetic, Mark, Decimal_Number, Connector_Punctuation, Join_Control
-    constexpr uint32_t kKinds = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-    return c >= 0 &&
-           (u_isUAlphabetic(c) || (U_GET_GC_MASK(c) & kKinds) != 0 || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL));
-}
-
-const uint8_t* raw(std::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
-
-UChar32 character_before(std::string_view text, size_t& at) { // at > 0; moves to its begin
-    const size_t window = std::min<size_t>(at, 4); // the macro's positions are 32-bit
-    auto i = static_cast<int32_t>(window);
-    UChar32 c;
-    U8_PREV(raw(text.substr(at - window)), 0, i, c);
-    at -= window - static_cast<size_t>(i);
-    return c;
-}
-
-UChar32 character_after(std::string_view text, size_t& at) { // at < size; moves past it
-    UChar32 c;
-    U8_NEXT(raw(text), at, text.size(), c);
-    return c;
-}
-
 bool word_touches(std::string_view text, Span span) {
     size_t before = span.begin, after = span.end;
     return (before > 0 && is_word(character_before(text, before))) ||
-           (after < text.size() && is_word(character_after(text, after)));
+           (after < text.size() && is_word(next_character(text, after)));
 }
-
-bool is_space(UChar32 c) { return c >= 0 && u_isUWhiteSpace(c); }
 
 }  // namespace
 
 void AddedTokens::add(AddedToken token) {
+    if (token.content.empty()) return; // normalised away
     uint32_t node = 0;
     for (const char c : token.content) {
         const auto [at, added] =
@@ -80,9 +55,9 @@ std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text) cons
         at = match.end;
         if (token.single_word && word_touches(text, span)) continue;
         if (token.lstrip)
-            for (size_t i = span.begin; i > done && is_space(character_before(text, i));) span.begin = i;
+            for (size_t i = span.begin; i > done && is_white_space(character_before(text, i));) span.begin = i;
         if (token.rstrip)
-            for (size_t i = span.end; i < text.size() && is_space(character_after(text, i));) span.end = i;
+            for (size_t i = span.end; i < text.size() && is_white_space(next_character(text, i));) span.end = i;
         if (span.begin > done) out.push_back({{done, span.begin}, kText});
         out.push_back({span, token.id});
         done = span.end;

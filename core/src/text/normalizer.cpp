@@ -3,55 +3,156 @@
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+
+#include "text/characters.hpp"
+#include "text/json_fields.hpp"
+#include "text/pattern_json.hpp"
+#include "text/vocabulary.hpp"
 
 namespace patchbay::text {
 
-Result<Normalizer> Normalizer::from_json(const nlohmann::json& part) {
+using nlohmann::json;
+
+Result<Normalizer> Normalizer::from_json(const json& part) {
     Normalizer out;
     if (auto added = out.add(part); !added) return fail("normalizer: " + added.error());
     return out;
 }
 
-Result<> Normalizer::add(const nlohmann::json& part) {
+Result<> Normalizer::add(const json& part) {
+    constexpr size_t kMostSteps = 64; // each is a pass over the text
     if (part.is_null()) return {};
-    const auto type = part.is_object() ? part.find("type") : part.end();
-    const std::string name = type != part.end() && type->is_string() ? type->get<std::string>() : "";
-    if (name == "NFC")
-        forms_.push_back(Form::kNfc);
-    else if (name == "NFD")
-        forms_.push_back(Form::kNfd);
-    else if (name == "NFKC")
-        forms_.push_back(Form::kNfkc);
-    else if (name == "NFKD")
-        forms_.push_back(Form::kNfkd);
-    else if (name == "Sequence") {
-        const auto parts = part.find("normalizers");
-        if (parts == part.end() || !parts->is_array()) return fail("Sequence has no list 'normalizers'");
-        for (const auto& each : *parts) PB_CHECK(add(each));
-    } else {
-        return fail("type '" + name + "' is not supported (supported: NFC, NFD, NFKC, NFKD, Sequence)");
+    const std::string type = type_of(part);
+    if (type == "Sequence") {
+        const json& parts = member(part, "normalizers");
+        if (!parts.is_array()) return fail("Sequence has no list 'normalizers'");
+        for (const json& each : parts) PB_CHECK(add(each));
+        return {};
     }
+    PB_TRY(Step step, read_step(part, type));
+    if (steps_.size() == kMostSteps) return fail("more than " + std::to_string(kMostSteps) + " steps");
+    steps_.push_back(std::move(step));
     return {};
 }
 
-std::string_view Normalizer::apply(std::string_view text, std::string& storage) const {
-    for (const Form form : forms_) {
+Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::string& type) {
+    if (type == "NFC") return Step(Form::kNfc);
+    if (type == "NFD") return Step(Form::kNfd);
+    if (type == "NFKC") return Step(Form::kNfkc);
+    if (type == "NFKD") return Step(Form::kNfkd);
+    if (type == "Lowercase") return Step(Lowercase{});
+    if (type == "StripAccents") return Step(StripAccents{});
+    if (type == "Strip") {
+        PB_TRY(const bool left, flag(part, "strip_left", true));
+        PB_TRY(const bool right, flag(part, "strip_right", true));
+        return Step(Strip{left, right});
+    }
+    if (type == "Prepend") {
+        PB_TRY(const std::string content, needed_text(part, "prepend"));
+        if (content.size() > kMostTokenBytes) return fail("Prepend: 'prepend' is too long");
+        return Step(Prepend{content});
+    }
+    if (type == "Replace") {
+        PB_TRY(auto pattern, read_pattern(part, type));
+        PB_TRY(const std::string content, needed_text(part, "content"));
+        if (auto* text = std::get_if<std::string>(&pattern))
+            return Step(Replace{Splitter(std::move(*text), Behavior::kIsolated), content});
+        return Step(Replace{Splitter(std::get<Regex>(std::move(pattern)), Behavior::kIsolated), content});
+    }
+    if (type == "Precompiled") {
+        PB_TRY(const std::string blob, needed_text(part, "precompiled_charsmap"));
+        PB_TRY(Charsmap map, Charsmap::parse_base64(blob));
+        return Step(std::move(map));
+    }
+    return fail("type '" + type +
+                "' is not supported (supported: Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, "
+                "Sequence, Strip, StripAccents)");
+}
+
+// A step on a text: the result, in `out` where it differs. Nothing: the step cannot be done.
+struct Normalizer::Apply {
+    std::string_view text;
+    TextBegin begin;
+    size_t most; // bytes of the result
+    std::string& out;
+    using Done = std::optional<std::string_view>;
+
+    Done operator()(Form form) const {
         UErrorCode error = U_ZERO_ERROR;
         const icu::Normalizer2* normalizer = form == Form::kNfc    ? icu::Normalizer2::getNFCInstance(error)
                                              : form == Form::kNfd  ? icu::Normalizer2::getNFDInstance(error)
                                              : form == Form::kNfkc ? icu::Normalizer2::getNFKCInstance(error)
                                                                    : icu::Normalizer2::getNFKDInstance(error);
-        if (U_FAILURE(error)) return text; // ICU without its data
+        if (U_FAILURE(error)) return std::nullopt; // ICU without its data
         const icu::StringPiece piece(text.data(), static_cast<int32_t>(text.size()));
-        if (normalizer->isNormalizedUTF8(piece, error) && U_SUCCESS(error)) continue;
-        std::string normalized;
-        icu::StringByteSink<std::string> sink(&normalized, piece.size());
+        if (normalizer->isNormalizedUTF8(piece, error) && U_SUCCESS(error)) return text;
+        icu::StringByteSink<std::string> sink(&out, piece.size());
         error = U_ZERO_ERROR;
         normalizer->normalizeUTF8(0, piece, sink, nullptr, error);
-        if (U_FAILURE(error)) return text;
-        storage = std::move(normalized);
-        text = storage;
+        if (U_FAILURE(error)) return std::nullopt;
+        return out;
+    }
+
+    Done operator()(Lowercase) const {
+        for (size_t at = 0; at < text.size();) append_lowercase(out, next_character(text, at));
+        return out;
+    }
+
+    Done operator()(StripAccents) const {
+        for (size_t at = 0; at < text.size();)
+            if (const char32_t c = next_character(text, at); !is_mark(c)) append_character(out, c);
+        return out;
+    }
+
+    Done operator()(Strip strip) const {
+        size_t from = 0, to = text.size();
+        for (size_t next = 0; strip.left && from < to && is_white_space(next_character(text, next));) from = next;
+        for (size_t before = to; strip.right && to > from && is_white_space(character_before(text, before));)
+            to = before;
+        return text.substr(from, to - from);
+    }
+
+    Done operator()(const Prepend& prepend) const {
+        if (text.empty()) return text;
+        out = prepend.content;
+        return out += text;
+    }
+
+    Done operator()(const Replace& replace) const {
+        auto scratch = replace.finder.scratch();
+        replace.finder.find_all(text, scratch);
+        if (scratch.matches.empty()) return text;
+        if (scratch.matches.size() * replace.content.size() > most) return std::nullopt;
+        size_t from = 0;
+        for (const Span match : scratch.matches) {
+            out += text.substr(from, match.begin - from);
+            out += replace.content;
+            from = match.end;
+        }
+        return out += text.substr(from);
+    }
+
+    Done operator()(const Charsmap& map) const { return map.apply(text, most, out) ? Done(out) : std::nullopt; }
+
+    Done operator()(const SentencePieceNormalizer& step) const {
+        return step.apply(text, begin, most, out) ? Done(out) : std::nullopt;
+    }
+};
+
+std::string_view Normalizer::apply(std::string_view text, TextBegin begin, std::string& storage) const {
+    const size_t most = text.size() * 32 + 4096;
+    for (const Step& step : steps_) {
+        if (text.size() > INT32_MAX / 2) return text; // ICU's lengths are 32-bit, and nothing that long is a prompt
+        std::string out;
+        const auto done = std::visit(Apply{text, begin, most, out}, step);
+        if (!done || done->size() > most) continue;
+        if (!out.empty() && done->data() == out.data()) {
+            storage.swap(out);
+            text = std::string_view(storage).substr(0, done->size());
+        } else {
+            text = out.empty() && done->empty() ? std::string_view() : *done;
+        }
     }
     return text;
 }

@@ -1,26 +1,49 @@
-// The `normalizer` of tokenizer.json: Unicode normalisation forms, by ICU.
+// What happens to text before it is cut: the `normalizer` of tokenizer.json, and that of a SentencePiece model.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.hpp"
+#include "text/charsmap.hpp"
+#include "text/pre_tokenizer.hpp"
+#include "text/sentencepiece_normalizer.hpp"
+#include "text/splitter.hpp"
 
 namespace patchbay::text {
 
 class Normalizer {
   public:
-    static Result<Normalizer> from_json(const nlohmann::json&); // null: nothing to do
+    Normalizer() = default; // changes nothing
+    explicit Normalizer(SentencePieceNormalizer only) { steps_.push_back(std::move(only)); }
+    static Result<Normalizer> from_json(const nlohmann::json&); // null: changes nothing
 
-    bool changes_nothing() const { return forms_.empty(); }
-    // text: valid UTF-8. The result, in `storage` where it differs from the text.
-    std::string_view apply(std::string_view text, std::string& storage) const;
+    // text: valid UTF-8. The result, in `storage` where it differs from the text. A step that would make the text more
+    // than 32 times as long is left out.
+    std::string_view apply(std::string_view text, TextBegin, std::string& storage) const;
 
   private:
     enum class Form { kNfc, kNfd, kNfkc, kNfkd };
+    struct Lowercase {};
+    struct StripAccents {};
+    struct Strip {
+        bool left, right;
+    };
+    struct Prepend {
+        std::string content;
+    };
+    struct Replace {
+        Splitter finder;
+        std::string content;
+    };
+    using Step =
+        std::variant<Form, Lowercase, StripAccents, Strip, Prepend, Replace, Charsmap, SentencePieceNormalizer>;
+    struct Apply;
     Result<> add(const nlohmann::json&);
-    std::vector<Form> forms_;
+    static Result<Step> read_step(const nlohmann::json&, const std::string& type);
+    std::vector<Step> steps_;
 };
 
 }  // namespace patchbay::text

@@ -1,7 +1,10 @@
 #include "text/pre_tokenizer.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "text/characters.hpp"
+#include "text/json_fields.hpp"
+#include "text/pattern_json.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -10,60 +13,10 @@ using nlohmann::json;
 
 // Source: the GPT-2 release, Radford et al. 2019.
 constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// \w with the characters that join letters, which the class of other patterns does not have.
+constexpr const char* kWordsAndSigns = R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)";
 
-Result<bool> flag(const json& of, const char* key, bool fallback) {
-    const auto at = of.find(key);
-    if (at == of.end() || at->is_null()) return fallback;
-    if (!at->is_boolean()) return fail(std::string("'") + key + "' is neither true nor false");
-    return at->get<bool>();
-}
-
-std::string type_of(const json& part) {
-    const auto at = part.is_object() ? part.find("type") : part.end();
-    return at != part.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
-}  // namespace
-
-Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
-    PreTokenizer out;
-    if (auto added = out.add(part); !added) return fail("pre_tokenizer: " + added.error());
-    if (!out.byte_level_)
-        return fail("pre_tokenizer: there is no ByteLevel part; only byte-level tokenizers are supported");
-    return out;
-}
-
-Result<> PreTokenizer::add(const json& part) {
-    const std::string type = type_of(part);
-    if (type == "Sequence") {
-        const auto parts = part.find("pretokenizers");
-        if (parts == part.end() || !parts->is_array()) return fail("Sequence has no list 'pretokenizers'");
-        for (const json& each : *parts) PB_CHECK(add(each));
-        return {};
-    }
-    if (type != "Split" && type != "Digits" && type != "ByteLevel")
-        return fail("type '" + type + "' is not supported (supported: ByteLevel, Split, Digits, Sequence)");
-    if (byte_level_) return fail(type + " after ByteLevel is not supported");
-    if (type == "ByteLevel") return add_byte_level(part);
-    if (type == "Split") return add_split(part);
-    PB_TRY(const bool individual, flag(part, "individual_digits", false));
-    PB_TRY(Regex digits, Regex::compile("\\p{N}", Regex::Syntax::kPattern));
-    splits_.push_back({std::move(digits), individual ? Behavior::kIsolated : Behavior::kContiguous});
-    return {};
-}
-
-Result<> PreTokenizer::add_byte_level(const json& part) {
-    byte_level_ = true;
-    PB_TRY(prefix_space_, flag(part, "add_prefix_space", true));
-    PB_TRY(const bool use_regex, flag(part, "use_regex", true));
-    if (use_regex) {
-        PB_TRY(Regex regex, Regex::compile(kGpt2Pattern, Regex::Syntax::kPattern));
-        byte_level_split_ = Split{std::move(regex), Behavior::kIsolated};
-    }
-    return {};
-}
-
-Result<> PreTokenizer::add_split(const json& part) {
+Result<Behavior> read_behavior(const json& part, std::optional<Behavior> fallback) {
     static constexpr std::pair<std::string_view, Behavior> kBehaviors[] = {
         {"Isolated", Behavior::kIsolated},
         {"Removed", Behavior::kRemoved},
@@ -71,107 +24,156 @@ Result<> PreTokenizer::add_split(const json& part) {
         {"MergedWithNext", Behavior::kMergedWithNext},
         {"Contiguous", Behavior::kContiguous},
     };
-    const auto pattern = part.find("pattern"), behavior = part.find("behavior");
-    const auto* named = std::end(kBehaviors);
-    if (behavior != part.end() && behavior->is_string())
-        named = std::find_if(std::begin(kBehaviors), std::end(kBehaviors),
-                             [&](const auto& b) { return b.first == behavior->get_ref<const std::string&>(); });
-    if (named == std::end(kBehaviors))
-        return fail("Split: behavior " + (behavior == part.end() ? "(none)" : behavior->dump().substr(0, 80)) +
-                    " is not supported");
-    if (pattern == part.end() || !pattern->is_object()) return fail("Split has no 'pattern'");
-    PB_TRY(const bool invert, flag(part, "invert", false));
-    for (const auto& [key, syntax] :
-         {std::pair{"Regex", Regex::Syntax::kPattern}, {"String", Regex::Syntax::kLiteral}}) {
-        const auto text = pattern->find(key);
-        if (text == pattern->end() || !text->is_string()) continue;
-        PB_TRY(Regex regex, Regex::compile(text->get<std::string>(), syntax));
-        splits_.push_back({std::move(regex), named->second, invert ? Takes::kGaps : Takes::kMatches});
+    const json& given = member(part, "behavior");
+    if (given.is_null() && fallback) return *fallback;
+    for (const auto& [name, behavior] : kBehaviors)
+        if (given == name) return behavior;
+    return fail(type_of(part) + ": behavior " + (given.is_null() ? "(none)" : shown(given)) + " is not supported");
+}
+
+// The pre-tokenizers that only cut.
+Result<Splitter> read_splitter(const json& part, const std::string& type) {
+    if (type == "Split") {
+        PB_TRY(const Behavior behavior, read_behavior(part, std::nullopt));
+        PB_TRY(auto pattern, read_pattern(part, type));
+        PB_TRY(const bool invert, flag(part, "invert", false));
+        const Takes takes = invert ? Takes::kGaps : Takes::kMatches;
+        if (auto* text = std::get_if<std::string>(&pattern)) return Splitter(std::move(*text), behavior, takes);
+        return Splitter(std::get<Regex>(std::move(pattern)), behavior, takes);
+    }
+    if (type == "Digits") {
+        PB_TRY(const bool individual, flag(part, "individual_digits", false));
+        return Splitter(is_number, individual ? Behavior::kIsolated : Behavior::kContiguous);
+    }
+    if (type == "WhitespaceSplit") return Splitter(is_white_space, Behavior::kRemoved);
+    if (type == "Punctuation") {
+        PB_TRY(const Behavior behavior, read_behavior(part, Behavior::kIsolated));
+        return Splitter(is_punctuation, behavior);
+    }
+    if (type == "CharDelimiterSplit") {
+        PB_TRY(std::string delimiter, needed_text(part, "delimiter"));
+        if (delimiter.empty()) return fail("CharDelimiterSplit: 'delimiter' is empty");
+        return Splitter(std::move(delimiter), Behavior::kRemoved);
+    }
+    if (type == "Whitespace") {
+        PB_TRY(Regex regex, Regex::compile(kWordsAndSigns));
+        return Splitter(std::move(regex), Behavior::kRemoved, Takes::kGaps);
+    }
+    return fail("type '" + type +
+                "' is not supported (supported: ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, "
+                "Sequence, Split, Whitespace, WhitespaceSplit)");
+}
+
+}  // namespace
+
+Result<PrefixScheme> read_prefix_scheme(const json& part) {
+    PB_TRY(const bool prefix, flag(part, "add_prefix_space", true)); // the older way to say it
+    const json& scheme = member(part, "prepend_scheme");
+    if (scheme.is_null()) return prefix ? PrefixScheme::kAlways : PrefixScheme::kNever;
+    if (scheme == "always") return PrefixScheme::kAlways;
+    if (scheme == "first") return PrefixScheme::kFirst;
+    if (scheme == "never") return PrefixScheme::kNever;
+    return fail("prepend_scheme " + shown(scheme) + " is not supported (supported: always, first, never)");
+}
+
+Result<std::string> read_replacement(const json& part) {
+    const std::string out = text_or(member(part, "replacement"), "\u2581");
+    if (out.empty() || character_length(out[0]) != out.size())
+        return fail("replacement " + shown(out) + " is not one character");
+    return out;
+}
+
+Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
+    PreTokenizer out;
+    if (part.is_null()) return out;
+    if (auto added = out.add(part); !added) return fail("pre_tokenizer: " + added.error());
+    return out;
+}
+
+Result<> PreTokenizer::add(const json& part) {
+    const std::string type = type_of(part);
+    if (type == "Sequence") {
+        const json& parts = member(part, "pretokenizers");
+        if (!parts.is_array()) return fail("Sequence has no list 'pretokenizers'");
+        for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
-    return fail("Split: 'pattern' has neither 'Regex' nor 'String'");
+    if (byte_level_) return fail((type.empty() ? "what comes" : type) + " after ByteLevel is not supported");
+    if (type == "ByteLevel") return add_byte_level(part);
+    if (type == "Metaspace") return add_metaspace(part);
+    PB_TRY(Splitter splitter, read_splitter(part, type));
+    steps_.push_back(std::move(splitter));
+    return {};
 }
 
-void PreTokenizer::apply(const Split& split, std::string_view text, const Regex::Scratch& scratch,
-                         std::vector<Span>& out) {
-    std::vector<Span> matches;
-    split.regex.find_all(text, scratch, matches);
-    if (split.behavior == Behavior::kIsolated) { // either way all of it stays; the common case
-        size_t from = 0;
-        for (const Span match : matches) {
-            if (match.begin > from) out.push_back({from, match.begin});
-            if (match.end > match.begin) out.push_back(match);
-            from = match.end;
-        }
-        if (from < text.size()) out.push_back({from, text.size()});
-        return;
+Result<> PreTokenizer::add_byte_level(const json& part) {
+    byte_level_ = true;
+    PB_TRY(const bool prefix, flag(part, "add_prefix_space", true));
+    PB_TRY(const bool use_regex, flag(part, "use_regex", true));
+    if (prefix) steps_.push_back(Prefix{});
+    if (use_regex) {
+        PB_TRY(Regex regex, Regex::compile(kGpt2Pattern));
+        steps_.push_back(Splitter(std::move(regex), Behavior::kIsolated));
     }
-    std::vector<Part> parts;
-    size_t from = 0;
-    const bool matched = split.takes == Takes::kMatches;
-    for (const Span match : matches) {
-        if (match.begin > from) parts.push_back({{from, match.begin}, !matched});
-        parts.push_back({match, matched});
-        from = match.end;
-    }
-    if (from < text.size()) parts.push_back({{from, text.size()}, !matched});
-    const size_t first = out.size();
-    for (size_t i = 0; i < parts.size(); ++i) {
-        const Part part = parts[i];
-        const bool after_match = i > 0 && parts[i - 1].match;
-        bool joins = false; // the span before
-        switch (split.behavior) {
-            case Behavior::kRemoved:
-                if (part.match) continue;
-                break;
-            case Behavior::kMergedWithPrevious:
-                joins = i > 0 && part.match && !after_match;
-                break;
-            case Behavior::kMergedWithNext:
-                joins = after_match && !part.match;
-                break;
-            case Behavior::kContiguous:
-                joins = i > 0 && part.match == after_match;
-                break;
-            case Behavior::kIsolated:
-                break;
-        }
-        if (joins && out.size() > first)
-            out.back().end = part.span.end;
-        else
-            out.push_back(part.span);
-    }
-    out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
-                             [](Span s) { return s.begin == s.end; }),
-              out.end());
+    return {};
 }
 
-void PreTokenizer::split(std::string_view text, Words& out) const {
+Result<> PreTokenizer::add_metaspace(const json& part) {
+    PB_TRY(const std::string space, read_replacement(part));
+    PB_TRY(const PrefixScheme scheme, read_prefix_scheme(part));
+    PB_TRY(const bool split, flag(part, "split", true));
+    steps_.push_back(Metaspace{space, scheme});
+    if (split) steps_.push_back(Splitter(space, Behavior::kMergedWithNext));
+    return {};
+}
+
+void PreTokenizer::apply(const Splitter& splitter, std::vector<Piece>& pieces) {
+    auto scratch = splitter.scratch();
+    std::vector<Span> spans;
+    std::vector<Piece> out;
+    for (const Piece& piece : pieces) {
+        spans.clear();
+        splitter.split(piece.text, scratch, spans);
+        for (const Span s : spans)
+            out.push_back({piece.text.substr(s.begin, s.end - s.begin), s.begin == 0 ? piece.begin : TextBegin::kNo});
+    }
+    pieces.swap(out);
+}
+
+void PreTokenizer::apply(const Prefix&, std::vector<Piece>& pieces, std::deque<std::string>& changed) {
+    for (Piece& piece : pieces)
+        if (!piece.text.starts_with(' ')) piece.text = changed.emplace_back(" " + std::string(piece.text));
+}
+
+void PreTokenizer::apply(const Metaspace& step, std::vector<Piece>& pieces, std::deque<std::string>& changed) {
+    for (Piece& piece : pieces) {
+        const bool wants = step.scheme == PrefixScheme::kAlways ||
+                           (step.scheme == PrefixScheme::kFirst && piece.begin == TextBegin::kYes);
+        std::string out;
+        out.reserve(piece.text.size() + piece.text.size() / 2);
+        if (wants && !piece.text.starts_with(' ') && !piece.text.starts_with(step.space)) out = step.space;
+        for (const char c : piece.text) {
+            if (c == ' ')
+                out += step.space;
+            else
+                out += c;
+        }
+        piece.text = changed.emplace_back(std::move(out));
+    }
+}
+
+void PreTokenizer::split(std::string_view text, TextBegin begin, Words& out) const {
     if (text.empty()) return;
-    std::vector<Span> spans{{0, text.size()}}, next;
-    const auto run = [&](const Split& split, std::string_view whole, const Regex::Scratch& scratch, Span span) {
-        const size_t first = next.size();
-        apply(split, whole.substr(span.begin, span.end - span.begin), scratch, next);
-        for (size_t i = first; i < next.size(); ++i) next[i] = {next[i].begin + span.begin, next[i].end + span.begin};
-    };
-    for (const Split& split : splits_) {
-        const auto scratch = split.regex.scratch();
-        next.clear();
-        for (const Span span : spans) run(split, text, scratch, span);
-        spans.swap(next);
+    std::vector<Piece> pieces{{text, begin}};
+    for (const Step& step : steps_) {
+        if (const auto* splitter = std::get_if<Splitter>(&step))
+            apply(*splitter, pieces);
+        else if (const auto* metaspace = std::get_if<Metaspace>(&step))
+            apply(*metaspace, pieces, out.changed);
+        else
+            apply(std::get<Prefix>(step), pieces, out.changed);
     }
-    const auto scratch = byte_level_split_ ? byte_level_split_->regex.scratch() : Regex::Scratch{};
-    for (const Span span : spans) {
-        std::string_view word = text.substr(span.begin, span.end - span.begin);
-        if (prefix_space_ && !word.starts_with(' ')) word = out.prefixed.emplace_back(" " + std::string(word));
-        if (!byte_level_split_) {
-            out.words.push_back(word);
-            continue;
-        }
-        next.clear();
-        run(*byte_level_split_, word, scratch, {0, word.size()});
-        for (const Span s : next) out.words.push_back(word.substr(s.begin, s.end - s.begin));
-    }
+    for (const Piece& piece : pieces) out.words.push_back(piece.text);
 }
 
 }  // namespace patchbay::text

@@ -1,51 +1,60 @@
-// Cuts text into the words that BPE works on: the `pre_tokenizer` of tokenizer.json.
+// Cuts text into the words that the model works on: the `pre_tokenizer` of tokenizer.json.
 #pragma once
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.hpp"
-#include "text/regex.hpp"
+#include "text/splitter.hpp"
 
 namespace patchbay::text {
 
+enum class TextBegin { kYes, kNo };                  // does a piece begin where the whole text does?
+enum class PrefixScheme { kAlways, kFirst, kNever }; // what gets a space in front: each piece, the text's first, none
+
 class PreTokenizer {
   public:
-    // ByteLevel, or a Sequence of Split, Digits and at last ByteLevel.
-    static Result<PreTokenizer> from_json(const nlohmann::json&);
+    static Result<PreTokenizer> from_json(const nlohmann::json&); // null: the text is one word
+
+    bool byte_level() const { return byte_level_; } // words are bytes, which the vocabulary spells
 
     struct Words {
-        std::vector<std::string_view> words; // of the text, or of `prefixed`
-        std::deque<std::string> prefixed;    // words that got a space in front
+        std::vector<std::string_view> words; // of the text, or of `changed`
+        std::deque<std::string> changed;     // pieces that a step wrote anew
     };
-    void split(std::string_view text, Words& out) const; // appends; text: valid UTF-8
+    void split(std::string_view text, TextBegin, Words& out) const; // appends; text: valid UTF-8
 
   private:
-    enum class Behavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
-    enum class Takes { kMatches, kGaps /* `invert`: what lies between matches counts as the match */ };
-    struct Split {
-        Regex regex;
-        Behavior behavior;
-        Takes takes = Takes::kMatches;
+    struct Prefix { // a space in front of a piece that has none
     };
-    struct Part { // of a text, in order, without holes
-        Span span;
-        bool match;
+    struct Metaspace { // spaces become `space`
+        std::string space;
+        PrefixScheme scheme;
+    };
+    using Step = std::variant<Splitter, Prefix, Metaspace>;
+    struct Piece {
+        std::string_view text;
+        TextBegin begin;
     };
 
     PreTokenizer() = default;
     Result<> add(const nlohmann::json&);
-    Result<> add_split(const nlohmann::json&);
     Result<> add_byte_level(const nlohmann::json&);
-    static void apply(const Split&, std::string_view text, const Regex::Scratch&, std::vector<Span>& out);
+    Result<> add_metaspace(const nlohmann::json&);
+    static void apply(const Splitter&, std::vector<Piece>&);
+    static void apply(const Prefix&, std::vector<Piece>&, std::deque<std::string>& changed);
+    static void apply(const Metaspace&, std::vector<Piece>&, std::deque<std::string>& changed);
 
-    std::vector<Split> splits_;
-    bool byte_level_ = false;   // seen: must be the last
-    bool prefix_space_ = false; // a word that does not start with a space gets one
-    std::optional<Split> byte_level_split_;
+    std::vector<Step> steps_;
+    bool byte_level_ = false; // seen: must be the last
 };
+
+// Metaspace's, which its decoder has too.
+Result<PrefixScheme> read_prefix_scheme(const nlohmann::json&);
+Result<std::string> read_replacement(const nlohmann::json&);
 
 }  // namespace patchbay::text

@@ -3,7 +3,9 @@
 
 #include <pcre2.h>
 
-#include "text/utf8.hpp"
+#include <new>
+
+#include "text/characters.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -48,6 +50,7 @@ Result<std::string> translate(std::string_view pattern) {
             const size_t end = pattern.find_first_not_of("imsx-", i + 2);
             if (pattern.substr(i + 2, end - i - 2).find_first_of("msx") != std::string_view::npos)
                 return refuse("an inline flag other than (?i)");
+            if (pattern.substr(i).starts_with("(?C")) return refuse("a callout (?C…)");
         }
         out += c;
         if (in_class) {
@@ -74,60 +77,134 @@ Result<std::string> translate(std::string_view pattern) {
 
 void Regex::FreeCode::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
 void Regex::FreeMatch::operator()(pcre2_real_match_data_8* data) const { pcre2_match_data_free(data); }
-Regex::Scratch Regex::scratch() const { return Scratch(pcre2_match_data_create_from_pattern(code_.get(), nullptr)); }
+void Regex::FreeContext::operator()(pcre2_real_match_context_8* context) const { pcre2_match_context_free(context); }
 
-Result<Regex> Regex::compile(const std::string& pattern, Syntax syntax) {
+Regex::Scratch Regex::scratch() const {
+    Scratch out{
+        std::unique_ptr<pcre2_real_match_data_8, FreeMatch>(pcre2_match_data_create_from_pattern(code_.get(), nullptr)),
+        std::unique_ptr<pcre2_real_match_context_8, FreeContext>(pcre2_match_context_create(nullptr))};
+    if (!out.data || !out.limits) throw std::bad_alloc();
+    pcre2_set_heap_limit(out.limits.get(), 256 * 1024); // KiB
+    return out;
+}
+
+Result<Regex> Regex::compile(const std::string& pattern) {
     constexpr size_t kMostPattern = 16384;
     if (pattern.size() > kMostPattern)
         return fail("a pattern of " + std::to_string(pattern.size()) + " bytes is longer than " +
                     std::to_string(kMostPattern));
-    std::string source = pattern;
-    uint32_t options = PCRE2_UTF | PCRE2_LITERAL;
-    if (syntax == Syntax::kPattern) {
-        PB_TRY(source, translate(pattern));
-        options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C; // Ruby's ^ and $ are of lines
+    PB_TRY(const std::string source, translate(pattern));
+    // Ruby's ^ and $ are of lines.
+    constexpr uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+    Regex out;
+    // The second code is metered, and tried at one place only.
+    for (const auto& [code, more] : {std::pair{&out.code_, 0u}, {&out.metered_, PCRE2_AUTO_CALLOUT | PCRE2_ANCHORED}}) {
+        int error = 0;
+        PCRE2_SIZE at = 0;
+        code->reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options | more, &error,
+                                  &at, nullptr));
+        if (!*code) {
+            PCRE2_UCHAR text[160] = {};
+            pcre2_get_error_message(error, text, sizeof text);
+            return fail("pattern '" + pattern + "' does not compile: " + reinterpret_cast<const char*>(text) +
+                        " (near character " + std::to_string(at) + ")");
+        }
+        pcre2_jit_compile(code->get(),
+                          PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD); // where it fails, the interpreter matches
     }
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    pcre2_code* code =
-        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &error, &at, nullptr);
-    if (!code) {
-        PCRE2_UCHAR text[160] = {};
-        pcre2_get_error_message(error, text, sizeof text);
-        return fail("pattern '" + pattern + "' does not compile: " + reinterpret_cast<const char*>(text) +
-                    " (near character " + std::to_string(at) + ")");
-    }
-    Regex out(code);
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); // where it fails the interpreter matches
     return out;
 }
 
+// What one search may cost. The first attempt sees a short window and may take few steps, which is enough for words,
+// and fast. What needs more runs again with a callout before each item of the pattern, which pays for every character
+// that was scanned since the one before; an empty purse ends the search. (PCRE2's own limit counts backtracks, but not
+// what a repeat scans, and starts anew with each match.)
+class Regex::Search {
+  public:
+    Search(const Regex& regex, std::string_view text, const Scratch& scratch)
+        : regex_(regex), text_(text), data_(scratch.data.get()), limits_(scratch.limits.get()) {
+        purse_ = kPurse + kPurseAByte * text.size();
+        pcre2_set_callout(
+            limits_, [](pcre2_callout_block* at, void* self) { return static_cast<Search*>(self)->pay(at); }, this);
+    }
+
+    bool next(size_t from, Span& match) { // the first match that begins at or after `from`
+        for (;;) {
+            const size_t end = window_end(from);
+            const uint32_t partial = end < text_.size() ? PCRE2_PARTIAL_HARD : 0; // a match then did not look behind
+            int found = run(regex_.code_.get(), end, from, partial, kSteps);
+            if (found == PCRE2_ERROR_NOMATCH) {
+                if (end == text_.size()) return false;
+                from = end; // no match begins in the window
+                continue;
+            }
+            if (found == PCRE2_ERROR_PARTIAL && pcre2_get_ovector_pointer(data_)[0] > from) {
+                from = pcre2_get_ovector_pointer(data_)[0]; // what begins there may go on behind the window
+                continue;
+            }
+            if (found < 0) {
+                last_paid_ = from;
+                found = run(regex_.metered_.get(), text_.size(), from, 0, kMostSteps);
+                if (found == PCRE2_ERROR_NOMATCH && from < text_.size()) {
+                    from += character_length(text_[from]);
+                    continue;
+                }
+            }
+            if (found < 0) return false;
+            const PCRE2_SIZE* at = pcre2_get_ovector_pointer(data_);
+            match = {at[0], at[1]};
+            return match.begin >= from && match.end >= match.begin;
+        }
+    }
+
+  private:
+    static constexpr size_t kWindow = 256; // bytes
+    static constexpr uint32_t kSteps = 256, kMostSteps = 10'000'000;
+    static constexpr size_t kPurse = size_t{1} << 24, kPurseAByte = 32;
+
+    int pay(const pcre2_callout_block* at) {
+        const size_t now = at->current_position, cost = (now > last_paid_ ? now - last_paid_ : last_paid_ - now) + 1;
+        last_paid_ = now;
+        if (cost > purse_) return PCRE2_ERROR_CALLOUT;
+        purse_ -= cost;
+        return 0;
+    }
+
+    size_t window_end(size_t from) const {
+        if (text_.size() - from <= kWindow) return text_.size();
+        size_t end = from + kWindow;
+        while ((static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) --end; // a character's begin
+        return end;
+    }
+
+    int run(const pcre2_code* code, size_t end, size_t from, uint32_t options, uint32_t steps) {
+        pcre2_set_match_limit(limits_, steps);
+        const auto* subject = reinterpret_cast<PCRE2_SPTR>(text_.data());
+        options |= PCRE2_NO_UTF_CHECK;
+        const int found = pcre2_match(code, subject, end, from, options, data_, limits_);
+        if (found != PCRE2_ERROR_JIT_STACKLIMIT) return found;
+        return pcre2_match(code, subject, end, from, options | PCRE2_NO_JIT, data_, limits_);
+    }
+
+    const Regex& regex_;
+    std::string_view text_;
+    pcre2_match_data* data_;
+    pcre2_match_context* limits_;
+    size_t purse_ = 0;
+    size_t last_paid_ = 0; // position
+};
+
 void Regex::find_all(std::string_view text, const Scratch& scratch, std::vector<Span>& out) const {
-    struct Context {
-        pcre2_match_context* limits = pcre2_match_context_create(nullptr);
-        ~Context() { pcre2_match_context_free(limits); }
-    } context;
-    pcre2_set_match_limit(context.limits, 10'000'000);
-    pcre2_set_heap_limit(context.limits, 256 * 1024); // KiB
-    const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+    Search search(*this, text, scratch);
     size_t from = 0, last_end = text.size() + 1; // none yet
-    while (from <= text.size()) {
-        int found =
-            pcre2_match(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK, scratch.get(), context.limits);
-        if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-            found = pcre2_match(code_.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                                scratch.get(), context.limits);
-        if (found < 0) return;
-        const PCRE2_SIZE* at = pcre2_get_ovector_pointer(scratch.get());
-        const Span match{at[0], at[1]};
-        if (match.begin < from || match.end < match.begin) return;
+    for (Span match; from <= text.size() && search.next(from, match);) {
         const bool empty = match.begin == match.end;
         if (!empty || match.end != last_end) out.push_back(match);
         last_end = match.end;
         from = match.end;
         if (empty) {
             if (from == text.size()) return;
-            from += utf8_step(text.substr(from)).bytes;
+            from += character_length(text[from]);
         }
     }
 }

@@ -10,6 +10,7 @@
 
 struct pcre2_real_code_8;
 struct pcre2_real_match_data_8;
+struct pcre2_real_match_context_8;
 
 namespace patchbay::text {
 
@@ -19,25 +20,31 @@ struct Span { // bytes of a text
 
 class Regex {
   public:
-    enum class Syntax { kPattern, kLiteral };
-    static Result<Regex> compile(const std::string& pattern, Syntax);
+    static Result<Regex> compile(const std::string& pattern);
 
     struct FreeMatch {
         void operator()(pcre2_real_match_data_8*) const;
     };
-    using Scratch = std::unique_ptr<pcre2_real_match_data_8, FreeMatch>; // of one thread
+    struct FreeContext {
+        void operator()(pcre2_real_match_context_8*) const;
+    };
+    struct Scratch { // of one thread
+        std::unique_ptr<pcre2_real_match_data_8, FreeMatch> data;
+        std::unique_ptr<pcre2_real_match_context_8, FreeContext> limits;
+    };
     Scratch scratch() const;
 
-    // Appends all matches from left to right. text: valid UTF-8. A match that exceeds the limits on backtracking ends
-    // the search, as if nothing more matched: a hostile pattern costs bounded time.
+    // Appends all matches from left to right. text: valid UTF-8. Where the search has cost too much it ends, as if
+    // nothing more matched: a hostile pattern costs bounded time, which depends on pattern and text alone.
     void find_all(std::string_view text, const Scratch&, std::vector<Span>& out) const;
 
   private:
+    class Search;
     struct FreeCode {
         void operator()(pcre2_real_code_8*) const;
     };
-    explicit Regex(pcre2_real_code_8* code) : code_(code) {}
-    std::unique_ptr<pcre2_real_code_8, FreeCode> code_;
+    Regex() = default;
+    std::unique_ptr<pcre2_real_code_8, FreeCode> code_, metered_;
 };
 
 }  // namespace patchbay::text

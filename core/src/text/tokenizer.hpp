@@ -14,19 +14,35 @@ namespace patchbay::text {
 
 using TokenId = int32_t;
 
+// Where the decoding of one text stands. Made empty; the tokenizer that it is given to keeps in it what it needs.
+struct DecodeState {
+    struct Held { // by a step that changes the joined text
+        std::string text;
+        size_t taken = 0;
+        bool begun = false;
+    };
+    std::string bytes;  // of an unfinished character
+    bool begun = false; // the next token is not the text's first
+    std::vector<Held> steps;
+};
+
 class Tokenizer {
   public:
-    // A Hugging Face folder with tokenizer.json (byte-level BPE), and tokenizer_config.json where there is one.
+    // A model folder with tokenizer.json, with vocab.json and merges.txt, or with tokenizer.model (SentencePiece); and
+    // tokenizer_config.json where there is one.
     static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& folder);
     virtual ~Tokenizer() = default;
 
     // Ids of text; special tokens in the text are recognised. Adds BOS where the tokenizer's post-processor says so.
     virtual std::vector<TokenId> encode(std::string_view text) const = 0;
-    // The bytes of one token (a byte-level token may be a part of a character); empty for an unknown id.
+    // The bytes of one token inside a text (it may be a part of a character); empty for an unknown id.
     virtual std::string_view token_bytes(TokenId) const = 0;
     virtual bool is_special(TokenId) const = 0;
     // Text of ids: bytes joined, special tokens left out, invalid UTF-8 replaced by U+FFFD.
-    virtual std::string decode(const std::vector<TokenId>& ids) const = 0;
+    virtual std::string decode(const std::vector<TokenId>& ids) const;
+    // The same piece by piece: appends what became complete with this token, and at the end what is left.
+    virtual void decode_next(DecodeState&, TokenId, std::string& out) const;
+    virtual void decode_rest(DecodeState&, std::string& out) const;
     virtual uint32_t vocab_size() const = 0; // highest id + 1
     virtual std::optional<TokenId> eos() const = 0;
     virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
@@ -41,7 +57,7 @@ class Detokenizer {
 
   private:
     std::shared_ptr<const Tokenizer> tokenizer_;
-    std::string pending_; // bytes of an unfinished character
+    DecodeState state_;
 };
 
 }  // namespace patchbay::text

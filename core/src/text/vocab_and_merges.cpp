@@ -1,9 +1,9 @@
 #include "text/vocab_and_merges.hpp"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "text/tokenizer_config.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -26,22 +26,6 @@ json read_merges(std::string_view text) {
     return out;
 }
 
-// {"151643": {"content": …}, …} → the list that tokenizer.json has.
-Result<json> read_added(const json& config) {
-    json out = json::array();
-    const auto decoder = config.find("added_tokens_decoder");
-    if (decoder == config.end()) return out;
-    for (const auto& [key, entry] : decoder->items()) {
-        int id = -1;
-        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-        if (error != std::errc() || end != key.data() + key.size() || !entry.is_object())
-            return fail("tokenizer_config.json: added_tokens_decoder has the entry '" + key + "', which is no token");
-        out.push_back(entry);
-        out.back()["id"] = id;
-    }
-    return out;
-}
-
 }  // namespace
 
 Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const json& config) {
@@ -53,7 +37,7 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
                     "' does not say how text is split (supported without one: GPT2Tokenizer, Qwen2Tokenizer)");
     PB_TRY(json vocab, read_json_file(folder / "vocab.json"));
     PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
-    PB_TRY(json added, read_added(config));
+    PB_TRY(json added, listed_added_tokens(config));
     json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", !qwen2}};
     json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}},
                 {"added_tokens", std::move(added)}};

@@ -24,7 +24,7 @@ std::vector<std::string> words(const json& pre_tokenizer, const std::string& tex
     const auto made = PreTokenizer::from_json(pre_tokenizer);
     if (!made) return {"refused: " + made.error()};
     PreTokenizer::Words out;
-    made->split(text, out);
+    made->split(text, TextBegin::kYes, out);
     return {out.words.begin(), out.words.end()};
 }
 
@@ -101,10 +101,9 @@ TEST(PreTokenizer, leaves_the_rest_in_one_piece_where_a_pattern_backtracks_witho
 }
 
 TEST(PreTokenizer, refuses_by_name_what_it_does_not_do) {
-    EXPECT_THAT(refusal({{"type", "Metaspace"}}),
-                HasSubstr("type 'Metaspace' is not supported (supported: ByteLevel, Split, Digits, Sequence)"));
-    EXPECT_THAT(refusal(nullptr), HasSubstr("type '' is not supported"));
-    EXPECT_THAT(refusal({{"type", "Digits"}}), HasSubstr("no ByteLevel part"));
+    EXPECT_THAT(refusal({{"type", "UnicodeScripts"}}),
+                HasSubstr("type 'UnicodeScripts' is not supported (supported: ByteLevel, CharDelimiterSplit, Digits,"));
+    EXPECT_THAT(refusal(json::object()), HasSubstr("type '' is not supported"));
     EXPECT_THAT(refusal({{"type", "Sequence"}, {"pretokenizers", {kBytesOnly, {{"type", "Digits"}}}}}),
                 HasSubstr("Digits after ByteLevel"));
     EXPECT_THAT(refusal({{"type", "Sequence"}}), HasSubstr("no list 'pretokenizers'"));
@@ -112,7 +111,8 @@ TEST(PreTokenizer, refuses_by_name_what_it_does_not_do) {
     EXPECT_THAT(refusal(then_bytes({{"type", "Split"}, {"behavior", "Isolated"}})), HasSubstr("no 'pattern'"));
     EXPECT_THAT(refusal(then_bytes({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Glob", "*"}}}})),
                 HasSubstr("neither 'Regex' nor 'String'"));
-    EXPECT_THAT(refusal({{"type", "ByteLevel"}, {"use_regex", 1}}), HasSubstr("'use_regex' is neither true nor false"));
+    EXPECT_THAT(refusal({{"type", "ByteLevel"}, {"use_regex", 1}}),
+                HasSubstr("'use_regex' is neither true nor false but 1"));
 }
 
 TEST(PreTokenizer, refuses_patterns_that_another_engine_reads_differently) {

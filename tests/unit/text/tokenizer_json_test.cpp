@@ -83,8 +83,8 @@ TEST(Tokenizer, puts_what_the_template_says_around_a_text) {
     EXPECT_THAT(built(j, {{"bos_token", "<s>"}, {"add_bos_token", true}})->encode("a"), ElementsAre(300, 'a', 301));
     j["post_processor"]["single"] = {special("<x>"), sequence};
     EXPECT_THAT(refusal(j), HasSubstr("post_processor: TemplateProcessing: no ids for '<x>'"));
-    j["post_processor"] = {{"type", "BertProcessing"}};
-    EXPECT_THAT(refusal(j), HasSubstr("type 'BertProcessing' is not supported"));
+    j["post_processor"] = {{"type", "PairProcessing"}};
+    EXPECT_THAT(refusal(j), HasSubstr("post_processor: type 'PairProcessing' is not supported"));
 }
 
 TEST(Tokenizer, follows_add_bos_token_and_names_the_end_token) {
@@ -144,8 +144,9 @@ TEST(Tokenizer, knows_nothing_of_ids_outside_its_vocabulary) {
 
 TEST(Tokenizer, refuses_by_name_what_it_does_not_do) {
     auto j = byte_tokenizer();
-    j["model"]["type"] = "Unigram";
-    EXPECT_THAT(refusal(j), HasSubstr("the tokenizer of test: model type 'Unigram' is not supported"));
+    j["model"]["type"] = "WordPiece";
+    EXPECT_THAT(refusal(j),
+                HasSubstr("the tokenizer of test: model type 'WordPiece' is not supported (supported: BPE"));
     j = byte_tokenizer();
     j["model"]["dropout"] = 0.1;
     EXPECT_THAT(refusal(j), HasSubstr("dropout 0.1 is not supported"));
@@ -153,11 +154,11 @@ TEST(Tokenizer, refuses_by_name_what_it_does_not_do) {
     j["model"]["end_of_word_suffix"] = "</w>";
     EXPECT_THAT(refusal(j), HasSubstr("end_of_word_suffix '</w>' is not supported"));
     j = byte_tokenizer();
-    j["normalizer"] = {{"type", "Lowercase"}};
-    EXPECT_THAT(refusal(j), HasSubstr("normalizer: type 'Lowercase' is not supported"));
+    j["normalizer"] = {{"type", "BertNormalizer"}};
+    EXPECT_THAT(refusal(j), HasSubstr("normalizer: type 'BertNormalizer' is not supported (supported: Lowercase, NFC"));
     j = byte_tokenizer();
     j["decoder"] = {{"type", "WordPiece"}};
-    EXPECT_THAT(refusal(j), HasSubstr("decoder type 'WordPiece' is not supported"));
+    EXPECT_THAT(refusal(j), HasSubstr("decoder: type 'WordPiece' is not supported (supported: ByteFallback,"));
     EXPECT_THAT(refusal(json::array()), HasSubstr("no 'model'"));
     EXPECT_THAT(refusal({{"model", {{"type", "BPE"}, {"merges", json::array()}}}}), HasSubstr("no object 'vocab'"));
     EXPECT_THAT(refusal({{"model", {{"type", "BPE"}, {"vocab", json::object()}}}}), HasSubstr("no list 'merges'"));

@@ -1,0 +1,21 @@
+// Unicode characters of valid UTF-8 and the classes that tokenizer files name, by ICU.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace patchbay::text {
+
+char32_t next_character(std::string_view text, size_t& at);   // at < size; moves past it
+char32_t character_before(std::string_view text, size_t& at); // at > 0; moves to its begin
+size_t character_length(char lead);                           // bytes, by the first one
+void append_character(std::string&, char32_t);
+
+bool is_white_space(char32_t); // White_Space
+bool is_word(char32_t);        // \w: Alphabetic, Mark, Decimal_Number, Connector_Punctuation, Join_Control
+bool is_number(char32_t);      // Nd, Nl, No
+bool is_punctuation(char32_t); // P, and ASCII's symbols
+bool is_mark(char32_t);        // M
+void append_lowercase(std::string&, char32_t); // without a look at its neighbours
+
+}  // namespace patchbay::text

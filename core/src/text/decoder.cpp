@@ -1,0 +1,272 @@
+#include "text/decoder.hpp"
+
+#include <algorithm>
+
+#include "text/byte_alphabet.hpp"
+#include "text/characters.hpp"
+#include "text/json_fields.hpp"
+#include "text/pattern_json.hpp"
+#include "text/utf8.hpp"
+#include "text/vocabulary.hpp"
+
+namespace patchbay::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSpace = "\u2581";
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+    std::string out;
+    for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
+        out += text.substr(0, at);
+        out += to;
+        text.remove_prefix(at + from.size());
+    }
+    return out += text;
+}
+
+int hex(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// How many bytes of `run`'s copies, at most `most` copies, are at the front.
+size_t leading(std::string_view text, std::string_view run, uint32_t most) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < most && text.substr(bytes).starts_with(run); ++i) bytes += run.size();
+    return bytes;
+}
+size_t trailing(std::string_view text, std::string_view run, uint32_t most) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < most && text.substr(0, text.size() - bytes).ends_with(run); ++i) bytes += run.size();
+    return bytes;
+}
+
+}  // namespace
+
+Result<Decoder> Decoder::from_json(const json& part, bool byte_level) {
+    Decoder out;
+    if (part.is_null() && byte_level) return from_json({{"type", "ByteLevel"}}, byte_level);
+    if (part.is_null()) {
+        out.token_steps_.emplace_back(Spaced{});
+        return out;
+    }
+    if (auto added = out.add(part); !added) return fail("decoder: " + added.error());
+    return out;
+}
+
+Decoder Decoder::sentencepiece(LeadingSpaces leading) {
+    Decoder out;
+    out.token_steps_.emplace_back(ByteFallback{});
+    out.token_steps_.emplace_back(SentencePieceSpace{leading});
+    return out;
+}
+
+Result<> Decoder::add(const json& part) {
+    constexpr size_t kMostSteps = 64;
+    const std::string type = type_of(part);
+    if (type == "Sequence") {
+        const json& parts = member(part, "decoders");
+        if (!parts.is_array()) return fail("Sequence has no list 'decoders'");
+        for (const json& each : parts) PB_CHECK(add(each));
+        return {};
+    }
+    if (token_steps_.size() + text_steps_.size() == kMostSteps)
+        return fail("more than " + std::to_string(kMostSteps) + " steps");
+    if (type == "Fuse") {
+        joined_ = true;
+        return {};
+    }
+    if (type == "Replace") return add_replace(part);
+    if (type == "Strip") return add_strip(part);
+    if (type != "ByteLevel" && type != "ByteFallback" && type != "Metaspace")
+        return fail(
+            "type '" + type +
+            "' is not supported (supported: ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip)");
+    if (type == "ByteLevel" && byte_level()) return {}; // twice is once
+    if (joined_) return fail(type + " after Fuse or ByteLevel is not supported");
+    if (type == "ByteLevel") {
+        token_steps_.emplace_back(ByteLevel{});
+        joined_ = true;
+    } else if (type == "ByteFallback") {
+        token_steps_.emplace_back(ByteFallback{});
+    } else {
+        PB_TRY(std::string space, read_replacement(part));
+        PB_TRY(const PrefixScheme scheme, read_prefix_scheme(part));
+        token_steps_.emplace_back(Metaspace{std::move(space), scheme});
+    }
+    return {};
+}
+
+Result<> Decoder::add_replace(const json& part) {
+    constexpr size_t kMostContent = 64;
+    PB_TRY(auto pattern, read_pattern(part, "Replace"));
+    PB_TRY(const std::string content, needed_text(part, "content"));
+    if (content.size() > kMostContent)
+        return fail("Replace: 'content' is longer than " + std::to_string(kMostContent) + " bytes");
+    auto* text = std::get_if<std::string>(&pattern);
+    if (joined_ && !text) return fail("Replace with a 'Regex' after Fuse or ByteLevel is not supported");
+    if (joined_)
+        text_steps_.push_back(ReplaceText{std::move(*text), content});
+    else if (text)
+        token_steps_.emplace_back(Replace{Splitter(std::move(*text), Behavior::kIsolated), content});
+    else
+        token_steps_.emplace_back(Replace{Splitter(std::get<Regex>(std::move(pattern)), Behavior::kIsolated), content});
+    return {};
+}
+
+Result<> Decoder::add_strip(const json& part) {
+    PB_TRY(const std::string character, needed_text(part, "content"));
+    PB_TRY(const uint32_t start, count(part, "start"));
+    PB_TRY(const uint32_t stop, count(part, "stop"));
+    if (character.empty() || character_length(character[0]) != character.size())
+        return fail("Strip: 'content' " + shown(character) + " is not one character");
+    const Strip step{character, start, stop};
+    if (joined_)
+        text_steps_.push_back(step);
+    else
+        token_steps_.push_back(step);
+    return {};
+}
+
+bool Decoder::byte_level() const {
+    return !token_steps_.empty() && std::holds_alternative<ByteLevel>(token_steps_.front());
+}
+
+struct Decoder::Apply { // a step on a token
+    const std::string& token;
+    Place place;
+
+    std::string operator()(ByteLevel) const { return spelled_bytes(token).value_or(token); }
+
+    std::string operator()(ByteFallback) const {
+        if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return token;
+        const int high = hex(token[3]), low = hex(token[4]);
+        return high < 0 || low < 0 ? token : std::string(1, static_cast<char>(high << 4 | low));
+    }
+
+    std::string operator()(Spaced) const { return place == Place::kFirst ? token : " " + token; }
+
+    std::string operator()(const Metaspace& step) const {
+        const bool drops = place == Place::kFirst && step.scheme != PrefixScheme::kNever;
+        return replaced(token, step.space, drops ? "" : " ");
+    }
+
+    std::string operator()(SentencePieceSpace step) const {
+        const bool drops = place == Place::kFirst && step.leading != LeadingSpaces::kKept && token.starts_with(kSpace);
+        return replaced(std::string_view(token).substr(drops ? kSpace.size() : 0), kSpace, " ");
+    }
+
+    std::string operator()(const Replace& step) const {
+        auto scratch = step.finder.scratch();
+        step.finder.find_all(token, scratch);
+        std::string out;
+        size_t from = 0;
+        for (const Span match : scratch.matches) {
+            out += token.substr(from, match.begin - from);
+            out += step.content;
+            from = match.end;
+        }
+        return out += token.substr(from);
+    }
+
+    std::string operator()(const Strip& step) const {
+        const size_t front = leading(token, step.character, step.start);
+        const std::string_view left = std::string_view(token).substr(front);
+        return std::string(left.substr(0, left.size() - trailing(left, step.character, step.stop)));
+    }
+};
+
+std::string Decoder::token_bytes(std::string_view spelled, Place place) const {
+    std::string out(spelled);
+    for (const TokenStep& step : token_steps_) {
+        if (valid_prefix(out) != out.size() || out.size() > kMostBytes)
+            break; // it is a byte by now, or will be refused
+        out = std::visit(Apply{out, place}, step);
+    }
+    return out;
+}
+
+// Whether a token that came first, of these bytes, was the first that counts as such.
+bool Decoder::begins_text(std::string_view bytes) const {
+    const auto* spaces = token_steps_.empty() ? nullptr : std::get_if<SentencePieceSpace>(&token_steps_.back());
+    return !spaces || spaces->leading != LeadingSpaces::kAllDropped || !bytes.empty();
+}
+
+struct Decoder::Push { // a step on text that comes in pieces: what it passes on
+    DecodeState::Held& held;
+    std::string text;
+
+    std::string operator()(const Strip& step) {
+        std::string_view left = text;
+        while (!held.begun && !left.empty()) {
+            held.begun = held.taken == step.start || !left.starts_with(step.character);
+            if (held.begun) break;
+            left.remove_prefix(step.character.size());
+            ++held.taken;
+        }
+        held.text += left;
+        const size_t kept = trailing(held.text, step.character, step.stop);
+        std::string out = held.text.substr(0, held.text.size() - kept);
+        held.text.erase(0, out.size());
+        return out;
+    }
+
+    std::string operator()(const ReplaceText& step) {
+        held.text += text;
+        std::string out;
+        std::string_view left = held.text;
+        for (size_t at = left.find(step.from); at != left.npos; at = left.find(step.from)) {
+            out += left.substr(0, at);
+            out += step.to;
+            left.remove_prefix(at + step.from.size());
+        }
+        size_t begun = std::min(left.size(), step.from.size() - 1); // a match may have begun at the end
+        while (!std::string_view(step.from).starts_with(left.substr(left.size() - begun))) --begun;
+        out += left.substr(0, left.size() - begun);
+        held.text.erase(0, held.text.size() - begun);
+        return out;
+    }
+};
+
+struct Decoder::Finish { // what it held that stays
+    DecodeState::Held& held;
+    std::string operator()(const Strip&) const { return {}; }
+    std::string operator()(const ReplaceText&) const { return held.text; }
+};
+
+void Decoder::through_steps(DecodeState& state, std::string text, std::string& out) const {
+    state.steps.resize(text_steps_.size());
+    for (size_t i = 0; i < text_steps_.size(); ++i)
+        text = std::visit(Push{state.steps[i], std::move(text)}, text_steps_[i]);
+    out += text;
+}
+
+void Decoder::next(DecodeState& state, std::string_view spelled, std::string_view later, std::string& out) const {
+    if (state.begun) {
+        state.bytes += later;
+    } else {
+        const std::string first = token_bytes(spelled, Place::kFirst);
+        state.begun = begins_text(first);
+        state.bytes += first;
+    }
+    if (text_steps_.empty()) return drain_utf8(state.bytes, out, Rest::kKeep);
+    std::string text;
+    drain_utf8(state.bytes, text, Rest::kKeep);
+    through_steps(state, std::move(text), out);
+}
+
+void Decoder::rest(DecodeState& state, std::string& out) const {
+    std::string text;
+    drain_utf8(state.bytes, text, Rest::kReplace);
+    state.steps.resize(text_steps_.size());
+    for (size_t i = 0; i < text_steps_.size(); ++i) {
+        text = std::visit(Push{state.steps[i], std::move(text)}, text_steps_[i]);
+        text += std::visit(Finish{state.steps[i]}, text_steps_[i]);
+    }
+    out += text;
+}
+
+}  // namespace patchbay::text

@@ -1,0 +1,76 @@
+// Tokens back to text: the `decoder` of tokenizer.json. What a token stands for depends on the token and on whether it
+// is the text's first, so it streams; a few steps work on the joined text and hold back what a later token may change.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "text/pre_tokenizer.hpp"
+#include "text/splitter.hpp"
+#include "text/tokenizer.hpp"
+
+namespace patchbay::text {
+
+class Decoder {
+  public:
+    // null: ByteLevel for a byte-level vocabulary, else tokens are joined by spaces, as Hugging Face does.
+    static Result<Decoder> from_json(const nlohmann::json&, bool byte_level);
+    // What a SentencePiece model does with the space that it puts in front of a text.
+    enum class LeadingSpaces { kKept, kOneDropped, kAllDropped };
+    static Decoder sentencepiece(LeadingSpaces);
+
+    bool byte_level() const; // tokens are spelled in the byte alphabet, and their place makes no difference
+
+    enum class Place { kFirst, kLater };
+    static constexpr size_t kMostBytes = 4096;
+    // May be a part of a character. Of more than kMostBytes the rest is missing: such a tokenizer is refused.
+    std::string token_bytes(std::string_view spelled, Place) const;
+
+    // later: token_bytes(spelled, kLater), which the caller keeps. Appends what became complete.
+    void next(DecodeState&, std::string_view spelled, std::string_view later, std::string& out) const;
+    void rest(DecodeState&, std::string& out) const;
+
+  private:
+    struct ByteLevel {};
+    struct ByteFallback {};
+    struct Spaced {}; // a space between tokens
+    struct Metaspace {
+        std::string space;
+        PrefixScheme scheme;
+    };
+    struct SentencePieceSpace {
+        LeadingSpaces leading;
+    };
+    struct Replace {
+        Splitter finder;
+        std::string content;
+    };
+    struct Strip { // up to so many of a character
+        std::string character;
+        uint32_t start, stop;
+    };
+    struct ReplaceText {
+        std::string from, to;
+    };
+    using TokenStep = std::variant<ByteLevel, ByteFallback, Spaced, Metaspace, SentencePieceSpace, Replace, Strip>;
+    using TextStep = std::variant<Strip, ReplaceText>;
+    struct Apply;
+    struct Push;
+    struct Finish;
+
+    Decoder() = default;
+    Result<> add(const nlohmann::json&);
+    Result<> add_replace(const nlohmann::json&);
+    Result<> add_strip(const nlohmann::json&);
+    bool begins_text(std::string_view bytes) const;
+    void through_steps(DecodeState&, std::string text, std::string& out) const;
+
+    std::vector<TokenStep> token_steps_;
+    bool joined_ = false; // Fuse or ByteLevel was seen: what comes works on the text
+    std::vector<TextStep> text_steps_;
+};
+
+}  // namespace patchbay::text

@@ -1,0 +1,136 @@
+#include "text/model_json.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/bpe.hpp"
+#include "text/character_bpe.hpp"
+#include "text/characters.hpp"
+#include "text/json_fields.hpp"
+#include "text/post_processor.hpp"
+#include "text/unigram.hpp"
+
+namespace patchbay::text {
+namespace {
+
+using nlohmann::json;
+using Model = std::unique_ptr<const SubwordModel>;
+
+std::string byte_token(uint32_t byte) {
+    constexpr const char* kHex = "0123456789ABCDEF";
+    return {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+}
+
+ByteTokens byte_tokens(const Vocabulary& vocabulary) {
+    ByteTokens out;
+    for (uint32_t b = 0; b < 256; ++b) out[b] = vocabulary.find(byte_token(b)).value_or(kNoToken);
+    return out;
+}
+
+// "a b" or ["a", "b"].
+Result<std::vector<MergePair>> read_merges(const json& list) {
+    std::vector<MergePair> out;
+    out.reserve(list.size());
+    for (const json& merge : list) {
+        const auto bad = [&] {
+            return fail("merge " + std::to_string(out.size()) + " is " + shown(merge) + ", not two tokens");
+        };
+        if (merge.is_string()) {
+            const auto& text = merge.get_ref<const std::string&>();
+            const size_t space = text.find(' ');
+            if (space == text.npos || space == 0 || space + 1 == text.size() || text.find(' ', space + 1) != text.npos)
+                return bad();
+            out.emplace_back(text.substr(0, space), text.substr(space + 1));
+        } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+            out.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+        } else {
+            return bad();
+        }
+    }
+    return out;
+}
+
+Result<Model> read_character_bpe(const json& model, const std::vector<MergePair>& merges,
+                                 const Vocabulary& vocabulary) {
+    CharacterBpe::Parts parts;
+    PB_TRY(parts.merges, read_merge_table(vocabulary, merges));
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
+        const std::string_view spelled = vocabulary.spelled(id);
+        if (spelled.empty()) continue;
+        size_t at = 0;
+        if (const char32_t c = next_character(spelled, at); at == spelled.size()) parts.characters.emplace(c, id);
+        parts.tokens.emplace_back(spelled, id);
+    }
+    if (const json& unk = member(model, "unk_token"); !unk.is_null()) {
+        const auto id = vocabulary.find(text_or(unk, ""));
+        if (!id) return fail("model: unk_token " + shown(unk) + " is not in the vocabulary");
+        parts.unk = *id;
+    }
+    PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));
+    if (byte_fallback) parts.bytes = byte_tokens(vocabulary);
+    PB_TRY(parts.fuse_unk, flag(model, "fuse_unk", false));
+    PB_TRY(parts.ignore_merges, flag(model, "ignore_merges", false));
+    return Model(std::make_unique<CharacterBpe>(std::move(parts)));
+}
+
+Result<Model> read_bpe(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
+    if (!member(model, "vocab").is_object()) return fail("the model has no object 'vocab'");
+    if (!member(model, "merges").is_array()) return fail("the model has no list 'merges'");
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+        if (const std::string text = text_or(member(model, key), ""); !text.empty())
+            return fail(std::string("model: ") + key + " '" + text + "' is not supported");
+    if (const json& dropout = member(model, "dropout"); dropout.is_number() && dropout != 0)
+        return fail("model: dropout " + dropout.dump() + " is not supported, encoding would be random");
+    for (const auto& [spelled, value] : model["vocab"].items()) {
+        PB_TRY(const TokenId id, read_token_id(value, spelled));
+        PB_CHECK(vocabulary.add(spelled, id));
+    }
+    PB_TRY(const auto merges, read_merges(model["merges"]));
+    if (alphabet == Alphabet::kCharacters) return read_character_bpe(model, merges, vocabulary);
+    PB_TRY(const bool ignore_merges, flag(model, "ignore_merges", false));
+    PB_TRY(Bpe bpe, Bpe::create(vocabulary, merges, ignore_merges ? WholeWords::kLookedUp : WholeWords::kMerged));
+    return Model(std::make_unique<Bpe>(std::move(bpe)));
+}
+
+// "vocab": [["<unk>", 0.0], ["▁the", -3.2], …]; a token's id is its place.
+Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
+    constexpr double kUnknownPenalty = 10; // below the lowest score, as in Hugging Face tokenizers
+    if (alphabet == Alphabet::kBytes)
+        return fail("model type 'Unigram' with a ByteLevel pre_tokenizer is not supported");
+    const json& list = member(model, "vocab");
+    if (!list.is_array() || list.empty()) return fail("the model has no list 'vocab'");
+    Unigram::Parts parts;
+    double lowest = 0;
+    for (const json& entry : list) {
+        const std::string where = "token " + std::to_string(vocabulary.size());
+        if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
+            return fail(where + " is " + shown(entry) + ", not a text and its score");
+        const auto score = entry[1].get<double>();
+        if (!(std::abs(score) < 1e9)) return fail(where + " has the score " + shown(entry[1]));
+        const auto id = static_cast<TokenId>(vocabulary.size());
+        PB_CHECK(vocabulary.add(entry[0].get<std::string>(), id));
+        lowest = id == 0 ? score : std::min(lowest, score);
+        if (!vocabulary.spelled(id).empty()) parts.pieces.push_back({std::string(vocabulary.spelled(id)), id, score});
+    }
+    const json& unk = member(model, "unk_id");
+    if (!unk.is_number_unsigned() || unk >= vocabulary.size())
+        return fail("model: unk_id " + shown(unk) + " is no token of the vocabulary");
+    parts.unk = unk.get<TokenId>();
+    parts.unk_score = lowest - kUnknownPenalty;
+    PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));
+    if (byte_fallback) parts.bytes = byte_tokens(vocabulary);
+    return Model(std::make_unique<Unigram>(std::move(parts)));
+}
+
+}  // namespace
+
+Result<Model> read_model(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
+    if (!model.is_object()) return fail("there is no 'model'");
+    // Old files have no type.
+    const std::string type = text_or(member(model, "type"), member(model, "vocab").is_array() ? "Unigram" : "BPE");
+    if (type == "BPE") return read_bpe(model, alphabet, vocabulary);
+    if (type == "Unigram") return read_unigram(model, alphabet, vocabulary);
+    return fail("model type '" + type + "' is not supported (supported: BPE, Unigram)");
+}
+
+}  // namespace patchbay::text

@@ -1,0 +1,31 @@
+// The normalizer_spec of a SentencePiece model: its charsmap, and what it makes of spaces.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "text/charsmap.hpp"
+#include "text/piece_trie.hpp"
+#include "text/pre_tokenizer.hpp"
+
+namespace patchbay::text {
+
+struct SentencePieceNormalizer {
+    std::optional<Charsmap> charsmap;
+    PieceTrie user_defined;                            // symbols that stay as they are
+    PrefixScheme dummy_prefix = PrefixScheme::kAlways; // a space in front of what is not empty
+    bool remove_extra_spaces = true;                   // at both ends, and of several all but one
+    bool escape_spaces = true;                         // as U+2581
+
+    // text: valid UTF-8. False, and `out` is no use: it got longer than `most`.
+    bool apply(std::string_view text, TextBegin, size_t most, std::string& out) const;
+
+  private:
+    struct Prefix {
+        size_t length; // bytes of the text
+        std::string_view becomes;
+    };
+    Prefix prefix_of(std::string_view text) const; // text: not empty
+};
+
+}  // namespace patchbay::text

@@ -1,0 +1,17 @@
+// What turns a word into ids: the `model` of a tokenizer. Implemented by Bpe (byte-level), CharacterBpe and Unigram.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.hpp"
+
+namespace patchbay::text {
+
+class SubwordModel {
+  public:
+    virtual ~SubwordModel() = default;
+    // Appends the ids of a word. Byte-level models take any bytes, the others valid UTF-8. Any thread.
+    virtual void encode(std::string_view word, std::vector<TokenId>& out) const = 0;
+};
+
+}  // namespace patchbay::text
