@@ -7,6 +7,7 @@
 #include "engine/engine_metrics.hpp"
 #include "experiment/drive.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/portable_spec.hpp"
 #include "experiment/results_store.hpp"
 
 namespace patchbay::experiment {
@@ -169,7 +170,7 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const Exp
     row.name = spec.name;
     row.question = spec.question;
     row.spec_file = options.spec_file.string();
-    row.spec_yaml = config::show_yaml(spec.document);
+    row.spec_yaml = config::show_yaml(portable(spec));
     row.command = options.command;
     row.started = utc_now();
     row.version = options.version;
