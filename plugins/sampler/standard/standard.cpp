@@ -30,21 +30,26 @@ void penalise(std::span<float> logits, const pb_sample_row& row) {
     }
 }
 
-// What truncation leaves, scaled by temperature; empty: no finite logit is allowed.
+// What truncation leaves, as distances from the highest over the temperature, so that no temperature is too low: what
+// is below the highest goes to -infinity, and the highest stays 0. Empty: no finite logit is allowed.
 std::vector<Candidate> candidates(std::span<const float> logits, const pb_sample_row& row) {
     const pb_sampling_params& p = *row.params;
     std::vector<Candidate> left;
     left.reserve(logits.size());
-    const float scale = p.temperature > 0 ? 1 / p.temperature : 1;
+    float most = -INFINITY;
     for (size_t t = 0; t < logits.size(); ++t)
-        if (patchbay::allowed(row, t) && logits[t] > -INFINITY) left.push_back({static_cast<int32_t>(t), logits[t] * scale});
+        if (patchbay::allowed(row, t) && logits[t] > -INFINITY) {
+            left.push_back({static_cast<int32_t>(t), logits[t]});
+            most = std::max(most, logits[t]);
+        }
     if (left.empty()) return left;
+    const float temperature = p.temperature > 0 ? p.temperature : 1;
+    for (Candidate& c : left) c.logit = c.logit == most ? 0 : (c.logit - most) / temperature;
     if (p.top_k > 0 && static_cast<size_t>(p.top_k) < left.size()) {
         std::nth_element(left.begin(), left.begin() + p.top_k - 1, left.end(), likelier);
         left.resize(static_cast<size_t>(p.top_k));
     }
-    const float most = std::max_element(left.begin(), left.end(), [](auto& a, auto& b) { return likelier(b, a); })->logit;
-    const auto weight = [&](const Candidate& c) { return std::exp(static_cast<double>(c.logit) - most); };
+    const auto weight = [](const Candidate& c) { return std::exp(static_cast<double>(c.logit)); }; // 1 of the likeliest
     if (p.top_p < 1) { // the fewest most likely that reach top_p: sorted only as far as needed
         std::sort(left.begin(), left.end(), [](auto& a, auto& b) { return a.token < b.token; }); // one order for the sum
         double total = 0;

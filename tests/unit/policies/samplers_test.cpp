@@ -1,6 +1,7 @@
 // Samplers against exact probabilities and a naive reference in double.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "patchbay/sdk/philox.hpp"
@@ -181,6 +182,25 @@ TEST(StandardSampler, TemperatureZeroIsTheHighestLogitAfterPenalties) {
     EXPECT_EQ(sample("standard", {r}).tokens[0], 5);
     r.mask = {0x1};
     EXPECT_EQ(sample("standard", {r}).tokens[0], 0);
+}
+
+TEST(StandardSampler, TowardsTemperatureZeroOnlyTheHighestLogitsAreLeft) {
+    for (const float temperature : {1e-6f, 1e-38f, 1e-40f, std::numeric_limits<float>::denorm_min()}) {
+        std::vector<Row> rows(300);
+        for (size_t i = 0; i < rows.size(); ++i) {
+            rows[i].params.temperature = temperature;
+            rows[i].position = i;
+            if (i % 3 == 1) rows[i].params.top_p = 0.9f;
+            if (i % 3 == 2) rows[i].params.min_p = 0.1f;
+        }
+        const Sampled drawn = sample("standard", rows);
+        EXPECT_EQ(drawn.tokens, std::vector<int32_t>(rows.size(), 1)) << temperature;
+        EXPECT_EQ(drawn.faults, 0u);
+        EXPECT_EQ(sample("standard", {rows[0]}, true).processed[1], 0) << temperature;
+        for (Row& r : rows) r.logits[7] = r.logits[1];
+        const auto tied = sample("standard", rows).tokens;
+        EXPECT_EQ(std::set<int32_t>(tied.begin(), tied.end()), (std::set<int32_t>{1, 7})) << temperature;
+    }
 }
 
 TEST(StandardSampler, ASeedRepeatsWhateverElseIsInTheBatch) {
