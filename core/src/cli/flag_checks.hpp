@@ -27,7 +27,9 @@ CLI::Validator within(V low, V high = std::numeric_limits<V>::max()) {
         const bool whole = end == text.data() + text.size();
         if (error == std::errc{} && whole && value >= low && value <= high) return std::string();
         const bool open = high == std::numeric_limits<V>::max();
-        return "got '" + text + "', expected " + (open ? "at least " : "") + detail::text_of(low) + (open ? "" : " to " + detail::text_of(high));
+        const std::string range = open ? "at least " + detail::text_of(low)
+                                       : detail::text_of(low) + " to " + detail::text_of(high);
+        return "got '" + text + "', expected " + range;
     };
     return CLI::Validator(check, "");
 }

@@ -135,7 +135,8 @@ Result<> generate(Options& o) {
     engine::PluginMetrics plugin_metrics(all);
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics));
     const auto tokenizer = engine->tokenizer();
-    if (!tokenizer) return fail("the model has no tokenizer for a prompt's text: name a folder with tokenizer.json by --tokenizer");
+    if (!tokenizer)
+        return fail("the model has no tokenizer for a prompt's text: name a folder with tokenizer.json by --tokenizer");
 
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
     std::unique_ptr<metrics::Server> server;
@@ -151,7 +152,8 @@ Result<> generate(Options& o) {
         engine::Request request;
         request.prompt = tokenizer->encode(prompts[i]);
         request.sampling = o.sampling;
-        request.sampling.max_tokens = o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
+        request.sampling.max_tokens =
+            o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
         if (!o.priorities.empty()) request.priority = o.priorities[i];
         request.arrival_ns = clock.now_ns();
         request.on_output = [&, i](const engine::RequestOutput& out) {
@@ -198,7 +200,8 @@ void add_generate_command(Commands& commands) {
     const auto key = [&](const char* flag, const char* path, const char* meaning) {
         const auto take = [o, path, flag](const std::string& value) {
             o->overrides.push_back({path, value, flag});
-            if (const auto checked = config::check_override(o->overrides.back()); !checked) throw CLI::ValidationError(checked.error());
+            const auto checked = config::check_override(o->overrides.back());
+            if (!checked) throw CLI::ValidationError(checked.error());
         };
         app->add_option_function<std::string>(flag, take, meaning);
     };
@@ -227,11 +230,13 @@ void add_generate_command(Commands& commands) {
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")->allow_extra_args(false);
     app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")->allow_extra_args(false);
     engine::SamplingParams& s = o->sampling;
-    app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")->check(within<uint32_t>(1));
+    app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
+        ->check(within<uint32_t>(1));
     app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop")->check(within<uint32_t>(0));
     app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
     const auto ranged = [&](const char* flag, float engine::SamplingParams::*field, const char* meaning) {
-        const auto range = std::find_if(engine::kSamplingRanges.begin(), engine::kSamplingRanges.end(), [&](const auto& r) { return r.field == field; });
+        const auto& all = engine::kSamplingRanges;
+        const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
         return app->add_option(flag, s.*field, meaning)->check(within<float>(range->low, range->high));
     };
     using S = engine::SamplingParams;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engine/state.hpp"
+#include "weights/end_tokens.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::engine {
@@ -53,20 +54,12 @@ pb_dtype wire(config::DType dtype, pb_dtype automatic) {
 
 const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }
 
-// Ids that end an output: config.json's eos_token_id (one or a list), generation_config.json's, the tokenizer's.
-std::vector<TokenId> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config, const text::Tokenizer* tokenizer) {
-    std::vector<TokenId> out;
-    const auto collect = [&](const weights::FlatConfig& from) {
-        for (auto at = from.lower_bound("eos_token_id"); at != from.end() && at->first.starts_with("eos_token_id"); ++at) {
-            const int id = std::atoi(at->second.c_str());
-            if (at->second != "null" && id >= 0) out.push_back(id);
-        }
-    };
-    collect(config);
-    if (auto generation = weights::read_json_flat(std::filesystem::path(c.model.path) / "generation_config.json")) collect(*generation);
-    if (tokenizer && tokenizer->eos()) out.push_back(*tokenizer->eos());
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
+// Those of the model's files and the tokenizer's.
+Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config,
+                                        const text::Tokenizer* tokenizer, uint32_t vocab_size) {
+    PB_TRY(std::vector<TokenId> out, weights::end_tokens(config, c.model.path, vocab_size));
+    const auto own = tokenizer ? tokenizer->eos() : std::nullopt;
+    if (own && std::find(out.begin(), out.end(), *own) == out.end()) out.push_back(*own);
     return out;
 }
 
@@ -107,8 +100,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     }
     if (c.model.tokenizer != "none") {
         const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
-        const bool dummy = c.model.load_format == config::LoadFormat::kDummy;
-        const bool without = dummy && c.model.tokenizer.empty() && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json");
+        const bool needed = c.model.load_format != config::LoadFormat::kDummy || !c.model.tokenizer.empty();
+        // A shape has no folder; a dummy model's folder may have no tokenizer.
+        const bool without =
+            folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
         if (!without) {
             PB_TRY(s.tokenizer, text::Tokenizer::load(folder));
         }
@@ -158,7 +153,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching, model.identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
-    s.eos = end_tokens(c, model.config, s.tokenizer.get());
+    PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 

@@ -40,12 +40,13 @@ struct SamplingRange { // inclusive
     float SamplingParams::*field;
     float low, high;
 };
-inline constexpr std::array<SamplingRange, 6> kSamplingRanges{{{"temperature", &SamplingParams::temperature, 0, 100},
-                                                               {"top_p", &SamplingParams::top_p, 1e-6f, 1},
-                                                               {"min_p", &SamplingParams::min_p, 0, 1},
-                                                               {"repetition_penalty", &SamplingParams::repetition_penalty, 1e-3f, 100},
-                                                               {"presence_penalty", &SamplingParams::presence_penalty, -10, 10},
-                                                               {"frequency_penalty", &SamplingParams::frequency_penalty, -10, 10}}};
+inline constexpr std::array<SamplingRange, 6> kSamplingRanges{
+    {{"temperature", &SamplingParams::temperature, 0, 100},
+     {"top_p", &SamplingParams::top_p, 1e-6f, 1},
+     {"min_p", &SamplingParams::min_p, 0, 1},
+     {"repetition_penalty", &SamplingParams::repetition_penalty, 1e-3f, 100},
+     {"presence_penalty", &SamplingParams::presence_penalty, -10, 10},
+     {"frequency_penalty", &SamplingParams::frequency_penalty, -10, 10}}};
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 std::string_view name_of(FinishReason);

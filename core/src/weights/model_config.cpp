@@ -8,25 +8,67 @@ namespace {
 
 constexpr JsonLimits kConfigLimits{.bytes = 16 << 20, .depth = 32};
 
-void flatten(const nlohmann::json& value, const std::string& key, FlatConfig& out) {
-    const auto under = [&](const std::string& child) { return key.empty() ? child : key + "." + child; };
-    if (value.is_object()) {
-        for (const auto& [name, child] : value.items()) flatten(child, under(name), out);
-    } else if (value.is_array()) {
-        for (size_t i = 0; i < value.size(); ++i) flatten(value[i], under(std::to_string(i)), out);
-    } else {
-        out[key] = value.is_string() ? value.get<std::string>() : value.dump();
+// Numbers stay as they are written: as doubles, 99999999999999999999 would be 1e+20 in every error about it.
+class Flattener final : public nlohmann::json_sax<nlohmann::json> {
+  public:
+    FlatConfig take() { return std::move(out_); }
+
+    bool null() override { return put("null"); }
+    bool boolean(bool value) override { return put(value ? "true" : "false"); }
+    bool number_integer(number_integer_t value) override { return put(std::to_string(value)); }
+    bool number_unsigned(number_unsigned_t value) override { return put(std::to_string(value)); }
+    bool number_float(number_float_t, const string_t& text) override { return put(text); }
+    bool string(string_t& value) override { return put(value); }
+    bool binary(binary_t&) override { return false; } // not in JSON
+    bool key(string_t& name) override {
+        open_.back().key = name;
+        return true;
     }
-}
+    bool start_object(size_t) override { return open({next_key(), false}); }
+    bool end_object() override { return close(); }
+    bool start_array(size_t) override { return open({next_key(), true}); }
+    bool end_array() override { return close(); }
+    bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+  private:
+    struct Level {
+        std::string prefix;
+        bool is_list;
+        size_t items = 0;
+        std::string key{};
+    };
+
+    bool open(Level level) {
+        open_.push_back(std::move(level));
+        return true;
+    }
+    bool close() {
+        open_.pop_back();
+        return true;
+    }
+    std::string next_key() { // of the value that comes now
+        if (open_.empty()) return "";
+        Level& in = open_.back();
+        const std::string name = in.is_list ? std::to_string(in.items++) : in.key;
+        return in.prefix.empty() ? name : in.prefix + "." + name;
+    }
+    bool put(std::string text) {
+        out_[next_key()] = std::move(text);
+        return true;
+    }
+
+    FlatConfig out_;
+    std::vector<Level> open_; // objects and lists around the value that comes
+};
 
 }  // namespace
 
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where) {
     PB_TRY(const nlohmann::json value, parse_json(text, where, kConfigLimits));
     if (!value.is_object()) return fail(where + " is not a JSON object");
-    FlatConfig out;
-    flatten(value, "", out);
-    return out;
+    Flattener flattener;
+    nlohmann::json::sax_parse(text, &flattener); // known to be good
+    return flattener.take();
 }
 
 Result<FlatConfig> read_json_flat(const std::filesystem::path& file) {

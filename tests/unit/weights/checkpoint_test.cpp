@@ -179,6 +179,15 @@ TEST_F(ModelConfigFolder, flattens_nested_keys_lists_and_scalars) {
     EXPECT_EQ(*config, expected);
 }
 
+TEST_F(ModelConfigFolder, keeps_numbers_as_they_are_written) {
+    write("config.json", R"({"size": 99999999999999999999, "theta": 5e5, "list": [[-1, 2.50], {"a": [-0.0]}, 3]})");
+    const auto config = read_model_config(folder);
+    ASSERT_TRUE(config) << config.error();
+    const FlatConfig expected{{"size", "99999999999999999999"}, {"theta", "5e5"},       {"list.0.0", "-1"},
+                              {"list.0.1", "2.50"},             {"list.1.a.0", "-0.0"}, {"list.2", "3"}};
+    EXPECT_EQ(*config, expected);
+}
+
 TEST_F(ModelConfigFolder, says_where_it_is_missing_or_broken) {
     EXPECT_THAT(read_model_config(folder).error(), HasSubstr("no config.json in"));
     EXPECT_THAT(read_model_config(folder / "none").error(), HasSubstr("no model folder"));

@@ -1,0 +1,47 @@
+#include "weights/end_tokens.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace patchbay::weights {
+namespace {
+
+template <class V>
+bool reads_as(std::string_view text, V& out) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+Result<> collect(const FlatConfig& from, const std::string& where, uint32_t vocab_size, std::set<int32_t>& out) {
+    const std::string name = "eos_token_id", item = name + ".";
+    for (const auto& [key, value] : from) {
+        size_t index = 0;
+        const bool of_list = key.starts_with(item) && reads_as(std::string_view(key).substr(item.size()), index);
+        if (key != name && !key.starts_with(item)) continue;
+        uint32_t id = 0;
+        if (key == name && value == "null") continue;
+        if ((key != name && !of_list) || !reads_as(value, id) || id >= vocab_size)
+            return fail(where + ": " + key + " is " + value.substr(0, 40) + ", expected a token id below " +
+                        std::to_string(vocab_size));
+        out.insert(static_cast<int32_t>(id));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> end_tokens(const FlatConfig& config, const std::filesystem::path& folder,
+                                        uint32_t vocab_size) {
+    std::set<int32_t> ids;
+    PB_CHECK(collect(config, folder.empty() ? "shape" : (folder / "config.json").string(), vocab_size, ids));
+    const std::filesystem::path generation = folder / "generation_config.json";
+    std::error_code error;
+    if (!folder.empty() && std::filesystem::exists(generation, error)) {
+        PB_TRY(const FlatConfig settings, read_json_flat(generation));
+        PB_CHECK(collect(settings, generation.string(), vocab_size, ids));
+    }
+    return std::vector<int32_t>(ids.begin(), ids.end());
+}
+
+}  // namespace patchbay::weights
