@@ -5,48 +5,9 @@
 namespace patchbay::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 96;           // rows of x that stay in the second-level cache beside a few panels
-constexpr int64_t kPanelBlock = 4;          // panels that the one-row kernel reads at once
-constexpr int64_t kLinearWork = 128 * 1024; // multiply-adds that are worth a dispatch
-
 float* row(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) + i * t.strides[0]; }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
-
-void linear(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
-    const Table& table = table_of(machine.isa);
-    const auto kernel = w.dtype() == PB_BF16 ? table.linear_bf16 : table.linear_f32;
-    const int64_t rows = x.shape[0], panels = w.panels();
-    const int64_t row_blocks = ceil_div(rows, kRowBlock), panel_blocks = ceil_div(panels, kPanelBlock);
-    // Several tasks a thread where there is enough work, so that a thread that is held up does not hold up all.
-    const int64_t worth = rows * w.rows() * w.cols() / kLinearWork;
-    const int64_t wanted = machine.crew.threads > 1 ? std::min<int64_t>(worth, int64_t(machine.crew.threads) * 4) : 1;
-    const int64_t column_tasks =
-        std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(row_blocks, 1)), 1, panel_blocks);
-    const auto part = [&](int64_t i) {
-        const int64_t block = i / column_tasks, column = i % column_tasks;
-        const int64_t first = panel_blocks * column / column_tasks * kPanelBlock;
-        const int64_t last = std::min(panel_blocks * (column + 1) / column_tasks * kPanelBlock, panels);
-        const int64_t top = block * kRowBlock;
-        kernel({.x = row(x, top),
-                .x_stride = x.strides[0],
-                .rows = std::min(kRowBlock, rows - top),
-                .cols = w.cols(),
-                .panels = w.panel(first),
-                .panel_count = last - first,
-                .bias = w.bias() ? w.bias() + first * w.columns() : nullptr,
-                .out = row(out, top) + first * w.columns(),
-                .out_stride = out.strides[0],
-                .width = w.rows() - first * w.columns()});
-    };
-    if (wanted <= 1) {
-        for (int64_t i = 0; i < row_blocks * column_tasks; ++i) part(i);
-    } else {
-        run_tasks(machine.crew, row_blocks * column_tasks, part);
-    }
-}
 
 void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, float eps) {
     const Table& table = table_of(machine.isa);

@@ -15,10 +15,21 @@ float read_as_f32(pb_dtype dtype, const void* data, int64_t i) {
 
 }  // namespace
 
-void PackedMatrix::Free::operator()(void* p) const { std::free(p); }
+void AlignedFree::operator()(void* p) const { std::free(p); }
+
+void* Scratch::at_least(uint64_t bytes) {
+    if (bytes <= bytes_) return memory_.get();
+    memory_.reset(); // the old and the new need not be there together
+    bytes_ = 0;
+    const uint64_t rounded = (bytes + 63) / 64 * 64;
+    memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, rounded)));
+    if (!memory_) throw std::bad_alloc();
+    bytes_ = rounded;
+    return memory_.get();
+}
 
 // Layout of a panel: f32 (cols, columns); bf16 (⌈cols / 2⌉, columns, 2), so that one load brings two elements of K for
-// each lane and a shift or a mask makes either an f32.
+// each lane and a shift or a mask makes either an f32. Tiles are read out of the same layout: 16 pairs of K, 16 columns.
 PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
                                 const void* bias) {
     PackedMatrix m;
@@ -26,8 +37,10 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t 
     m.rows_ = rows;
     m.cols_ = cols;
     m.columns_ = table_of(machine.isa).panel_columns;
-    const uint64_t row_bytes = dtype == PB_BF16 ? uint64_t(cols + 1) / 2 * 4 : uint64_t(cols) * 4;
-    m.panel_bytes_ = (row_bytes * uint64_t(m.columns_) + 63) / 64 * 64;
+    const TileTable* tiles = tiles_of(machine.isa);
+    const int64_t unit = dtype != PB_BF16 ? 1 : tiles ? tiles->depth : 2; // of K
+    const uint64_t depth = uint64_t((cols + unit - 1) / unit * unit);
+    m.panel_bytes_ = (depth * uint64_t(m.columns_) * (dtype == PB_BF16 ? 2 : 4) + 63) / 64 * 64;
     m.memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, m.panel_bytes_ * uint64_t(m.panels()))));
     if (!m.memory_) throw std::bad_alloc();
     split_rows(machine.crew, m.panels(), m.columns_ * cols, [&](int64_t begin, int64_t end) {

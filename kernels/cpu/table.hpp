@@ -18,6 +18,16 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     int64_t width;         // columns of out that exist from there on
 };
 
+struct TilePart { // the same, with rows of x as round_rows() lays them and K padded
+    const uint16_t* x;     // of the first row, which is a multiple of TileTable::side
+    int64_t rows, depth;   // depth: a multiple of TileTable::depth
+    const uint8_t* panels;
+    int64_t panel_count;
+    const float* bias;
+    float* out;
+    int64_t out_stride, width;
+};
+
 constexpr int kAttendQueries = 8; // (row, head) pairs that share the loads of a key
 constexpr int kAttendBlock = 64;  // keys of one softmax update, aligned by absolute position
 constexpr int kKeyGroup = 16;     // keys side by side in a page
@@ -58,8 +68,17 @@ struct Table {
     void (*merge)(const AttendState& into, const AttendState& later, int32_t queries, int32_t head_dim);
 };
 
+// Where matrices are multiplied in tiles of bf16.
+struct TileTable {
+    int32_t side, depth; // a tile of x: rows, elements of K
+    // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
+    void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
+    void (*linear)(const TilePart&);
+};
+
 extern const Table kPlainTable;
 extern const Table kAvx2Table;
 extern const Table kAvx512Table;
+extern const TileTable kAmxTiles;
 
 }  // namespace patchbay::kernels

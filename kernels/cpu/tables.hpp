@@ -10,11 +10,20 @@ namespace patchbay::kernels {
 
 inline const Table& table_of(Isa isa) {
 #if defined(__x86_64__)
-    if (isa == Isa::Avx512) return kAvx512Table;
+    if (isa >= Isa::Avx512) return kAvx512Table;
     if (isa == Isa::Avx2) return kAvx2Table;
 #endif
     (void)isa;
     return kPlainTable;
+}
+
+// nullptr: this level has none.
+inline const TileTable* tiles_of(Isa isa) {
+#if defined(__x86_64__)
+    if (isa == Isa::Amx) return &kAmxTiles;
+#endif
+    (void)isa;
+    return nullptr;
 }
 
 template <class F>

@@ -22,9 +22,9 @@ Result<Floats> finish(Bench& b, const pb_tensor& out, const std::function<void(c
 OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool with_bias, pb_dtype dtype) {
     Noise noise(seed);
     Floats w = noise.reals(static_cast<size_t>(rows * cols)), bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
-    const Floats x = noise.reals(static_cast<size_t>(tokens * cols));
-    if (dtype == PB_BF16)
-        for (Floats* v : {&w, &bias})
+    Floats x = noise.reals(static_cast<size_t>(tokens * cols));
+    if (dtype == PB_BF16) // x too, since a device may round it to the dtype of the weights
+        for (Floats* v : {&w, &bias, &x})
             for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, cols), {to - from, cols}));

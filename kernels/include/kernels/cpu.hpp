@@ -11,6 +11,8 @@
 
 namespace patchbay::kernels {
 
+struct AlignedFree { void operator()(void* p) const; };
+
 struct Crew { // who works: the host's pool, or the calling thread alone
     uint32_t threads = 1;
     void* ctx = nullptr;
@@ -18,9 +20,20 @@ struct Crew { // who works: the host's pool, or the calling thread alone
     void (*run)(void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) = nullptr;
 };
 
+// Memory that a call needs for its own time, kept for the next one.
+class Scratch {
+  public:
+    void* at_least(uint64_t bytes); // 64-byte aligned; what was there is gone. Throws std::bad_alloc.
+
+  private:
+    std::unique_ptr<uint8_t[], AlignedFree> memory_;
+    uint64_t bytes_ = 0;
+};
+
 struct Machine {
     Isa isa = Isa::Plain;
     Crew crew;
+    Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
 };
 
 // A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16.
@@ -44,7 +57,6 @@ class PackedMatrix {
     const float* bias() const { return bias_.get(); } // (panels · columns), padded with 0; nullptr: none
 
   private:
-    struct Free { void operator()(void* p) const; };
     PackedMatrix() = default;
     uint64_t bias_bytes() const { return bias_ ? uint64_t(panels() * columns_) * sizeof(float) : 0; }
     void pack_panel(int64_t p, const void* data);
@@ -52,7 +64,7 @@ class PackedMatrix {
     pb_dtype dtype_ = PB_F32;
     int64_t rows_ = 0, cols_ = 0, columns_ = 0;
     uint64_t panel_bytes_ = 0;
-    std::unique_ptr<uint8_t[], Free> memory_;
+    std::unique_ptr<uint8_t[], AlignedFree> memory_;
     std::unique_ptr<float[]> bias_;
 };
 

@@ -7,9 +7,9 @@
 
 namespace patchbay::kernels {
 
-enum class Isa { Plain, Avx2, Avx512 }; // in ascending order
+enum class Isa { Plain, Avx2, Avx512, Amx }; // in ascending order
 
-const char* isa_name(Isa);           // "plain", "avx2", "avx512": as settings spell it
+const char* isa_name(Isa);           // "plain", "avx2", "avx512", "amx": as settings spell it
 std::vector<Isa> available_isas();   // of this machine, ascending; never empty
 std::string cpu_brand();             // "Intel(R) Xeon(R) Processor"; "unknown CPU" where the machine does not say
 

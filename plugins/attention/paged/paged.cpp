@@ -42,7 +42,7 @@ kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
 
 class Paged {
   public:
-    static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", nullptr};
+    static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", "amx", nullptr};
     static constexpr pb_param kParams[] = {
         param::choice("isa", "auto", kIsas, "instructions to use; PATCHBAY_CPU_ISA may lower it"),
     };

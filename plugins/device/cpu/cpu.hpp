@@ -19,7 +19,7 @@ namespace patchbay {
 
 class CpuDevice {
   public:
-    static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", nullptr};
+    static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", "amx", nullptr};
     static constexpr pb_param kParams[] = {
         param::choice("isa", "auto", kIsas, "instructions to use; PATCHBAY_CPU_ISA may lower it"),
     };
@@ -46,6 +46,7 @@ class CpuDevice {
 
   private:
     Pool pool_;
+    kernels::Scratch scratch_;
     kernels::Machine machine_;
     pb_ops ops_;
     std::string fault_; // of this step; ops after it do nothing

@@ -41,7 +41,7 @@ void linear_bf16(benchmark::State& state) {
 }
 BENCHMARK(linear_bf16)
     ->ArgNames({"isa", "rows", "n"})
-    ->ArgsProduct({{0, 1, 2}, {1, 4, 16, 64, 512}, {256, 2048}})
+    ->ArgsProduct({{0, 1, 2, 3}, {1, 4, 16, 64, 512}, {256, 2048}})
     ->UseRealTime();
 
 // One layer: `queries` new tokens at the end of `context`, 32 heads over 8, head_dim 64, bf16.

@@ -199,7 +199,7 @@ TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {
     setenv(kernels::kIsaVariable, "altivec", 1);
     EXPECT_EQ(refused.create("auto"), PB_INVALID);
     unsetenv(kernels::kIsaVariable);
-    EXPECT_EQ(refused.error(), "PATCHBAY_CPU_ISA: unknown level 'altivec', expected plain, avx2 or avx512");
+    EXPECT_EQ(refused.error(), "PATCHBAY_CPU_ISA: unknown level 'altivec', expected plain, avx2, avx512 or amx");
     pb_device_info info{};
     ASSERT_EQ(lowered.table<pb_device>().info(lowered.self(), &info), PB_OK);
     EXPECT_STREQ(info.isa, "plain");

@@ -13,6 +13,7 @@ struct LinearCase {
         if (dtype == PB_BF16) {
             w = rounded_to_bf16(w);
             bias = rounded_to_bf16(bias);
+            if (machine.isa == Isa::Amx) x = rounded_to_bf16(x); // as the level does
         }
         const std::vector<uint16_t> w16 = to_bf16(w), bias16 = to_bf16(bias);
         const void* w_data = dtype == PB_BF16 ? static_cast<const void*>(w16.data()) : w.data();

@@ -40,7 +40,8 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void    *ctx;
     /* out (T, hidden) = rows ids (T) i32 of the table */
     void (*embedding)(void *ctx, const pb_tensor *out, const pb_weight *table, const pb_tensor *ids);
-    /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). */
+    /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). x may be
+       rounded to the weight's dtype; a row's result must not depend on the rows beside it. */
     void (*linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w);
     /* out = x / sqrt(mean(x²) + eps) · w, over the last dimension; x (T, n) or (T, heads, n). out may be x. */
     void (*rms_norm)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w, float eps);
