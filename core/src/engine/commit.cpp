@@ -1,4 +1,6 @@
 // The last two phases of a step: tokens become output, outputs become text, and drafts are made for the next step.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "engine/state.hpp"
@@ -8,6 +10,12 @@ namespace patchbay::engine {
 // Appends one token; false if the sequence ended with it.
 bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     const SamplingParams& p = s.request.sampling;
+    if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) { // a failing request fails alone
+        report.sampler_faults += 1;
+        finish(s, FinishReason::kError, "sampler '" + std::string(sampler.component->type().name) + "' gave token " +
+                                            std::to_string(token) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
+        return false;
+    }
     s.tokens.push_back(token);
     s.delta.tokens.push_back(token);
     report.sampled_tokens += 1;
@@ -63,7 +71,7 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
 }
 
 // 7 commit: append tokens, stop conditions, blocks freed or cached; then drafts for the next step.
-Result<> Engine::State::commit() {
+void Engine::State::commit() {
     size_t row = 0;
     for (Scheduled& item : scheduled) {
         if (item.rows == 0) {
@@ -73,12 +81,13 @@ Result<> Engine::State::commit() {
         append_tokens(item, row);
         row += item.rows;
     }
-    return propose();
+    propose();
 }
 
-Result<> Engine::State::propose() {
+// Drafts only save time: a proposer that fails is counted, and the next step does without.
+void Engine::State::propose() {
     const uint32_t k = settings.num_speculative_tokens;
-    if (!proposer || k == 0) return {};
+    if (!proposer || k == 0) return;
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
@@ -91,14 +100,20 @@ Result<> Engine::State::propose() {
         rows.push_back({s->id, s->tokens.data(), s->confirmed(), most});
         owners.push_back(s);
     }
-    if (rows.empty()) return {};
+    if (rows.empty()) return;
     std::vector<TokenId> drafts(rows.size() * k, -1);
     std::vector<uint32_t> counts(rows.size(), 0);
     pb_propose_batch b{sizeof(pb_propose_batch), static_cast<uint32_t>(rows.size()), sizeof(pb_propose_row), k,
                        rows.data(), drafts.data(), counts.data(), nullptr};
     const uint64_t start = clock.now_ns();
-    PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
+    const Result<> done = proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose");
     report.propose_ns = clock.now_ns() - start;
+    if (!done) {
+        if (proposer_faults == 0) spdlog::warn("{}: this step goes on without drafts", done.error());
+        proposer_faults += 1;
+        report.proposer_faults += 1;
+        return;
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t count = std::min(counts[i], rows[i].max_drafts);
         for (uint32_t j = 0; j < count; ++j) {
@@ -108,7 +123,6 @@ Result<> Engine::State::propose() {
             owners[i]->drafts += 1;
         }
     }
-    return {};
 }
 
 // 8 publish: hand the deltas out. Callbacks may add and abort requests.

@@ -66,7 +66,9 @@ Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const wei
 Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
     const uint64_t room = uint64_t{runner.num_blocks()} * e.block_size;
     const uint64_t reach = runner.facts().max_position;
-    if (e.max_model_len == 0) return static_cast<uint32_t>(std::min(room, reach));
+    // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
+    const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
+    if (e.max_model_len == 0) return static_cast<uint32_t>(std::min({room, reach, step}));
     if (e.max_model_len > reach)
         return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " + std::to_string(reach) + " positions");
     if (e.max_model_len > room)
@@ -191,7 +193,7 @@ Result<StepReport> Engine::step() {
         PB_CHECK(timed(Phase::kBuild, [&] { s.build(); }));
         PB_CHECK(timed(Phase::kRun, [&] { return s.run(); }));
         PB_CHECK(timed(Phase::kSample, [&] { return s.sample(); }));
-        PB_CHECK(timed(Phase::kCommit, [&] { return s.commit(); }));
+        PB_CHECK(timed(Phase::kCommit, [&] { s.commit(); }));
         return timed(Phase::kPublish, [&] { s.publish(); });
     };
     Result<> done = phases();
@@ -204,6 +206,8 @@ Result<StepReport> Engine::step() {
             done = fail("scheduler '" + std::string(s.scheduler.component->type().name) + "' ran nothing for " +
                         std::to_string(kIdlePlansInARow) + " steps in a row with " + std::to_string(s.sequences.size()) + " requests unfinished");
     }
+    for (const RequestId id : std::exchange(s.refused, {}))
+        s.end(id, FinishReason::kError, s.full_queue());
     for (const RequestId id : std::exchange(s.aborts, {})) s.abort(id);
     if (!done) {
         s.fail_all(done.error());

@@ -60,7 +60,7 @@ struct EngineMetrics::Series {
     std::array<prometheus::Counter*, StepReport::kMaxDraftPositions> drafted{}, accepted{};
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr, *forward_call = nullptr;
-    prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr;
+    prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
     std::vector<prometheus::Gauge*> plugins; // plugin_info of this engine's
 };
 
@@ -85,7 +85,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         if (p.kind == "sampler") s.sample_call = call("sample"), s.sampler_faults = faults();
         if (p.kind == "model") s.forward_call = call("forward");
         if (p.kind == "proposer") {
-            s.propose_call = call("propose");
+            s.propose_call = call("propose"), s.proposer_faults = faults();
             for (size_t i = 0; i < s.drafted.size(); ++i) {
                 const metrics::Labels position{{"position", std::to_string(i + 1)}};
                 s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
@@ -168,6 +168,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     if (s.forward_call) s.forward_call->Increment(seconds(r.forward_ns));
     if (!s.propose_call) return;
     s.propose_call->Increment(seconds(r.propose_ns));
+    s.proposer_faults->Increment(r.proposer_faults);
     for (size_t i = 0; i < s.drafted.size(); ++i) {
         s.drafted[i]->Increment(r.drafted_at[i]);
         s.accepted[i]->Increment(r.accepted_at[i]);

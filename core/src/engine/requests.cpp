@@ -57,8 +57,11 @@ Result<RequestId> Engine::State::add(Request request) {
         if (t < 0 || static_cast<uint32_t>(t) >= vocab)
             return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
     if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
-    if (settings.max_waiting > 0 && waiting.records().size() + pending.size() >= settings.max_waiting)
-        return fail("the queue is full: max_waiting is " + std::to_string(settings.max_waiting));
+    const uint64_t now = clock.now_ns();
+    if (request.arrival_ns <= now) { // those that are to come are judged when they do
+        const auto arrived = pending.upper_bound({now, UINT64_MAX}); // since the last step
+        if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived)))) return fail(full_queue());
+    }
 
     const RequestId id = next_id++;
     using Keep = StopMatcher::Keep;
@@ -86,11 +89,18 @@ Result<RequestId> Engine::State::add(Request request) {
     }
     if (tokenizer) s.detokenizer = std::make_unique<text::Detokenizer>(tokenizer);
     s.delta.id = id;
-    const uint64_t now = clock.now_ns();
     if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
     pending.emplace(s.request.arrival_ns, id);
     sequences.emplace(id, std::move(sequence));
     return id;
+}
+
+bool Engine::State::is_full(size_t arrived) const {
+    return settings.max_waiting > 0 && waiting.records().size() + arrived >= settings.max_waiting;
+}
+
+std::string Engine::State::full_queue() const {
+    return "the queue is full: max_waiting is " + std::to_string(settings.max_waiting);
 }
 
 void Engine::State::enqueue(Sequence& s) {
@@ -128,10 +138,14 @@ void Engine::State::abort(RequestId id) {
         aborts.push_back(id);
         return;
     }
+    end(id, FinishReason::kAbort, "");
+}
+
+void Engine::State::end(RequestId id, FinishReason reason, const std::string& why) {
     const auto at = sequences.find(id);
     if (at == sequences.end()) return;
     Sequence& s = *at->second;
-    finish(s, FinishReason::kAbort, "");
+    finish(s, reason, why);
     s.delta.time_ns = clock.now_ns();
     const std::unique_ptr<Sequence> owned = std::move(at->second);
     sequences.erase(at);
@@ -145,7 +159,7 @@ void Engine::State::fail_all(const std::string& reason) {
     std::sort(ids.begin(), ids.end());
     for (const RequestId id : ids) {
         Sequence& s = *sequences.at(id);
-        finish(s, FinishReason::kError, reason);
+        if (s.delta.finish == FinishReason::kNone) finish(s, FinishReason::kError, reason); // else it ended in this step
         s.delta.time_ns = clock.now_ns();
         ended.push_back(std::move(sequences.at(id)));
     }

@@ -51,6 +51,7 @@ struct Engine::State {
     bool in_step = false;
     uint64_t step = 0;
     uint32_t idle_plans = 0, bad_plans = 0; // in a row
+    uint64_t proposer_faults = 0;           // ever
     StepReport report;
     std::vector<pb_sequence> running_records;
     std::vector<pb_plan_item> items;
@@ -64,12 +65,16 @@ struct Engine::State {
     std::vector<float> sampled_logprobs, top_logprobs;
     std::vector<TokenId> top_tokens;
     uint32_t max_logprobs = 0;
-    std::vector<RequestId> aborts; // asked for during the step
+    std::vector<RequestId> aborts;          // asked for during the step
+    std::vector<RequestId> refused;         // arrived in the step, at a full queue
     std::vector<RequestOutput> outputs;
 
     // ---- requests (requests.cpp) ----
     Result<RequestId> add(Request);
     void abort(RequestId);
+    void end(RequestId, FinishReason, const std::string& why); // between steps, with its last output
+    bool is_full(size_t arrived) const;           // the queue, with those who arrived before and are not in it yet
+    std::string full_queue() const;               // the text of it
     void enqueue(Sequence&);                      // from pending to waiting
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
     void fail_all(const std::string& reason);     // the engine cannot go on
@@ -81,7 +86,7 @@ struct Engine::State {
     void build();
     Result<> run();
     Result<> sample();
-    Result<> commit();
+    void commit();
     void publish();
 
     // ---- parts of them ----
@@ -91,7 +96,7 @@ struct Engine::State {
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
-    Result<> propose();
+    void propose();
     void summarise();
 };
 

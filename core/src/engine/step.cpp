@@ -13,7 +13,8 @@ void Engine::State::admit() {
     while (!pending.empty() && pending.begin()->first <= now) {
         const RequestId id = pending.begin()->second;
         pending.erase(pending.begin());
-        enqueue(*sequences.at(id));
+        if (is_full(0)) refused.push_back(id);
+        else enqueue(*sequences.at(id));
     }
     report.start_ns = now;
 }
@@ -139,7 +140,8 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     }
     const bool split = s.computed + n < s.confirmed();
     if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, s.computed + n)) {
-        if (admission) { // stays where it waits, as it was
+        if (admission) { // stays where it waits; what it was shown as cached may have gone since
+            waiting.set_cached_tokens(s.ticket, hit);
             kv->release(s.table);
             s.computed = 0;
         }
@@ -165,7 +167,8 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, confirmed)});
     const uint32_t rows = end >= confirmed ? end - confirmed + 1 : 0;
     scheduled.push_back({&s, n, confirmed, rows});
-    (s.computed + 1 >= confirmed ? report.decode_tokens : report.prefill_tokens) += n;
+    const bool decodes = s.outputs() > 0 && s.decoding(); // the last token of a prompt is prefill, also by itself
+    (decodes ? report.decode_tokens : report.prefill_tokens) += n;
 }
 
 // 4 build: the flat token batch, and a row to sample for each logit row.
@@ -221,10 +224,6 @@ Result<> Engine::State::sample() {
     PB_CHECK(sampler.component->check(sampler.table->sample(sampler.self(), &b), "sample"));
     report.sample_ns = clock.now_ns() - start;
     report.sampler_faults += static_cast<uint32_t>(b.fault_count);
-    for (TokenId& t : sampled)
-        if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size)
-            return fail("sampler '" + std::string(sampler.component->type().name) + "' gave token " + std::to_string(t) +
-                        ", expected 0 to " + std::to_string(facts.vocab_size - 1));
     return {};
 }
 

@@ -35,7 +35,7 @@ struct StepReport {
     std::array<uint32_t, kMaxDraftPositions> drafted_at{}, accepted_at{}; // by position
 
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0, forward_ns = 0; // inside plugin calls
-    uint32_t sampler_faults = 0, plan_faults = 0;
+    uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string
 };

@@ -30,6 +30,10 @@ size_t WaitingQueue::index_of(Ticket ticket) const {
     return static_cast<size_t>(at - tickets_.begin());
 }
 
+void WaitingQueue::set_cached_tokens(Ticket ticket, uint32_t tokens) {
+    records_[index_of(ticket)].cached_tokens = tokens;
+}
+
 void WaitingQueue::erase(Ticket ticket) {
     const size_t i = index_of(ticket);
     const auto shift = [&](auto& v) {

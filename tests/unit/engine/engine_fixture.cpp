@@ -8,7 +8,8 @@ std::string repository(const std::string& path) { return std::string(PATCHBAY_SO
 
 const host::Registry& registry() {
     static const host::Registry all = [] {
-        auto opened = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+        auto opened = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins",
+                                            std::string(PATCHBAY_BINARY_DIR) + "/tests/engine_plugins"});
         if (!opened) throw std::runtime_error(opened.error());
         return *std::move(opened);
     }();

@@ -180,6 +180,100 @@ TEST(Engine, AFullQueueIsSaid) {
     EXPECT_EQ(refusal(*h.engine, {1, 2}, greedy(2)), "the queue is full: max_waiting is 2");
 }
 
+TEST(Engine, TheQueueIsJudgedWhenARequestArrives) {
+    auto c = tiny_model();
+    c.engine.max_waiting = 2;
+    c.engine.max_num_seqs = 1;
+    Harness h(c);
+    const auto arriving = [&](uint64_t at_ns) {
+        Request r;
+        r.prompt = random_prompt(at_ns, 5);
+        r.sampling = greedy(4);
+        r.arrival_ns = at_ns;
+        return h.add(std::move(r));
+    };
+    std::vector<RequestId> apart, together;
+    for (uint64_t i = 1; i <= 6; ++i) apart.push_back(arriving(i * 1'000'000'000));
+    for (int i = 0; i < 4; ++i) together.push_back(arriving(60'000'000'000));
+    h.run_all();
+    for (const RequestId id : apart) EXPECT_EQ(h.outputs[id].finish, FinishReason::kLength) << id;
+    for (size_t i = 0; i < together.size(); ++i)
+        EXPECT_EQ(h.outputs[together[i]].finish, i < 2 ? FinishReason::kLength : FinishReason::kError) << i;
+    EXPECT_EQ(h.outputs[together[3]].stop_reason, "the queue is full: max_waiting is 2");
+}
+
+TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {
+    auto c = tiny_model();
+    Harness without(c);
+    c.proposer = config::PluginChoice{"fails_when_told", {{"fail_at", "3"}}};
+    c.engine.num_speculative_tokens = 2;
+    Harness h(c);
+    for (Harness* each : {&without, &h}) {
+        each->add(random_prompt(1, 5), greedy(3)); // ends in the step whose drafts fail
+        each->add(random_prompt(2, 6), greedy(20));
+        each->run_all();
+    }
+    for (const auto& [id, output] : h.outputs) EXPECT_EQ(output.tokens, without.outputs[id].tokens);
+    uint32_t faults = 0;
+    for (const StepReport& step : h.steps) faults += step.proposer_faults;
+    EXPECT_EQ(faults, 1u);
+}
+
+TEST(Engine, ATokenOutsideTheVocabularyEndsOneRequestOnly) {
+    auto c = tiny_model();
+    c.sampler = {"fails_when_told", {{"bad_at", "8"}}};
+    Harness h(c);
+    const RequestId bad = h.add(random_prompt(1, 6), greedy(10)), good = h.add(random_prompt(2, 9), greedy(10));
+    h.run_all();
+    EXPECT_EQ(h.outputs[bad].finish, FinishReason::kError);
+    EXPECT_EQ(h.outputs[bad].stop_reason, "sampler 'fails_when_told' gave token 2147483647, expected 0 to 299");
+    EXPECT_EQ(h.outputs[bad].tokens.size(), 2u);
+    EXPECT_EQ(h.outputs[good].finish, FinishReason::kLength);
+    uint32_t faults = 0;
+    for (const StepReport& step : h.steps) faults += step.sampler_faults;
+    EXPECT_EQ(faults, 1u);
+}
+
+TEST(Engine, APromptWhoseCachedBlocksWentIsStillAdmittedWhole) {
+    auto c = tiny_model();
+    c.engine.enable_chunked_prefill = false;
+    c.engine.num_blocks = 12;
+    c.engine.max_num_seqs = 1;
+    c.engine.watermark = 0;
+    Harness h(c);
+    const auto prompt = random_prompt(1, 40);
+    h.add(prompt, greedy(2));
+    h.run_all();
+    h.add(random_prompt(9, 80), greedy(10)); // takes every block
+    const RequestId again = h.add(prompt, greedy(2)); // was shown to the scheduler as cached
+    h.run_all();
+    EXPECT_EQ(h.outputs[again].finish, FinishReason::kLength);
+    EXPECT_LT(h.steps.size(), 40u);
+}
+
+TEST(Engine, WithoutChunkedPrefillTheLongestSequenceFitsAStep) {
+    auto c = tiny_model();
+    c.engine.enable_chunked_prefill = false;
+    c.engine.max_num_batched_tokens = 64;
+    Harness h(c);
+    EXPECT_EQ(h.engine->facts().max_model_len, 64u);
+    EXPECT_EQ(refusal(*h.engine, random_prompt(1, 65), greedy(2)),
+              "a prompt of 65 tokens and max_tokens of 2 exceed max_model_len of 64");
+}
+
+TEST(Engine, TokensOfAPromptAreCountedAsPrefillAlsoTheLastOne) {
+    auto c = tiny_model();
+    c.engine.max_num_batched_tokens = 4;
+    Harness h(c);
+    h.add(random_prompt(1, 1), greedy(1));
+    h.add(random_prompt(2, 9), greedy(3)); // chunks of 3, 4 and 2
+    h.run_all();
+    uint32_t prefill = 0, decode = 0;
+    for (const StepReport& step : h.steps) prefill += step.prefill_tokens, decode += step.decode_tokens;
+    EXPECT_EQ(prefill, 10u);
+    EXPECT_EQ(decode, 2u);
+}
+
 TEST(Engine, TwoEqualPromptsInOneStepShareTheirFullBlocks) {
     Harness h(tiny_model());
     const auto prompt = random_prompt(4, 41); // five full blocks of 8 and a token

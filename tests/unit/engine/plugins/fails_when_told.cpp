@@ -1,0 +1,55 @@
+// Plugins that keep their contract until their settings say otherwise: for the tests of what the engine does then.
+#include "patchbay/sdk/proposer.hpp"
+#include "patchbay/sdk/row_logprobs.hpp"
+#include "patchbay/sdk/sampler.hpp"
+
+namespace {
+
+class Proposer { // the newest token once more
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("fail_at", "0", 0, 1'000'000, "", "the call that fails; 0: none"),
+    };
+    explicit Proposer(const patchbay::Context& context) : fail_at_(context.get<int64_t>("fail_at")) {}
+
+    void propose(patchbay::ProposeBatch& batch) {
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (const auto tokens = batch.tokens(i); !tokens.empty() && batch.row(i).max_drafts > 0)
+                batch.propose(i, tokens.last(1));
+    }
+
+  private:
+    int64_t fail_at_, calls_ = 0;
+};
+
+class Sampler { // the highest of the allowed logits
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("bad_at", "-1", -1, 1'000'000, "", "the position that gets token 2³¹ − 1; −1: none"),
+    };
+    explicit Sampler(const patchbay::Context& context) : bad_at_(context.get<int64_t>("bad_at")) {}
+
+    void sample(patchbay::SampleBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            const auto logits = batch.logits(i);
+            int32_t best = -1;
+            for (size_t t = 0; t < logits.size(); ++t)
+                if (patchbay::allowed(batch.row(i), t) && logits[t] > -INFINITY &&
+                    (best < 0 || logits[t] > logits[static_cast<size_t>(best)]))
+                    best = static_cast<int32_t>(t);
+            batch.raw.fault_count += best < 0;
+            if (best < 0) best = patchbay::first_allowed(batch.row(i), logits.size());
+            patchbay::write_logprobs(batch, i, best);
+            batch.raw.tokens[i] = static_cast<int64_t>(batch.row(i).position) == bad_at_ ? INT32_MAX : best;
+        }
+    }
+
+  private:
+    int64_t bad_at_;
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::proposer<Proposer>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::sampler<Sampler>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}))
