@@ -22,7 +22,9 @@ struct Options {
     uint32_t timeout_s = host::ProbeOptions{}.timeout_s;
 };
 
-Result<host::Registry> open_registry(const Options& o) { return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}); }
+Result<host::Registry> open_registry(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
 
 // Rows of cells, each column as wide as its widest cell.
 void print_table(const std::vector<std::vector<std::string>>& rows) {
@@ -34,7 +36,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
         }
     for (const auto& row : rows) {
         std::string line;
-        for (size_t i = 0; i < row.size(); ++i) line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
+        for (size_t i = 0; i < row.size(); ++i)
+            line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
         std::cout << line << '\n';
     }
 }
@@ -42,7 +45,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 struct Listed {
     const host::ComponentManifest* component;
     const host::Manifest* plugin;
-    std::string fault; // why it cannot be used
+    std::string fault;  // why it cannot be used
 };
 
 std::vector<Listed> listed(const host::Registry& registry, const std::string& kind) {
@@ -55,7 +58,8 @@ std::vector<Listed> listed(const host::Registry& registry, const std::string& ki
                 std::string fault = host::Registry::fault_of(m);
                 if (fault.empty() && !c.unavailable.empty()) fault = "not available on this machine: " + c.unavailable;
                 const auto first = registry.find(c.kind, c.name);
-                if (fault.empty() && first && *first != &c) fault = "hidden by " + registry.plugin_of(**first)->library.string();
+                if (fault.empty() && first && *first != &c)
+                    fault = "hidden by " + registry.plugin_of(**first)->library.string();
                 out.push_back({&c, &m, fault});
             }
     }
@@ -63,13 +67,15 @@ std::vector<Listed> listed(const host::Registry& registry, const std::string& ki
 }
 
 json to_json(const Listed& l) {
-    return {{"kind", l.component->kind}, {"name", l.component->name}, {"version", l.component->version}, {"summary", l.component->summary},
-            {"plugin", l.plugin->name}, {"library", l.plugin->library.string()}, {"sha256", l.plugin->sha256}, {"build", l.plugin->build}, {"fault", l.fault}};
+    return {{"kind", l.component->kind},       {"name", l.component->name}, {"version", l.component->version},
+            {"summary", l.component->summary}, {"plugin", l.plugin->name},  {"library", l.plugin->library.string()},
+            {"sha256", l.plugin->sha256},      {"build", l.plugin->build},  {"fault", l.fault}};
 }
 
 Result<> list(const Options& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
-        return fail("no kind '" + o.kind + "'" + did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
+        return fail("no kind '" + o.kind + "'" +
+                    did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
     PB_TRY(const auto registry, open_registry(o));
     const auto components = listed(registry, o.kind);
     if (o.as_json) {
@@ -81,11 +87,13 @@ Result<> list(const Options& o) {
     }
     std::vector<std::vector<std::string>> rows = {{"KIND", "NAME", "VERSION", "LIBRARY", "SUMMARY"}};
     for (const Listed& l : components)
-        rows.push_back({l.component->kind, l.component->name, l.component->version, l.plugin->library.filename().string(), l.component->summary});
+        rows.push_back({l.component->kind, l.component->name, l.component->version,
+                        l.plugin->library.filename().string(), l.component->summary});
     print_table(rows);
     for (const auto& folder : registry.folders()) std::cout << "searched: " << folder.string() << '\n';
     for (const Listed& l : components)
-        if (!l.fault.empty()) std::cout << "unusable: " << l.component->kind << ' ' << l.component->name << ": " << l.fault << '\n';
+        if (!l.fault.empty())
+            std::cout << "unusable: " << l.component->kind << ' ' << l.component->name << ": " << l.fault << '\n';
     for (const std::string& remark : registry.remarks()) std::cout << "left out: " << remark << '\n';
     return {};
 }
@@ -97,7 +105,9 @@ std::string range_of(const host::ParamManifest& p) {
         return out;
     }
     if (!p.min && !p.max) return p.type;
-    const auto plain = [](double x) { return json(x == static_cast<double>(static_cast<int64_t>(x)) ? json(static_cast<int64_t>(x)) : json(x)).dump(); };
+    const auto plain = [](double x) {
+        return json(x == static_cast<double>(static_cast<int64_t>(x)) ? json(static_cast<int64_t>(x)) : json(x)).dump();
+    };
     return p.type + " " + (p.min ? plain(*p.min) : "-inf") + " to " + (p.max ? plain(*p.max) : "inf");
 }
 
@@ -105,8 +115,10 @@ void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
     if (!l.fault.empty()) std::cout << "  unusable: " << l.fault << '\n';
-    std::cout << "  library  " << l.plugin->library.string() << "\n  plugin   " << l.plugin->name << ' ' << l.plugin->version << "\n  build    " << l.plugin->build
-              << "\n  sha256   " << l.plugin->sha256 << "\n  contract " << c.kind_id << ' ' << c.kind_digest << ", ABI " << l.plugin->abi_major << '.' << l.plugin->abi_minor << '\n';
+    std::cout << "  library  " << l.plugin->library.string() << "\n  plugin   " << l.plugin->name << ' '
+              << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
+              << "\n  contract " << c.kind_id << ' ' << c.kind_digest << ", ABI " << l.plugin->abi_major << '.'
+              << l.plugin->abi_minor << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';
     for (const std::string& a : c.architectures) std::cout << "  serves   " << a << '\n';
     if (c.params.empty()) {
@@ -115,7 +127,8 @@ void print_info(const Listed& l) {
     }
     std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "MEANING"}};
     for (const host::ParamManifest& p : c.params)
-        rows.push_back({"  " + p.name, range_of(p), p.fallback.value_or("(required)"), p.unit.empty() ? "-" : p.unit, p.hot ? "live" : "at start", p.meaning});
+        rows.push_back({"  " + p.name, range_of(p), p.fallback.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
+                        p.hot ? "live" : "at start", p.meaning});
     print_table(rows);
 }
 
@@ -123,7 +136,8 @@ Result<> info(const Options& o) {
     PB_TRY(const auto registry, open_registry(o));
     // "fcfs", or "scheduler/fcfs" where two kinds share a name.
     const size_t slash = o.name.find('/');
-    const std::string kind = slash == std::string::npos ? "" : o.name.substr(0, slash), name = slash == std::string::npos ? o.name : o.name.substr(slash + 1);
+    const std::string kind = slash == std::string::npos ? "" : o.name.substr(0, slash),
+                      name = slash == std::string::npos ? o.name : o.name.substr(slash + 1);
     std::vector<Listed> found;
     std::vector<std::string> names;
     for (const Listed& l : listed(registry, kind)) {
@@ -138,17 +152,24 @@ Result<> info(const Options& o) {
 Result<> test(const Options& o) {
     PB_TRY(const auto report, host::probe_and_record(o.file, {{}, o.timeout_s}));
     for (const host::CheckLine& line : report.lines) {
-        const char* word = line.outcome == host::CheckOutcome::kOk ? "ok" : line.outcome == host::CheckOutcome::kFailed ? "FAILED" : "skipped";
-        std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check << (line.component.empty() ? "" : "  " + line.component)
+        const char* word = line.outcome == host::CheckOutcome::kOk       ? "ok"
+                           : line.outcome == host::CheckOutcome::kFailed ? "FAILED"
+                                                                         : "skipped";
+        std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check
+                  << (line.component.empty() ? "" : "  " + line.component)
                   << (line.reason.empty() ? "" : ": " + line.reason) << '\n';
     }
-    if (report.verdict == host::Verdict::kRefused) return fail(o.file + ": refused by " + report.check + ": " + report.reason);
-    std::cout << o.file << (report.verdict == host::Verdict::kOk ? ": ok" : ": sound, but not available on this machine: " + report.reason) << "; manifest "
-              << host::manifest_path(o.file).string() << '\n';
+    if (report.verdict == host::Verdict::kRefused)
+        return fail(o.file + ": refused by " + report.check + ": " + report.reason);
+    std::cout << o.file
+              << (report.verdict == host::Verdict::kOk ? ": ok"
+                                                       : ": sound, but not available on this machine: " + report.reason)
+              << "; manifest " << host::manifest_path(o.file).string() << '\n';
     return {};
 }
 
-CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name, const char* meaning, Result<> (*action)(const Options&)) {
+CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
+                     const char* meaning, Result<> (*action)(const Options&)) {
     CLI::App* app = parent->add_subcommand(name, meaning);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
@@ -165,25 +186,35 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
 void add_plugin_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("plugin", "List, describe and test plugins");
     app->require_subcommand(1);
-    app->footer("Examples:\n"
-                "  patchbay plugin list --kind scheduler\n"
-                "  patchbay plugin info sjf\n"
-                "  patchbay plugin test ./scheduler-mine.so");
+    app->footer(
+        "Examples:\n"
+        "  patchbay plugin list --kind scheduler\n"
+        "  patchbay plugin info sjf\n"
+        "  patchbay plugin test ./scheduler-mine.so");
     const auto o = std::make_shared<Options>();
-    const auto dirs = [&](CLI::App* a) { a->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false); };
-    CLI::App* list_app = add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
+    const auto dirs = [&](CLI::App* a) {
+        a->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    };
+    CLI::App* list_app =
+        add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
     dirs(list_app);
     list_app->add_option("--kind", o->kind, "scheduler, sampler, proposer, attention, model or device");
     list_app->add_flag("--json", o->as_json, "as JSON");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
-    CLI::App* info_app = add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
+    CLI::App* info_app =
+        add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
     dirs(info_app);
     info_app->add_option("NAME", o->name, "the word in the YAML: fcfs, or scheduler/fcfs")->required();
     info_app->footer("Example:\n  patchbay plugin info sjf");
-    CLI::App* test_app = add_action(commands, app, o, "test", "Run a library's checks in a child process and write its manifest", test);
+    CLI::App* test_app =
+        add_action(commands, app, o, "test", "Run a library's checks in a child process and write its manifest", test);
     test_app->add_option("FILE.so", o->file, "the library")->required();
-    test_app->add_option("--timeout", o->timeout_s, "seconds after which it is killed")->check(CLI::Range(1, 3600))->capture_default_str();
-    test_app->footer("Example:\n  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\nExit codes: 0 usable, 1 refused, 2 bad usage.");
+    test_app->add_option("--timeout", o->timeout_s, "seconds after which it is killed")
+        ->check(CLI::Range(1, 3600))
+        ->capture_default_str();
+    test_app->footer(
+        "Example:\n  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\nExit codes: 0 usable, "
+        "1 refused, 2 bad usage.");
 }
 
 }  // namespace patchbay::cli

@@ -9,14 +9,14 @@
 
 namespace patchbay::host {
 
-struct Component::Parts { // the library is declared first, so it goes last
+struct Component::Parts {  // the library is declared first, so it goes last
     std::shared_ptr<Library> library;
     const pb_component* type = nullptr;
     std::string kind;
     Services services;
     pb_host host{};
     pb_metrics metrics{};
-    mutable std::mutex mutex; // of error
+    mutable std::mutex mutex;  // of error
     mutable std::string error;
     void* self = nullptr;
 };
@@ -25,20 +25,29 @@ namespace {
 
 spdlog::level::level_enum level_of(int32_t level) {
     switch (level) {
-        case PB_LOG_DEBUG: return spdlog::level::debug;
-        case PB_LOG_INFO: return spdlog::level::info;
-        case PB_LOG_WARN: return spdlog::level::warn;
-        default: return spdlog::level::err;
+        case PB_LOG_DEBUG:
+            return spdlog::level::debug;
+        case PB_LOG_INFO:
+            return spdlog::level::info;
+        case PB_LOG_WARN:
+            return spdlog::level::warn;
+        default:
+            return spdlog::level::err;
     }
 }
 
 const char* word_of(pb_status status) {
     switch (status) {
-        case PB_INVALID: return "invalid argument";
-        case PB_UNSUPPORTED: return "not supported";
-        case PB_BAD_STATE: return "bad state";
-        case PB_UNAVAILABLE: return "not available on this machine";
-        default: return "failed";
+        case PB_INVALID:
+            return "invalid argument";
+        case PB_UNSUPPORTED:
+            return "not supported";
+        case PB_BAD_STATE:
+            return "bad state";
+        case PB_UNAVAILABLE:
+            return "not available on this machine";
+        default:
+            return "failed";
     }
 }
 
@@ -51,7 +60,8 @@ Component::~Component() {
 }
 
 Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> library, const pb_component& type,
-                                                     const Settings& settings, const Services& services, bool* unavailable) {
+                                                     const Settings& settings, const Services& services,
+                                                     bool* unavailable) {
     const ComponentManifest manifest = describe(type);
     if (const auto faults = check_settings(manifest, settings); !faults.empty()) return fail(faults[0].text);
     const Settings complete = with_defaults(manifest, settings);
@@ -64,10 +74,13 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     parts->type = &type;
     parts->kind = manifest.kind;
     parts->services = services;
-    parts->host = {sizeof(pb_host), 0, parts.get(),
+    parts->host = {sizeof(pb_host),
+                   0,
+                   parts.get(),
                    [](void* ctx, int32_t level, pb_str text) {
                        const auto* p = static_cast<const Component::Parts*>(ctx);
-                       spdlog::log(level_of(level), "{} {}: {}", p->kind, p->type->name, std::string_view(text.data, text.size));
+                       spdlog::log(level_of(level), "{} {}: {}", p->kind, p->type->name,
+                                   std::string_view(text.data, text.size));
                    },
                    [](void* ctx, pb_str text) {
                        const auto* p = static_cast<const Component::Parts*>(ctx);

@@ -38,8 +38,8 @@ class Component {
   public:
     // Checks settings against the schema, fills in defaults, constructs. `unavailable`: set if it was refused because
     // the machine lacks what it needs.
-    static Result<std::unique_ptr<Component>> create(std::shared_ptr<Library>, const pb_component& type, const Settings&,
-                                                     const Services&, bool* unavailable = nullptr);
+    static Result<std::unique_ptr<Component>> create(std::shared_ptr<Library>, const pb_component& type,
+                                                     const Settings&, const Services&, bool* unavailable = nullptr);
     ~Component();
     Component(const Component&) = delete;
     Component& operator=(const Component&) = delete;

@@ -18,7 +18,7 @@ struct LoadFault {
 
 class Library {
   public:
-    // `expected_sha256`: refused unless the bytes hash to it; empty: any. Reads, hashes, copies, maps, checks the table.
+    // `expected_sha256`: refused unless the bytes hash to it; empty: any. Reads, hashes, copies, maps, checks.
     static Result<std::shared_ptr<Library>> open(const std::filesystem::path& path, const std::string& expected_sha256,
                                                  LoadFault* fault = nullptr);
     ~Library();

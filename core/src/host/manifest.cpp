@@ -94,7 +94,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         m.abi_major = static_cast<uint16_t>(major);
         m.abi_minor = static_cast<uint16_t>(minor);
         const auto library = j.at("library").get<std::string>();
-        if (library.empty() || library.find('/') != std::string::npos) return fail(file.string() + ": 'library' must be a file beside it");
+        if (library.empty() || library.find('/') != std::string::npos)
+            return fail(file.string() + ": 'library' must be a file beside it");
         m.library = file.parent_path() / library;
         for (const json& c : j.at("components")) m.components.push_back(component_from(c));
         if (const std::string fault = fault_of(m); !fault.empty()) return fail(file.string() + ": " + fault);
@@ -109,15 +110,22 @@ std::string manifest_text(const Manifest& m) {
     for (const ComponentManifest& c : m.components) {
         json params = json::array();
         for (const ParamManifest& p : c.params) params.push_back(to_json(p));
-        json j = {{"kind", c.kind}, {"kind_id", c.kind_id}, {"kind_digest", c.kind_digest}, {"name", c.name},
-                  {"version", c.version}, {"summary", c.summary}, {"params", params}};
+        json j = {{"kind", c.kind},  {"kind_id", c.kind_id}, {"kind_digest", c.kind_digest},
+                  {"name", c.name},  {"version", c.version}, {"summary", c.summary},
+                  {"params", params}};
         if (!c.state.empty()) j["state"] = c.state;
         if (!c.unavailable.empty()) j["unavailable"] = c.unavailable;
         if (!c.architectures.empty()) j["architectures"] = c.architectures;
         components.push_back(std::move(j));
     }
-    const json j = {{"library", m.library.filename().string()}, {"name", m.name}, {"version", m.version}, {"build", m.build},
-                    {"sha256", m.sha256}, {"abi_major", m.abi_major}, {"abi_minor", m.abi_minor}, {"components", components}};
+    const json j = {{"library", m.library.filename().string()},
+                    {"name", m.name},
+                    {"version", m.version},
+                    {"build", m.build},
+                    {"sha256", m.sha256},
+                    {"abi_major", m.abi_major},
+                    {"abi_minor", m.abi_minor},
+                    {"components", components}};
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

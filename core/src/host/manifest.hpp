@@ -1,4 +1,4 @@
-// <plugin>.plugin.json: what a probe found in a library. Written by the probe only, after success; reading runs no code.
+// <plugin>.plugin.json: what a probe found in a library. Written by the probe alone, on success; reading runs no code.
 #pragma once
 #include <cstdint>
 #include <filesystem>

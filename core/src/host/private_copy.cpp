@@ -15,14 +15,14 @@ namespace patchbay::host {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uint64_t kLargestLibrary = 1ull << 30; // bytes
+constexpr uint64_t kLargestLibrary = 1ull << 30;  // bytes
 
 Result<std::string> read_file(const fs::path& file) {
     std::error_code error;
     const fs::file_status status = fs::status(file, error);
     if (status.type() == fs::file_type::not_found) return fail("there is no such file");
     if (error) return fail("cannot be read: " + error.message());
-    if (!fs::is_regular_file(status)) return fail("it is not a regular file"); // reading a pipe would wait for ever
+    if (!fs::is_regular_file(status)) return fail("it is not a regular file");  // reading a pipe would wait for ever
     const uint64_t size = fs::file_size(file, error);
     if (error) return fail("cannot be read: " + error.message());
     if (size > kLargestLibrary) return fail("larger than 1 GiB");
@@ -35,21 +35,26 @@ Result<std::string> read_file(const fs::path& file) {
 }
 
 Result<fs::path> cache_folder() {
-    const auto env = [](const char* name) { const char* v = std::getenv(name); return fs::path(v ? v : ""); };
+    const auto env = [](const char* name) {
+        const char* v = std::getenv(name);
+        return fs::path(v ? v : "");
+    };
     fs::path folder = env("PATCHBAY_CACHE");
     if (folder.empty() && !env("XDG_CACHE_HOME").empty()) folder = env("XDG_CACHE_HOME") / "patchbay";
     if (folder.empty() && !env("HOME").empty()) folder = env("HOME") / ".cache" / "patchbay";
     if (folder.empty()) folder = fs::temp_directory_path() / ("patchbay-" + std::to_string(getuid()));
     std::error_code error;
     fs::create_directories(folder, error);
-    struct stat info{};
-    if (stat(folder.c_str(), &info) != 0) return fail("cannot make the cache folder " + folder.string() + ": " + std::strerror(errno));
-    if (info.st_uid != geteuid()) return fail("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
+    struct stat info {};
+    if (stat(folder.c_str(), &info) != 0)
+        return fail("cannot make the cache folder " + folder.string() + ": " + std::strerror(errno));
+    if (info.st_uid != geteuid())
+        return fail("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
     if (info.st_mode & 022) chmod(folder.c_str(), 0700);
     return folder;
 }
 
-Result<> write_new(const fs::path& file, const std::string& bytes) { // atomically: a reader sees all of it or nothing
+Result<> write_new(const fs::path& file, const std::string& bytes) {  // atomically: a reader sees all of it or nothing
     std::string name = file.string() + ".XXXXXX";
     const int fd = mkstemp(name.data());
     if (fd < 0) return fail("cannot write to " + file.parent_path().string() + ": " + std::strerror(errno));

@@ -20,8 +20,8 @@ namespace patchbay::host {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMostVerdict = 16u << 20; // bytes
-constexpr int kVerdictFd = 3;              // in the child
+constexpr size_t kMostVerdict = 16u << 20;  // bytes
+constexpr int kVerdictFd = 3;               // in the child
 
 class Descriptor {
   public:
@@ -68,7 +68,7 @@ Ending wait_for(pid_t child, const Descriptor& verdict, uint32_t timeout_s) {
     const uint64_t deadline = clock.now_ns() + uint64_t{timeout_s} * 1'000'000'000;
     const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
     bool pipe_open = true, ended = false;
-    const auto take = [&] { // false: nothing more to read now
+    const auto take = [&] {  // false: nothing more to read now
         char bytes[4096];
         const ssize_t n = read(verdict.get(), bytes, sizeof bytes);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) pipe_open = false;
@@ -83,11 +83,13 @@ Ending wait_for(pid_t child, const Descriptor& verdict, uint32_t timeout_s) {
         ending.timed_out = ready == 0;
         if (ready <= 0) continue;
         if (waits[1].revents) take();
-        ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open; // kernels before 5.3 have no pidfd
+        ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open;  // kernels before 5.3 have no pidfd
     }
-    kill(-child, SIGKILL); // what it may have left behind in its group, and itself if its time is up
-    while (waitpid(child, &ending.status, 0) < 0 && errno == EINTR) {}
-    while (take()) {}
+    kill(-child, SIGKILL);  // what it may have left behind in its group, and itself if its time is up
+    while (waitpid(child, &ending.status, 0) < 0 && errno == EINTR) {
+    }
+    while (take()) {
+    }
     return ending;
 }
 
@@ -108,11 +110,15 @@ ProbeReport report_of(const Ending& ending, const fs::path& library, uint32_t ti
         report.lines.push_back({component, check, CheckOutcome::kFailed, reason});
     };
     const bool clean = !ending.timed_out && WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0;
-    if (!t.fault.empty()) failed("", "process.verdict", t.fault);
-    else if (t.open) failed(t.open->component, t.open->check, how_it_ended(ending, timeout_s));
-    else if (!t.done) failed("", "process.verdict", how_it_ended(ending, timeout_s) + ", and without a verdict");
+    if (!t.fault.empty())
+        failed("", "process.verdict", t.fault);
+    else if (t.open)
+        failed(t.open->component, t.open->check, how_it_ended(ending, timeout_s));
+    else if (!t.done)
+        failed("", "process.verdict", how_it_ended(ending, timeout_s) + ", and without a verdict");
     // A sanitizer that complains at the end, a static's destructor that crashes.
-    else if (!clean) failed("", "process.exit", how_it_ended(ending, timeout_s) + ", after its verdict");
+    else if (!clean)
+        failed("", "process.exit", how_it_ended(ending, timeout_s) + ", after its verdict");
     const auto first_failed = [&] {
         for (const CheckLine& line : report.lines)
             if (line.outcome == CheckOutcome::kFailed) return &line;
@@ -163,22 +169,26 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
     if (!fs::is_regular_file(program, error)) return fail("there is no probe program " + program.string());
     const TemporaryFolder cache;
-    if (cache.path().empty()) return fail("cannot make a temporary folder in " + fs::temp_directory_path(error).string());
+    if (cache.path().empty())
+        return fail("cannot make a temporary folder in " + fs::temp_directory_path(error).string());
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
     const Descriptor verdict(ends[0]);
     Descriptor theirs(ends[1]);
     fcntl(verdict.get(), F_SETFL, O_NONBLOCK);
 
-    const Words arguments({program.string(), "--child", std::to_string(kVerdictFd), std::to_string(options.timeout_s), library.string()});
+    const Words arguments(
+        {program.string(), "--child", std::to_string(kVerdictFd), std::to_string(options.timeout_s), library.string()});
     const Words environment(environment_with_cache(cache.path()));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0); // nor take what was typed for us
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // a plugin may print, but not among our results
-    posix_spawn_file_actions_adddup2(&actions, theirs.get(), kVerdictFd);     // onto itself: clears close-on-exec
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+                                     0);  // nor take what was typed for us
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+                                     STDOUT_FILENO);  // a plugin may print, but not among our results
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), kVerdictFd);  // onto itself: clears close-on-exec
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t child = 0;
@@ -193,8 +203,10 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
     PB_TRY(ProbeReport report, probe(library, options));
     std::error_code ignored;
-    if (report.manifest) PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));
-    else fs::remove(manifest_path(library), ignored); // an older one would vouch for other bytes
+    if (report.manifest)
+        PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));
+    else
+        fs::remove(manifest_path(library), ignored);  // an older one would vouch for other bytes
     return report;
 }
 

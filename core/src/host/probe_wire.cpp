@@ -36,7 +36,7 @@ void ProbeWriter::write(const std::string& text) {
     while (done < text.size()) {
         const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return; // the parent is gone, or sees a verdict that is cut short
+        if (n <= 0) return;  // the parent is gone, or sees a verdict that is cut short
         done += static_cast<size_t>(n);
     }
 }
@@ -62,7 +62,7 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
     ProbeTranscript t;
     while (!bytes.empty() && t.fault.empty() && !t.done) {
         const size_t newline = bytes.find('\n');
-        if (newline == std::string_view::npos || t.lines.size() >= kMostLines) break; // the child died in mid-word
+        if (newline == std::string_view::npos || t.lines.size() >= kMostLines) break;  // the child died in mid-word
         const auto parsed = parse_json(bytes.substr(0, newline), "the probe's verdict", kLineLimits);
         bytes.remove_prefix(newline + 1);
         if (!parsed) {
@@ -72,7 +72,8 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
         try {
             const json& j = *parsed;
             if (j.contains("begin")) {
-                t.open = CheckLine{j.at("component").get<std::string>(), j.at("begin").get<std::string>(), CheckOutcome::kFailed, ""};
+                t.open = CheckLine{j.at("component").get<std::string>(), j.at("begin").get<std::string>(),
+                                   CheckOutcome::kFailed, ""};
             } else if (j.contains("end") && t.open) {
                 const auto outcome = outcome_of(j.at("end").get<std::string>());
                 if (!outcome) t.fault = "the probe's verdict has an unknown outcome";
@@ -83,8 +84,10 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
                 t.done = true;
                 if (!j.at("manifest").is_null()) {
                     auto manifest = parse_manifest(j["manifest"].dump(), manifest_path(library));
-                    if (manifest) t.manifest = *std::move(manifest);
-                    else t.fault = manifest.error();
+                    if (manifest)
+                        t.manifest = *std::move(manifest);
+                    else
+                        t.fault = manifest.error();
                 }
             } else {
                 t.fault = "the probe's verdict has a line that is none";

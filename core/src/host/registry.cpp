@@ -25,8 +25,10 @@ Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs) {
         std::string_view rest = list;
         while (!rest.empty()) {
             const size_t colon = rest.find(':');
-            if (const fs::path dir = rest.substr(0, colon); fs::is_directory(dir, error)) registry.scan(dir);
-            else if (!dir.empty()) registry.remarks_.push_back(dir.string() + ": no folder, though PATCHBAY_PLUGIN_PATH names it");
+            if (const fs::path dir = rest.substr(0, colon); fs::is_directory(dir, error))
+                registry.scan(dir);
+            else if (!dir.empty())
+                registry.remarks_.push_back(dir.string() + ": no folder, though PATCHBAY_PLUGIN_PATH names it");
             rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
         }
     }
@@ -36,7 +38,7 @@ Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs) {
 }
 
 void Registry::scan(const fs::path& folder) {
-    struct stat info{};
+    struct stat info {};
     if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
     if (info.st_mode & S_IWOTH) {
         remarks_.push_back(folder.string() + ": refused, everybody can write to it (chmod o-w)");
@@ -56,9 +58,13 @@ void Registry::scan(const fs::path& folder) {
             continue;
         }
         auto manifest = read_manifest(json);
-        if (!manifest) remarks_.push_back(manifest.error());
-        else if (manifest->library != file) remarks_.push_back(json.string() + ": speaks of " + manifest->library.filename().string() + ", not of the library beside it");
-        else manifests_.push_back(*std::move(manifest));
+        if (!manifest)
+            remarks_.push_back(manifest.error());
+        else if (manifest->library != file)
+            remarks_.push_back(json.string() + ": speaks of " + manifest->library.filename().string() +
+                               ", not of the library beside it");
+        else
+            manifests_.push_back(*std::move(manifest));
     }
 }
 
@@ -88,7 +94,9 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
     std::string text = "no " + std::string(kind) + " '" + std::string(name) + "'";
     const std::string guess = did_you_mean(name, known);
     if (!guess.empty()) return fail(text + guess);
-    if (known.empty()) return fail(text + ": no " + std::string(kind) + " is installed in the folders that `patchbay plugin list` names");
+    if (known.empty())
+        return fail(text + ": no " + std::string(kind) +
+                    " is installed in the folders that `patchbay plugin list` names");
     std::string list;
     for (const std::string& n : known) list += (list.empty() ? "" : ", ") + n;
     return fail(text + " (there are: " + list + ")");
@@ -96,7 +104,9 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
 
 const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
     for (const Manifest& m : manifests_)
-        if (!m.components.empty() && &component >= m.components.data() && &component < m.components.data() + m.components.size()) return &m;
+        if (!m.components.empty() && &component >= m.components.data() &&
+            &component < m.components.data() + m.components.size())
+            return &m;
     return nullptr;
 }
 
@@ -111,32 +121,49 @@ Result<std::string> Registry::model_for(std::string_view architecture) const {
     std::string list;
     for (const std::string& a : known) list += (list.empty() ? "" : ", ") + a;
     return fail("no model plugin serves architecture '" + std::string(architecture) + "'" +
-                (architecture.empty() ? " (config.json has no 'architectures')" : "") + " (there are: " + (list.empty() ? "none" : list) + ")");
+                (architecture.empty() ? " (config.json has no 'architectures')" : "") +
+                " (there are: " + (list.empty() ? "none" : list) + ")");
 }
 
 template <class Table>
-Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& name, const Settings& settings, const Services& services) const {
+Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& name, const Settings& settings,
+                                    const Services& services) const {
     PB_TRY(const ComponentManifest* component, find(kind, name));
     const Manifest& plugin = *plugin_of(*component);
     PB_TRY(auto library, Library::open(plugin.library, plugin.sha256));
     const pb_component* type = library->find(kind, name);
-    if (!type) return fail(plugin.library.string() + ": its manifest promises a " + std::string(kind) + " '" + name + "' that it does not hold");
+    if (!type)
+        return fail(plugin.library.string() + ": its manifest promises a " + std::string(kind) + " '" + name +
+                    "' that it does not hold");
     Typed<Table> typed;
     PB_TRY(typed.component, Component::create(std::move(library), *type, settings, services));
     typed.table = static_cast<const Table*>(type->vtable);
     return typed;
 }
 
-Result<Scheduler> Registry::scheduler(const std::string& name, const Settings& s, const Services& v) const { return make<pb_scheduler>("scheduler", name, s, v); }
-Result<Sampler> Registry::sampler(const std::string& name, const Settings& s, const Services& v) const { return make<pb_sampler>("sampler", name, s, v); }
-Result<Proposer> Registry::proposer(const std::string& name, const Settings& s, const Services& v) const { return make<pb_proposer>("proposer", name, s, v); }
-Result<Attention> Registry::attention(const std::string& name, const Settings& s, const Services& v) const { return make<pb_attention>("attention", name, s, v); }
-Result<Model> Registry::model(const std::string& name, const Settings& s, const Services& v) const { return make<pb_model>("model", name, s, v); }
-Result<Device> Registry::device(const std::string& name, const Settings& s, const Services& v) const { return make<pb_device>("device", name, s, v); }
+Result<Scheduler> Registry::scheduler(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_scheduler>("scheduler", name, s, v);
+}
+Result<Sampler> Registry::sampler(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_sampler>("sampler", name, s, v);
+}
+Result<Proposer> Registry::proposer(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_proposer>("proposer", name, s, v);
+}
+Result<Attention> Registry::attention(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_attention>("attention", name, s, v);
+}
+Result<Model> Registry::model(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_model>("model", name, s, v);
+}
+Result<Device> Registry::device(const std::string& name, const Settings& s, const Services& v) const {
+    return make<pb_device>("device", name, s, v);
+}
 
 Identity Registry::identity(const Component& c) {
     const Library& library = c.library();
-    return {kind_word(c.type().kind), c.type().name, c.type().version, library.sha256(), library.plugin().build, library.path().string()};
+    return {kind_word(c.type().kind), c.type().name,          c.type().version,
+            library.sha256(),         library.plugin().build, library.path().string()};
 }
 
 }  // namespace patchbay::host

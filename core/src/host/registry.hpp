@@ -23,8 +23,9 @@ class Registry {
     // refused.
     static Result<Registry> open(const std::vector<std::filesystem::path>& plugin_dirs);
 
-    const std::vector<Manifest>& manifests() const { return manifests_; } // in search order; the first of a kind and name wins
-    const std::vector<std::string>& remarks() const { return remarks_; }  // folders refused, libraries without a manifest
+    // In search order; the first of a kind and name wins.
+    const std::vector<Manifest>& manifests() const { return manifests_; }
+    const std::vector<std::string>& remarks() const { return remarks_; } // folders and libraries left out
     const std::vector<std::filesystem::path>& folders() const { return folders_; }
     // kind: "scheduler", …; the failure says what there is: "no scheduler 'fcsf' (did you mean 'fcfs'?)".
     Result<const ComponentManifest*> find(std::string_view kind, std::string_view name) const;

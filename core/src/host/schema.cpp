@@ -18,7 +18,7 @@ std::optional<T> number(std::string_view text) {
     return value;
 }
 
-std::string plain(double x) { // 8 rather than 8.000000, 1000000000 rather than 1e+09
+std::string plain(double x) {  // 8 rather than 8.000000, 1000000000 rather than 1e+09
     char digits[32];
     const bool whole = std::abs(x) < 1e15 && x == std::trunc(x);
     return {digits, whole ? std::to_chars(digits, digits + sizeof digits, static_cast<int64_t>(x)).ptr
@@ -28,7 +28,8 @@ std::string plain(double x) { // 8 rather than 8.000000, 1000000000 rather than 
 std::optional<std::string> check_range(const ParamManifest& p, double value) {
     if ((!p.min || value >= *p.min) && (!p.max || value <= *p.max) && std::isfinite(value)) return std::nullopt;
     const std::string low = p.min ? plain(*p.min) : "-inf", high = p.max ? plain(*p.max) : "inf";
-    return "'" + p.name + "' is " + plain(value) + ", expected " + low + " to " + high + (p.unit.empty() ? "" : " " + p.unit);
+    return "'" + p.name + "' is " + plain(value) + ", expected " + low + " to " + high +
+           (p.unit.empty() ? "" : " " + p.unit);
 }
 
 }  // namespace
@@ -59,9 +60,11 @@ std::vector<SettingFault> check_settings(const ComponentManifest& component, con
     std::vector<std::string> known;
     for (const ParamManifest& p : component.params) known.push_back(p.name);
     for (const auto& [key, value] : settings) {
-        const auto p = std::find_if(component.params.begin(), component.params.end(), [&wanted = key](const auto& q) { return q.name == wanted; });
+        const auto p = std::find_if(component.params.begin(), component.params.end(),
+                                    [&wanted = key](const auto& q) { return q.name == wanted; });
         if (p == component.params.end()) {
-            std::string text = "unknown key '" + key + "' of " + component.kind + " '" + component.name + "'" + did_you_mean(key, known);
+            std::string text = "unknown key '" + key + "' of " + component.kind + " '" + component.name + "'" +
+                               did_you_mean(key, known);
             if (known.empty()) text += " (it has none)";
             faults.push_back({key, text});
         } else if (auto why = check_value(*p, value)) {
@@ -70,7 +73,8 @@ std::vector<SettingFault> check_settings(const ComponentManifest& component, con
     }
     for (const ParamManifest& p : component.params)
         if (!p.fallback && !settings.contains(p.name))
-            faults.push_back({p.name, component.kind + " '" + component.name + "' needs '" + p.name + "': " + p.meaning});
+            faults.push_back(
+                {p.name, component.kind + " '" + component.name + "' needs '" + p.name + "': " + p.meaning});
     return faults;
 }
 
