@@ -159,15 +159,17 @@ void Engine::State::summarise() {
     report.running_requests = static_cast<uint32_t>(running.size());
     report.waiting_requests = static_cast<uint32_t>(waiting.records().size());
     report.waiting_tokens = waiting_tokens;
-    report.oldest_wait_ns = 0;
-    if (!waiting.empty()) {
-        const uint64_t arrived = waiting.records().front().arrival_us * 1000, now = clock.now_ns();
-        report.oldest_wait_ns = now > arrived ? now - arrived : 0;
+    const uint64_t now = clock.now_ns();
+    uint64_t oldest = now;
+    for (const pb_sequence& r : waiting.records()) {
+        oldest = std::min(oldest, r.arrival_us * 1000);
+        if (r.preemptions == 0) break; // behind the preempted ones they are in order of arrival
     }
+    report.oldest_wait_ns = now - oldest;
     report.total_blocks = blocks.total();
     report.used_blocks = blocks.used();
     report.cached_blocks = blocks.cached();
-    report.end_ns = clock.now_ns();
+    report.end_ns = now;
 }
 
 }  // namespace patchbay::engine

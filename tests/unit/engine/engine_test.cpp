@@ -344,6 +344,29 @@ TEST(Engine, TheWaitForAnArrivalIsNoPartOfAStep) {
     EXPECT_EQ(report.phase_ns[static_cast<size_t>(Phase::kAdmit)], 0u);
 }
 
+TEST(Engine, TheOldestThatWaitsNeedNotBeAtTheHeadOfTheQueue) {
+    auto c = tiny_model();
+    c.scheduler.plugin = "priority";
+    c.engine.enable_prefix_caching = false;
+    c.engine.num_blocks = 9; // of 8 tokens, for three requests of 48: the first is preempted, then the second
+    Harness h(c);
+    constexpr uint64_t kSecond = 1'000'000'000;
+    h.clock.wait_until_ns(3 * kSecond);
+    for (const int i : {1, 2, 3}) {
+        Request r;
+        r.prompt = random_prompt(static_cast<uint64_t>(i), 8);
+        r.sampling = greedy(40);
+        r.priority = 10 - i;
+        r.arrival_ns = static_cast<uint64_t>(i) * kSecond;
+        h.add(std::move(r));
+    }
+    StepReport report;
+    while (report.waiting_requests < 2) report = h.step();
+    EXPECT_EQ(report.oldest_wait_ns, report.end_ns - kSecond);
+    h.run_all();
+    EXPECT_EQ(h.steps.back().oldest_wait_ns, 0u);
+}
+
 TEST(Engine, AModelThatDoesNotFitItsCacheIsRefusedWithAHint) {
     auto c = tiny_model();
     c.engine.num_blocks = 4;
