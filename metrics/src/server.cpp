@@ -1,7 +1,12 @@
 #include "metrics/server.hpp"
 
+#include <arpa/inet.h>
 #include <prometheus/exposer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -15,12 +20,28 @@ struct Server::Exposer {
     prometheus::Exposer server;
 };
 
+namespace {
+
+// Why 127.0.0.1:port cannot be had, which the exposer does not tell: "Address already in use".
+std::string why_not(uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const bool fails = fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0;
+    const std::string reason = fails ? std::strerror(errno) : "is the address in use?";
+    if (fd >= 0) close(fd);
+    return reason;
+}
+
+}  // namespace
+
 Server::Server(uint16_t port, const Metrics& metrics) {
     try {
         exposer_ = std::make_unique<Exposer>("127.0.0.1:" + std::to_string(port));
-    } catch (const std::exception& e) {
-        throw std::runtime_error("cannot serve metrics on 127.0.0.1:" + std::to_string(port) +
-                                 ": does another program use the port? (" + e.what() + ")");
+    } catch (const std::exception&) { // it says what it was constructing
+        throw std::runtime_error("cannot serve metrics on port " + std::to_string(port) + ": " + why_not(port));
     }
     exposer_->server.RegisterCollectable(metrics.registry());
 }
