@@ -49,7 +49,7 @@ class Golden {
         r.device = "cpu";
         const auto plugin = must(registry.model_for(r.model_config.at("architectures.0")));
         runner_ = must(runner::ModelRunner::create(must(registry.device("cpu", {{"isa", s.isa}}, services)), must(registry.model(plugin, {}, services)),
-                                                   must(registry.attention(s.attention, {}, services)), source, r));
+                                                   must(registry.attention(s.attention, {}, services)), source, r, clock_));
     }
 
     // Logits of the last `rows` of the tokens, the sequence computed at once.
@@ -76,6 +76,7 @@ class Golden {
 
   private:
     ThreadPool pool_;
+    VirtualClock clock_;
     std::unique_ptr<runner::ModelRunner> runner_;
 };
 

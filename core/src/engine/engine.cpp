@@ -129,7 +129,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
     r.device = c.device.plugin;
-    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention), model.source, r));
+    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention), model.source, r, clock));
 
     EngineFacts& f = s.facts;
     PB_TRY(f.max_model_len, model_length(c.engine, *s.runner));

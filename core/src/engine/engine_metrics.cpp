@@ -59,7 +59,8 @@ struct EngineMetrics::Series {
     std::array<prometheus::Counter*, kPhaseCount> phases{};
     std::array<prometheus::Counter*, StepReport::kMaxDraftPositions> drafted{}, accepted{};
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
-    prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr, *forward_call = nullptr;
+    prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
+    std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
     std::vector<prometheus::Gauge*> plugins; // plugin_info of this engine's
 };
@@ -83,7 +84,18 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         const auto faults = [&] { return &m.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}}); };
         if (p.kind == "scheduler") s.plan_call = call("plan"), s.plan_faults = faults();
         if (p.kind == "sampler") s.sample_call = call("sample"), s.sampler_faults = faults();
-        if (p.kind == "model") s.forward_call = call("forward");
+        using Times = runner::CallTimes;
+        const auto forward_call = [&](const char* name, uint64_t Times::*ns) { s.forward_calls.push_back({call(name), ns}); };
+        if (p.kind == "model") forward_call("forward", &Times::model_forward);
+        if (p.kind == "attention") {
+            forward_call("plan", &Times::attention_plan);
+            forward_call("append_kv", &Times::attention_append);
+            forward_call("run", &Times::attention_run);
+        }
+        if (p.kind == "device") {
+            forward_call("begin_step", &Times::device_begin);
+            forward_call("end_step", &Times::device_end);
+        }
         if (p.kind == "proposer") {
             s.propose_call = call("propose"), s.proposer_faults = faults();
             for (size_t i = 0; i < s.drafted.size(); ++i) {
@@ -165,7 +177,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.all.counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", r.graph_replayed ? "" : std::string(r.graph_miss)}}).Increment();
     if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
     if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
-    if (s.forward_call) s.forward_call->Increment(seconds(r.forward_ns));
+    for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));
     if (!s.propose_call) return;
     s.propose_call->Increment(seconds(r.propose_ns));
     s.proposer_faults->Increment(r.proposer_faults);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runner/call_times.hpp"
+
 namespace patchbay::engine {
 
 enum class Phase { kAdmit, kPlan, kApply, kBuild, kRun, kSample, kCommit, kPublish };
@@ -34,7 +36,8 @@ struct StepReport {
     static constexpr size_t kMaxDraftPositions = 16;
     std::array<uint32_t, kMaxDraftPositions> drafted_at{}, accepted_at{}; // by position
 
-    uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0, forward_ns = 0; // inside plugin calls
+    uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
+    runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string

@@ -139,7 +139,7 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     s.integer(r.total_blocks).integer(r.used_blocks).integer(r.cached_blocks);
     s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_blocks);
     s.integer(r.drafted_tokens).integer(r.accepted_tokens);
-    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward_ns);
+    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward.model_forward);
     s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.graph_replayed).text(r.graph_miss);
     return s.run();
 }

@@ -6,8 +6,8 @@
 
 namespace patchbay::runner {
 
-ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention)
-    : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)) {}
+ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention, const Clock& clock)
+    : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
     workspace_.reset();
@@ -18,8 +18,9 @@ ModelRunner::~ModelRunner() {
 }
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model, host::Attention attention,
-                                                         const weights::WeightSource& source, const RunnerSettings& settings) {
-    std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(device), std::move(model), std::move(attention)));
+                                                         const weights::WeightSource& source, const RunnerSettings& settings,
+                                                         const Clock& clock) {
+    std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(device), std::move(model), std::move(attention), clock));
     runner->info_.struct_size = sizeof(pb_device_info);
     PB_CHECK(runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
     runner->device_name_ = settings.device;
@@ -127,8 +128,11 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     const pb_kv_view view{static_cast<uint8_t*>(runner->kv_) + layer * runner->layout_.page_bytes, runner->page_bytes_,
                           runner->num_blocks_, layer};
     const host::Attention& attention = runner->attention_;
-    attention.table->append_kv(attention.self(), runner->bound_, &runner->current_, &view, k, v);
-    attention.table->run(attention.self(), runner->bound_, &runner->current_, &view, out, q);
+    CallTimes& times = runner->times_;
+    timed(runner->clock_, times.attention_append,
+          [&] { attention.table->append_kv(attention.self(), runner->bound_, &runner->current_, &view, k, v); });
+    timed(runner->clock_, times.attention_run,
+          [&] { attention.table->run(attention.self(), runner->bound_, &runner->current_, &view, out, q); });
 }
 
 Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
@@ -144,9 +148,13 @@ Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
 Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     workspace_->reset();
     out_of_memory_ = false;
+    times_ = {};
     current_ = batch.attention();
-    PB_CHECK(device_.component->check(device_.table->begin_step(device_.self()), "begin_step"));
-    PB_CHECK(attention_.component->check(attention_.table->plan(attention_.self(), bound_, &current_, plan_buffer_), "plan"));
+    PB_CHECK(device_.component->check(
+        timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));
+    PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
+        return attention_.table->plan(attention_.self(), bound_, &current_, plan_buffer_);
+    }), "plan"));
 
     pb_forward forward{};
     forward.struct_size = sizeof forward;
@@ -163,8 +171,10 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     forward.temp = temp;
     forward.attend = attend;
 
-    const pb_status status = model_.table->forward(model_.self(), &forward);
-    const Result<> finished = device_.component->check(device_.table->end_step(device_.self()), "end_step");
+    const pb_status status =
+        timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
+    const Result<> finished = device_.component->check(
+        timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
     if (out_of_memory_) return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) + " tokens");
     PB_CHECK(model_.component->check(status, "forward"));
     PB_CHECK(finished);

@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "host/component.hpp"
 #include "runner/batch.hpp"
+#include "runner/call_times.hpp"
 #include "runner/workspace.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/loader.hpp"
@@ -28,7 +29,7 @@ struct RunnerSettings {
 class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
-                                                       const weights::WeightSource&, const RunnerSettings&);
+                                                       const weights::WeightSource&, const RunnerSettings&, const Clock&);
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }
@@ -40,13 +41,14 @@ class ModelRunner {
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     Result<std::span<float>> forward(const Batch&);
+    const CallTimes& call_times() const { return times_; } // of the latest pass
 
     const host::Component& device() const { return *device_.component; }
     const host::Component& model() const { return *model_.component; }
     const host::Component& attention() const { return *attention_.component; }
 
   private:
-    ModelRunner(host::Device, host::Model, host::Attention);
+    ModelRunner(host::Device, host::Model, host::Attention, const Clock&);
     Result<> load_model(const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, pb_dtype);
     Result<> bind_attention(const RunnerSettings&);
@@ -59,6 +61,8 @@ class ModelRunner {
     host::Device device_;
     host::Model model_;
     host::Attention attention_;
+    const Clock& clock_;
+    CallTimes times_;
     pb_device_info info_{};
     pb_model_facts facts_{};
     std::string device_name_, layout_tag_;

@@ -10,7 +10,8 @@ using namespace testing;
 EngineFacts facts() {
     EngineFacts f;
     f.plugins = {{"scheduler", "fcfs", "1.0.0", "aa", "", ""}, {"sampler", "standard", "1.0.0", "bb", "", ""},
-                 {"model", "llama", "1.0.0", "cc", "", ""}, {"proposer", "ngram", "1.0.0", "dd", "", ""}};
+                 {"model", "llama", "1.0.0", "cc", "", ""}, {"device", "cpu", "1.0.0", "ee", "", ""},
+                 {"proposer", "ngram", "1.0.0", "dd", "", ""}};
     return f;
 }
 
@@ -76,6 +77,7 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     r.prefix_query_tokens = 30;
     r.prefix_hit_tokens = 16;
     r.plan_ns = 500'000'000;
+    r.forward.device_end = 125'000'000;
     r.drafted_at[1] = 4;
     r.accepted_at[1] = 3;
     r.phase_ns[static_cast<size_t>(Phase::kRun)] = 250'000'000;
@@ -93,6 +95,7 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
     s.expect("patchbay_step_phase_seconds_total{phase=\"run\"} 0.5");
     s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 1");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"end_step\",kind=\"device\",name=\"cpu\"} 0.25");
     s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
     s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
     s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\"} 2");

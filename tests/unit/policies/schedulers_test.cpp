@@ -67,6 +67,16 @@ TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNobodyAdmitted) {
     EXPECT_EQ(p.tokens, (Tokens{{1, 1}}));
 }
 
+TEST(Fcfs, DraftsPreemptNobody) {
+    World w("fcfs");
+    w.in.free_blocks = 0;
+    w.run(1, 30, 1, 30).draft_tokens = 4; // its own token fits the page, the drafts need another
+    w.run(2, 30, 1, 30);
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, Ids{});
+    EXPECT_EQ(p.tokens, (Tokens{{1, 1}, {2, 1}}));
+}
+
 TEST(Fcfs, PreemptingOneNeverLosesAnothersTurn) {
     World w("fcfs");
     w.in.free_blocks = 0;

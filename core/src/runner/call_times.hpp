@@ -1,0 +1,29 @@
+// How long a forward pass was in each plugin's calls, by the engine's clock. The model's includes the ops and the
+// attention that it calls.
+#pragma once
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace patchbay::runner {
+
+struct CallTimes { // nanoseconds
+    uint64_t model_forward = 0;
+    uint64_t attention_plan = 0, attention_append = 0, attention_run = 0;
+    uint64_t device_begin = 0, device_end = 0;
+};
+
+// Adds the time of f() to `total`.
+template <class F>
+auto timed(const Clock& clock, uint64_t& total, F&& f) {
+    const uint64_t start = clock.now_ns();
+    struct Stop {
+        const Clock& clock;
+        uint64_t& total;
+        uint64_t start;
+        ~Stop() { total += clock.now_ns() - start; }
+    } const stop{clock, total, start};
+    return f();
+}
+
+}  // namespace patchbay::runner
