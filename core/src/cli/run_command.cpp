@@ -42,13 +42,15 @@ void end_with_report(const fs::path& database) {
 
 void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup,
                    const experiment::Outcome& outcome) {
+    constexpr size_t kColumns = 100; // of sentences
     std::vector<std::string> names;
     for (const experiment::Entrant& e : lineup.entrants) names.push_back(e.name);
-    for (const std::string& notice : outcome.conclusion.notices) std::cout << "note: " << notice << '\n';
+    for (const std::string& notice : outcome.conclusion.notices)
+        std::cout << experiment::wrapped("note: " + notice, kColumns) << '\n';
     if (!spec.question.empty()) std::cout << spec.question << "\n\n";
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
     std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n'
-              << outcome.conclusion.sentence << '\n';
+              << experiment::wrapped(outcome.conclusion.sentence, kColumns) << '\n';
 }
 
 Result<> run(const Options& o, const std::string& command) {

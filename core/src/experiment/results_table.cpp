@@ -140,6 +140,21 @@ std::string legend_of(const std::vector<Column>& columns, const std::string& bas
 
 }  // namespace
 
+std::string wrapped(const std::string& text, size_t columns) {
+    std::string out;
+    size_t line = 0; // columns of the last line
+    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
+        end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        const size_t width = columns_of(word);
+        const bool fits = line + 1 + width <= columns;
+        if (!out.empty()) out += fits ? ' ' : '\n';
+        line = out.empty() ? width : fits ? line + 1 + width : width;
+        out += word;
+    }
+    return out;
+}
+
 std::string results_table(const Conclusion& c, const std::vector<std::string>& variants, size_t baseline,
                           Colour colour) {
     std::vector<Column> columns;

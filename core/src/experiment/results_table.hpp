@@ -9,6 +9,9 @@ namespace patchbay::experiment {
 
 enum class Colour { kOff, kOn };
 
+// At spaces, so that no line has more columns; a longer word has a line of its own.
+std::string wrapped(const std::string& text, size_t columns);
+
 std::string results_table(const Conclusion&, const std::vector<std::string>& variants, size_t baseline, Colour);
 
 }  // namespace patchbay::experiment

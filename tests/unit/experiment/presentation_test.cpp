@@ -36,6 +36,13 @@ std::string line_with(const std::string& table, const std::string& word) {
     return table.substr(start, table.find('\n', at) - start);
 }
 
+TEST(Wrapped, BreaksAtSpacesOnly) {
+    EXPECT_EQ(wrapped("one two three", 7), "one two\nthree");
+    EXPECT_EQ(wrapped("a incomprehensible b", 5), "a\nincomprehensible\nb");
+    EXPECT_EQ(wrapped("µµ µµ µµ", 5), "µµ µµ\nµµ"); // columns, not bytes
+    EXPECT_EQ(wrapped("", 5), "");
+}
+
 TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
     const std::string table = results_table(conclusion_of(3), {"fcfs", "sjf", "other"}, 0, Colour::kOff);
     EXPECT_THAT(line_with(table, "TTFT p50"),
