@@ -15,7 +15,11 @@ constexpr TokenId kUnknown = 1 << 30; // a character that is in no token
 }  // namespace
 
 CharacterBpe::CharacterBpe(Parts parts) : parts_(std::move(parts)) {
-    cuts_ = parts_.characters.contains(kSpaceCharacter);
+    // Where unknown characters are left out, those around them are neighbours, and a border is none.
+    const bool leaves_out =
+        parts_.unk == kNoToken &&
+        (!parts_.bytes || std::find(parts_.bytes->begin(), parts_.bytes->end(), kNoToken) != parts_.bytes->end());
+    cuts_ = parts_.characters.contains(kSpaceCharacter) && !leaves_out;
     std::vector<TokenId> merged;
     for (const auto& [text, id] : parts_.tokens)
         for (size_t at = text.find(kSpace, 1); at != text.npos; at = text.find(kSpace, at + 1)) {

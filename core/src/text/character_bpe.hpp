@@ -8,10 +8,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "text/byte_tokens.hpp"
 #include "text/merge_table.hpp"
 #include "text/piece_trie.hpp"
 #include "text/subword_model.hpp"
-#include "text/unigram.hpp"
 #include "text/word_table.hpp"
 
 namespace patchbay::text {

@@ -57,9 +57,9 @@ Result<Decoder> Decoder::from_json(const json& part, bool byte_level) {
     return out;
 }
 
-Decoder Decoder::sentencepiece(LeadingSpaces leading) {
+Decoder Decoder::sentencepiece(LeadingSpaces leading, BytePieces bytes) {
     Decoder out;
-    out.token_steps_.emplace_back(ByteFallback{});
+    if (bytes == BytePieces::kAll) out.token_steps_.emplace_back(ByteFallback{});
     out.token_steps_.emplace_back(SentencePieceSpace{leading});
     return out;
 }

@@ -20,7 +20,8 @@ class Decoder {
     static Result<Decoder> from_json(const nlohmann::json&, bool byte_level);
     // What a SentencePiece model does with the space that it puts in front of a text.
     enum class LeadingSpaces { kKept, kOneDropped, kAllDropped };
-    static Decoder sentencepiece(LeadingSpaces);
+    enum class BytePieces { kNone, kAll };
+    static Decoder sentencepiece(LeadingSpaces, BytePieces);
 
     bool byte_level() const; // tokens are spelled in the byte alphabet, and their place makes no difference
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "text/bpe.hpp"
+#include "text/byte_tokens.hpp"
 #include "text/character_bpe.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
@@ -15,17 +16,6 @@ namespace {
 
 using nlohmann::json;
 using Model = std::unique_ptr<const SubwordModel>;
-
-std::string byte_token(uint32_t byte) {
-    constexpr const char* kHex = "0123456789ABCDEF";
-    return {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
-}
-
-ByteTokens byte_tokens(const Vocabulary& vocabulary) {
-    ByteTokens out;
-    for (uint32_t b = 0; b < 256; ++b) out[b] = vocabulary.find(byte_token(b)).value_or(kNoToken);
-    return out;
-}
 
 // "a b" or ["a", "b"].
 Result<std::vector<MergePair>> read_merges(const json& list) {

@@ -8,8 +8,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostIds = 256; // around a text
-
 Result<Surround> read_template(const json& part) {
     const json& single = member(part, "single");
     if (!single.is_array()) return fail("TemplateProcessing has no list 'single'");
@@ -64,12 +62,13 @@ Result<Surround> read_post_processor(const json& part) {
                     "' is not supported (supported: BertProcessing, ByteLevel, RobertaProcessing, Sequence, "
                     "TemplateProcessing)");
     Surround out;
-    for (const json& each : member(part, "processors")) { // each goes around what those before it made
-        PB_TRY(const Surround around, read_post_processor(each));
-        out.prefix.insert(out.prefix.begin(), around.prefix.begin(), around.prefix.end());
-        out.suffix.insert(out.suffix.end(), around.suffix.begin(), around.suffix.end());
-        if (out.prefix.size() + out.suffix.size() > kMostIds)
-            return fail("more than " + std::to_string(kMostIds) + " ids around a text");
+    for (const json& each : member(part, "processors")) {
+        PB_TRY(Surround around, read_post_processor(each));
+        if (around.prefix.empty() && around.suffix.empty()) continue;
+        // Hugging Face gives the second one the first one's tokens as if they were a pair of texts.
+        if (!out.prefix.empty() || !out.suffix.empty())
+            return fail("a Sequence of which more than one adds tokens is not supported");
+        out = std::move(around);
     }
     return out;
 }

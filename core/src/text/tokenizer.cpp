@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/vocab_and_merges.hpp"
 
@@ -32,6 +33,22 @@ Result<> find_eos(const fs::path& folder, json& config) {
     return {};
 }
 
+// added_tokens.json, {"<token>": id, …}: where older folders have what tokenizer_config.json does not list.
+Result<> add_older_tokens(const fs::path& folder, json& config) {
+    PB_TRY(const json tokens, read_optional(folder / "added_tokens.json"));
+    if (tokens.empty() || config.contains("added_tokens_decoder")) return {};
+    for (const auto& [content, id] : tokens.items())
+        config["added_tokens_decoder"][id.dump()] = {{"content", content}, {"special", false}};
+    return {};
+}
+
+Result<std::shared_ptr<const Tokenizer>> load_sentencepiece(const fs::path& file, json config) {
+    PB_TRY(const std::string bytes, read_whole_file(file, JsonLimits{}.bytes));
+    auto model = parse_sentencepiece(bytes);
+    if (!model) return fail(file.string() + ": " + model.error());
+    return sentencepiece_tokenizer(*model, std::move(config), file.parent_path().string());
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& folder) {
@@ -39,16 +56,19 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& folder)
     if (!fs::is_directory(folder, error)) return fail("no tokenizer folder " + folder.string());
     PB_TRY(json config, read_optional(folder / "tokenizer_config.json"));
     PB_CHECK(find_eos(folder, config));
+    const auto has = [&](const char* name) { return fs::exists(folder / name, error); };
     json tokenizer;
-    if (fs::exists(folder / "tokenizer.json", error)) {
+    if (has("tokenizer.json")) {
         PB_TRY(tokenizer, read_json_file(folder / "tokenizer.json"));
-    } else if (fs::exists(folder / "vocab.json", error) && fs::exists(folder / "merges.txt", error)) {
+    } else if (has("vocab.json") && has("merges.txt")) {
+        PB_CHECK(add_older_tokens(folder, config));
         PB_TRY(tokenizer, read_vocab_and_merges(folder, config));
-    } else if (fs::exists(folder / "tokenizer.model", error)) {
-        return fail("no tokenizer.json in " + folder.string() +
-                    ", only tokenizer.model (sentencepiece), which is not supported");
+    } else if (has("tokenizer.model")) {
+        PB_CHECK(add_older_tokens(folder, config));
+        return load_sentencepiece(folder / "tokenizer.model", std::move(config));
     } else {
-        return fail("no tokenizer.json in " + folder.string());
+        return fail("no tokenizer.json in " + folder.string() +
+                    ", and neither vocab.json with merges.txt nor tokenizer.model");
     }
     return tokenizer_from_json(tokenizer, config, folder.string());
 }

@@ -1,6 +1,5 @@
 #include "text/tokenizer_config.hpp"
 
-#include <algorithm>
 #include <charconv>
 
 #include "text/json_fields.hpp"
@@ -71,21 +70,16 @@ Result<json> listed_added_tokens(const json& config) {
     return out;
 }
 
-void add_named_tokens(const json& config, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
-    const auto add = [&](const std::string& content) {
-        const auto id = vocabulary.find(content);
-        const bool known = std::any_of(added.begin(), added.end(), [&](const auto& t) { return t.content == content; });
-        if (content.empty() || !id || known) return;
-        AddedToken token;
-        token.id = *id;
-        token.content = content;
-        token.special = true;
-        added.push_back(std::move(token));
+std::vector<std::string> named_special_tokens(const json& config) {
+    std::vector<std::string> out;
+    const auto add = [&](const json& token) {
+        if (std::string content = content_of(token); !content.empty()) out.push_back(std::move(content));
     };
     for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
-        add(content_of(member(config, key)));
+        add(member(config, key));
     if (const json& more = member(config, "additional_special_tokens"); more.is_array())
-        for (const json& token : more) add(content_of(token));
+        for (const json& token : more) add(token);
+    return out;
 }
 
 Result<> apply_config(const json& config, PipelineTokenizer::Parts& out) {

@@ -14,9 +14,8 @@ namespace patchbay::text {
 Result<std::vector<AddedToken>> read_added_tokens(const nlohmann::json&);
 // tokenizer_config.json's {"0": {"content": …}, …} as that list.
 Result<nlohmann::json> listed_added_tokens(const nlohmann::json& config);
-// The special tokens that it only names, such as bos_token: those that are in the vocabulary and not in `added` join
-// it.
-void add_named_tokens(const nlohmann::json& config, const Vocabulary&, std::vector<AddedToken>& added);
+// The special tokens that it only names, such as bos_token. They need not be in the vocabulary.
+std::vector<std::string> named_special_tokens(const nlohmann::json& config);
 
 // eos_token and, where they are given, add_bos_token and add_eos_token, which say more than the post-processor.
 Result<> apply_config(const nlohmann::json& config, PipelineTokenizer::Parts&);

@@ -1,21 +1,18 @@
 // The Unigram model: of all ways to cut a word into pieces the one with the highest sum of scores (Viterbi).
 // Source: Kudo, "Subword regularization", ACL 2018.
 #pragma once
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
+#include "text/byte_tokens.hpp"
 #include "text/piece_trie.hpp"
 #include "text/subword_model.hpp"
 #include "text/word_table.hpp"
 
 namespace patchbay::text {
-
-constexpr TokenId kNoToken = -1;
-using ByteTokens = std::array<TokenId, 256>; // kNoToken where the vocabulary has none
 
 class Unigram final : public SubwordModel {
   public:

@@ -1,8 +1,10 @@
 #include "text/vocab_and_merges.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "text/json_fields.hpp"
 #include "text/tokenizer_config.hpp"
 
 namespace patchbay::text {
@@ -29,8 +31,7 @@ json read_merges(std::string_view text) {
 }  // namespace
 
 Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const json& config) {
-    const auto at = config.is_object() ? config.find("tokenizer_class") : config.end();
-    const std::string name = at != config.end() && at->is_string() ? at->get<std::string>() : "";
+    const std::string name = text_or(member(config, "tokenizer_class"), "");
     const bool qwen2 = name == "Qwen2Tokenizer" || name == "Qwen2TokenizerFast";
     if (!qwen2 && name != "GPT2Tokenizer" && name != "GPT2TokenizerFast")
         return fail("the tokenizer of " + folder.string() + " has no tokenizer.json, and its class '" + name +
@@ -38,6 +39,11 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
     PB_TRY(json vocab, read_json_file(folder / "vocab.json"));
     PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
     PB_TRY(json added, listed_added_tokens(config));
+    for (const std::string& special : named_special_tokens(config))
+        if (vocab.contains(special) && std::none_of(added.begin(), added.end(), [&](const json& token) {
+                return member(token, "content") == special;
+            }))
+            added.push_back({{"content", special}, {"id", vocab[special]}, {"special", true}});
     json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", !qwen2}};
     json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}},
                 {"added_tokens", std::move(added)}};
@@ -46,8 +52,7 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
         out["normalizer"] = {{"type", "NFC"}};
         out["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({split, byte_level})}};
     } else {
-        const auto prefix = config.find("add_prefix_space");
-        if (prefix != config.end() && prefix->is_boolean()) byte_level["add_prefix_space"] = *prefix;
+        byte_level["add_prefix_space"] = is_true(member(config, "add_prefix_space"));
         out["pre_tokenizer"] = byte_level;
     }
     return out;

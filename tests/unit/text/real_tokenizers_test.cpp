@@ -63,6 +63,8 @@ void expect_vectors(const std::string& name) {
 TEST(RealTokenizers, gpt2_gives_the_published_ids) { expect_vectors("gpt2"); }
 TEST(RealTokenizers, qwen2_from_vocab_and_merges_gives_the_published_ids) { expect_vectors("qwen2"); }
 
+TEST(RealTokenizers, llama2_from_a_sentencepiece_model_gives_the_published_ids) { expect_vectors("llama2"); }
+
 TEST(RealTokenizers, mistral_gives_the_published_ids_and_texts) {
     const fs::path folder = test_data() / "tokenizers" / "mistral_v03";
     if (!fs::exists(folder)) GTEST_SKIP() << "no " << folder << "; set PATCHBAY_TEST_DATA";
@@ -95,7 +97,8 @@ TEST(Tokenizer, says_what_a_folder_without_a_tokenizer_holds) {
     fs::create_directories(folder);
     EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("no tokenizer.json in"));
     std::ofstream(folder / "tokenizer.model") << "x";
-    EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("only tokenizer.model (sentencepiece)"));
+    EXPECT_THAT(Tokenizer::load(folder).error(),
+                testing::HasSubstr("tokenizer.model: no SentencePiece model that can be read"));
     std::ofstream(folder / "vocab.json") << "{}";
     std::ofstream(folder / "merges.txt") << "";
     EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("does not say how text is split"));

@@ -1,0 +1,72 @@
+// Small tokenizers of every kind, and what the reference implementations say of a list of texts; made by
+// fixtures/make_fixtures.py.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "text/sentencepiece_tokenizer.hpp"
+#include "text/tokenizer_json.hpp"
+
+namespace patchbay::text {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path fixtures() { // another folder: for a longer comparison by hand
+    const char* given = std::getenv("PATCHBAY_TOKENIZER_FIXTURES");
+    return given ? fs::path(given) : fs::path(PATCHBAY_SOURCE_DIR) / "tests" / "unit" / "text" / "fixtures";
+}
+
+std::string content(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(fixtures()))
+        if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+Result<std::shared_ptr<const Tokenizer>> build(const json& fixture) {
+    if (fixture.contains("tokenizer")) return tokenizer_from_json(fixture["tokenizer"], json::object(), "fixture");
+    PB_TRY(const auto model, parse_sentencepiece(content(fixtures() / fixture["model"].get<std::string>())));
+    return sentencepiece_tokenizer(model, json::object(), "fixture");
+}
+
+std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const std::vector<TokenId>& ids) {
+    Detokenizer detokenizer(tokenizer);
+    std::string out;
+    for (const TokenId id : ids) out += detokenizer.add(id);
+    return out + detokenizer.finish();
+}
+
+class Fixtures : public testing::TestWithParam<std::string> {};
+
+TEST_P(Fixtures, give_the_ids_and_texts_of_the_reference_implementation) {
+    const json fixture = json::parse(content(fixtures() / (GetParam() + ".json")));
+    const auto tokenizer = build(fixture);
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    ASSERT_GE(fixture["cases"].size(), 30u);
+    for (const json& entry : fixture["cases"])
+        EXPECT_EQ((*tokenizer)->encode(entry["text"].get<std::string>()), entry["ids"].get<std::vector<TokenId>>())
+            << "text: " << entry["text"];
+    for (const char* list : {"cases", "decodes"})
+        for (const json& entry : fixture[list]) {
+            const auto ids = entry["ids"].get<std::vector<TokenId>>();
+            EXPECT_EQ(streamed(*tokenizer, ids), (*tokenizer)->decode(ids)) << entry["ids"];
+            if (entry["decoded"].is_null()) continue; // the reference implementation could not
+            EXPECT_EQ((*tokenizer)->decode(ids), entry["decoded"].get<std::string>()) << entry["ids"];
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, Fixtures, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace patchbay::text
