@@ -38,11 +38,12 @@ void summarise_kv(RunRecord& run) {
 // Why the numbers of a run must not be used.
 std::vector<std::string> faults_of(const RunRecord& run) {
     std::vector<std::string> faults;
-    uint64_t sampler = 0, plan = 0, failed = 0;
+    uint64_t sampler = 0, plan = 0, proposer = 0, failed = 0;
     std::string first_error;
     for (const engine::StepReport& s : run.steps) {
         sampler += s.sampler_faults;
         plan += s.plan_faults;
+        proposer += s.proposer_faults;
     }
     for (const RequestRecord& r : run.requests) {
         if (r.completed() || (run.end == RunEnd::kInterrupted && r.error.empty())) continue;
@@ -52,6 +53,7 @@ std::vector<std::string> faults_of(const RunRecord& run) {
         faults.push_back(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" +
                          (first_error.empty() ? "" : ": " + first_error));
     if (sampler > 0) faults.push_back(std::to_string(sampler) + " sampler faults");
+    if (proposer > 0) faults.push_back(std::to_string(proposer) + " proposer faults");
     if (plan > 0) faults.push_back(std::to_string(plan) + " plans of the scheduler were refused");
     return faults;
 }

@@ -38,8 +38,8 @@ CREATE TABLE step(
     preemptions INTEGER, preempted_tokens INTEGER, total_blocks INTEGER, used_blocks INTEGER, cached_blocks INTEGER,
     prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER,
     accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
-    sampler_faults INTEGER, plan_faults INTEGER, graph_replayed INTEGER, graph_miss TEXT,
-    PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+    attention_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, graph_replayed INTEGER,
+    graph_miss TEXT, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
 CREATE TABLE metric(
     variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
     value REAL, difference REAL, low REAL, high REAL, verdict TEXT);
@@ -140,7 +140,9 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_blocks);
     s.integer(r.drafted_tokens).integer(r.accepted_tokens);
     s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward.model_forward);
-    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.graph_replayed).text(r.graph_miss);
+    s.integer(r.forward.attention_plan + r.forward.attention_append + r.forward.attention_run);
+    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.proposer_faults);
+    s.integer(r.graph_replayed).text(r.graph_miss);
     return s.run();
 }
 
@@ -216,7 +218,7 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position);
         s.text(std::to_string(seed)).text(run.started);
         PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
-        Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 42));
+        Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 44));
         for (size_t i = 0; i < run.requests.size(); ++i)
             PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
         for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));

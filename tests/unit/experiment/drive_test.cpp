@@ -38,6 +38,7 @@ class FakeEngine final : public DrivenEngine {
         report.total_blocks = 10;
         report.used_blocks = steps_ == 1 ? 2 : 6;
         report.sampler_faults = sampler_faults;
+        report.proposer_faults = proposer_faults;
         const auto now = live_;
         for (const auto& [id, l] : now) {
             if (l.request.arrival_ns > report.start_ns) continue;
@@ -49,7 +50,7 @@ class FakeEngine final : public DrivenEngine {
         return report;
     }
     size_t longest_prompt = 100;
-    uint32_t sampler_faults = 0;
+    uint32_t sampler_faults = 0, proposer_faults = 0;
     uint64_t fail_at = 0;
 
   private:
@@ -137,9 +138,10 @@ TEST(Drive, MarksARunWithFaultsOfAPluginInvalid) {
     VirtualClock clock;
     FakeEngine engine(clock);
     engine.sampler_faults = 2;
+    engine.proposer_faults = 1;
     RunRecord run;
     drive(engine, clock, planned({{0, 3}}), {}, run);
-    EXPECT_THAT(run.faults, ElementsAre("6 sampler faults"));
+    EXPECT_THAT(run.faults, ElementsAre("6 sampler faults", "3 proposer faults"));
 }
 
 TEST(Drive, KeepsWhatThereIsWhenTheEngineFails) {

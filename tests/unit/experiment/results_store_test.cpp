@@ -63,6 +63,9 @@ class ResultsStoreTest : public ::testing::Test {
         r.steps.resize(steps);
         for (size_t i = 0; i < steps; ++i) r.steps[i].step = i + 1;
         r.steps[0].waiting_requests = 9;
+        r.steps[0].forward = {.model_forward = 70, .attention_plan = 1, .attention_append = 2, .attention_run = 4};
+        r.steps[0].plan_faults = 11;
+        r.steps[0].proposer_faults = 13;
         return r;
     }
 
@@ -104,6 +107,9 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
               "3 2length");
     EXPECT_EQ(query("SELECT first_token_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
     EXPECT_EQ(query("SELECT waiting_requests || '' FROM step WHERE run_id = 1 AND step = 1"), "9");
+    EXPECT_EQ(query("SELECT forward_ns || ' ' || attention_ns || ' ' || plan_faults || ' ' || proposer_faults || ' ' || "
+                    "graph_miss FROM step WHERE run_id = 1 AND step = 1"),
+              "70 7 11 13 device");
     EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"),
               "better0.5ms");
     EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");
