@@ -9,7 +9,7 @@
 
 namespace patchbay::experiment {
 
-// "[#####.....]  42 %  run 7/15  sjf, repeat 3  180/240 requests  ETA 0:35"; seconds < 0: not known yet.
+// "[####......]  42 %  ETA 0:35  run 7/15  sjf, repeat 3  180/240 requests"; seconds < 0: not known yet.
 std::string progress_line(const RunProgress&, double seconds_left, size_t width);
 
 class ProgressBar {
