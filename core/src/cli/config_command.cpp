@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "base/suggest.hpp"
+#include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
+#include "engine/model_choice.hpp"
 #include "experiment/lineup.hpp"
 #include "experiment/spec_load.hpp"
 
@@ -19,7 +21,8 @@ struct Options {
 };
 
 // The spec's faults and the engine's, all of them; then each variant as it would run.
-Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry) {
+Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry,
+                                         const config::Explain& explain) {
     auto spec = experiment::spec_from(document.root, experiment::name_of_file(document.files.front().path));
     if (!spec) {
         std::string text = spec.error();
@@ -30,12 +33,14 @@ Result<config::Checked> check_experiment(const config::Document& document, const
         return fail(std::move(text));
     }
     PB_TRY(auto lineup, experiment::load_lineup(*spec, registry));
-    std::rotate(lineup.entrants.begin(), lineup.entrants.begin() + static_cast<std::ptrdiff_t>(lineup.baseline), lineup.entrants.end());
     config::Checked out;
-    out.summary = std::to_string(lineup.entrants.size()) + " variants, baseline " + lineup.entrants.front().name + ", " + std::to_string(spec->repeats) + " repeats";
+    out.summary = std::to_string(lineup.entrants.size()) + " variants, baseline " +
+                  lineup.entrants[lineup.baseline].name + ", " + std::to_string(spec->repeats) + " repeats";
+    out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
     for (experiment::Entrant& e : lineup.entrants) {
         for (std::string& warning : e.loaded.warnings)
             if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) out.warnings.push_back(std::move(warning));
+        explain(e.loaded);
         out.configs.push_back({e.name, std::move(e.loaded.effective)});
     }
     return out;
@@ -43,25 +48,30 @@ Result<config::Checked> check_experiment(const config::Document& document, const
 
 Result<host::Registry> plugins(const Options& o) { return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}); }
 
-Result<config::Checked> check(const Options& o) {
+Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&, const host::Registry&)) {
     PB_TRY(const auto registry, plugins(o));
-    PB_TRY(auto checked, config::check_file(o.file, registry, check_experiment));
+    const auto explain_one = [&](config::Loaded& loaded) { explain(loaded, registry); };
+    const auto experiment = [&](const config::Document& d, const host::Registry& r) {
+        return check_experiment(d, r, explain_one);
+    };
+    PB_TRY(auto checked, config::check_file(o.file, registry, experiment, explain_one));
     for (const std::string& warning : checked.warnings) std::cerr << "warning: " << warning << '\n';
     return checked;
 }
 
 Result<> print_check(const Options& o) {
-    PB_TRY(const auto checked, check(o));
+    PB_TRY(const auto checked, check(o, [](config::Loaded&, const host::Registry&) {}));
     std::cout << o.file << ": ok: " << checked.summary << '\n';
     return {};
 }
 
 Result<> print_effective(const Options& o) {
-    PB_TRY(const auto checked, check(o));
+    PB_TRY(const auto checked, check(o, engine::explain_automatic));
     auto chosen = checked.configs.begin();
     if (!o.variant.empty()) {
         std::vector<std::string> names;
-        for (const config::ShownConfig& c : checked.configs) names.push_back(c.name);
+        for (const config::ShownConfig& c : checked.configs)
+            if (!c.name.empty()) names.push_back(c.name);
         chosen = std::find_if(checked.configs.begin(), checked.configs.end(), [&](const auto& c) { return c.name == o.variant; });
         if (chosen == checked.configs.end()) return fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names));
     }
@@ -109,7 +119,7 @@ void add_config_command(Commands& commands) {
     check_app->footer("Example:\n  patchbay config check configs/engine/demo.yaml\nExit codes: 0 fine, 1 faults, 2 bad usage.");
     CLI::App* show_app = add_action(commands, app, o, "show", "Print every value in effect with where it came from", print_effective);
     show_app->add_option("FILE", o->file, "engine configuration or experiment")->required();
-    show_app->add_option("--variant", o->variant, "of an experiment (default: its baseline)");
+    show_app->add_option("--variant", o->variant, "only the engine of this variant of an experiment");
     show_app->add_flag("--json", o->json, "values and origins as JSON");
     show_app->footer("Example:\n  patchbay config show configs/engine/demo.yaml > again.yaml   # again.yaml means the same");
     CLI::App* schema_app = add_action(commands, app, o, "schema", "Print the JSON Schema of engine configurations, for editors", print_schema);

@@ -15,13 +15,15 @@ bool is_experiment(const Node& root) { return root.find("workload") || root.find
 
 }  // namespace
 
-Result<Checked> check_file(const std::filesystem::path& file, const host::Registry& registry, const CheckExperiment& check_experiment) {
+Result<Checked> check_file(const std::filesystem::path& file, const host::Registry& registry,
+                           const CheckExperiment& check_experiment, const Explain& explain) {
     PB_TRY(const Document document, load_document(file));
     if (is_experiment(document.root)) {
         if (!check_experiment) return fail(file.string() + " is an experiment, expected an engine configuration");
         return check_experiment(document, registry);
     }
     PB_TRY(Loaded loaded, load_engine_config(document.root, registry));
+    if (explain) explain(loaded);
     return Checked{summary_of(loaded.config), {{"", std::move(loaded.effective)}}, std::move(loaded.warnings)};
 }
 

@@ -15,20 +15,24 @@
 namespace patchbay::config {
 
 struct ShownConfig {
-    std::string name; // of a variant; empty: the file is an engine configuration
+    std::string name; // of a variant; empty: the file as a whole
     Node effective;
 };
 
 struct Checked {
     std::string summary;               // one line: "3 variants, 5 repeats, 200 requests"
-    std::vector<ShownConfig> configs;  // for `config show`, an experiment's baseline first
+    std::vector<ShownConfig> configs;  // for `config show`: the whole file, then an experiment's variants
     std::vector<std::string> warnings;
 };
 
 // How a file with `workload` or `variants` is checked; empty: experiments are refused.
 using CheckExperiment = std::function<Result<Checked>(const Document&, const host::Registry&)>;
 
-Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, const CheckExperiment& = {});
+// Given each configuration before it is shown: may say more of where its values come from.
+using Explain = std::function<void(Loaded&)>;
+
+Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, const CheckExperiment& = {},
+                           const Explain& = {});
 
 // JSON Schema (draft 2020-12) of an engine configuration, and of an experiment where `experiment_keys` are given.
 std::string json_schema(const host::Registry&, const std::vector<KeyInfo>& experiment_keys = {});

@@ -122,7 +122,7 @@ class CrossChecks {
             warnings_.add(at(given("engine.max_num_batched_tokens") ? "engine.max_num_batched_tokens" : "engine.max_num_seqs"),
                           "max_num_batched_tokens (" + n(e.max_num_batched_tokens) + ") is below max_num_seqs (" + n(e.max_num_seqs) +
                               "): a step never decodes all running sequences");
-        if (e.num_blocks > 0 && given("engine.kv_cache_memory"))
+        if (e.num_blocks > 0 && e.kv_cache_memory != EngineSettings{}.kv_cache_memory) // `config show` gives defaults too
             warnings_.add(at("engine.kv_cache_memory"), "kv_cache_memory has no effect beside num_blocks");
     }
 

@@ -1,11 +1,10 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
-#include <thread>
 
+#include "engine/model_choice.hpp"
 #include "engine/state.hpp"
 #include "weights/end_tokens.hpp"
-#include "weights/loader.hpp"
 
 namespace patchbay::engine {
 
@@ -15,44 +14,6 @@ std::string_view name_of(Phase phase) {
 }
 
 namespace {
-
-struct LoadedModel {
-    weights::FlatConfig config;
-    weights::WeightSource source;
-    std::string identity;
-};
-
-Result<LoadedModel> open_model(const config::EngineConfig& c) {
-    if (c.model.load_format == config::LoadFormat::kDummy) {
-        weights::FlatConfig shape = c.model.shape;
-        if (shape.empty()) {
-            if (c.model.path.empty()) return fail("load_format dummy needs `shape:` or a folder with config.json");
-            PB_TRY(shape, weights::read_model_config(c.model.path));
-        }
-        return LoadedModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed), "dummy"};
-    }
-    if (c.model.path.empty()) return fail("no model: give a Hugging Face folder, or load_format: dummy with a shape");
-    PB_TRY(auto config, weights::read_model_config(c.model.path));
-    PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
-    PB_TRY(auto identity, weights::model_identity(c.model.path));
-    return LoadedModel{std::move(config), std::move(source), std::move(identity)};
-}
-
-std::string architecture_of(const weights::FlatConfig& config) {
-    const auto at = config.find("architectures.0");
-    return at == config.end() ? "" : at->second;
-}
-
-pb_dtype wire(config::DType dtype, pb_dtype automatic) {
-    switch (dtype) {
-        case config::DType::kF32: return PB_F32;
-        case config::DType::kBf16: return PB_BF16;
-        case config::DType::kAuto: break;
-    }
-    return automatic;
-}
-
-const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }
 
 // Those of the model's files and the tokenizer's.
 Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config,
@@ -89,16 +50,14 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
-    const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
-    s.pool = std::make_unique<ThreadPool>(c.engine.threads ? c.engine.threads : cores);
+    s.pool = std::make_unique<ThreadPool>(choose_threads(c.engine));
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
-    PB_TRY(LoadedModel model, open_model(c));
-    const std::string architecture = architecture_of(model.config);
-    std::string model_plugin = c.model.plugin;
-    if (model_plugin == "auto") {
-        PB_TRY(model_plugin, registry.model_for(architecture));
+    PB_TRY(const ModelChoice model, choose_model(c, registry));
+    std::string identity = "dummy";
+    if (c.model.load_format != config::LoadFormat::kDummy) {
+        PB_TRY(identity, weights::model_identity(c.model.path));
     }
     if (c.model.tokenizer != "none") {
         const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
@@ -117,14 +76,13 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
         PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
     }
     PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
-    PB_TRY(auto model_component, registry.model(model_plugin, {}, s.services));
+    PB_TRY(auto model_component, registry.model(model.plugin, {}, s.services));
     PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, s.services));
 
     runner::RunnerSettings r;
     r.model_config = model.config;
-    PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
-    r.weight_dtype = wire(c.model.dtype, native);
-    r.kv_dtype = wire(c.engine.kv_cache_dtype, r.weight_dtype);
+    r.weight_dtype = model.weight_dtype;
+    r.kv_dtype = model.kv_dtype;
     r.block_size = c.engine.block_size;
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
@@ -142,10 +100,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.weight_bytes = s.runner->weight_bytes();
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;
-    f.architecture = architecture;
+    f.architecture = model.architecture;
     f.weight_dtype = dtype_word(r.weight_dtype);
     f.kv_dtype = dtype_word(r.kv_dtype);
-    f.model_identity = model.identity;
+    f.model_identity = identity;
     const host::Component* parts[] = {s.scheduler.component.get(), s.sampler.component.get(), &s.runner->attention(),
                                       s.proposer.component.get(), &s.runner->model(), &s.runner->device()};
     for (const host::Component* part : parts)
@@ -154,7 +112,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
         return fail("the tokenizer has " + std::to_string(s.tokenizer->vocab_size()) + " tokens, the model only " + std::to_string(f.vocab_size));
 
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
-    s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching, model.identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
+    s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching, identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
     PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }

@@ -1,0 +1,106 @@
+#include "engine/model_choice.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace patchbay::engine {
+namespace {
+
+struct OpenModel {
+    weights::FlatConfig config;
+    weights::WeightSource source;
+};
+
+Result<OpenModel> open_model(const config::EngineConfig& c) {
+    if (c.model.load_format == config::LoadFormat::kDummy) {
+        weights::FlatConfig shape = c.model.shape;
+        if (shape.empty()) {
+            if (c.model.path.empty()) return fail("load_format dummy needs `shape:` or a folder with config.json");
+            PB_TRY(shape, weights::read_model_config(c.model.path));
+        }
+        return OpenModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed)};
+    }
+    if (c.model.path.empty()) return fail("no model: give a Hugging Face folder, or load_format: dummy with a shape");
+    PB_TRY(auto config, weights::read_model_config(c.model.path));
+    PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
+    return OpenModel{std::move(config), std::move(source)};
+}
+
+std::string value_of(const weights::FlatConfig& config, const std::string& key) {
+    const auto at = config.find(key);
+    return at == config.end() ? "" : at->second;
+}
+
+pb_dtype wire(config::DType dtype, pb_dtype automatic) {
+    switch (dtype) {
+        case config::DType::kF32: return PB_F32;
+        case config::DType::kBf16: return PB_BF16;
+        case config::DType::kAuto: break;
+    }
+    return automatic;
+}
+
+// The value that nobody gave, or null.
+config::Node* untold(config::Node& root, const std::string& section, const std::string& key) {
+    for (config::Entry& outer : root.entries)
+        if (outer.key == section)
+            for (config::Entry& inner : outer.value.entries)
+                if (inner.key == key && inner.value.origin.kind == config::Origin::Kind::kDefault) return &inner.value;
+    return nullptr;
+}
+
+std::string length_reason(const config::EngineSettings& e, const weights::FlatConfig& model) {
+    const std::string positions = value_of(model, "max_position_embeddings");
+    return (positions.empty() ? "what the model reaches" : positions + ", max_position_embeddings of the model") +
+           (e.enable_chunked_prefill ? "" : ", or what fits a step") + ", or what the KV cache holds";
+}
+
+}  // namespace
+
+Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry) {
+    PB_TRY(OpenModel model, open_model(c));
+    const std::string architecture = value_of(model.config, "architectures.0");
+    std::string plugin = c.model.plugin;
+    if (plugin == "auto") {
+        PB_TRY(plugin, registry.model_for(architecture));
+    }
+    PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
+    const pb_dtype weight_dtype = wire(c.model.dtype, native);
+    return ModelChoice{std::move(model.config), std::move(model.source), architecture,
+                       std::move(plugin),       weight_dtype,            wire(c.engine.kv_cache_dtype, weight_dtype)};
+}
+
+uint32_t choose_threads(const config::EngineSettings& e) {
+    return e.threads ? e.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
+const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }
+
+void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
+    const config::EngineConfig& c = loaded.config;
+    const auto say = [&](const char* section, const char* key, bool is_automatic, const std::string& reason) {
+        config::Node* value = untold(loaded.effective, section, key);
+        if (value && is_automatic) value->origin = config::Origin::automatic(reason);
+    };
+    say("engine", "threads", c.engine.threads == 0,
+        std::to_string(choose_threads(c.engine)) + ", the cores that this process may use");
+    say("engine", "num_blocks", c.engine.num_blocks == 0, "as many as kv_cache_memory holds");
+    say("model", "tokenizer", c.model.tokenizer.empty(),
+        c.model.path.empty() ? "none, the model has no folder" : "the model's folder");
+
+    const auto model = choose_model(c, registry);
+    // A model that cannot be opened is a fault of the run, not of the file that names it.
+    const auto chosen = [&](auto what) { return model ? what(*model) : "not known here: " + model.error(); };
+    const bool dummy = c.model.load_format == config::LoadFormat::kDummy;
+    say("model", "plugin", c.model.plugin == "auto",
+        chosen([](const ModelChoice& m) { return m.plugin + ", which serves " + m.architecture; }));
+    say("model", "dtype", c.model.dtype == config::DType::kAuto, chosen([&](const ModelChoice& m) {
+            return dtype_word(m.weight_dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
+        }));
+    say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::DType::kAuto,
+        chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtype) + std::string(", as the weights"); }));
+    say("engine", "max_model_len", c.engine.max_model_len == 0,
+        chosen([&](const ModelChoice& m) { return length_reason(c.engine, m.config); }));
+}
+
+}  // namespace patchbay::engine

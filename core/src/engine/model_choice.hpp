@@ -1,0 +1,29 @@
+// What a configuration leaves to the model and the machine, decided before any weight is read. Used by Engine::create
+// and, through explain_automatic(), by `patchbay config show`.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "config/load.hpp"
+#include "host/registry.hpp"
+#include "weights/loader.hpp"
+
+namespace patchbay::engine {
+
+struct ModelChoice {
+    weights::FlatConfig config;        // config.json, or the shape
+    weights::WeightSource source;      // opened, not read
+    std::string architecture, plugin;
+    pb_dtype weight_dtype, kv_dtype;
+};
+Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&);
+
+uint32_t choose_threads(const config::EngineSettings&);
+const char* dtype_word(pb_dtype);
+
+// Gives each value that is left to be chosen the origin "automatic: what it becomes, and why". The value stays as it
+// is, so that the configuration means the same on another machine.
+void explain_automatic(config::Loaded&, const host::Registry&);
+
+}  // namespace patchbay::engine
