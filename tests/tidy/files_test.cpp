@@ -44,5 +44,24 @@ TEST(Files, NoneIsDead) {
     }
 }
 
+std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
+    std::vector<std::string> out;
+    const std::regex expression(pattern);
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), expression); at != std::sregex_iterator(); ++at)
+        out.push_back((*at)[1]);
+    return out;
+}
+
+TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
+    const std::filesystem::path source = PATCHBAY_SOURCE_DIR;
+    const auto list = matches(read(source / "scripts/install-deps"), "packages=\\(([^)]*)\\)");
+    ASSERT_EQ(list.size(), 1u);
+    const std::string parties = read(source / "THIRD_PARTY.md");
+    const auto packages = matches(list[0], "(\\S+)");
+    EXPECT_GT(packages.size(), 10u);
+    for (const std::string& package : packages)
+        EXPECT_NE(parties.find("`" + package + "`"), std::string::npos) << package << ": what is it for?";
+}
+
 }  // namespace
 }  // namespace patchbay::tidy
