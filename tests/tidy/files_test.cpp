@@ -63,5 +63,22 @@ TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
         EXPECT_NE(parties.find("`" + package + "`"), std::string::npos) << package << ": what is it for?";
 }
 
+// The pins say what models and golden files were made with.
+TEST(Packages, ModelsAreOfTheTransformersThatIsPinned) {
+    const std::filesystem::path source = PATCHBAY_SOURCE_DIR;
+    const auto pinned = matches(read(source / "scripts/requirements-train.txt"), "transformers==(\\S+)");
+    ASSERT_EQ(pinned.size(), 1u);
+    size_t seen = 0;
+    for (const char* folder : {"models", "tests/golden/models"})
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(source / folder)) {
+            if (entry.path().extension() != ".json" || entry.path().filename() == "tokenizer.json") continue;
+            for (const std::string& version : matches(read(entry.path()), "\"transformers_version\": \"([^\"]*)\"")) {
+                EXPECT_EQ(version, pinned[0]) << entry.path();
+                seen += 1;
+            }
+        }
+    EXPECT_GT(seen, 10u);
+}
+
 }  // namespace
 }  // namespace patchbay::tidy
