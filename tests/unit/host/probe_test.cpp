@@ -62,27 +62,26 @@ TEST_F(ProbeTest, LeavesNothingInTheCache) {
     EXPECT_FALSE(fs::exists(cache_));
 }
 
-// Up to which byte the loader maps a library; symbols for debuggers may follow.
-size_t mapped_bytes(const std::string& library) {
+// Where in a library's file stands what tells the loader its symbols: cut before it, there are none.
+size_t dynamic_section(const std::string& library) {
     Elf64_Ehdr header;
     std::memcpy(&header, library.data(), sizeof header);
-    size_t end = 0;
     for (size_t i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
         std::memcpy(&segment, library.data() + header.e_phoff + i * header.e_phentsize, sizeof segment);
-        if (segment.p_type == PT_LOAD) end = std::max<size_t>(end, segment.p_offset + segment.p_filesz);
+        if (segment.p_type == PT_DYNAMIC) return segment.p_offset;
     }
-    return end;
+    throw std::runtime_error("no shared library");
 }
 
 // As a plugin is found that is still being written or was not fetched whole.
 TEST_F(ProbeTest, ALibraryThatIsCutOffIsRefused) {
     const std::string bytes = bytes_of(built("says_one"));
     const fs::path file = folder_ / "p.so";
-    for (const size_t quarters : {1u, 2u, 3u}) {
-        write(file, bytes.substr(0, mapped_bytes(bytes) * quarters / 4));
+    for (const size_t quarters : {1u, 2u, 3u, 4u}) {
+        write(file, bytes.substr(0, dynamic_section(bytes) * quarters / 4));
         const ProbeReport report = probed(file);
-        EXPECT_EQ(report.verdict, Verdict::kRefused) << quarters << "/4 of it";
+        EXPECT_EQ(report.verdict, Verdict::kRefused) << quarters << "/4 of the way";
         EXPECT_FALSE(report.manifest);
     }
 }
