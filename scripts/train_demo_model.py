@@ -140,9 +140,8 @@ def train(name: str, minutes: float, train_ids: np.ndarray, val_ids: np.ndarray,
 
 def main() -> int:
     repo = Path(__file__).resolve().parent.parent
-    data = Path(os.environ.get("PATCHBAY_TEST_DATA", repo.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, default=data / "text" / "childrens_classics.txt", help="text, books parted by <|endoftext|>")
+    parser.add_argument("--corpus", type=Path, required=True, help="text, books parted by <|endoftext|>")
     parser.add_argument("--out", type=Path, default=repo / "models", help="where demo-target/ and demo-draft/ go")
     parser.add_argument("--only", choices=sorted(SHAPES), help="train one of the two")
     parser.add_argument("--minutes", type=float, default=38, help="time for the target; the draft takes a fifth of it")

@@ -52,6 +52,17 @@ std::vector<std::string> matches(const std::string& text, const std::string& pat
     return out;
 }
 
+TEST(Environment, IsReadOnlyWhereThePageSaysSo) {
+    const std::string page = read(std::filesystem::path(PATCHBAY_SOURCE_DIR) / "docs/configuration.md");
+    std::set<std::string> variables;
+    for (const SourceText& file : sources())
+        for (const std::string& line : file.path.starts_with("tests/") ? std::vector<std::string>{} : file.lines)
+            for (const std::string& name : matches(line, "\"((?:PATCHBAY|XDG)_[A-Z_]+)\"")) variables.insert(name);
+    EXPECT_GE(variables.size(), 5u);
+    for (const std::string& name : variables)
+        EXPECT_TRUE(page.find("`" + name + "`") != page.npos || page.find("`$" + name + "/") != page.npos) << name;
+}
+
 TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
     const std::filesystem::path source = PATCHBAY_SOURCE_DIR;
     const auto list = matches(read(source / "scripts/install-deps"), "packages=\\(([^)]*)\\)");
