@@ -1,23 +1,54 @@
-// Bitwise the same tokens and log-probabilities, whatever else happens: batch, chunks, cache, preemption, speculation,
-// threads.
+// Bitwise the same tokens and logits, every one of each row that a token came from, whatever else happens: batch, chunks,
+// cache, preemption, speculation, threads. At each instruction set level and type of weights and KV.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "kernels/cpu_isa.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
 
-SamplingParams with_logprobs(SamplingParams p) {
-    p.logprobs = 3;
-    return p;
+using Row = std::vector<float>;
+using Rows = std::map<std::pair<RequestId, uint64_t>, Row>; // by request and position
+
+Rows read_rows(const std::string& file) {
+    Rows out;
+    std::ifstream in(file, std::ios::binary);
+    uint64_t head[3]; // id, position, count
+    while (in.read(reinterpret_cast<char*>(head), sizeof head)) {
+        Row row(head[2]);
+        in.read(reinterpret_cast<char*>(row.data()), static_cast<std::streamsize>(row.size() * sizeof(float)));
+        out[{head[0], head[1]}] = std::move(row); // the last one counts: a rejected draft's is computed again
+    }
+    return out;
 }
 
-void expect_same(const Output& a, const Output& b, const std::string& what) {
-    EXPECT_EQ(a.tokens, b.tokens) << what;
-    ASSERT_EQ(a.logprobs.size(), b.logprobs.size()) << what;
-    for (size_t i = 0; i < a.logprobs.size(); ++i) {
-        EXPECT_EQ(a.logprobs[i].sampled, b.logprobs[i].sampled) << what << ", token " << i; // bitwise
-        EXPECT_EQ(a.logprobs[i].top, b.logprobs[i].top) << what << ", token " << i;
+// An engine whose logits are kept, by the sampler plugins/recorder.cpp.
+class Recorded {
+  public:
+    explicit Recorded(config::EngineConfig c) : file_(::testing::TempDir() + "patchbay-rows-XXXXXX") {
+        const int fd = mkstemp(file_.data());
+        if (fd < 0) throw std::runtime_error("cannot make " + file_);
+        close(fd);
+        c.sampler = {"recorder", {{"file", file_}}};
+        harness.emplace(c);
     }
-}
+    ~Recorded() { std::remove(file_.c_str()); }
+    Recorded(const Recorded&) = delete;
+
+    Rows rows() const { return read_rows(file_); }
+
+    std::optional<Harness> harness;
+
+  private:
+    std::string file_;
+};
 
 struct Case {
     std::vector<TokenId> prompt;
@@ -31,40 +62,91 @@ std::vector<Case> cases(size_t count) {
         auto prompt = random_prompt(i, 20 + static_cast<uint32_t>(i * 7 % 60));
         const std::vector<TokenId> head(prompt.begin(), prompt.begin() + 12);
         prompt.insert(prompt.end(), head.begin(), head.end());
-        out.push_back({prompt, with_logprobs(i % 2 ? seeded(100 + i, 24) : greedy(24))});
+        out.push_back({prompt, i % 2 ? seeded(100 + i, 24) : greedy(24)});
     }
     return out;
 }
 
-std::vector<Output> alone(const std::vector<Case>& all, const config::EngineConfig& c) {
-    std::vector<Output> out;
+struct Expected {
+    std::vector<TokenId> tokens;
+    std::vector<Row> rows; // one a token
+};
+
+std::vector<Row> rows_of(const Rows& all, RequestId id, const Case& one, const std::vector<TokenId>& tokens) {
+    std::vector<Row> out;
+    for (size_t i = 0; i < tokens.size(); ++i) out.push_back(all.at({id, one.prompt.size() + i}));
+    return out;
+}
+
+std::vector<Expected> alone(const std::vector<Case>& all, const config::EngineConfig& c) {
+    std::vector<Expected> out;
     for (const Case& one : all) {
-        Harness h(c);
-        out.push_back(h.run(h.add(one.prompt, one.sampling)));
+        Recorded r(c);
+        const RequestId id = r.harness->add(one.prompt, one.sampling);
+        const std::vector<TokenId> tokens = r.harness->run(id).tokens;
+        out.push_back({tokens, rows_of(r.rows(), id, one, tokens)});
     }
     return out;
 }
 
-void expect_unchanged(const config::EngineConfig& base, const config::EngineConfig& changed, const std::vector<Case>& all, const std::string& what,
-                      uint64_t* preemptions = nullptr, uint64_t* accepted = nullptr) {
+void expect_same(const Expected& expected, const std::vector<TokenId>& tokens, const std::vector<Row>& rows,
+                 const std::string& what) {
+    EXPECT_EQ(expected.tokens, tokens) << what;
+    ASSERT_EQ(expected.rows.size(), rows.size()) << what;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const Row &a = expected.rows[i], &b = rows[i];
+        ASSERT_EQ(a.size(), 300u) << what;
+        ASSERT_EQ(a.size(), b.size()) << what;
+        ASSERT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what << ", logits of token " << i;
+    }
+}
+
+void expect_unchanged(const config::EngineConfig& base, const config::EngineConfig& changed,
+                      const std::vector<Case>& all, const std::string& what, uint64_t* preemptions = nullptr,
+                      uint64_t* accepted = nullptr) {
     const auto expected = alone(all, base);
-    Harness h(changed);
+    Recorded r(changed);
+    Harness& h = *r.harness;
     std::vector<RequestId> ids;
     for (const Case& one : all) ids.push_back(h.add(one.prompt, one.sampling));
     h.run_all();
-    for (size_t i = 0; i < all.size(); ++i) expect_same(expected[i], h.outputs.at(ids[i]), what + ", request " + std::to_string(i));
-    for (const StepReport& r : h.steps) {
-        if (preemptions) *preemptions += r.preemptions;
-        if (accepted) *accepted += r.accepted_tokens;
+    const Rows rows = r.rows();
+    for (size_t i = 0; i < all.size(); ++i) {
+        const std::vector<TokenId>& tokens = h.outputs.at(ids[i]).tokens;
+        expect_same(expected[i], tokens, rows_of(rows, ids[i], all[i], tokens), what + ", request " + std::to_string(i));
+    }
+    for (const StepReport& s : h.steps) {
+        if (preemptions) *preemptions += s.preemptions;
+        if (accepted) *accepted += s.accepted_tokens;
     }
     EXPECT_EQ(h.steps.back().used_blocks, 0u) << what;
 }
 
-class Invariance : public ::testing::TestWithParam<const char*> { // attention plugin
+struct Variation {
+    const char *attention, *isa;
+    config::DType weights, kv;
+};
+
+std::string name_of(const Variation& v) {
+    const auto word = [](config::DType t) { return std::string(t == config::DType::kBf16 ? "bf16" : "f32"); };
+    return std::string(v.attention) + "_" + v.isa + "_" + word(v.weights) + "_kv_" + word(v.kv);
+}
+
+class Invariance : public ::testing::TestWithParam<Variation> {
   protected:
     Invariance() {
-        base_.attention.plugin = GetParam();
+        const Variation& v = GetParam();
+        base_.attention.plugin = v.attention;
+        base_.device.settings = {{"isa", v.isa}};
+        if (base_.attention.plugin == "paged") base_.attention.settings = base_.device.settings;
+        base_.model.dtype = v.weights;
+        base_.engine.kv_cache_dtype = v.kv;
         base_.engine.enable_prefix_caching = false;
+    }
+    void SetUp() override {
+        for (const kernels::Isa isa : kernels::available_isas())
+            if (kernels::isa_name(isa) == std::string(GetParam().isa)) return;
+        GTEST_SKIP() << "this machine has no " << GetParam().isa;
     }
     config::EngineConfig base_ = tiny_model();
 };
@@ -134,7 +216,15 @@ TEST_P(Invariance, WithEverythingAtOnce) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Attention, Invariance, ::testing::Values("paged", "reference"), [](const auto& test) { return std::string(test.param); });
+constexpr auto kF32 = config::DType::kF32, kBf16 = config::DType::kBf16;
+constexpr Variation kVariations[] = {
+    {"paged", "plain", kF32, kF32},  {"paged", "plain", kBf16, kBf16},  {"paged", "avx2", kF32, kF32},
+    {"paged", "avx2", kBf16, kBf16}, {"paged", "avx512", kF32, kF32},   {"paged", "avx512", kBf16, kBf16},
+    {"paged", "amx", kBf16, kBf16},  {"paged", "avx2", kBf16, kF32},    {"paged", "avx2", kF32, kBf16},
+    {"reference", "plain", kF32, kF32}, {"reference", "plain", kBf16, kBf16}};
+
+INSTANTIATE_TEST_SUITE_P(Engine, Invariance, ::testing::ValuesIn(kVariations),
+                         [](const auto& test) { return name_of(test.param); });
 
 }  // namespace
 }  // namespace patchbay::engine::testing
