@@ -1,23 +1,32 @@
-// Two ways in, by the first byte. Even: the rest is a tokenizer.json; what is accepted must survive hard texts. Odd:
-// the rest is text for a small fixed tokenizer, whose tokens' bytes must be that text again.
+// Three ways in, by the first byte. Even: the rest is a tokenizer.json; what is accepted must survive hard texts. Odd:
+// the rest is text for a small fixed tokenizer, byte-level or with byte fallback, which must give that text back.
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "text/byte_alphabet.hpp"
 #include "text/tokenizer_json.hpp"
+#include "text/utf8.hpp"
 
 namespace {
 
 using namespace patchbay::text;
 using nlohmann::json;
 
-// The fuzzer would never find 256 byte tokens, so every vocabulary gets them.
-void give_bytes(json& tokenizer) {
+enum class Bytes { kAlphabet, kFallback };
+
+// The fuzzer would never find 256 byte tokens, so every vocabulary of BPE gets those that it may need.
+void give_bytes(json& tokenizer, Bytes which) {
     if (!tokenizer.is_object() || !tokenizer["model"].is_object() || !tokenizer["model"]["vocab"].is_object()) return;
-    for (int b = 0; b < 256; ++b) tokenizer["model"]["vocab"][spell_byte(static_cast<unsigned char>(b))] = 1000 + b;
+    for (int b = 0; b < 256; ++b) {
+        char fallback[8];
+        std::snprintf(fallback, sizeof fallback, "<0x%02X>", b);
+        const std::string name = which == Bytes::kFallback ? fallback : spell_byte(static_cast<unsigned char>(b));
+        tokenizer["model"]["vocab"][name] = (which == Bytes::kFallback ? 2000 : 1000) + b;
+    }
 }
 
 std::shared_ptr<const Tokenizer> fixed() {
@@ -30,7 +39,19 @@ std::shared_ptr<const Tokenizer> fixed() {
             {"type": "Split", "behavior": "Isolated",
              "pattern": {"Regex": "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
             {"type": "ByteLevel", "add_prefix_space": false}]}})");
-    give_bytes(tokenizer);
+    give_bytes(tokenizer, Bytes::kAlphabet);
+    return *tokenizer_from_json(tokenizer, json::object(), "fixed");
+}
+
+std::shared_ptr<const Tokenizer> fixed_with_fallback() {
+    json tokenizer = json::parse(R"({
+        "model": {"vocab": {"▁": 1, "t": 2, "h": 3, "e": 4, "▁t": 5, "he": 6, "▁the": 7, "▁▁": 8, "é": 9},
+                  "merges": ["h e", "▁ t", "▁t he", "▁ ▁"], "byte_fallback": true},
+        "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "split": false},
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"},
+            {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})");
+    give_bytes(tokenizer, Bytes::kFallback);
     return *tokenizer_from_json(tokenizer, json::object(), "fixed");
 }
 
@@ -38,8 +59,19 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view tex
     const auto ids = tokenizer->encode(text);
     Detokenizer detokenizer(tokenizer);
     std::string joined;
-    for (const TokenId id : ids) joined += detokenizer.add(id);
+    for (const TokenId id : ids) {
+        if (id < 0 || static_cast<uint32_t>(id) >= tokenizer->vocab_size()) __builtin_trap();
+        const std::string delta = detokenizer.add(id);
+        if (valid_prefix(delta) != delta.size()) __builtin_trap();
+        joined += delta;
+    }
     if (joined + detokenizer.finish() != tokenizer->decode(ids)) __builtin_trap();
+}
+
+// Metaspace takes a leading space for its own, and U+2581 for a space.
+void must_come_back(const Tokenizer& tokenizer, std::string_view text) {
+    const bool plain = valid_prefix(text) == text.size() && !text.starts_with(' ') && text.find("▁") == text.npos;
+    if (plain && tokenizer.decode(tokenizer.encode(text)) != text) __builtin_trap();
 }
 
 }  // namespace
@@ -47,7 +79,7 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view tex
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) return 0;
     const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-    if (data[0] % 2) {
+    if (data[0] % 4 == 1) {
         static const auto tokenizer = fixed();
         use(tokenizer, rest);
         std::string bytes;
@@ -55,9 +87,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (bytes != rest) __builtin_trap();
         return 0;
     }
+    if (data[0] % 4 == 3) {
+        static const auto tokenizer = fixed_with_fallback();
+        use(tokenizer, rest);
+        must_come_back(*tokenizer, rest);
+        return 0;
+    }
     json parsed = json::parse(rest, nullptr, false);
     if (parsed.is_discarded() || rest.size() > 1 << 16) return 0;
-    give_bytes(parsed);
+    if (rest.find("ByteLevel") != rest.npos) give_bytes(parsed, Bytes::kAlphabet);
+    if (rest.find("byte_fallback") != rest.npos) give_bytes(parsed, Bytes::kFallback);
     const auto made = tokenizer_from_json(parsed, parsed, "fuzz");
     if (!made) return made.error().empty() ? __builtin_trap(), 0 : 0;
     use(*made, "Hello  world, aaaa\n\n<s> 12345 caf\xC3\xA9 \xE3\x80\x80 \xF0\x9F\xA6\x99 \xFF\xC3 's 'LL \r\n");

@@ -35,7 +35,7 @@ Result<std::string> needed_text(const json& of, const char* key) {
 Result<uint32_t> count(const json& of, const char* key) {
     const json& value = member(of, key);
     if (value.is_null()) return uint32_t{0};
-    if (!value.is_number_unsigned() || value > 1u << 20)
+    if (!value.is_number_integer() || value < 0 || value > 1 << 20)
         return fail(std::string("'") + key + "' is " + shown(value) + ", not a count");
     return value.get<uint32_t>();
 }

@@ -103,7 +103,7 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
         if (!vocabulary.spelled(id).empty()) parts.pieces.push_back({std::string(vocabulary.spelled(id)), id, score});
     }
     const json& unk = member(model, "unk_id");
-    if (!unk.is_number_unsigned() || unk >= vocabulary.size())
+    if (!unk.is_number_integer() || unk < 0 || unk >= vocabulary.size())
         return fail("model: unk_id " + shown(unk) + " is no token of the vocabulary");
     parts.unk = unk.get<TokenId>();
     parts.unk_score = lowest - kUnknownPenalty;

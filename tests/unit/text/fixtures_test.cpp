@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
+#include "text/characters.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 
@@ -47,9 +49,9 @@ std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const st
     return out + detokenizer.finish();
 }
 
-class Fixtures : public testing::TestWithParam<std::string> {};
+class ReferenceFixtures : public testing::TestWithParam<std::string> {};
 
-TEST_P(Fixtures, give_the_ids_and_texts_of_the_reference_implementation) {
+TEST_P(ReferenceFixtures, give_the_ids_and_texts_of_the_reference_implementation) {
     const json fixture = json::parse(content(fixtures() / (GetParam() + ".json")));
     const auto tokenizer = build(fixture);
     ASSERT_TRUE(tokenizer) << tokenizer.error();
@@ -66,7 +68,33 @@ TEST_P(Fixtures, give_the_ids_and_texts_of_the_reference_implementation) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Text, Fixtures, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
+std::string random_text(std::mt19937& random) { // any character but surrogates
+    std::string out;
+    for (size_t n = random() % 60; n > 0; --n) {
+        const uint32_t range = random() % 4 ? 0x250u : 0x110000u;
+        auto c = static_cast<char32_t>(random() % range);
+        if (c >= 0xD800 && c < 0xE000) c = ' ';
+        append_character(out, c);
+    }
+    return out;
+}
+
+TEST(Fixtures, of_byte_level_vocabularies_give_back_any_text) {
+    std::mt19937 random(29);
+    for (const char* name : {"gpt2", "llama3", "contiguous"}) {
+        const auto tokenizer = build(json::parse(content(fixtures() / (std::string(name) + ".json"))));
+        ASSERT_TRUE(tokenizer) << tokenizer.error();
+        for (int round = 0; round < 1000; ++round) {
+            const std::string text = random_text(random);
+            const auto ids = (*tokenizer)->encode(text);
+            EXPECT_EQ((*tokenizer)->decode(ids), text);
+            EXPECT_EQ(streamed(*tokenizer, ids), text);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, ReferenceFixtures, testing::ValuesIn(names()),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace patchbay::text
