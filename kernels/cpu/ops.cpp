@@ -7,6 +7,15 @@ namespace {
 
 float* row(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) + i * t.strides[0]; }
 
+// f(values, n) on each row of x (T, n); work: of an element, as a multiple of an addition's.
+template <class F>
+void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
+    const int64_t n = x.shape[1];
+    split_rows(machine.crew, x.shape[0], work * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) f(row(x, t), n);
+    });
+}
+
 }  // namespace
 
 void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, float eps) {
@@ -70,6 +79,43 @@ void gather_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
         for (int64_t t = begin; t < end; ++t)
             std::memcpy(row(out, t), row(x, rows[t]), size_t(n) * sizeof(float));
     });
+}
+
+void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, const float* b,
+                float eps) {
+    const Table& table = table_of(machine.isa);
+    const int64_t n = x.shape[1];
+    split_rows(machine.crew, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) table.layer_norm(row(out, t), row(x, t), w, b, n, eps);
+    });
+}
+
+void gelu_tanh_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
+    const Table& table = table_of(machine.isa);
+    const int64_t n = out.shape[1];
+    split_rows(machine.crew, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) table.gelu_tanh_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
+    });
+}
+
+void gelu_tanh(const Machine& machine, const pb_tensor& x) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 4, [&](float* values, int64_t n) { table.gelu_tanh(values, n); });
+}
+
+void relu(const Machine& machine, const pb_tensor& x) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 1, [&](float* values, int64_t n) { table.relu(values, n); });
+}
+
+void scale(const Machine& machine, const pb_tensor& x, float factor) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 1, [&](float* values, int64_t n) { table.scale(values, factor, n); });
+}
+
+void soft_cap(const Machine& machine, const pb_tensor& x, float cap) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 4, [&](float* values, int64_t n) { table.soft_cap(values, cap, n); });
 }
 
 void exp(Isa isa, float* out, const float* x, int64_t n) { table_of(isa).exp(out, x, n); }

@@ -66,6 +66,13 @@ struct Table {
     void (*attend_bf16)(const AttendPart&, const AttendState&);
     // into += later, for keys after those of `into`
     void (*merge)(const AttendState& into, const AttendState& later, int32_t queries, int32_t head_dim);
+    void (*layer_norm)(float* out, const float* x, const float* w, const float* b, int64_t n, float eps);
+    void (*gelu_tanh)(float* x, int64_t n);
+    void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);
+    void (*relu)(float* x, int64_t n);
+    void (*scale)(float* x, float factor, int64_t n);
+    void (*soft_cap)(float* x, float cap, int64_t n);
+    void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
 };
 
 // Where matrices are multiplied in tiles of bf16.

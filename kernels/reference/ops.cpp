@@ -1,6 +1,8 @@
 #include "kernels/reference.hpp"
 
 #include <cmath>
+#include <numbers>
+#include <vector>
 
 namespace patchbay::kernels::reference {
 
@@ -58,6 +60,72 @@ void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
 
 void add(float* a, const float* b, int64_t n) {
     for (int64_t i = 0; i < n; ++i) a[i] += b[i];
+}
+
+void layer_norm(float* out, const float* x, const float* w, const float* b, int64_t rows, int64_t n, float eps) {
+    for (int64_t r = 0; r < rows; ++r) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; ++i) sum += x[r * n + i];
+        const double mean = sum / double(n);
+        for (int64_t i = 0; i < n; ++i) squares += (x[r * n + i] - mean) * (x[r * n + i] - mean);
+        const double scale = 1.0 / std::sqrt(squares / double(n) + eps);
+        for (int64_t i = 0; i < n; ++i) out[r * n + i] = float((x[r * n + i] - mean) * scale * w[i] + b[i]);
+    }
+}
+
+void relu(float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = x[i] < 0 ? 0 : x[i];
+}
+
+void gelu_tanh(float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        const double v = x[i], u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
+        x[i] = float(v / (1 + std::exp(-2 * u))); // as x / 2 · (1 + tanh u), without its cancellation
+    }
+}
+
+void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            const double v = gate_up[r * 2 * n + i], u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
+            out[r * n + i] = float(v / (1 + std::exp(-2 * u)) * gate_up[r * 2 * n + n + i]);
+        }
+}
+
+void scale(float* x, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+void soft_cap(float* x, float cap, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = float(cap * std::tanh(double(x[i]) / cap));
+}
+
+void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* x = logits + r * n;
+        std::vector<bool> taken(static_cast<size_t>(n));
+        double sum = 0, all = 0;
+        for (int64_t j = 0; j < k; ++j) {
+            int64_t best = -1;
+            for (int64_t i = 0; i < n; ++i)
+                if (!taken[size_t(i)] && (best < 0 || x[i] > x[best])) best = i;
+            taken[size_t(best)] = true;
+            ids[r * k + j] = int32_t(best);
+            sum += std::exp(double(x[best]) - x[ids[r * k]]);
+        }
+        for (int64_t i = 0; i < n; ++i) all += std::exp(double(x[i]) - x[ids[r * k]]);
+        for (int64_t j = 0; j < k; ++j)
+            weights[r * k + j] = float(std::exp(double(x[ids[r * k + j]]) - x[ids[r * k]]) * (total > 0 ? total / sum : 1 / all));
+    }
+}
+
+void weighted_sum(float* out, const float* x, const float* weights, int64_t rows, int64_t k, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int64_t j = 0; j < k; ++j) sum += double(weights[r * k + j]) * x[(r * k + j) * n + i];
+            out[r * n + i] = float(sum);
+        }
 }
 
 void gather_rows(float* out, const float* x, const int32_t* rows, int64_t count, int64_t n) {

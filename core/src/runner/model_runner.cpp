@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/op_names.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::runner {
@@ -11,10 +12,12 @@ ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention
 
 ModelRunner::~ModelRunner() {
     workspace_.reset();
-    if (bound_) attention_.table->unbind(attention_.self(), bound_);
+    for (const BoundAttention& a : attentions_) {
+        if (a.self) attention_.table->unbind(attention_.self(), a.self);
+        if (a.plan_buffer) device_.table->free(device_.self(), a.plan_buffer);
+    }
     for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
     if (kv_) device_.table->free(device_.self(), kv_);
-    if (plan_buffer_) device_.table->free(device_.self(), plan_buffer_);
 }
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model, host::Attention attention,
@@ -39,33 +42,60 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), 1, 0};
     facts_.struct_size = sizeof facts_;
     PB_CHECK(model_.component->check(model_.table->load_config(model_.self(), &config, &facts_), "load_config"));
+    const pb_ops& ops = *device_.table->ops(device_.self());
+    for (const char* const* need = model_.table->needs; need && *need; ++need)
+        if (!host::has_op(ops, *need))
+            return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need + "', which the device '" +
+                        device_name_ + "' does not have");
     if (facts_.vocab_size == 0 || facts_.layer_count == 0)
         return fail("model '" + std::string(model_.component->type().name) + "' reports no layers or no vocabulary");
     return {};
 }
 
+// Layers may differ in window, scale and soft cap, for which attention is bound once each; pages are alike for all.
 Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
     pb_kv_spec first{};
+    std::vector<pb_attention_spec> specs; // of attentions_
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
-        pb_kv_spec spec{};
-        PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &spec), "kv_spec"));
-        if (spec.kind == PB_KV_RECURRENT) return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
-        if (layer == 0) first = spec;
-        if (spec.kind != first.kind || spec.kv_heads != first.kv_heads || spec.head_dim != first.head_dim ||
-            spec.heads != first.heads || spec.sliding_window != first.sliding_window)
+        pb_kv_spec kv{};
+        PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
+        if (kv.kind == PB_KV_RECURRENT) return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
+        if (layer == 0) first = kv;
+        if (kv.kv_heads != first.kv_heads || kv.head_dim != first.head_dim || kv.heads != first.heads)
             return fail("layers 0 and " + std::to_string(layer) + " keep different KV; this host runs one KV group");
+        const pb_attention_spec spec{sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, settings.block_size,
+                                     kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, info_.activation_dtype,
+                                     settings.kv_dtype, kv.scale, kv.soft_cap, device_name_.c_str()};
+        const auto same = std::find_if(specs.begin(), specs.end(), [&](const pb_attention_spec& s) {
+            return s.sliding_window == spec.sliding_window && s.scale == spec.scale && s.soft_cap == spec.soft_cap;
+        });
+        attention_of_.push_back(static_cast<uint32_t>(same - specs.begin()));
+        if (same == specs.end()) {
+            PB_CHECK(bind_attention(spec));
+            specs.push_back(spec);
+        }
     }
-    const pb_attention_spec spec{sizeof(pb_attention_spec), first.heads, first.kv_heads, first.head_dim, settings.block_size,
-                                 first.kind == PB_KV_SLIDING ? first.sliding_window : 0, info_.activation_dtype,
-                                 settings.kv_dtype, first.scale, first.soft_cap, device_name_.c_str()};
-    layout_.struct_size = sizeof layout_;
-    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout_), "describe"));
-    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound_), "bind"));
-    layout_tag_.assign(layout_.layout_tag, std::find(layout_.layout_tag, std::end(layout_.layout_tag), '\0'));
     page_bytes_ = layout_.page_bytes * facts_.layer_count;
     if (page_bytes_ == 0) return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
-    if (layout_.plan_bytes > 0)
-        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout_.plan_bytes, &plan_buffer_), "alloc"));
+    return {};
+}
+
+Result<> ModelRunner::bind_attention(const pb_attention_spec& spec) {
+    pb_attention_layout layout{};
+    layout.struct_size = sizeof layout;
+    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    const std::string tag(layout.layout_tag, std::find(layout.layout_tag, std::end(layout.layout_tag), '\0'));
+    if (attentions_.empty()) {
+        layout_ = layout;
+        layout_tag_ = tag;
+    } else if (layout.page_bytes != layout_.page_bytes || tag != layout_tag_) {
+        return fail("attention '" + std::string(attention_.component->type().name) + "' lays pages out by window or soft cap (" + layout_tag_ +
+                    " and " + tag + "); this host runs one KV group");
+    }
+    BoundAttention& bound = attentions_.emplace_back();
+    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
+    if (layout.plan_bytes > 0)
+        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer), "alloc"));
     return {};
 }
 
@@ -124,15 +154,17 @@ pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int6
 void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
                          const pb_tensor* v) {
     auto* runner = static_cast<ModelRunner*>(self);
-    if (runner->out_of_memory_) return;
+    if (layer >= runner->attention_of_.size()) runner->wrong_layer_ = layer;
+    if (runner->out_of_memory_ || runner->wrong_layer_) return;
     const pb_kv_view view{static_cast<uint8_t*>(runner->kv_) + layer * runner->layout_.page_bytes, runner->page_bytes_,
                           runner->num_blocks_, layer};
     const host::Attention& attention = runner->attention_;
+    void* const bound = runner->attentions_[runner->attention_of_[layer]].self;
     CallTimes& times = runner->times_;
     timed(runner->clock_, times.attention_append,
-          [&] { attention.table->append_kv(attention.self(), runner->bound_, &runner->current_, &view, k, v); });
+          [&] { attention.table->append_kv(attention.self(), bound, &runner->current_, &view, k, v); });
     timed(runner->clock_, times.attention_run,
-          [&] { attention.table->run(attention.self(), runner->bound_, &runner->current_, &view, out, q); });
+          [&] { attention.table->run(attention.self(), bound, &runner->current_, &view, out, q); });
 }
 
 Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
@@ -148,13 +180,15 @@ Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
 Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     workspace_->reset();
     out_of_memory_ = false;
+    wrong_layer_.reset();
     times_ = {};
     current_ = batch.attention();
     PB_CHECK(device_.component->check(
         timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));
-    PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
-        return attention_.table->plan(attention_.self(), bound_, &current_, plan_buffer_);
-    }), "plan"));
+    for (const BoundAttention& bound : attentions_)
+        PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
+            return attention_.table->plan(attention_.self(), bound.self, &current_, bound.plan_buffer);
+        }), "plan"));
 
     pb_forward forward{};
     forward.struct_size = sizeof forward;
@@ -176,6 +210,9 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     const Result<> finished = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
     if (out_of_memory_) return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) + " tokens");
+    if (wrong_layer_)
+        return fail("model '" + std::string(model_.component->type().name) + "' attends in layer " + std::to_string(*wrong_layer_) + " of " +
+                    std::to_string(facts_.layer_count));
     PB_CHECK(model_.component->check(status, "forward"));
     PB_CHECK(finished);
 

@@ -2,6 +2,7 @@
 // logits; owns the device, model and attention components.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,7 @@ class ModelRunner {
     Result<> load_model(const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, pb_dtype);
     Result<> bind_attention(const RunnerSettings&);
+    Result<> bind_attention(const pb_attention_spec&);
     Result<> allocate_kv(const RunnerSettings&);
     Result<pb_tensor> upload(std::span<const int32_t>); // (n) i32 on the device, for this step
     static pb_tensor temp(void* self, pb_dtype, int32_t rank, const int64_t* shape);
@@ -69,9 +71,12 @@ class ModelRunner {
     std::vector<pb_weight*> weights_;  // by spec; aliases repeat
     std::vector<pb_weight*> owned_;    // released once each
     uint64_t weight_bytes_ = 0;
-    void* bound_ = nullptr;            // attention's, for the one KV group
-    pb_attention_layout layout_{};
-    void* plan_buffer_ = nullptr;
+    struct BoundAttention {
+        void *self = nullptr, *plan_buffer = nullptr;
+    };
+    std::vector<BoundAttention> attentions_; // one a window, scale and soft cap
+    std::vector<uint32_t> attention_of_;     // by layer
+    pb_attention_layout layout_{};           // of the one KV group
     void* kv_ = nullptr;               // (num_blocks, layers, layout_.page_bytes)
     uint32_t num_blocks_ = 0;
     uint64_t page_bytes_ = 0;          // of all layers
@@ -79,6 +84,7 @@ class ModelRunner {
     std::vector<float> logits_;        // host copy
     pb_attention_batch current_{};     // of the pass under way
     bool out_of_memory_ = false;       // sticky, of the pass under way
+    std::optional<uint32_t> wrong_layer_; // likewise: that the model attended in
 };
 
 }  // namespace patchbay::runner

@@ -16,6 +16,7 @@ struct WeightSource::Piece {
     std::vector<int64_t> shape; // whole, as the checkpoint must have it
     int64_t row, rows, col, cols;
     enum class Holds { kWeights, kBias } holds = Holds::kWeights;
+    enum class Stored { kAsIs, kTransposed } stored = Stored::kAsIs; // in the checkpoint; shape is what it stands for
 
     int64_t width() const { return shape.back(); }
     int64_t count() const { return rows * cols; }
@@ -65,6 +66,10 @@ Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, 
         if (rows < 1 || spec.cols < 1 || rows > kMostElements / spec.cols)
             return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " +
                         shape_text({rows, spec.cols}));
+        const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
+        if (stored != 0 && (stored > kMostElements / spec.cols || first < 0 || first > stored - rows))
+            return fail("the model asks for " + std::to_string(rows) + " rows from " + std::to_string(first) + " on of '" +
+                        text_of(spec.parts[i].name) + "', which has " + std::to_string(stored));
     }
     return {};
 }
@@ -91,16 +96,31 @@ WeightSource WeightSource::dummy(uint64_t seed) {
 Result<> WeightSource::check(const Piece& piece) const {
     if (!checkpoint_) return {};
     PB_TRY(const TensorView view, checkpoint_->tensor(piece.name));
-    if (view.shape != piece.shape)
+    std::vector<int64_t> shape = piece.shape;
+    if (piece.stored == Piece::Stored::kTransposed) std::reverse(shape.begin(), shape.end());
+    if (view.shape != shape)
         return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
-                    shape_text(piece.shape) + " (is config.json of another model?)");
+                    shape_text(shape) + " (is config.json of another model?)");
     if (view.dtype != PB_F32 && view.dtype != PB_BF16 && view.dtype != PB_F16)
         return fail("tensor '" + piece.name + "' holds " + dtype_name(view.dtype) +
                     ", but a weight is f32, bf16 or f16");
     return {};
 }
 
+void WeightSource::read_transposed(const Piece& piece, pb_dtype wanted, std::byte* target) const {
+    const TensorView view = *checkpoint_->tensor(piece.name); // check() has passed
+    const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
+    std::vector<std::byte> column(static_cast<size_t>(piece.rows) * bytes);
+    for (int64_t c = 0; c < piece.cols; ++c) {
+        const int64_t first = (piece.col + c) * piece.shape[0] + piece.row;
+        convert(view.dtype, view.data + first * dtype_bytes(view.dtype), wanted, column.data(), piece.rows);
+        for (int64_t r = 0; r < piece.rows; ++r)
+            std::memcpy(target + static_cast<size_t>(r * piece.cols + c) * bytes, column.data() + static_cast<size_t>(r) * bytes, bytes);
+    }
+}
+
 void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) const {
+    if (checkpoint_ && piece.stored == Piece::Stored::kTransposed) return read_transposed(piece, wanted, target);
     const bool whole_rows = piece.cols == piece.width();
     const int64_t run = whole_rows ? piece.count() : piece.cols, runs = whole_rows ? 1 : piece.rows;
     std::vector<float> made;
@@ -129,6 +149,7 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
                                         uint32_t size) const {
     PB_CHECK(check_spec(spec, wanted, rank, size));
     const bool vector = spec.role == PB_WEIGHT_VECTOR;
+    if (spec.offset != 0) wanted = PB_F32; // a sum that bf16 would round
     LoadedWeight out{wanted, 0, 0, {}, {}};
     std::vector<Piece> pieces, biases; // a bias of no name: zeros
     bool has_bias = false;
@@ -144,11 +165,14 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         }
         if (i > 0 && cols.count != out.cols)
             return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
+        const int64_t stored_rows = part.stored_rows ? part.stored_rows : part_rows;
+        if (part.stored_rows) rows.begin += part.first_row;
         const std::vector<int64_t> shape =
-            vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{part_rows, spec.cols};
+            vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{stored_rows, spec.cols};
         pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
+        if (part.transposed && !vector) pieces.back().stored = Piece::Stored::kTransposed;
         PB_CHECK(check(pieces.back()));
-        biases.push_back({bias, {part_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
+        biases.push_back({bias, {stored_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
         if (!bias.empty()) PB_CHECK(check(biases.back()));
         has_bias = has_bias || !bias.empty();
         out.rows += rows.count;
@@ -170,6 +194,14 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         if (!has_bias) continue;
         if (!biases[i].name.empty()) read(biases[i], wanted, bias);
         bias += biases[i].count() * dtype_bytes(wanted);
+    }
+    if (spec.offset != 0 && checkpoint_) { // dummy vectors are near 1 as they are
+        for (int64_t i = 0; i < out.rows * out.cols; ++i) {
+            float value;
+            std::memcpy(&value, out.data.data() + i * 4, 4);
+            value += spec.offset;
+            std::memcpy(out.data.data() + i * 4, &value, 4);
+        }
     }
     return out;
 }

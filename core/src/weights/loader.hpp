@@ -17,7 +17,7 @@ namespace patchbay::weights {
 struct LoadedWeight {
     pb_dtype dtype;
     int64_t rows, cols;
-    std::vector<std::byte> data; // (rows, cols), row-major, of dtype
+    std::vector<std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset
     std::vector<std::byte> bias; // (rows) of dtype; empty: none
 };
 
@@ -40,6 +40,7 @@ class WeightSource {
     struct Piece;
     Result<> check(const Piece&) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target) const;
+    void read_transposed(const Piece&, pb_dtype wanted, std::byte* target) const;
 
     std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
     uint64_t seed_ = 0;

@@ -79,6 +79,18 @@ void silu_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
 void add(const Machine&, const pb_tensor& a, const pb_tensor& b);
 void embedding(const Machine&, const pb_tensor& out, const PackedMatrix& table, const int32_t* ids);
 void gather_rows(const Machine&, const pb_tensor& out, const pb_tensor& x, const int32_t* rows);
+void layer_norm(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, const float* b, float eps);
+void relu(const Machine&, const pb_tensor& x);
+void gelu_tanh(const Machine&, const pb_tensor& x);
+void gelu_tanh_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
+void scale(const Machine&, const pb_tensor& x, float factor);
+void soft_cap(const Machine&, const pb_tensor& x, float cap);
+enum class Normalise { kNo, kSumToOne };
+void top_k(const Machine&, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, Normalise);
+// ids (T, k) dense, each below count; `rows`: memory for the gathered rows, not the machine's own.
+void expert_linear(const Machine&, Scratch& rows, const pb_tensor& out, const pb_tensor& x,
+                   const PackedMatrix* const* experts, uint32_t count, const int32_t* ids);
+void weighted_sum(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
 // out (n) = e^x. Relative error below 3e-7 for x in [−87.3, 88.3]; 0 below, saturated above, NaN stays NaN.
 void exp(Isa, float* out, const float* x, int64_t n);

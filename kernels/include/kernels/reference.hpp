@@ -23,6 +23,20 @@ void rope(float* x, const int32_t* positions, const float* inv_freq, int64_t tok
 void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
 // a (n) += b (n)
 void add(float* a, const float* b, int64_t n);
+// out (rows, n) = (x − mean) / sqrt(variance + eps) · w + b; w, b (n). out may be x.
+void layer_norm(float* out, const float* x, const float* w, const float* b, int64_t rows, int64_t n, float eps);
+// x (n) in place, as the ops of these names
+void relu(float* x, int64_t n);
+void gelu_tanh(float* x, int64_t n);
+void scale(float* x, float factor, int64_t n);
+void soft_cap(float* x, float cap, int64_t n);
+// out (rows, n) = gelu_tanh(gate_up[:, :n]) · gate_up[:, n:]; gate_up (rows, 2 n)
+void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
+// ids, weights (rows, k) of the greatest of softmax(logits (rows, n)), the lower index of equals; total: what a row's
+// weights are made to add up to, 0: they stay probabilities
+void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total);
+// out (rows, n) = Σ weights[:, j] · x[:, j]; x (rows, k, n), weights (rows, k)
+void weighted_sum(float* out, const float* x, const float* weights, int64_t rows, int64_t k, int64_t n);
 // out (count, n) = x[rows[r]]
 void gather_rows(float* out, const float* x, const int32_t* rows, int64_t count, int64_t n);
 

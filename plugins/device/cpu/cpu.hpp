@@ -41,12 +41,13 @@ class CpuDevice {
 
     // For ops.cpp.
     const kernels::Machine& machine() const { return machine_; }
+    kernels::Scratch& expert_rows() { return expert_rows_; }
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
 
   private:
     Pool pool_;
-    kernels::Scratch scratch_;
+    kernels::Scratch scratch_, expert_rows_;
     kernels::Machine machine_;
     pb_ops ops_;
     std::string fault_; // of this step; ops after it do nothing

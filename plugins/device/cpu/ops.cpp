@@ -1,98 +1,17 @@
 // The ops table: each checks what it is given, then calls its kernel. What does not fit becomes the step's fault, and
 // the ops after it do nothing.
-#include "cpu.hpp"
+#include "checks.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {
 namespace {
-
-std::string shape_text(const pb_tensor& t) {
-    std::string out = std::string(dtype_name(t.dtype)) + " (";
-    for (int32_t i = 0; i < t.rank && i < PB_MAX_RANK; ++i) out += (i ? ", " : "") + std::to_string(t.shape[i]);
-    return out + ")";
-}
-
-struct Mismatch {
-    std::string text; // "x is f32 (3, 8), expected f32 (3, 16)"
-};
-
-void expect(const char* name, const pb_tensor& t, pb_dtype dtype, std::initializer_list<int64_t> shape) {
-    bool fits = t.dtype == dtype && t.rank == static_cast<int32_t>(shape.size());
-    int64_t count = 1;
-    for (size_t i = 0; fits && i < shape.size(); ++i) {
-        fits = t.shape[i] == shape.begin()[i];
-        count *= t.shape[i];
-    }
-    if (fits && t.strides[t.rank - 1] == 1 && (t.data || count == 0)) return;
-    std::string wanted = std::string(dtype_name(dtype)) + " (";
-    for (size_t i = 0; i < shape.size(); ++i) wanted += (i ? ", " : "") + std::to_string(shape.begin()[i]);
-    std::string got = shape_text(t);
-    if (fits) got += t.data ? " with inner stride " + std::to_string(t.strides[t.rank - 1]) : " without data";
-    throw Mismatch{std::string(name) + " is " + got + ", expected " + wanted + ")"};
-}
-
-void expect_rank(const char* name, const pb_tensor& t, int32_t least, int32_t most) {
-    if (t.rank >= least && t.rank <= most) return;
-    throw Mismatch{std::string(name) + " has rank " + std::to_string(t.rank) + ", expected " + std::to_string(least) +
-                   (most > least ? " to " + std::to_string(most) : "")};
-}
-
-// x as it is, but of this dtype with unit inner stride; for tensors that give an op its sizes.
-void expect_f32(const char* name, const pb_tensor& t, int32_t least_rank, int32_t most_rank) {
-    expect_rank(name, t, least_rank, most_rank);
-    if (t.rank == 3) expect(name, t, PB_F32, {t.shape[0], t.shape[1], t.shape[2]});
-    else expect(name, t, PB_F32, {t.shape[0], t.shape[1]});
-}
-
-void expect_like(const char* name, const pb_tensor& t, const pb_tensor& model) {
-    if (model.rank == 3) expect(name, t, PB_F32, {model.shape[0], model.shape[1], model.shape[2]});
-    else expect(name, t, PB_F32, {model.shape[0], model.shape[1]});
-}
-
-const kernels::PackedMatrix& matrix_of(const pb_weight* w, pb_weight_role role, const char* role_name) {
-    if (!w || !w->matrix || !(w->uses & uint64_t{1} << role))
-        throw Mismatch{std::string("the weight was not prepared for ") + role_name};
-    return *w->matrix;
-}
-
-const float* vector_of(const pb_weight* w, const char* name, int64_t size) {
-    if (!w || w->vector.empty()) throw Mismatch{std::string(name) + " was not prepared as a vector"};
-    if (static_cast<int64_t>(w->vector.size()) != size)
-        throw Mismatch{std::string(name) + " has " + std::to_string(w->vector.size()) + " values, expected " +
-                       std::to_string(size)};
-    return w->vector.data();
-}
-
-const int32_t* indices(const char* name, const pb_tensor& t, int64_t count, int64_t limit) {
-    expect(name, t, PB_I32, {count});
-    const auto* data = static_cast<const int32_t*>(t.data);
-    for (int64_t i = 0; i < count; ++i)
-        if (data[i] < 0 || data[i] >= limit)
-            throw Mismatch{std::string(name) + "[" + std::to_string(i) + "] is " + std::to_string(data[i]) +
-                           ", expected 0 to " + std::to_string(limit - 1)};
-    return data;
-}
-
-// Runs f(machine) unless the step is faulty, and keeps what it throws.
-template <class F>
-void run(void* ctx, const char* op, F&& f) noexcept {
-    auto& device = *static_cast<CpuDevice*>(ctx);
-    if (device.faulty()) return;
-    try {
-        f(device.machine());
-    } catch (const Mismatch& mismatch) {
-        device.set_fault(std::string(op) + ": " + mismatch.text);
-    } catch (const std::exception& error) {
-        device.set_fault(std::string(op) + ": " + error.what());
-    }
-}
 
 void embedding(void* ctx, const pb_tensor* out, const pb_weight* table, const pb_tensor* ids) {
     run(ctx, "embedding", [&](const kernels::Machine& machine) {
         const kernels::PackedMatrix& matrix = matrix_of(table, PB_WEIGHT_EMBEDDING, "embedding");
         expect_rank("ids", *ids, 1, 1);
         expect("out", *out, PB_F32, {ids->shape[0], matrix.cols()});
-        kernels::embedding(machine, *out, matrix, indices("ids", *ids, ids->shape[0], matrix.rows()));
+        kernels::embedding(machine, *out, matrix, indices("ids", *ids, {ids->shape[0]}, matrix.rows()));
     });
 }
 
@@ -158,15 +77,113 @@ void gather_rows(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_t
         expect_f32("x", *x, 2, 2);
         expect_rank("rows", *rows, 1, 1);
         expect("out", *out, PB_F32, {rows->shape[0], x->shape[1]});
-        kernels::gather_rows(machine, *out, *x, indices("rows", *rows, rows->shape[0], x->shape[0]));
+        kernels::gather_rows(machine, *out, *x, indices("rows", *rows, {rows->shape[0]}, x->shape[0]));
+    });
+}
+
+void layer_norm(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, const pb_weight* b, float eps) {
+    run(ctx, "layer_norm", [&](const kernels::Machine& machine) {
+        expect_f32("x", *x, 2, 2);
+        expect_like("out", *out, *x);
+        const int64_t n = x->shape[1];
+        kernels::layer_norm(machine, *out, *x, vector_of(w, "the norm's weight", n), vector_of(b, "the norm's bias", n), eps);
+    });
+}
+
+// An op on the rows of x, in place.
+template <class F>
+void in_place(void* ctx, const char* op, const pb_tensor& x, F&& f) {
+    run(ctx, op, [&](const kernels::Machine& machine) {
+        expect_f32("x", x, 2, 2);
+        f(machine, x);
+    });
+}
+
+void relu(void* ctx, const pb_tensor* x) { in_place(ctx, "relu", *x, kernels::relu); }
+void gelu_tanh(void* ctx, const pb_tensor* x) { in_place(ctx, "gelu_tanh", *x, kernels::gelu_tanh); }
+void scale(void* ctx, const pb_tensor* x, float factor) {
+    in_place(ctx, "scale", *x, [&](const kernels::Machine& m, const pb_tensor& t) { kernels::scale(m, t, factor); });
+}
+void soft_cap(void* ctx, const pb_tensor* x, float cap) {
+    in_place(ctx, "soft_cap", *x, [&](const kernels::Machine& m, const pb_tensor& t) {
+        if (!(cap > 0)) throw Mismatch{"cap is " + std::to_string(cap) + ", expected more than 0"};
+        kernels::soft_cap(m, t, cap);
+    });
+}
+
+void gelu_tanh_mul(void* ctx, const pb_tensor* out, const pb_tensor* gate_up) {
+    run(ctx, "gelu_tanh_mul", [&](const kernels::Machine& machine) {
+        expect_f32("out", *out, 2, 2);
+        expect("gate_up", *gate_up, PB_F32, {out->shape[0], 2 * out->shape[1]});
+        kernels::gelu_tanh_mul(machine, *out, *gate_up);
+    });
+}
+
+void top_k(void* ctx, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits, uint32_t normalise) {
+    run(ctx, "top_k", [&](const kernels::Machine& machine) {
+        expect_f32("logits", *logits, 2, 2);
+        expect_f32("weights", *weights, 2, 2);
+        expect("weights", *weights, PB_F32, {logits->shape[0], weights->shape[1]});
+        expect("ids", *ids, PB_I32, {logits->shape[0], weights->shape[1]});
+        if (weights->shape[1] < 1 || weights->shape[1] > logits->shape[1])
+            throw Mismatch{"k is " + std::to_string(weights->shape[1]) + ", expected 1 to " + std::to_string(logits->shape[1])};
+        kernels::top_k(machine, *ids, *weights, *logits, normalise ? kernels::Normalise::kSumToOne : kernels::Normalise::kNo);
+    });
+}
+
+void expert_linear(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts, uint32_t count,
+                   const pb_tensor* ids) {
+    run(ctx, "expert_linear", [&](const kernels::Machine& machine) {
+        std::vector<const kernels::PackedMatrix*> matrices;
+        for (uint32_t e = 0; e < count; ++e) {
+            matrices.push_back(&matrix_of(experts[e], PB_WEIGHT_LINEAR, "linear"));
+            if (matrices[e]->rows() != matrices[0]->rows() || matrices[e]->cols() != matrices[0]->cols())
+                throw Mismatch{"expert " + std::to_string(e) + " has another shape than expert 0"};
+        }
+        if (count == 0) throw Mismatch{"there are no experts"};
+        expect_f32("out", *out, 3, 3);
+        expect_f32("x", *x, 3, 3);
+        const int64_t tokens = out->shape[0], k = out->shape[1];
+        expect("out", *out, PB_F32, {tokens, k, matrices[0]->rows()});
+        expect("x", *x, PB_F32, {tokens, x->shape[1] == 1 ? 1 : k, matrices[0]->cols()});
+        kernels::expert_linear(machine, static_cast<CpuDevice*>(ctx)->expert_rows(), *out, *x, matrices.data(), count,
+                               indices("ids", *ids, {tokens, k}, count));
+    });
+}
+
+void weighted_sum(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
+    run(ctx, "weighted_sum", [&](const kernels::Machine& machine) {
+        expect_f32("x", *x, 3, 3);
+        expect("out", *out, PB_F32, {x->shape[0], x->shape[2]});
+        expect("weights", *weights, PB_F32, {x->shape[0], x->shape[1]});
+        kernels::weighted_sum(machine, *out, *x, *weights);
     });
 }
 
 }  // namespace
 
 pb_ops cpu_ops(CpuDevice& device) {
-    return {sizeof(pb_ops), 0,    &device,  embedding, linear,      rms_norm,
-            add_rms_norm,   rope, silu_mul, add,       gather_rows, nullptr /* one rank: nothing to reduce */};
+    pb_ops out{};
+    out.struct_size = sizeof out;
+    out.ctx = &device;
+    out.embedding = embedding;
+    out.linear = linear;
+    out.rms_norm = rms_norm;
+    out.add_rms_norm = add_rms_norm;
+    out.rope = rope;
+    out.silu_mul = silu_mul;
+    out.add = add;
+    out.gather_rows = gather_rows;
+    out.layer_norm = layer_norm; // no all_reduce: one rank
+    out.relu = relu;
+    out.gelu_tanh = gelu_tanh;
+    out.gelu_tanh_mul = gelu_tanh_mul;
+    out.scale = scale;
+    out.soft_cap = soft_cap;
+    out.top_k = top_k;
+    out.expert_linear = expert_linear;
+    out.weighted_sum = weighted_sum;
+    return out;
 }
 
 }  // namespace patchbay

@@ -36,7 +36,11 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({{"num_key_value_heads", "3"}}).error, "num_attention_heads is not a multiple of num_key_value_heads");
     EXPECT_EQ(load({{"hidden_size", "66"}}).error, "hidden_size is not a multiple of num_attention_heads");
     EXPECT_EQ(load({{"hidden_act", "gelu"}}).error, "hidden_act 'gelu' is not supported (supported: silu)");
-    EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "rope_type 'yarn' is not supported (supported: default, linear, llama3)");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "ntk"}}).error, "rope_type 'ntk' is not supported (supported: default, linear, llama3, yarn, longrope)");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "dynamic"}}).error,
+              "rope_type 'dynamic' is not supported (supported: default, linear, llama3, yarn, longrope); its frequencies change with a "
+              "sequence's length, under keys that are cached");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"head_dim", "15"}}).error, "head_dim 15 is odd");
     EXPECT_EQ(load({{"rms_norm_eps", "nan"}}).error, "rms_norm_eps is out of range");
@@ -95,6 +99,37 @@ TEST(Llama, RopeFrequenciesFollowTheFormula) {
         else if (wavelength > 128) EXPECT_FLOAT_EQ(g[i], f[i] / 8) << i; // low ones are stretched
         else EXPECT_TRUE(g[i] < f[i] && g[i] > f[i] / 8) << i;
     }
+}
+
+TEST(Llama, YarnKeepsFastPairsAndStretchesSlowOnes) {
+    Loaded l = load({{"head_dim", "32"}});
+    std::vector<float> plain(16), yarn(16);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, plain.data()), PB_OK);
+    l = load({{"head_dim", "32"}, {"rope_scaling.rope_type", "yarn"}, {"rope_scaling.factor", "4.0"},
+              {"rope_scaling.original_max_position_embeddings", "256"}, {"rope_scaling.beta_fast", "8"}});
+    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, yarn.data()), PB_OK);
+    // 8 turns in 256 positions: pair 2.83, down to 2; one turn: pair 6.44, up to 7.
+    for (size_t i = 0; i <= 2; ++i) EXPECT_FLOAT_EQ(yarn[i], plain[i]) << i;
+    for (size_t i = 3; i < 7; ++i) {
+        const float stretched = (static_cast<float>(i) - 2) / 5;
+        EXPECT_FLOAT_EQ(yarn[i], plain[i] * (1 - stretched) + plain[i] / 4 * stretched) << i;
+    }
+    for (size_t i = 7; i < 16; ++i) EXPECT_FLOAT_EQ(yarn[i], plain[i] / 4) << i;
+}
+
+TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
+    Config config = {{"rope_scaling.rope_type", "longrope"}, {"original_max_position_embeddings", "64"}};
+    EXPECT_EQ(load(config).error, "config.json has no 'rope_scaling.short_factor'");
+    for (int i = 0; i < 8; ++i) config["rope_scaling.short_factor." + std::to_string(i)] = std::to_string(1.0 + i);
+    Loaded l = load(config);
+    EXPECT_EQ(l.error, "");
+    EXPECT_EQ(l.facts.max_position, 64u);
+    std::vector<float> f(8);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
+    for (size_t i = 0; i < 8; ++i)
+        EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) / (1.0 + static_cast<double>(i))));
+    config.erase("rope_scaling.short_factor.7");
+    EXPECT_EQ(load(config).error, "short_factor has 7 values, expected 8");
 }
 
 }  // namespace

@@ -59,6 +59,30 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*gather_rows)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *rows);
     /* Sum of x over the ranks of the tensor-parallel group, in place. NULL: one rank. */
     void (*all_reduce)(void *ctx, const pb_tensor *x);
+    /* Each of those below may be NULL; a model that calls one names it in pb_model.needs. x in place: (T, n). */
+    /* out = (x − mean(x)) / sqrt(mean((x − mean(x))²) + eps) · w + b, over the last dimension; (T, n). out may be x. */
+    void (*layer_norm)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w, const pb_weight *b,
+                       float eps);
+    /* x = max(x, 0) */
+    void (*relu)(void *ctx, const pb_tensor *x);
+    /* x = x / 2 · (1 + tanh(sqrt(2 / π) · (x + 0.044715 x³))) */
+    void (*gelu_tanh)(void *ctx, const pb_tensor *x);
+    /* out (T, n) = gelu_tanh(gate_up[:, :n]) · gate_up[:, n:] */
+    void (*gelu_tanh_mul)(void *ctx, const pb_tensor *out, const pb_tensor *gate_up);
+    /* x *= factor */
+    void (*scale)(void *ctx, const pb_tensor *x, float factor);
+    /* x = cap · tanh(x / cap); x may be F32 where the activation dtype is not (logits) */
+    void (*soft_cap)(void *ctx, const pb_tensor *x, float cap);
+    /* ids (T, k) i32 and weights (T, k) f32: the k greatest of softmax(logits (T, n)), the greatest first, of equals the
+     * lower index. normalise 1: the k weights of a row are divided by their sum. */
+    void (*top_k)(void *ctx, const pb_tensor *ids, const pb_tensor *weights, const pb_tensor *logits,
+                  uint32_t normalise);
+    /* out (T, k, rows): out[t, j] = experts[ids[t, j]] · x[t, j] + bias; x (T, k, cols), or (T, 1, cols) for all j alike.
+     * ids (T, k) i32; `count` experts of one shape. As linear's, a row's result must not depend on the rows beside it. */
+    void (*expert_linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *const *experts,
+                          uint32_t count, const pb_tensor *ids);
+    /* out (T, n) = sum over j, ascending, of weights[t, j] · x[t, j]; x (T, k, n), weights (T, k) f32 */
+    void (*weighted_sum)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *weights);
 } pb_ops;
 
 typedef struct pb_device_info { /* filled by info() */

@@ -34,11 +34,15 @@ enum { PB_SHARD_NONE = 0, PB_SHARD_ROWS = 1 /* output features */, PB_SHARD_COLS
 
 #define PB_MAX_FUSED 4
 
-typedef struct pb_weight_part { /* one tensor of the checkpoint */
-    char    name[160];  /* "model.layers.0.self_attn.q_proj.weight" */
-    char    bias[160];  /* empty: none */
-    int64_t rows;       /* before sharding */
-    int64_t shard_unit; /* rows or cols are dealt in whole units (head_dim, say); 0: 1 */
+typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of one */
+    char     name[160];   /* "model.layers.0.self_attn.q_proj.weight" */
+    char     bias[160];   /* empty: none */
+    int64_t  rows;        /* before sharding */
+    int64_t  shard_unit;  /* rows or cols are dealt in whole units (head_dim, say); 0: 1 */
+    int64_t  first_row;   /* of the stored tensor (a fused qkv, say): these rows begin there, */
+    int64_t  stored_rows; /* of so many; 0: as many as `rows` */
+    uint32_t transposed;  /* 1: stored as (cols, stored_rows) */
+    uint32_t reserved;
 } pb_weight_part;
 
 typedef struct pb_weight_spec { /* one handle: one tensor, or several fused along rows (qkv, gate_up) */
@@ -48,6 +52,8 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
     uint32_t       part_count;   /* 0: computed by the model, see `fill` */
     int32_t        same_as;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
     uint64_t       uses;         /* as pb_weight_source.uses */
+    float          offset;       /* of a vector: added to each value, in f32 (norms that are stored as w − 1) */
+    uint32_t       reserved;
     pb_weight_part parts[PB_MAX_FUSED];
 } pb_weight_spec;
 
@@ -85,6 +91,7 @@ typedef struct pb_model {
     uint32_t           struct_size;
     uint32_t           reserved;
     const char *const *architectures; /* NULL-terminated: the names in config.json that it serves */
+    const char *const *needs;         /* NULL-terminated: ops that a device may lack and forward() calls; NULL: none */
     /* Reads the hyperparameters; refuses with a reason what it does not do. Before all others. */
     pb_status (*load_config)(void *self, const pb_model_config *, pb_model_facts *);                 /* [control] */
     uint32_t (*weight_count)(void *self);                                                            /* [control] */

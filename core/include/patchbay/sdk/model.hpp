@@ -3,6 +3,7 @@
 //   pb_model_facts load_config(const patchbay::ModelConfig&);      throws Error(PB_UNSUPPORTED, reason)
 //   uint32_t weight_count();  pb_weight_spec weight(uint32_t);  void fill(uint32_t, float*);
 //   pb_kv_spec kv_spec(uint32_t layer);  void forward(const patchbay::Forward&);
+// Optional: static constexpr const char* kNeeds[] = {"layer_norm", nullptr}; the ops that a device may lack.
 #pragma once
 #include <charconv>
 #include <optional>
@@ -35,16 +36,37 @@ class ModelConfig {
         throw Error(PB_INVALID, "config.json has no '" + std::string(key) + "'");
     }
 
+    // A number of [low, high].
+    uint32_t integer(std::string_view key, uint32_t low, uint32_t high, std::optional<uint32_t> fallback = {}) const {
+        const int64_t x = fallback ? get<int64_t>(key, *fallback) : require<int64_t>(key);
+        if (x < low || x > high)
+            throw Error(PB_INVALID, std::string(key) + " is " + std::to_string(x) + ", expected " + std::to_string(low) + " to " + std::to_string(high));
+        return static_cast<uint32_t>(x);
+    }
+    // Refuses what the model does not do; `supported` first is what a missing key means.
+    std::string_view one_of(std::string_view key, std::initializer_list<std::string_view> supported) const {
+        const std::string_view value = find(key).value_or(*supported.begin());
+        std::string all;
+        for (const std::string_view s : supported) {
+            if (value == s) return value;
+            all += (all.empty() ? "" : ", ") + std::string(s);
+        }
+        throw Error(PB_UNSUPPORTED, std::string(key) + " '" + std::string(value) + "' is not supported (supported: " + all + ")");
+    }
+
     const pb_model_config& raw;
 };
+
+enum class TopK { kAsProbabilities, kSumsToOne };
 
 // What a layer graph is written with: ops on the batch, temporaries, attention.
 struct Forward {
     explicit Forward(const pb_forward& forward) : raw(forward), ops(*forward.ops) {}
 
     int64_t tokens() const { return raw.token_count; }
-    pb_tensor temp(std::initializer_list<int64_t> shape) const { // of the activation dtype
-        return raw.temp(raw.ctx, raw.activation_dtype, static_cast<int32_t>(shape.size()), shape.begin());
+    pb_tensor temp(std::initializer_list<int64_t> shape) const { return temp(raw.activation_dtype, shape); }
+    pb_tensor temp(pb_dtype dtype, std::initializer_list<int64_t> shape) const {
+        return raw.temp(raw.ctx, dtype, static_cast<int32_t>(shape.size()), shape.begin());
     }
     const pb_weight* weight(uint32_t index) const { return raw.weights[index]; }
 
@@ -61,6 +83,27 @@ struct Forward {
     void rope(const pb_tensor& x, uint32_t inv_freq, float scale) const {
         ops.rope(ops.ctx, &x, &raw.positions, weight(inv_freq), scale);
     }
+    void layer_norm(const pb_tensor& out, const pb_tensor& x, uint32_t w, uint32_t b, float eps) const {
+        known(ops.layer_norm, "layer_norm")(ops.ctx, &out, &x, weight(w), weight(b), eps);
+    }
+    void relu(const pb_tensor& x) const { known(ops.relu, "relu")(ops.ctx, &x); }
+    void gelu_tanh(const pb_tensor& x) const { known(ops.gelu_tanh, "gelu_tanh")(ops.ctx, &x); }
+    void gelu_tanh_mul(const pb_tensor& out, const pb_tensor& gate_up) const {
+        known(ops.gelu_tanh_mul, "gelu_tanh_mul")(ops.ctx, &out, &gate_up);
+    }
+    void scale(const pb_tensor& x, float factor) const { known(ops.scale, "scale")(ops.ctx, &x, factor); }
+    void soft_cap(const pb_tensor& x, float cap) const { known(ops.soft_cap, "soft_cap")(ops.ctx, &x, cap); }
+    void top_k(const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, TopK sum) const {
+        known(ops.top_k, "top_k")(ops.ctx, &ids, &weights, &logits, sum == TopK::kSumsToOne);
+    }
+    // The experts are the weights [first, first + count).
+    void expert_linear(const pb_tensor& out, const pb_tensor& x, uint32_t first, uint32_t count, const pb_tensor& ids) const {
+        known(ops.expert_linear, "expert_linear")(ops.ctx, &out, &x, raw.weights + first, count, &ids);
+    }
+    void weighted_sum(const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) const {
+        known(ops.weighted_sum, "weighted_sum")(ops.ctx, &out, &x, &weights);
+    }
+    void embed_positions(const pb_tensor& out, uint32_t table) const { ops.embedding(ops.ctx, &out, weight(table), &raw.positions); }
     void silu_mul(const pb_tensor& out, const pb_tensor& gate_up) const { ops.silu_mul(ops.ctx, &out, &gate_up); }
     void add(const pb_tensor& a, const pb_tensor& b) const { ops.add(ops.ctx, &a, &b); }
     void gather_rows(const pb_tensor& out, const pb_tensor& x, const pb_tensor& rows) const {
@@ -75,6 +118,13 @@ struct Forward {
 
     const pb_forward& raw;
     const pb_ops& ops;
+
+  private:
+    template <class Op>
+    static Op known(Op op, const char* name) { // for a model that calls more than it says in kNeeds
+        if (!op) throw Error(PB_UNSUPPORTED, std::string("the device has no op '") + name + "'");
+        return op;
+    }
 };
 
 namespace detail {
@@ -97,7 +147,11 @@ struct ModelTable {
     static pb_status forward(void* self, const pb_forward* f) {
         return enter<T>(self, [&](T& t) { t.forward(Forward(*f)); });
     }
-    static constexpr pb_model table{sizeof(pb_model), 0, T::kArchitectures, load_config, weight_count,
+    static constexpr const char* const* needs() {
+        if constexpr (requires { T::kNeeds; }) return T::kNeeds;
+        else return nullptr;
+    }
+    static constexpr pb_model table{sizeof(pb_model), 0, T::kArchitectures, needs(), load_config, weight_count,
                                     weight, fill, kv_spec, forward};
 };
 

@@ -61,6 +61,15 @@ inline pb_tensor columns(const pb_tensor& t, int64_t from, int64_t count, int64_
     return out;
 }
 
+// A contiguous (T, a, b) as (T, a · b).
+constexpr pb_tensor flat(pb_tensor t) {
+    t.rank = 2;
+    t.shape[1] *= t.shape[2];
+    t.shape[2] = 1;
+    t.strides[1] = t.strides[2] = 1;
+    return t;
+}
+
 constexpr float bf16_to_f32(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
 
 // Round to nearest, ties to even; NaN stays NaN.

@@ -44,45 +44,58 @@ class Golden {
         const auto source = must(weights::WeightSource::from_folder(folder));
         r.weight_dtype = must(source.native_dtype(r.model_config));
         r.kv_dtype = s.kv;
-        r.block_size = 16;
-        r.num_blocks = 32;
+        r.block_size = kBlock;
+        r.num_blocks = kBlocks;
         r.device = "cpu";
         const auto plugin = must(registry.model_for(r.model_config.at("architectures.0")));
         runner_ = must(runner::ModelRunner::create(must(registry.device("cpu", {{"isa", s.isa}}, services)), must(registry.model(plugin, {}, services)),
                                                    must(registry.attention(s.attention, {}, services)), source, r, clock_));
     }
 
-    // Logits of the last `rows` of the tokens, the sequence computed at once.
-    std::vector<float> logits(const std::vector<int32_t>& tokens, uint32_t rows) {
-        kv::KvCache cache(32, 16, kv::PrefixCaching::kOff, "");
+    // Logits of each of the tokens, computed at once.
+    std::vector<float> logits(const std::vector<int32_t>& tokens) {
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
         kv::BlockTable table;
-        EXPECT_TRUE(cache.grow(table, static_cast<uint32_t>(tokens.size())));
+        return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
+    }
+
+    // The prompt at once, then a token a step, as an engine goes on.
+    std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
+        kv::BlockTable table;
+        std::vector<int32_t> next = prompt, out;
+        uint32_t computed = 0;
+        while (out.size() < count) {
+            const auto row = step(cache, table, next, computed, 1);
+            computed += static_cast<uint32_t>(next.size());
+            next = {static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin())};
+            out.push_back(next[0]);
+        }
+        return out;
+    }
+
+  private:
+    static constexpr uint32_t kBlocks = 32, kBlock = 16;
+
+    // Computes the tokens after `computed` others; logits of the last `rows`.
+    std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens, uint32_t computed, uint32_t rows) {
+        EXPECT_TRUE(cache.grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
         batch.clear();
-        batch.add({tokens, 0, rows, table.blocks}, 16);
+        batch.add({tokens, computed, rows, table.blocks}, kBlock);
         batch.finish();
         const auto out = must(runner_->forward(batch));
         return {out.begin(), out.end()};
     }
 
-    std::vector<int32_t> greedy(std::vector<int32_t> tokens, size_t count) {
-        const size_t from = tokens.size();
-        while (tokens.size() < from + count) {
-            const auto row = logits(tokens, 1);
-            tokens.push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
-        }
-        return {tokens.begin() + static_cast<ptrdiff_t>(from), tokens.end()};
-    }
-
-  private:
     ThreadPool pool_;
     VirtualClock clock_;
     std::unique_ptr<runner::ModelRunner> runner_;
 };
 
-class LlamaGolden : public ::testing::TestWithParam<Setting> {};
+class ModelGolden : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(LlamaGolden, AgreesWithTransformers) {
+TEST_P(ModelGolden, AgreesWithTransformers) {
     const Setting& s = GetParam();
     const double tolerance = s.computes_in_f32() ? 1e-4 : 2e-2;
     std::ifstream in(kGolden + s.name + ".json");
@@ -94,7 +107,7 @@ TEST_P(LlamaGolden, AgreesWithTransformers) {
         const auto expected_view = must(file->tensor("prompt" + std::to_string(i) + ".logits"));
         std::vector<float> expected(expected_view.bytes / sizeof(float));
         std::memcpy(expected.data(), expected_view.data, expected_view.bytes);
-        const auto got = golden.logits(ids, static_cast<uint32_t>(ids.size()));
+        const auto got = golden.logits(ids);
         ASSERT_EQ(got.size(), expected.size());
         const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
         double worst = 0;
@@ -109,10 +122,13 @@ TEST_P(LlamaGolden, AgreesWithTransformers) {
     }
 }
 
+constexpr const char* kModels[] = {
+    "llama_mha", "llama_gqa_tied", "llama3_rope", "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias", "llama_bf16",
+    "llama_sharded", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3"};
+
 std::vector<Setting> settings() {
     std::vector<Setting> out;
-    for (const char* name : {"llama_mha", "llama_gqa_tied", "llama3_rope", "llama_linear_rope", "llama_head_dim", "llama_bias",
-                             "mistral", "llama_bf16", "llama_sharded"})
+    for (const char* name : kModels)
         for (const char* attention : {"paged", "reference"}) out.push_back({name, attention, "auto", PB_F32});
     for (const char* isa : {"plain", "avx2"}) out.push_back({"llama_gqa_tied", "paged", isa, PB_F32});
     out.push_back({"llama_bf16", "paged", "plain", PB_F32});
@@ -120,7 +136,7 @@ std::vector<Setting> settings() {
     return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, LlamaGolden, ::testing::ValuesIn(settings()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Models, ModelGolden, ::testing::ValuesIn(settings()), [](const auto& test) {
     return test.param.name + "_" + test.param.attention + "_" + test.param.isa + (test.param.kv == PB_BF16 ? "_bf16kv" : "");
 });
 

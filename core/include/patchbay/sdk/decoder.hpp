@@ -1,0 +1,87 @@
+// patchbay/sdk/decoder.hpp - the sizes that decoders of the Llama kind share, read from config.json and checked, and
+// the views and temporaries of their attention block. For model plugins.
+#pragma once
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "patchbay/sdk/model.hpp"
+
+namespace patchbay {
+
+struct DecoderShape {
+    uint32_t hidden = 0, inner = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, positions = 0, ranks = 1;
+
+    int64_t q_size() const { return int64_t{heads} * head_dim; }     // of all ranks
+    int64_t kv_size() const { return int64_t{kv_heads} * head_dim; }
+    pb_model_facts facts() const { return {sizeof(pb_model_facts), vocab, hidden, layers, positions, 0}; }
+
+    // KV of a layer of this rank; window 0: full. scale: of q·k, mostly 1 / sqrt(head_dim).
+    pb_kv_spec kv(uint32_t window, float scale, float soft_cap = 0) const {
+        return {window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim, window, scale, soft_cap, 0};
+    }
+    float usual_scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
+};
+
+// hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size and
+// max_position_embeddings.
+inline DecoderShape decoder_shape(const ModelConfig& config) {
+    DecoderShape s;
+    s.hidden = config.integer("hidden_size", 1, 1 << 16);
+    s.inner = config.integer("intermediate_size", 1, 1 << 20);
+    s.layers = config.integer("num_hidden_layers", 1, 1024);
+    s.heads = config.integer("num_attention_heads", 1, 4096);
+    s.kv_heads = config.integer("num_key_value_heads", 1, 4096, s.heads);
+    s.vocab = config.integer("vocab_size", 1, 1 << 24);
+    s.positions = config.integer("max_position_embeddings", 1, 1 << 26, 2048);
+    if (!config.find("head_dim") && s.hidden % s.heads != 0)
+        throw Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
+    s.head_dim = config.integer("head_dim", 2, 1024, s.hidden / s.heads);
+    if (s.head_dim % 2 != 0) throw Error(PB_UNSUPPORTED, "head_dim " + std::to_string(s.head_dim) + " is odd");
+    if (s.heads % s.kv_heads != 0)
+        throw Error(PB_INVALID, "num_attention_heads is not a multiple of num_key_value_heads");
+    s.ranks = config.raw.tensor_parallel_size;
+    if (s.heads % s.ranks != 0 || s.kv_heads % s.ranks != 0 || s.inner % s.ranks != 0)
+        throw Error(PB_UNSUPPORTED, "heads and intermediate_size do not divide among " + std::to_string(s.ranks) + " ranks");
+    return s;
+}
+
+inline float norm_epsilon(const ModelConfig& config, const char* key, float fallback) {
+    const float eps = config.get<float>(key, fallback);
+    if (!(eps >= 0 && eps < 1)) throw Error(PB_INVALID, std::string(key) + " is out of range");
+    return eps;
+}
+
+// The window of each layer, 0 where it is full: layer_types of config.json where it is there, else of `slides`.
+template <class F>
+std::vector<uint32_t> layer_windows(const ModelConfig& config, uint32_t layers, uint32_t window, F&& slides) {
+    std::vector<uint32_t> out;
+    for (uint32_t i = 0; i < layers; ++i) {
+        const std::string key = "layer_types." + std::to_string(i);
+        const auto type = config.find(key);
+        if (type && *type != "full_attention" && *type != "sliding_attention")
+            throw Error(PB_UNSUPPORTED, key + " '" + std::string(*type) + "' is not supported (supported: full_attention, sliding_attention)");
+        const bool sliding = type ? *type == "sliding_attention" : slides(i);
+        if (sliding && window == 0) throw Error(PB_INVALID, "layer " + std::to_string(i) + " slides, but there is no sliding_window");
+        out.push_back(sliding ? window : 0);
+    }
+    return out;
+}
+
+// q, k and v as columns of one tensor, and what attention gives back.
+struct AttentionTensors {
+    AttentionTensors(const Forward& f, const DecoderShape& s)
+        : qkv(f.temp({f.tokens(), (s.q_size() + 2 * s.kv_size()) / s.ranks})),
+          q(columns(qkv, 0, s.q_size() / s.ranks, s.head_dim)),
+          k(columns(qkv, s.q_size() / s.ranks, s.kv_size() / s.ranks, s.head_dim)),
+          v(columns(qkv, (s.q_size() + s.kv_size()) / s.ranks, s.kv_size() / s.ranks, s.head_dim)),
+          out(f.temp({f.tokens(), s.heads / s.ranks, s.head_dim})),
+          out_rows(flat(out)) {}
+
+    pb_tensor qkv;      // (T, q + k + v)
+    pb_tensor q, k, v;  // of it, (T, heads, head_dim)
+    pb_tensor out;      // (T, heads, head_dim)
+    pb_tensor out_rows; // the same as (T, heads · head_dim)
+};
+
+}  // namespace patchbay

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Makes the golden files of the model families from Hugging Face transformers, on small random models.
+
+  .venv-train/bin/python tests/golden/make_model_goldens.py [CASE…]     (scripts/requirements-train.txt)
+
+For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts and greedy ids) and
+logits/<name>/model.safetensors (f32 logits of every position of each prompt, computed in float32).
+"""
+import json
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+HERE = Path(__file__).resolve().parent
+LENGTHS = (1, 5, 17, 40)
+GREEDY = 32
+NO_TOKENS = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
+LLAMA = dict(vocab_size=128, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+             max_position_embeddings=128, rms_norm_eps=1e-5, rope_theta=10000.0, initializer_range=0.2, tie_word_embeddings=False, **NO_TOKENS)
+WIDE = dict(LLAMA, head_dim=32, num_attention_heads=2, num_key_value_heads=1)  # more frequencies, for their scalings
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)
+CASES = {
+    "mistral_window": ("mistral", dict(LLAMA, sliding_window=8, head_dim=16)),
+    "llama_yarn": ("llama", dict(WIDE, rope_scaling=YARN)),
+    "qwen2": ("qwen2", LLAMA),
+    "qwen2_window": ("qwen2", dict(LLAMA, num_hidden_layers=3, use_sliding_window=True, sliding_window=8, max_window_layers=1, tie_word_embeddings=True)),
+    "qwen3": ("qwen3", dict(LLAMA, head_dim=16, attention_bias=True, tie_word_embeddings=True)),
+}
+
+
+@torch.no_grad()
+def greedy(model, ids):
+    """Greedy continuation and the smallest gap between the two highest logits, over the logits' range."""
+    out, gap = list(ids), float("inf")
+    for _ in range(GREEDY):
+        logits = model(torch.tensor([out]), use_cache=False).logits[0, -1].float()
+        top = logits.topk(2).values
+        gap = min(gap, ((top[0] - top[1]) / (logits.max() - logits.min())).item())
+        if gap < 1e-3:
+            break
+        out.append(int(logits.argmax()))
+    return out[len(ids):], gap
+
+
+def make(kind, settings, seed):
+    torch.manual_seed(seed)
+    settings = dict(settings)
+    config = AutoConfig.for_model(kind, **settings)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    for p in model.parameters():  # norms and biases too, so that they matter
+        if p.dim() == 1:
+            p.data = p.data + 0.2 * torch.randn_like(p)
+    generator = torch.Generator().manual_seed(seed)
+    prompts = [torch.randint(0, config.vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
+    answers = []
+    for p in prompts:
+        answers.append(greedy(model, p))
+        if answers[-1][1] < 1e-3:
+            return None
+    return model, prompts, answers
+
+
+def main():
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or CASES:
+        kind, settings = CASES[name]
+        model, prompts, answers = next(m for m in (make(kind, settings, seed) for seed in range(2000)) if m)
+        folder = HERE / "models" / name
+        model.save_pretrained(folder)
+        (folder / "generation_config.json").unlink(missing_ok=True)
+        with torch.no_grad():
+            logits = {f"prompt{i}.logits": model(torch.tensor([p]), use_cache=False).logits[0].float().contiguous() for i, p in enumerate(prompts)}
+        facts = {"made_by": "tests/golden/make_model_goldens.py", "smallest_gap": min(gap for _, gap in answers),
+                 "prompts": [{"ids": p, "greedy_ids": ids} for p, (ids, _) in zip(prompts, answers)]}
+        (HERE / "logits" / name).mkdir(parents=True, exist_ok=True)
+        save_file(logits, HERE / "logits" / name / "model.safetensors")
+        (HERE / f"{name}.json").write_text(json.dumps(facts) + "\n")
+        print(f"{name}: smallest gap {facts['smallest_gap']:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
