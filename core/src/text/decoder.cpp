@@ -107,13 +107,13 @@ Result<> Decoder::add_replace(const json& part) {
     if (content.size() > kMostContent)
         return fail("Replace: 'content' is longer than " + std::to_string(kMostContent) + " bytes");
     auto* text = std::get_if<std::string>(&pattern);
-    if (joined_ && !text) return fail("Replace with a 'Regex' after Fuse or ByteLevel is not supported");
+    if (!text)
+        return fail("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
+    const Replace step{std::move(*text), content};
     if (joined_)
-        text_steps_.push_back(ReplaceText{std::move(*text), content});
-    else if (text)
-        token_steps_.emplace_back(Replace{Splitter(std::move(*text), Behavior::kIsolated), content});
+        text_steps_.emplace_back(step);
     else
-        token_steps_.emplace_back(Replace{Splitter(std::get<Regex>(std::move(pattern)), Behavior::kIsolated), content});
+        token_steps_.emplace_back(step);
     return {};
 }
 
@@ -159,18 +159,7 @@ struct Decoder::Apply { // a step on a token
         return replaced(std::string_view(token).substr(drops ? kSpace.size() : 0), kSpace, " ");
     }
 
-    std::string operator()(const Replace& step) const {
-        auto scratch = step.finder.scratch();
-        step.finder.find_all(token, scratch);
-        std::string out;
-        size_t from = 0;
-        for (const Span match : scratch.matches) {
-            out += token.substr(from, match.begin - from);
-            out += step.content;
-            from = match.end;
-        }
-        return out += token.substr(from);
-    }
+    std::string operator()(const Replace& step) const { return replaced(token, step.from, step.to); }
 
     std::string operator()(const Strip& step) const {
         const size_t front = leading(token, step.character, step.start);
@@ -214,7 +203,7 @@ struct Decoder::Push { // a step on text that comes in pieces: what it passes on
         return out;
     }
 
-    std::string operator()(const ReplaceText& step) {
+    std::string operator()(const Replace& step) {
         held.text += text;
         std::string out;
         std::string_view left = held.text;
@@ -234,7 +223,7 @@ struct Decoder::Push { // a step on text that comes in pieces: what it passes on
 struct Decoder::Finish { // what it held that stays
     DecodeState::Held& held;
     std::string operator()(const Strip&) const { return {}; }
-    std::string operator()(const ReplaceText&) const { return held.text; }
+    std::string operator()(const Replace&) const { return held.text; }
 };
 
 void Decoder::through_steps(DecodeState& state, std::string text, std::string& out) const {

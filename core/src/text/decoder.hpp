@@ -9,7 +9,6 @@
 
 #include "base/result.hpp"
 #include "text/pre_tokenizer.hpp"
-#include "text/splitter.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::text {
@@ -46,18 +45,14 @@ class Decoder {
         LeadingSpaces leading;
     };
     struct Replace {
-        Splitter finder;
-        std::string content;
+        std::string from, to; // from: not empty
     };
     struct Strip { // up to so many of a character
         std::string character;
         uint32_t start, stop;
     };
-    struct ReplaceText {
-        std::string from, to;
-    };
     using TokenStep = std::variant<ByteLevel, ByteFallback, Spaced, Metaspace, SentencePieceSpace, Replace, Strip>;
-    using TextStep = std::variant<Strip, ReplaceText>;
+    using TextStep = std::variant<Strip, Replace>;
     struct Apply;
     struct Push;
     struct Finish;

@@ -10,7 +10,11 @@ TextBegin begin_of(TextBegin whole, size_t at) { return at == 0 ? whole : TextBe
 }  // namespace
 
 Result<> PipelineTokenizer::Parts::add(std::vector<AddedToken> added) {
+    constexpr size_t kMostBytes = 1u << 20; // of all together: each takes a node of the search tree
+    size_t bytes = 0;
     for (AddedToken& token : added) {
+        if ((bytes += token.content.size()) > kMostBytes)
+            return fail("added tokens of more than " + std::to_string(kMostBytes) + " bytes together");
         PB_CHECK(
             vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
         std::string storage;

@@ -91,6 +91,8 @@ Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
 }
 
 Result<> PreTokenizer::add(const json& part) {
+    constexpr size_t kMostSteps = 32; // each is a pass over the text
+    if (steps_.size() > kMostSteps) return fail("more than " + std::to_string(kMostSteps) + " steps");
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "pretokenizers");

@@ -123,7 +123,9 @@ class Regex::Search {
   public:
     Search(const Regex& regex, std::string_view text, const Scratch& scratch)
         : regex_(regex), text_(text), data_(scratch.data.get()), limits_(scratch.limits.get()) {
-        purse_ = kPurse + kPurseAByte * text.size();
+        // A pattern that fails at the end of a long word is tried at each of its characters, which is fine a few times.
+        const size_t square = text.size() < 2048 ? text.size() * text.size() : kMostSquare;
+        purse_ = kPurse + kPurseAByte * text.size() + square;
         pcre2_set_callout(
             limits_, [](pcre2_callout_block* at, void* self) { return static_cast<Search*>(self)->pay(at); }, this);
     }
@@ -160,7 +162,7 @@ class Regex::Search {
   private:
     static constexpr size_t kWindow = 256; // bytes
     static constexpr uint32_t kSteps = 256, kMostSteps = 10'000'000;
-    static constexpr size_t kPurse = size_t{1} << 24, kPurseAByte = 32;
+    static constexpr size_t kPurse = 256, kPurseAByte = 64, kMostSquare = size_t{1} << 22;
 
     int pay(const pcre2_callout_block* at) {
         const size_t now = at->current_position, cost = (now > last_paid_ ? now - last_paid_ : last_paid_ - now) + 1;
