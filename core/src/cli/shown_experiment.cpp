@@ -33,7 +33,8 @@ Node shown_experiment(const experiment::ExperimentSpec& spec, const host::Regist
         if (!spec.document.find(key)) shown.set(key, Node::string(value, config::Origin::automatic(reason)));
     };
     choose("name", spec.name, "the file's or folder's");
-    choose("baseline", "", spec.variants[spec.baseline].name + ", the first variant"); // factors' names have paths in them
+    // Not by its name: names of factors' variants hold paths as they were written.
+    choose("baseline", "", spec.variants[spec.baseline].name + ", the first variant");
     add_defaults(shown, experiment::experiment_keys());
     // What the variants share; where it is no whole configuration (a model for each variant, say) only what is given.
     if (auto shared = config::load_engine_config(config::engine_part(shown), registry)) {

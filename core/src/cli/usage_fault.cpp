@@ -16,7 +16,8 @@ const CLI::App& innermost(const CLI::App& program) {
 
 std::vector<std::string> command_names(const CLI::App& app) {
     std::vector<std::string> names;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+    const auto any = [](const CLI::App*) { return true; };
+    for (const CLI::App* sub : app.get_subcommands(any)) names.push_back(sub->get_name());
     return names;
 }
 
@@ -52,10 +53,12 @@ std::string usage_fault(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& app = innermost(program);
     const std::string head = command_name(program) + ": ";
     // A word that nothing takes explains more than what is missing because of it.
-    if (const std::vector<std::string> unknown = app.remaining(); !unknown.empty()) return head + unknown_word(app, unknown.front());
-    if (const std::vector<std::string> commands = command_names(app); !commands.empty()) return head + "no command, expected " + list_of(commands);
+    const std::vector<std::string> unknown = app.remaining(), commands = command_names(app);
+    if (!unknown.empty()) return head + unknown_word(app, unknown.front());
+    if (!commands.empty()) return head + "no command, expected " + list_of(commands);
     std::string text = error.what();
-    if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1]))) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+    const auto letter = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (text.size() > 1 && std::islower(letter(1))) text[0] = static_cast<char>(std::tolower(letter(0)));
     return head + text;
 }
 

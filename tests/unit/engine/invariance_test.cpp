@@ -1,5 +1,5 @@
-// Bitwise the same tokens and logits, every one of each row that a token came from, whatever else happens: batch, chunks,
-// cache, preemption, speculation, threads. At each instruction set level and type of weights and KV.
+// Bitwise the same tokens and logits, every one of each row that a token came from, whatever else happens: batch,
+// chunks, cache, preemption, speculation, threads. At each instruction set level and type of weights and KV.
 #include <unistd.h>
 
 #include <cstdio>
@@ -113,7 +113,8 @@ void expect_unchanged(const config::EngineConfig& base, const config::EngineConf
     const Rows rows = r.rows();
     for (size_t i = 0; i < all.size(); ++i) {
         const std::vector<TokenId>& tokens = h.outputs.at(ids[i]).tokens;
-        expect_same(expected[i], tokens, rows_of(rows, ids[i], all[i], tokens), what + ", request " + std::to_string(i));
+        const std::string which = what + ", request " + std::to_string(i);
+        expect_same(expected[i], tokens, rows_of(rows, ids[i], all[i], tokens), which);
     }
     for (const StepReport& s : h.steps) {
         if (preemptions) *preemptions += s.preemptions;
