@@ -101,14 +101,14 @@ Result<> Decoder::add(const json& part) {
 }
 
 Result<> Decoder::add_replace(const json& part) {
-    constexpr size_t kMostContent = 64;
+    constexpr size_t kMost = 64; // bytes: both are held back and compared with each token
     PB_TRY(auto pattern, read_pattern(part, "Replace"));
     PB_TRY(const std::string content, needed_text(part, "content"));
-    if (content.size() > kMostContent)
-        return fail("Replace: 'content' is longer than " + std::to_string(kMostContent) + " bytes");
     auto* text = std::get_if<std::string>(&pattern);
     if (!text)
         return fail("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
+    if (content.size() > kMost || text->size() > kMost)
+        return fail("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMost) + " bytes");
     const Replace step{std::move(*text), content};
     if (joined_)
         text_steps_.emplace_back(step);

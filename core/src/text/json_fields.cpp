@@ -33,10 +33,11 @@ Result<std::string> needed_text(const json& of, const char* key) {
 }
 
 Result<uint32_t> count(const json& of, const char* key) {
+    constexpr uint32_t kMost = 1024;
     const json& value = member(of, key);
     if (value.is_null()) return uint32_t{0};
-    if (!value.is_number_integer() || value < 0 || value > 1 << 20)
-        return fail(std::string("'") + key + "' is " + shown(value) + ", not a count");
+    if (!value.is_number_integer() || value < 0 || value > kMost)
+        return fail(std::string("'") + key + "' is " + shown(value) + ", not a count up to " + std::to_string(kMost));
     return value.get<uint32_t>();
 }
 

@@ -1,6 +1,7 @@
 #include "text/pattern_json.hpp"
 
 #include "text/json_fields.hpp"
+#include "text/vocabulary.hpp"
 
 namespace patchbay::text {
 
@@ -10,6 +11,9 @@ Result<std::variant<std::string, Regex>> read_pattern(const nlohmann::json& part
     if (!pattern.is_object()) return fail(type + " has no 'pattern'");
     if (const auto& text = member(pattern, "String"); text.is_string()) {
         if (text.get_ref<const std::string&>().empty()) return fail(type + ": an empty 'String' is not supported");
+        if (text.get_ref<const std::string&>().size() > kMostTokenBytes)
+            return fail(type + ": a 'String' of more than " + std::to_string(kMostTokenBytes) +
+                        " bytes is not supported");
         return Pattern(text.get<std::string>());
     }
     if (const auto& text = member(pattern, "Regex"); text.is_string()) {
