@@ -48,20 +48,27 @@ void linear_vectors(const Machine& machine, const pb_tensor& out, const pb_tenso
     }
 }
 
-// x is rounded to bf16 once; then each task works through panels of its own with all rows.
+// x is rounded to bf16 once; then each task works through panels of its own with all rows. Few rows: many tasks, as each
+// panel is read once; many rows: few, as each task reads all of x.
 void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
                   const PackedMatrix& w) {
     const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();
     const int64_t depth = ceil_div(cols, tiles.depth) * tiles.depth;
+    const int64_t most = rows > 4 * tiles.side ? int64_t(machine.crew.threads) * 2 : panels;
+    const int64_t tasks = std::min({wanted_tasks(machine.crew, rows, w), most, panels});
+    const int64_t sums = tiles.sums_floats(rows, depth, ceil_div(panels, tasks));
+    const int64_t sums_bytes = ceil_div(sums * int64_t(sizeof(float)), 64) * 64;
+
     Scratch own;
     Scratch& scratch = machine.scratch ? *machine.scratch : own;
-    auto* const rounded = static_cast<uint16_t*>(scratch.at_least(uint64_t(rows * depth) * sizeof(uint16_t)));
+    auto* const memory = static_cast<uint8_t*>(
+        scratch.at_least(uint64_t(tasks * sums_bytes + rows * depth * int64_t(sizeof(uint16_t)))));
+    auto* const rounded = reinterpret_cast<uint16_t*>(memory + tasks * sums_bytes);
     split_rows(machine.crew, ceil_div(rows, tiles.side), tiles.side * cols, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin * tiles.side; r < std::min(end * tiles.side, rows); r += tiles.side)
             tiles.round_rows(rounded + r * depth, row(x, r), x.strides[0], std::min<int64_t>(tiles.side, rows - r),
                              cols);
     });
-    const int64_t tasks = std::min(wanted_tasks(machine.crew, rows, w), panels);
     run_tasks(machine.crew, tasks, [&](int64_t i) {
         const int64_t first = panels * i / tasks;
         tiles.linear({.x = rounded,
@@ -72,7 +79,8 @@ void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tenso
                       .bias = w.bias() ? w.bias() + first * w.columns() : nullptr,
                       .out = row(out, 0) + first * w.columns(),
                       .out_stride = out.strides[0],
-                      .width = w.rows() - first * w.columns()});
+                      .width = w.rows() - first * w.columns(),
+                      .sums = reinterpret_cast<float*>(memory + i * sums_bytes)});
     });
 }
 

@@ -26,6 +26,7 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
     const float* bias;
     float* out;
     int64_t out_stride, width;
+    float* sums;           // for its own use: TileTable::sums_floats() of them, 64-byte aligned
 };
 
 constexpr int kAttendQueries = 8; // (row, head) pairs that share the loads of a key
@@ -73,6 +74,9 @@ struct Table {
     void (*scale)(float* x, float factor, int64_t n);
     void (*soft_cap)(float* x, float cap, int64_t n);
     void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
+    // For measuring what the machine can do, not for results.
+    float (*read)(const float* from, int64_t n);       // every element; n is a multiple of 64
+    int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done
 };
 
 // Where matrices are multiplied in tiles of bf16.
@@ -81,6 +85,8 @@ struct TileTable {
     // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
     void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
     void (*linear)(const TilePart&);
+    int64_t (*sums_floats)(int64_t rows, int64_t depth, int64_t panel_count); // of TilePart::sums
+    int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };
 
 extern const Table kPlainTable;

@@ -117,6 +117,17 @@ class Pool {
     const pb_pool* pool_;
 };
 
+// The host's clock, copied out of a context: real, or virtual in a simulation.
+class HostClock {
+  public:
+    explicit HostClock(const pb_host& host) : clock_(static_cast<const pb_clock*>(host.service(host.ctx, PB_SERVICE_CLOCK))) {}
+    explicit operator bool() const { return clock_ != nullptr; } // false: the host has none
+    uint64_t now_ns() const { return clock_->now_ns(clock_->ctx); }
+
+  private:
+    const pb_clock* clock_;
+};
+
 // A component's own metrics, copied out of a context: patchbay_plugin_<name>{kind,plugin}. Does nothing where the host
 // collects none. Names: a-z, 0-9 and _. [any]
 class Metrics {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
 #include "cli/generate_command.hpp"
@@ -56,6 +57,7 @@ int run(int argc, char** argv) {
     add_generate_command(commands);
     add_run_command(commands);
     add_report_command(commands);
+    add_bench_command(commands);
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);

@@ -98,6 +98,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.page_bytes = s.runner->page_bytes();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = s.runner->weight_bytes();
+    f.work = s.runner->work();
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;
     f.architecture = model.architecture;

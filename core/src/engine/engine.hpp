@@ -12,6 +12,7 @@
 #include "engine/request.hpp"
 #include "engine/step_report.hpp"
 #include "host/registry.hpp"
+#include "runner/model_runner.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
@@ -19,6 +20,7 @@ namespace patchbay::engine {
 struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
     uint64_t kv_bytes, weight_bytes, page_bytes;
+    runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;
 };

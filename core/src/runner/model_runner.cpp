@@ -59,6 +59,7 @@ Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec kv{};
         PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
+        work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
         if (kv.kind == PB_KV_RECURRENT) return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
         if (layer == 0) first = kv;
         if (kv.kv_heads != first.kv_heads || kv.head_dim != first.head_dim || kv.heads != first.heads)
@@ -122,7 +123,13 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
         PB_CHECK(device_.component->check(device_.table->prepare(device_.self(), &prepared, &weight), "prepare"));
         weights_.push_back(weight);
         owned_.push_back(weight);
-        weight_bytes_ += device_.table->weight_bytes(device_.self(), weight);
+        const uint64_t bytes = device_.table->weight_bytes(device_.self(), weight);
+        weight_bytes_ += bytes;
+        if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
+            const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
+            (loaded.rows == facts_.vocab_size ? work_.head_params : work_.linear_params) += params;
+            work_.linear_bytes += bytes;
+        }
     }
     return {};
 }

@@ -27,6 +27,12 @@ struct RunnerSettings {
     std::string device;                // the device plugin's name
 };
 
+struct ModelWork { // of one token of a forward pass
+    uint64_t linear_params = 0, head_params = 0; // multiply-adds; head: of the matrix that makes logits, for rows that ask
+    uint64_t linear_bytes = 0;                   // of all of them in the device's memory
+    uint64_t attention_flop = 0;                 // for each key that a token sees, in all layers
+};
+
 class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
@@ -38,6 +44,7 @@ class ModelRunner {
     uint32_t num_blocks() const { return num_blocks_; }
     uint64_t page_bytes() const { return page_bytes_; }
     uint64_t weight_bytes() const { return weight_bytes_; }
+    const ModelWork& work() const { return work_; }
     const std::string& layout_tag() const { return layout_tag_; }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
@@ -71,6 +78,7 @@ class ModelRunner {
     std::vector<pb_weight*> weights_;  // by spec; aliases repeat
     std::vector<pb_weight*> owned_;    // released once each
     uint64_t weight_bytes_ = 0;
+    ModelWork work_;
     struct BoundAttention {
         void *self = nullptr, *plan_buffer = nullptr;
     };

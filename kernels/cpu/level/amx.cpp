@@ -11,9 +11,9 @@ constexpr int kSide = 16;          // rows of a tile
 constexpr int kTileDepth = 32;     // of K in a tile
 constexpr int kTileBytes = 1024;
 constexpr int kColumns = 2 * kSide; // of a panel
-constexpr int64_t kNearBytes = 1 << 20;  // of panels that stay in the second-level cache while rows go by
-constexpr int64_t kNearSteps = 16;       // of K in which 32 rows of x stay in the first-level cache
-constexpr int64_t kMostPanels = 16;      // whose sums are kept between parts of K
+constexpr int kPair = 2 * kSide;    // rows that share a panel's loads
+constexpr int64_t kNearBytes = 1 << 20; // of x that stay in the second-level cache
+constexpr int64_t kNearSteps = 64;      // tiles of K that they have at most
 
 // What each tile register is for.
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
@@ -53,10 +53,21 @@ inline void multiply_add() {
     asm volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(kPanel), "i"(kRows), "i"(kSum));
 }
 
+// The panel that is next, brought into the second-level cache meanwhile.
+struct Ahead {
+    const uint8_t* panel;
+    int64_t lines; // a step
+
+    void step() {
+        for (int64_t i = 0; i < lines; ++i, panel += 64)
+            _mm_prefetch(reinterpret_cast<const char*>(panel), _MM_HINT_T1);
+    }
+};
+
 // sums (32, 32) += rows of x · a panel over `steps` tiles of K; `fresh`: sums are 0 before.
 template <bool kLower>
 void multiply(float* sums, const uint8_t* upper, int64_t upper_tile, const uint8_t* lower, int64_t lower_tile,
-              const uint8_t* panel, int64_t steps, bool fresh) {
+              const uint8_t* panel, int64_t steps, bool fresh, Ahead& ahead) {
     constexpr int64_t kSumStride = kColumns * sizeof(float);
     if (fresh) {
         zero<kUpperLeft>();
@@ -74,6 +85,7 @@ void multiply(float* sums, const uint8_t* upper, int64_t upper_tile, const uint8
         }
     }
     for (int64_t s = 0; s < steps; ++s) {
+        ahead.step();
         load<kUpperRows>(upper, 64);
         load<kLeft>(panel, 128);
         multiply_add<kUpperLeft, kUpperRows, kLeft>();
@@ -130,37 +142,50 @@ void round_rows(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, in
     }
 }
 
+// Rows of x that stay in the second-level cache, beside a panel and the next one, while all panels go by.
+int64_t near_rows(int64_t steps) {
+    const int64_t rows = kNearBytes / (steps * 64) / kPair * kPair;
+    return rows < kPair ? kPair : rows;
+}
+
+int64_t sums_floats(int64_t rows, int64_t depth, int64_t panel_count) {
+    const int64_t steps = depth / kTileDepth, near = steps < kNearSteps ? steps : kNearSteps, most = near_rows(near);
+    const int64_t pairs = ((rows < most ? rows : most) + kPair - 1) / kPair;
+    return (steps > near ? pairs * panel_count : 1) * kPair * kColumns;
+}
+
 // Each sum runs over K in one chain, whatever the rows, panels and parts of K that it is computed among.
 void linear(const TilePart& part) {
-    alignas(64) float sums[kMostPanels][2 * kSide * kColumns];
-    const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes;
-    const int64_t near_steps = part.rows > 2 * kSide ? kNearSteps : steps;
-    int64_t block = kNearBytes / panel_bytes;
-    block = block < 1 ? 1 : block > kMostPanels ? kMostPanels : block;
-    const int64_t row_bytes = part.depth * 2;
+    const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes, row_bytes = steps * 64;
+    const int64_t near = steps < kNearSteps ? steps : kNearSteps, block = near_rows(near);
+    const bool in_parts = steps > near; // of K: the sums of all panels are kept meanwhile
     const auto* x = reinterpret_cast<const uint8_t*>(part.x);
     int64_t configured = 0; // rows
-    for (int64_t first = 0; first < part.panel_count; first += block) {
-        const int64_t panels = first + block < part.panel_count ? block : part.panel_count - first;
-        for (int64_t row = 0; row < part.rows; row += 2 * kSide) {
-            const int64_t rows = row + 2 * kSide < part.rows ? 2 * kSide : part.rows - row;
-            const int64_t upper = rows < kSide ? rows : kSide, lower = rows - upper;
-            if (rows != configured) configure(upper, lower);
-            configured = rows;
-            const uint8_t* upper_rows = x + row * row_bytes;
-            const uint8_t* lower_rows = upper_rows + kSide * row_bytes;
-            for (int64_t step = 0; step < steps; step += near_steps) {
-                const int64_t count = step + near_steps < steps ? near_steps : steps - step;
-                for (int64_t p = 0; p < panels; ++p) {
-                    const uint8_t* panel = part.panels + (first + p) * panel_bytes + step * 2 * kTileBytes;
-                    const uint8_t* u = upper_rows + step * upper * 64;
-                    const uint8_t* l = lower_rows + step * lower * 64;
-                    if (lower) multiply<true>(sums[p], u, upper * 64, l, lower * 64, panel, count, step == 0);
-                    else multiply<false>(sums[p], u, upper * 64, l, 0, panel, count, step == 0);
-                    if (step + count < steps) continue;
-                    const int64_t column = (first + p) * kColumns;
-                    write(part.out + row * part.out_stride + column, part.out_stride, sums[p],
-                          part.bias ? part.bias + column : nullptr, rows, part.width - column);
+    for (int64_t top = 0; top < part.rows; top += block) {
+        const int64_t bottom = top + block < part.rows ? top + block : part.rows;
+        const int64_t pairs = (bottom - top + kPair - 1) / kPair;
+        for (int64_t step = 0; step < steps; step += near) {
+            const int64_t count = step + near < steps ? near : steps - step;
+            const bool last = step + count == steps;
+            for (int64_t p = 0; p < part.panel_count; ++p) {
+                const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
+                const uint8_t* next = p + 1 < part.panel_count ? panel + panel_bytes
+                                                               : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
+                const int64_t column = p * kColumns;
+                Ahead ahead{next, (kPair + pairs - 1) / pairs}; // 32 lines of a panel a step, shared by the pairs
+                for (int64_t pair = 0; pair < pairs; ++pair) {
+                    const int64_t row = top + pair * kPair, rows = row + kPair < bottom ? kPair : bottom - row;
+                    const int64_t upper = rows < kSide ? rows : kSide, lower = rows - upper;
+                    if (rows != configured) configure(upper, lower);
+                    configured = rows;
+                    float* sums = part.sums + (in_parts ? p * pairs + pair : 0) * kPair * kColumns;
+                    const uint8_t* u = x + row * row_bytes + step * upper * 64;
+                    const uint8_t* l = x + (row + kSide) * row_bytes + step * lower * 64;
+                    if (lower) multiply<true>(sums, u, upper * 64, l, lower * 64, panel, count, step == 0, ahead);
+                    else multiply<false>(sums, u, upper * 64, l, 0, panel, count, step == 0, ahead);
+                    if (last)
+                        write(part.out + row * part.out_stride + column, part.out_stride, sums,
+                              part.bias ? part.bias + column : nullptr, rows, part.width - column);
                 }
             }
         }
@@ -168,8 +193,31 @@ void linear(const TilePart& part) {
     asm volatile("tilerelease");
 }
 
+int64_t multiply_add(int64_t rounds) {
+    alignas(64) uint16_t tiles[2 * kTileBytes]; // four; zeros would be faster than any weights
+    uint32_t bits = 1;
+    for (uint16_t& x : tiles) {
+        bits = bits * 1664525u + 1013904223u;
+        x = static_cast<uint16_t>(0x3f00u | (bits >> 16 & 0x80ffu)); // ±0.5 to ±2
+    }
+    configure(kSide, kSide);
+    zero<kUpperLeft>(), zero<kUpperRight>(), zero<kLowerLeft>(), zero<kLowerRight>();
+    for (int64_t r = 0; r < rounds; ++r) {
+        load<kUpperRows>(tiles, 64);
+        load<kLeft>(tiles + kTileBytes, 128);
+        multiply_add<kUpperLeft, kUpperRows, kLeft>();
+        load<kRight>(tiles + kTileBytes + 32, 128);
+        multiply_add<kUpperRight, kUpperRows, kRight>();
+        load<kLowerRows>(tiles + kTileBytes / 2, 64);
+        multiply_add<kLowerLeft, kLowerRows, kLeft>();
+        multiply_add<kLowerRight, kLowerRows, kRight>();
+    }
+    asm volatile("tilerelease");
+    return rounds * 4 * kSide * kSide * kTileDepth;
+}
+
 }  // namespace
 
-constexpr TileTable kAmxTiles = {kSide, kTileDepth, round_rows, linear};
+constexpr TileTable kAmxTiles = {kSide, kTileDepth, round_rows, linear, sums_floats, multiply_add};
 
 }  // namespace patchbay::kernels

@@ -92,6 +92,10 @@ void expert_linear(const Machine&, Scratch& rows, const pb_tensor& out, const pb
                    const PackedMatrix* const* experts, uint32_t count, const int32_t* ids);
 void weighted_sum(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
+// What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
+double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx, uint64_t bytes); // B/s of a buffer so large
+double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype); // per s; F32 or BF16
+
 // out (n) = e^x. Relative error below 3e-7 for x in [−87.3, 88.3]; 0 below, saturated above, NaN stays NaN.
 void exp(Isa, float* out, const float* x, int64_t n);
 

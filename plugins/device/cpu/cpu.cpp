@@ -27,7 +27,7 @@ kernels::Isa choose_isa(const Context& context) {
 }  // namespace
 
 CpuDevice::CpuDevice(const Context& context)
-    : pool_(context.host()), machine_{choose_isa(context), {}, &scratch_}, ops_(cpu_ops(*this)) {
+    : pool_(context.host()), clock_(context.host()), machine_{choose_isa(context), {}, &scratch_}, ops_(cpu_ops(*this)) {
     machine_.crew.threads = pool_.threads();
     machine_.crew.ctx = &pool_;
     machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
@@ -87,6 +87,26 @@ void CpuDevice::release(pb_weight* weight) { delete weight; }
 
 uint64_t CpuDevice::weight_bytes(const pb_weight* weight) const {
     return (weight->matrix ? weight->matrix->bytes() : 0) + weight->vector.size() * sizeof(float);
+}
+
+std::vector<pb_limit> CpuDevice::measure() const {
+    if (!clock_) throw Error(PB_UNAVAILABLE, "measuring needs the host's clock");
+    constexpr uint64_t kMostBytes = uint64_t{1} << 30; // more than caches hold, and a quarter of what is free at most
+    const uint64_t bytes = std::min(kMostBytes, host_memory().available / 4);
+    const auto now = [](void* ctx) { return static_cast<const HostClock*>(ctx)->now_ns(); };
+    void* const clock = const_cast<HostClock*>(&clock_);
+    std::vector<pb_limit> out;
+    const auto add = [&](const char* name, const char* unit, double value) {
+        pb_limit limit{};
+        std::snprintf(limit.name, sizeof limit.name, "%s", name);
+        std::snprintf(limit.unit, sizeof limit.unit, "%s", unit);
+        limit.value = value;
+        out.push_back(limit);
+    };
+    add("memory_read", "B/s", kernels::measure_read(machine_, now, clock, bytes));
+    add("matmul_f32", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_F32));
+    add("matmul_bf16", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_BF16));
+    return out;
 }
 
 void CpuDevice::begin_step() { fault_.clear(); }

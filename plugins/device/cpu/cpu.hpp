@@ -38,6 +38,7 @@ class CpuDevice {
     void begin_step();
     void end_step(); // throws the step's first fault
     void copy_page(void* to, const void* from, uint64_t bytes);
+    std::vector<pb_limit> measure() const;
 
     // For ops.cpp.
     const kernels::Machine& machine() const { return machine_; }
@@ -47,6 +48,7 @@ class CpuDevice {
 
   private:
     Pool pool_;
+    HostClock clock_;
     kernels::Scratch scratch_, expert_rows_;
     kernels::Machine machine_;
     pb_ops ops_;

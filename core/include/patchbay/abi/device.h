@@ -98,6 +98,12 @@ typedef struct pb_device_info { /* filled by info() */
     uint32_t reserved;
 } pb_device_info;
 
+typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */
+    char   name[32]; /* "memory_read", or "matmul_" and a dtype; a device may have others: terminated */
+    char   unit[16]; /* "B/s", "FLOP/s" (a multiply-add is two), "OP/s": terminated                   */
+    double value;
+} pb_limit;
+
 typedef struct pb_device {
     uint32_t struct_size;
     uint32_t reserved;
@@ -113,6 +119,9 @@ typedef struct pb_device {
     pb_status (*begin_step)(void *self);                                                     /* [step] */
     pb_status (*end_step)(void *self);                                                       /* [step] waits; reports the sticky error and clears it */
     pb_status (*copy_page)(void *self, void *to, const void *from, uint64_t bytes);          /* [step] within the device, in order with ops */
+    /* Measures for a second or two, by the clock service; fills out[0, *count) and sets *count, at most what it was.
+     * NULL: it cannot tell. [control] */
+    pb_status (*measure)(void *self, pb_limit *out, uint32_t *count);
 } pb_device;
 
 #ifdef __cplusplus

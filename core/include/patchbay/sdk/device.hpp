@@ -1,5 +1,9 @@
-// patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table.
+// patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
+// std::vector<pb_limit> measure().
 #pragma once
+#include <algorithm>
+#include <vector>
+
 #include "patchbay/abi/device.h"
 #include "patchbay/plugin.hpp"
 
@@ -37,8 +41,19 @@ struct DeviceTable {
     static pb_status copy_page(void* self, void* to, const void* from, uint64_t bytes) {
         return enter<T>(self, [&](T& t) { t.copy_page(to, from, bytes); });
     }
+    static pb_status measure(void* self, pb_limit* out, uint32_t* count) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (requires { t.measure(); }) {
+                const std::vector<pb_limit> limits = t.measure();
+                *count = static_cast<uint32_t>(std::min<size_t>(limits.size(), *count));
+                std::copy_n(limits.begin(), *count, out);
+            }
+        });
+    }
+    static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
-                                     release, weight_bytes, ops, begin_step, end_step, copy_page};
+                                     release, weight_bytes, ops, begin_step, end_step, copy_page,
+                                     kMeasure ? measure : nullptr};
 };
 
 }  // namespace detail

@@ -1,0 +1,60 @@
+#include "bench/limits.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/thread_pool.hpp"
+
+namespace patchbay::bench {
+namespace {
+
+std::string text_of(const char* from, size_t size) { return {from, std::find(from, from + size, '\0')}; }
+
+}  // namespace
+
+double Machine::operator[](const std::string& name) const {
+    const auto at = std::find_if(limits.begin(), limits.end(), [&](const Limit& l) { return l.name == name; });
+    return at == limits.end() ? 0 : at->value;
+}
+
+Result<Machine> measure_machine(const host::Registry& registry, const config::PluginChoice& choice, uint32_t threads) {
+    RealClock clock;
+    ThreadPool pool(threads ? threads : std::max(1u, std::thread::hardware_concurrency()));
+    const pb_clock clock_service{sizeof(pb_clock), 0, &clock, [](void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }};
+    PB_TRY(const auto device, registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_service, nullptr}));
+    pb_device_info info{};
+    info.struct_size = sizeof info;
+    PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
+    if (!device.table->measure) return fail("device '" + choice.plugin + "' cannot tell what it does at best");
+    pb_limit limits[32];
+    auto count = static_cast<uint32_t>(std::size(limits));
+    PB_CHECK(device.component->check(device.table->measure(device.self(), limits, &count), "measure"));
+    Machine machine{text_of(info.name, sizeof info.name), pool.threads(), {}};
+    for (uint32_t i = 0; i < std::min<size_t>(count, std::size(limits)); ++i)
+        machine.limits.push_back({text_of(limits[i].name, sizeof limits[i].name),
+                                  text_of(limits[i].unit, sizeof limits[i].unit), limits[i].value});
+    return machine;
+}
+
+std::string with_prefix(double value, const std::string& unit) {
+    static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+    size_t i = 0;
+    while (value >= 1000 && i + 1 < std::size(kPrefixes)) value /= 1000, i += 1;
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f %s%s", value < 10 ? 2 : value < 100 ? 1 : 0, value, kPrefixes[i], unit.c_str());
+    return text;
+}
+
+std::string table_of(const Machine& machine) {
+    std::string out = machine.device + ", " + std::to_string(machine.threads) + " threads\n";
+    for (const Limit& limit : machine.limits) {
+        char line[128];
+        std::snprintf(line, sizeof line, "  %-14s %16s\n", limit.name.c_str(), with_prefix(limit.value, limit.unit).c_str());
+        out += line;
+    }
+    return out;
+}
+
+}  // namespace patchbay::bench

@@ -1,0 +1,151 @@
+#include "bench/model_bench.hpp"
+
+#include <algorithm>
+
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::bench {
+namespace {
+
+constexpr uint32_t kMostStepTokens = 8192; // of a prefill step; longer prompts are chunked
+
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const size_t middle = values.size() / 2;
+    return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double seconds_of(const engine::StepReport& r) { return static_cast<double>(r.end_ns - r.start_ns) * 1e-9; }
+
+void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
+    config::EngineSettings& e = c.engine;
+    e.enable_prefix_caching = false; // random prompts, and no time for hashing them
+    e.max_model_len = e.num_blocks = e.max_num_batched_tokens = e.max_num_seqs = 1;
+    for (const Case& one : cases) {
+        const uint32_t length = one.prompt + one.output;
+        e.max_model_len = std::max(e.max_model_len, length);
+        e.max_num_seqs = std::max(e.max_num_seqs, one.batch);
+        e.max_num_batched_tokens = // all prompts of a case in few steps, so that its requests decode together
+            std::max({e.max_num_batched_tokens, std::min(one.prompt * one.batch, kMostStepTokens), one.batch});
+        e.num_blocks = std::max(e.num_blocks, one.batch * ((length + e.block_size - 1) / e.block_size + 1));
+    }
+    e.watermark = 0;
+    c.model.tokenizer = "none";
+}
+
+// Steps of `batch` equal requests from the first to the last.
+Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch, uint32_t prompt, uint32_t output) {
+    std::string failed;
+    for (uint32_t i = 0; i < batch; ++i) {
+        engine::Request request;
+        for (uint32_t t = 0; t < prompt; ++t)
+            request.prompt.push_back(static_cast<int32_t>(draw(i, t, Stream::kTest, 0)[0] % e.facts().vocab_size));
+        request.sampling.temperature = 0;
+        request.sampling.ignore_eos = true;
+        request.sampling.max_tokens = output;
+        request.on_output = [&](const engine::RequestOutput& out) {
+            if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
+        };
+        PB_CHECK([&]() -> Result<> {
+            const auto id = e.add_request(std::move(request));
+            if (!id) return fail(id.error());
+            return {};
+        }());
+    }
+    std::vector<engine::StepReport> steps;
+    while (e.has_unfinished()) {
+        PB_TRY(auto report, e.step());
+        steps.push_back(std::move(report));
+    }
+    if (!failed.empty()) return fail(failed);
+    return steps;
+}
+
+struct Work { // of one forward pass
+    double bytes, flop;
+};
+
+// `tokens` in all, of which `rows` give logits; each sees `context` tokens on average, and each of `sequences` reads its
+// KV once.
+Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences, double longest) {
+    const runner::ModelWork& w = f.work;
+    const double kv_bytes = static_cast<double>(f.page_bytes) / f.block_size;
+    return {static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes,
+            2 * (tokens * static_cast<double>(w.linear_params) + rows * static_cast<double>(w.head_params)) +
+                tokens * context * static_cast<double>(w.attention_flop)};
+}
+
+void set_limit(Speed& speed, const Work& work, const Machine& machine, const std::string& matmul) {
+    const double read = machine["memory_read"], multiply = machine[matmul];
+    const double memory = read > 0 ? work.bytes / read : 0, compute = multiply > 0 ? work.flop / multiply : 0;
+    speed.limit_seconds = std::max(memory, compute);
+    speed.bound_by = memory >= compute ? "memory_read" : matmul;
+}
+
+// Limits drift while a bench runs: what holds in its middle.
+Machine between(const Machine& before, const Machine& after) {
+    Machine out = before;
+    for (Limit& limit : out.limits) limit.value = (limit.value + after[limit.name]) / 2;
+    return out;
+}
+
+Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,
+                            const std::function<void(const std::string&)>& progress) {
+    std::vector<double> prefills, steps, overheads;
+    const std::string name = "batch " + std::to_string(asked.batch) + ", prompt " + std::to_string(asked.prompt);
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+        progress(name + ", repeat " + std::to_string(repeat + 1) + " of " + std::to_string(repeats));
+        PB_TRY(const auto alone, serve(e, 1, asked.prompt, 1));
+        double prefill = 0;
+        for (const engine::StepReport& r : alone) prefill += seconds_of(r);
+        prefills.push_back(prefill);
+        PB_TRY(const auto all, serve(e, asked.batch, asked.prompt, asked.output));
+        for (const engine::StepReport& r : all) {
+            if (r.prefill_tokens > 0 || r.decode_tokens != asked.batch) continue;
+            steps.push_back(seconds_of(r));
+            overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(r.forward.model_forward + r.sample_ns));
+        }
+    }
+    CaseResult out{asked, {}, {}, median(overheads)};
+    out.prefill.step_seconds = median(prefills);
+    out.prefill.tokens = asked.prompt;
+    out.decode.step_seconds = median(steps);
+    out.decode.tokens = steps.empty() ? 0 : asked.batch;
+    return out;
+}
+
+}  // namespace
+
+Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry& registry, const std::vector<Case>& cases,
+                               uint32_t repeats, const std::function<void(const std::string&)>& progress) {
+    size_engine(config, cases);
+    progress("measuring the machine");
+    PB_TRY(Machine before, measure_machine(registry, config.device, config.engine.threads));
+    progress("loading the model");
+    RealClock clock;
+    PB_TRY(const auto engine, engine::Engine::create(config, registry, clock));
+    progress("warming up");
+    PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
+        const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);
+        if (!done) return fail(done.error());
+        return {};
+    }());
+    ModelBench out{engine->facts(), std::move(before), {}, {}};
+    for (const Case& one : cases) {
+        PB_TRY(CaseResult result, run_case(*engine, one, repeats, progress));
+        out.cases.push_back(std::move(result));
+    }
+    progress("measuring the machine again");
+    PB_TRY(out.after, measure_machine(registry, config.device, config.engine.threads));
+    const Machine machine = between(out.before, out.after);
+    const std::string matmul = out.facts.weight_dtype == "float32" ? "matmul_f32" : "matmul_bf16";
+    for (CaseResult& c : out.cases) {
+        const double prompt = c.asked.prompt, context = prompt + c.asked.output / 2.0, batch = c.asked.batch;
+        set_limit(c.prefill, work_of(out.facts, prompt, 1, (prompt + 1) / 2, 1, prompt), machine, matmul);
+        set_limit(c.decode, work_of(out.facts, batch, batch, context, batch, context), machine, matmul);
+    }
+    return out;
+}
+
+}  // namespace patchbay::bench

@@ -1,0 +1,48 @@
+// How fast a model runs through the whole engine, and how near that is to what the machine can do: prefill and decode of
+// random prompts, each beside the least time that its bytes and multiplications take.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/limits.hpp"
+#include "engine/engine.hpp"
+
+namespace patchbay::bench {
+
+struct Case {
+    uint32_t batch = 1, prompt = 512, output = 32; // requests at once, tokens each
+};
+
+struct Speed {
+    double step_seconds = 0;   // the median: of a whole prefill, or of one step of decoding
+    double tokens = 0;         // computed in it
+    double limit_seconds = 0;  // what the slowest of the limits allows; 0: none was measured
+    std::string bound_by;      // which one that is: "memory_read"
+    double tokens_per_second() const { return tokens / step_seconds; }
+    double reached() const { return limit_seconds / step_seconds; } // share of the limit
+};
+
+struct CaseResult {
+    Case asked;
+    Speed prefill;             // of one prompt
+    Speed decode;              // of the batch, at the middle of its output; tokens 0: output is too short
+    double overhead_seconds;   // a decode step outside of the model's forward pass and the sampler, median
+};
+
+struct ModelBench {
+    engine::EngineFacts facts;
+    Machine before, after;     // limits as measured around the cases
+    std::vector<CaseResult> cases;
+};
+
+// `config`: what to load; budgets and KV are sized for the cases. `progress`: told what is under way.
+Result<ModelBench> bench_model(config::EngineConfig, const host::Registry&, const std::vector<Case>&, uint32_t repeats,
+                               const std::function<void(const std::string&)>& progress);
+
+std::string table_of(const ModelBench&);
+std::string json_of(const ModelBench&);
+std::string json_of(const Machine&);
+
+}  // namespace patchbay::bench

@@ -1,0 +1,117 @@
+#include "cli/bench_command.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "bench/model_bench.hpp"
+#include "cli/flag_checks.hpp"
+#include "config/load.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct Options {
+    std::string model;
+    std::vector<std::string> plugin_dirs;
+    config::Overrides overrides;
+    std::vector<uint32_t> batches = {1}, prompts = {512};
+    uint32_t output = 32, repeats = 3;
+    bool json = false;
+};
+
+// One line that the next one replaces; only where somebody looks.
+void show_progress(const std::string& what) {
+    if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", what.c_str());
+}
+
+Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
+    const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
+    config::Overrides overrides = o.overrides;
+    if (!o.model.empty() && !is_file) overrides.push_back({"model.path", o.model, "--model"});
+    return config::load_engine_config(is_file ? o.model : "", registry, overrides);
+}
+
+Result<> bench_machine(const Options& o) {
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    config::Overrides overrides = o.overrides; // no model is run, but one must be named
+    overrides.push_back({"model.load_format", "dummy", ""});
+    overrides.push_back({"model.shape", "{architectures: [none]}", ""});
+    PB_TRY(const auto loaded, config::load_engine_config("", registry, overrides));
+    PB_TRY(const auto machine, bench::measure_machine(registry, loaded.config.device, loaded.config.engine.threads));
+    std::cout << (o.json ? bench::json_of(machine) + "\n" : bench::table_of(machine));
+    return {};
+}
+
+Result<> bench_model(const Options& o) {
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto loaded, load(o, registry));
+    std::vector<bench::Case> cases;
+    for (const uint32_t prompt : o.prompts)
+        for (const uint32_t batch : o.batches) cases.push_back({batch, prompt, o.output});
+    const auto result = bench::bench_model(loaded.config, registry, cases, o.repeats, show_progress);
+    show_progress("");
+    if (!result) return fail(result.error());
+    std::cout << (o.json ? bench::json_of(*result) + "\n" : bench::table_of(*result));
+    return {};
+}
+
+void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
+    const auto key = [&](const char* flag, const char* path, const char* meaning) {
+        const auto take = [o, path, flag](const std::string& value) {
+            o->overrides.push_back({path, value, flag});
+            const auto checked = config::check_override(o->overrides.back());
+            if (!checked) throw CLI::ValidationError(checked.error());
+        };
+        app->add_option_function<std::string>(flag, take, meaning);
+    };
+    key("--device", "device.plugin", "device plugin");
+    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+    if (work == bench_model) {
+        key("--load-format", "model.load_format", "auto, or dummy for random weights");
+        key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
+        key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32 or bfloat16 (default: as the weights)");
+        key("--attention", "attention.plugin", "attention plugin");
+        key("--scheduler", "scheduler.plugin", "scheduler plugin");
+        key("--block-size", "engine.block_size", "tokens in a KV block");
+    }
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_flag("--json", o->json, "print JSON");
+    app->callback([&commands, app, o, work] {
+        commands.chosen = [app, o, work] {
+            const Result<> done = work(*o);
+            if (done) return kOk;
+            std::cerr << "patchbay bench " << app->get_name() << ": " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace
+
+void add_bench_command(Commands& commands) {
+    CLI::App* bench = commands.app.add_subcommand("bench", "Measure the machine, and models beside its limits");
+    bench->require_subcommand(1);
+    bench->footer("Examples:\n"
+                  "  patchbay bench machine\n"
+                  "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
+    CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
+    machine->footer("Example:\n  patchbay bench machine --json");
+    add(commands, machine, std::make_shared<Options>(), bench_machine);
+
+    CLI::App* model = bench->add_subcommand("model", "Tokens per second of prefill and decode, and the share of the limit");
+    model->footer("Examples:\n"
+                  "  patchbay bench model --model models/demo-target --batch 1,8 --prompt 128\n"
+                  "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --load-format dummy --dtype bfloat16");
+    const auto o = std::make_shared<Options>();
+    model->add_option("--model", o->model, "Hugging Face folder, or a YAML with `model:` such as configs/models/*.yaml")->required();
+    model->add_option("--batch", o->batches, "requests decoded at once, a list")->delimiter(',')->check(within<uint32_t>(1, 4096))->capture_default_str();
+    model->add_option("--prompt", o->prompts, "tokens of a prompt, a list")->delimiter(',')->check(within<uint32_t>(1, 1u << 20))->capture_default_str();
+    model->add_option("--output", o->output, "tokens of an output")->check(within<uint32_t>(1, 1u << 20))->capture_default_str();
+    model->add_option("--repeats", o->repeats, "times that each is measured; medians count")->check(within<uint32_t>(1, 1000))->capture_default_str();
+    add(commands, model, o, bench_model);
+}
+
+}  // namespace patchbay::cli

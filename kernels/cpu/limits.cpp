@@ -1,0 +1,68 @@
+// What the machine does at best: the yardstick beside which kernels are measured. Several rounds, of which the best
+// counts, since others may want the machine too.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "cpu/tables.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr int kRounds = 8;
+
+template <class F>
+double best_rate(uint64_t (*now_ns)(void* ctx), void* ctx, F&& work) { // work() returns its amount
+    double best = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        const uint64_t start = now_ns(ctx);
+        const double amount = work();
+        const uint64_t took = now_ns(ctx) - start;
+        if (took > 0) best = std::max(best, amount / double(took) * 1e9);
+    }
+    return best;
+}
+
+}  // namespace
+
+double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, uint64_t bytes) {
+    constexpr int64_t kPiece = 1 << 18; // elements of a task
+    const int64_t pieces = std::max<int64_t>(int64_t(bytes / sizeof(float)) / kPiece, 1);
+    const std::unique_ptr<float, AlignedFree> memory(
+        static_cast<float*>(std::aligned_alloc(64, size_t(pieces * kPiece) * sizeof(float))));
+    if (!memory) throw std::bad_alloc();
+    float* const from = memory.get();
+    const Table& table = table_of(machine.isa);
+    // Each thread writes first what it is likely to read: pages lie near it then.
+    run_tasks(machine.crew, pieces, [&](int64_t i) { std::memset(from + i * kPiece, 0, kPiece * sizeof(float)); });
+    return best_rate(now_ns, ctx, [&] {
+        run_tasks(machine.crew, pieces, [&](int64_t i) {
+            volatile float used = table.read(from + i * kPiece, kPiece);
+            (void)used;
+        });
+        return double(pieces * kPiece) * sizeof(float);
+    });
+}
+
+double measure_multiply_add(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype dtype) {
+    const TileTable* tiles = dtype == PB_BF16 ? tiles_of(machine.isa) : nullptr;
+    const auto work = tiles ? tiles->multiply_add : table_of(machine.isa).multiply_add;
+    const int64_t tasks = machine.crew.threads;
+    int64_t rounds = 1000;
+    std::unique_ptr<int64_t[]> done(new int64_t[size_t(tasks)]());
+    const auto all = [&] {
+        run_tasks(machine.crew, tasks, [&](int64_t i) { done[size_t(i)] = work(rounds); });
+        double sum = 0;
+        for (int64_t i = 0; i < tasks; ++i) sum += double(done[size_t(i)]);
+        return sum;
+    };
+    for (;; rounds *= 2) { // until it takes 20 ms
+        const uint64_t start = now_ns(ctx);
+        all();
+        if (now_ns(ctx) - start > 20'000'000 || rounds > (int64_t{1} << 40)) break;
+    }
+    return best_rate(now_ns, ctx, all);
+}
+
+}  // namespace patchbay::kernels

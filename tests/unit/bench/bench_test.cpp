@@ -1,0 +1,61 @@
+// What a bench reports, never how fast anything was.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/model_bench.hpp"
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::bench {
+namespace {
+
+TEST(WithPrefix, KeepsThreeDigits) {
+    EXPECT_EQ(with_prefix(7.091e12, "FLOP/s"), "7.09 TFLOP/s");
+    EXPECT_EQ(with_prefix(23.94e9, "B/s"), "23.9 GB/s");
+    EXPECT_EQ(with_prefix(482e9, "B/s"), "482 GB/s");
+    EXPECT_EQ(with_prefix(12, "B"), "12.0 B");
+}
+
+TEST(BenchMachine, HasWhatTheDeviceMeasured) {
+    const auto machine = measure_machine(engine::testing::registry(), {"cpu", {{"isa", "plain"}}}, 2);
+    ASSERT_TRUE(machine) << machine.error();
+    EXPECT_EQ(machine->threads, 2u);
+    for (const char* name : {"memory_read", "matmul_f32", "matmul_bf16"}) EXPECT_GT((*machine)[name], 0) << name;
+    EXPECT_EQ((*machine)["nothing"], 0);
+}
+
+TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
+    std::vector<std::string> said;
+    const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 20, 6}, {4, 20, 6}}, 2,
+                                   [&](const std::string& what) { said.push_back(what); });
+    ASSERT_TRUE(bench) << bench.error();
+    ASSERT_EQ(bench->cases.size(), 2u);
+    for (const CaseResult& c : bench->cases) {
+        EXPECT_EQ(c.prefill.tokens, 20);
+        EXPECT_EQ(c.decode.tokens, c.asked.batch) << "the requests of a case decode together";
+        for (const Speed& s : {c.prefill, c.decode}) {
+            EXPECT_GT(s.step_seconds, 0);
+            EXPECT_GT(s.limit_seconds, 0);
+            EXPECT_TRUE(s.bound_by == "memory_read" || s.bound_by == "matmul_f32") << s.bound_by;
+        }
+    }
+    // Twice the layers' matrices (q 4, k and v 2 heads of 16, o, gate, up, down), and the head.
+    const runner::ModelWork& work = bench->facts.work;
+    EXPECT_EQ(work.linear_params, 2u * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96));
+    EXPECT_EQ(work.head_params, 64u * 300);
+    EXPECT_EQ(work.attention_flop, 2u * 4 * 4 * 16);
+    EXPECT_EQ(said.back(), "measuring the machine again");
+    const auto tree = nlohmann::json::parse(json_of(*bench));
+    EXPECT_EQ(tree["cases"][1]["batch"], 4);
+    EXPECT_GT(tree["cases"][1]["decode"]["tokens_per_second"], 0);
+    EXPECT_NE(table_of(*bench).find("decode, batch 4, context 23"), std::string::npos) << table_of(*bench);
+}
+
+TEST(BenchModel, RefusesWhatTheModelCannotHold) {
+    const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 600, 6}}, 1, [](const auto&) {});
+    ASSERT_FALSE(bench);
+    EXPECT_NE(bench.error().find("606 is more than the model's 512 positions"), std::string::npos) << bench.error();
+}
+
+}  // namespace
+}  // namespace patchbay::bench
