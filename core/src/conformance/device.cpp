@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "conformance/device_case.hpp"
+#include "host/op_names.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -96,7 +97,7 @@ std::string differs(const OpCase& c, const Floats& got, const std::vector<double
 }
 
 bool has(const host::Component& component, std::string_view op) {
-    return op != "add_rms_norm" || static_cast<const pb_device*>(component.type().vtable)->ops(component.self())->add_rms_norm;
+    return host::has_op(*static_cast<const pb_device*>(component.type().vtable)->ops(component.self()), op);
 }
 
 // Each case of an op in double, on two threads.
@@ -104,7 +105,7 @@ Outcome exact(Subject& subject, std::string_view op) {
     PB_TRY(auto component, subject.make(2));
     PB_TRY(const std::string skip, why_no_numbers(*component));
     if (!skip.empty()) return Outcome::skip(skip);
-    if (!has(*component, op)) return Outcome::skip("it leaves the op to the SDK");
+    if (!has(*component, op)) return Outcome::skip("it leaves the op out");
     for (const OpCase& c : op_cases()) {
         if (op != c.op) continue;
         PB_TRY(Bench b, Bench::create(*component));
@@ -166,6 +167,15 @@ constexpr Check kChecks[] = {
     {"device.silu_mul", "gates by SiLU", [](Subject& s) { return exact(s, "silu_mul"); }},
     {"device.add", "adds in place", [](Subject& s) { return exact(s, "add"); }},
     {"device.gather_rows", "gathers rows of activations", [](Subject& s) { return exact(s, "gather_rows"); }},
+    {"device.layer_norm", "norms by mean and variance", [](Subject& s) { return exact(s, "layer_norm"); }},
+    {"device.relu", "cuts off below 0", [](Subject& s) { return exact(s, "relu"); }},
+    {"device.gelu_tanh", "computes GELU by its tanh form", [](Subject& s) { return exact(s, "gelu_tanh"); }},
+    {"device.gelu_tanh_mul", "gates by GELU", [](Subject& s) { return exact(s, "gelu_tanh_mul"); }},
+    {"device.scale", "multiplies in place", [](Subject& s) { return exact(s, "scale"); }},
+    {"device.soft_cap", "bends values below a cap", [](Subject& s) { return exact(s, "soft_cap"); }},
+    {"device.top_k", "finds the greatest and their shares of the softmax", [](Subject& s) { return exact(s, "top_k"); }},
+    {"device.expert_linear", "multiplies each row by its expert", [](Subject& s) { return exact(s, "expert_linear"); }},
+    {"device.weighted_sum", "adds rows by weight", [](Subject& s) { return exact(s, "weighted_sum"); }},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
 };

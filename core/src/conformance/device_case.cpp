@@ -1,5 +1,6 @@
 #include "conformance/device_case.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -28,6 +29,8 @@ Floats decode(const std::vector<uint8_t>& bytes, pb_dtype dtype) {
         uint16_t half = 0;
         if (dtype == PB_F32) std::memcpy(&out[i], bytes.data() + i * 4, 4);
         if (dtype == PB_BF16) std::memcpy(&half, bytes.data() + i * 2, 2), out[i] = bf16_to_f32(half);
+        int32_t whole = 0;
+        if (dtype == PB_I32) std::memcpy(&whole, bytes.data() + i * 4, 4), out[i] = static_cast<float>(whole);
     }
     return out;
 }
@@ -84,7 +87,15 @@ Result<pb_tensor> Bench::poison(std::initializer_list<int64_t> shape) {
 }
 
 Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values) {
-    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, {static_cast<int64_t>(values.size())}, 1);
+    return put_ints(values, {static_cast<int64_t>(values.size())});
+}
+
+Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values, std::initializer_list<int64_t> shape) {
+    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, shape, static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
+}
+
+Result<pb_tensor> Bench::put_f32(const Floats& values, std::initializer_list<int64_t> shape) {
+    return place(values.data(), values.size() * sizeof(float), PB_F32, shape, static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
 }
 
 Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_t cols, const Floats& values, const Floats& bias, uint64_t uses, pb_dtype dtype) {
@@ -125,5 +136,13 @@ Result<> Bench::check_padding(const pb_tensor& t) {
             if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)])) return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
     return {};
 }
+
+Result<Floats> Bench::finish(const pb_tensor& out, const std::function<void(const pb_ops&)>& f) {
+    PB_CHECK(step(f));
+    PB_CHECK(check_padding(out));
+    return get(out);
+}
+
+Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) { return {all.begin() + from * width, all.begin() + to * width}; }
 
 }  // namespace patchbay::conformance

@@ -27,11 +27,15 @@ class Bench {
     Result<pb_tensor> put(const Floats&, std::initializer_list<int64_t> shape); // as activations
     Result<pb_tensor> poison(std::initializer_list<int64_t> shape);             // activations, all NaN
     Result<pb_tensor> put_ints(const std::vector<int32_t>&);
+    Result<pb_tensor> put_ints(const std::vector<int32_t>&, std::initializer_list<int64_t> shape);
+    Result<pb_tensor> put_f32(const Floats&, std::initializer_list<int64_t> shape); // dense, whatever activations are
     Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {}, uint64_t uses = 0, pb_dtype = PB_F32);
     // Runs f between begin_step and end_step.
     Result<> step(const std::function<void(const pb_ops&)>& f);
     Result<Floats> get(const pb_tensor&);
     Result<> check_padding(const pb_tensor&); // still NaN
+    // Runs an op on `out` and reads it; its padding must be as it was.
+    Result<Floats> finish(const pb_tensor& out, const std::function<void(const pb_ops&)>&);
 
   private:
     Bench(const host::Component& c, Rows rows) : component_(&c), rows_(rows) {}
@@ -56,6 +60,9 @@ struct OpCase {
     std::function<std::vector<double>(const Bench&)> expected;
 };
 
-std::vector<OpCase> op_cases();
+Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // rows [from, to) of (…, width)
+
+std::vector<OpCase> op_cases();          // all
+std::vector<OpCase> optional_op_cases(); // of ops that a device may leave out
 
 }  // namespace patchbay::conformance

@@ -10,15 +10,6 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) { return {all.begin() + from * width, all.begin() + to * width}; }
-
-// Runs an op on `out` and reads it; its padding must be as it was.
-Result<Floats> finish(Bench& b, const pb_tensor& out, const std::function<void(const pb_ops&)>& f) {
-    PB_CHECK(b.step(f));
-    PB_CHECK(b.check_padding(out));
-    return b.get(out);
-}
-
 OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool with_bias, pb_dtype dtype) {
     Noise noise(seed);
     Floats w = noise.reals(static_cast<size_t>(rows * cols)), bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
@@ -30,7 +21,7 @@ OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool wi
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, cols), {to - from, cols}));
         PB_TRY(const pb_tensor out, b.poison({to - from, rows}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_LINEAR, rows, cols, w, bias, 0, dtype));
-        return finish(b, out, [&](const pb_ops& o) { o.linear(o.ctx, &out, &in, weight); });
+        return b.finish(out, [&](const pb_ops& o) { o.linear(o.ctx, &out, &in, weight); });
     };
     const auto expected = [=](const Bench& b) {
         Doubles out;
@@ -57,7 +48,7 @@ OpCase embedding(uint64_t seed, int64_t vocab, int64_t n, uint64_t uses) {
         PB_TRY(const pb_tensor in, b.put_ints({ids.begin() + from, ids.begin() + to}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_EMBEDDING, vocab, n, table, {}, uses));
-        return finish(b, out, [&](const pb_ops& o) { o.embedding(o.ctx, &out, weight, &in); });
+        return b.finish(out, [&](const pb_ops& o) { o.embedding(o.ctx, &out, weight, &in); });
     };
     const auto expected = [=](const Bench&) {
         Doubles out;
@@ -87,7 +78,7 @@ OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
         PB_TRY(const pb_tensor in, heads ? b.put(rows, {to - from, heads, n}) : b.put(rows, {to - from, n}));
         PB_TRY(const pb_tensor out, heads ? b.poison({to - from, heads, n}) : b.poison({to - from, n}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
-        return finish(b, out, [&](const pb_ops& o) { o.rms_norm(o.ctx, &out, &in, weight, 1e-5f); });
+        return b.finish(out, [&](const pb_ops& o) { o.rms_norm(o.ctx, &out, &in, weight, 1e-5f); });
     };
     const auto expected = [=](const Bench& b) {
         const Floats in = b.rounded(x);
@@ -113,7 +104,7 @@ OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
         PB_TRY(const pb_tensor residual, b.put(slice(b.rounded(r), from, to, n), {to - from, n}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
-        PB_TRY(const Floats norm, finish(b, out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
+        PB_TRY(const Floats norm, b.finish(out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
         PB_TRY(const Floats sum, b.get(residual));
         return interleave(sum, norm);
     };
@@ -138,7 +129,7 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, width), {to - from, heads, dim}));
         PB_TRY(const pb_tensor at, b.put_ints({positions.begin() + from, positions.begin() + to}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, half, frequencies));
-        return finish(b, in, [&](const pb_ops& o) { o.rope(o.ctx, &in, &at, weight, scale); });
+        return b.finish(in, [&](const pb_ops& o) { o.rope(o.ctx, &in, &at, weight, scale); });
     };
     const auto expected = [=](const Bench& b) {
         const Floats in = b.rounded(x);
@@ -162,7 +153,7 @@ OpCase silu_mul(uint64_t seed, int64_t tokens, int64_t n) {
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        return finish(b, out, [&](const pb_ops& o) { o.silu_mul(o.ctx, &out, &in); });
+        return b.finish(out, [&](const pb_ops& o) { o.silu_mul(o.ctx, &out, &in); });
     };
     const auto expected = [=](const Bench& b) {
         const Floats in = b.rounded(x);
@@ -183,7 +174,7 @@ OpCase add(uint64_t seed, int64_t tokens, int64_t n) {
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor to_sum, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
         PB_TRY(const pb_tensor other, b.put(slice(b.rounded(y), from, to, n), {to - from, n}));
-        return finish(b, to_sum, [&](const pb_ops& o) { o.add(o.ctx, &to_sum, &other); });
+        return b.finish(to_sum, [&](const pb_ops& o) { o.add(o.ctx, &to_sum, &other); });
     };
     const auto expected = [=](const Bench& b) {
         Doubles out;
@@ -202,7 +193,7 @@ OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
         PB_TRY(const pb_tensor in, b.put(b.rounded(x), {from_rows, n}));
         PB_TRY(const pb_tensor which, b.put_ints({rows.begin() + from, rows.begin() + to}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        return finish(b, out, [&](const pb_ops& o) { o.gather_rows(o.ctx, &out, &in, &which); });
+        return b.finish(out, [&](const pb_ops& o) { o.gather_rows(o.ctx, &out, &in, &which); });
     };
     const auto expected = [=](const Bench& b) {
         Doubles out;
@@ -217,9 +208,11 @@ OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
 
 std::vector<OpCase> op_cases() {
     constexpr uint64_t kLinearToo = 1u << PB_WEIGHT_LINEAR;
-    return {linear(1, 1, 1, 1, false, PB_F32), linear(2, 5, 33, 17, true, PB_F32), linear(3, 9, 64, 64, false, PB_F32), linear(4, 3, 40, 130, true, PB_BF16),
+    std::vector<OpCase> out = {linear(1, 1, 1, 1, false, PB_F32), linear(2, 5, 33, 17, true, PB_F32), linear(3, 9, 64, 64, false, PB_F32), linear(4, 3, 40, 130, true, PB_BF16),
             linear(5, 33, 7, 48, false, PB_BF16), embedding(6, 50, 24, 0), embedding(7, 31, 64, kLinearToo), rms_norm(8, 5, 0, 67), rms_norm(9, 3, 4, 16),
             add_rms_norm(10, 6, 40), rope(11, 3, 16, 16, 1), rope(12, 2, 24, 8, 1.25f), silu_mul(13, 5, 37), add(14, 4, 65), gather_rows(15, 6, 19)};
+    for (OpCase& c : optional_op_cases()) out.push_back(std::move(c));
+    return out;
 }
 
 }  // namespace patchbay::conformance

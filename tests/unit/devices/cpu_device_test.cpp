@@ -166,7 +166,43 @@ TEST_P(CpuDevice, RefusesMisfitsOfEveryOp) {
     refused([&] { ops->silu_mul(ops->ctx, &x, &x); });
     refused([&] { ops->add(ops->ctx, &x, &wide); });
     refused([&] { ops->gather_rows(ops->ctx, &x, &x, &three); });
+    refused([&] { ops->layer_norm(ops->ctx, &x, &wide, norm, norm, 0); });
+    refused([&] { ops->layer_norm(ops->ctx, &x, &x, norm, nullptr, 0); });
+    refused([&] { ops->relu(ops->ctx, &half); });
+    refused([&] { ops->gelu_tanh(ops->ctx, &heads); });
+    refused([&] { ops->gelu_tanh_mul(ops->ctx, &x, &x); });
+    refused([&] { ops->scale(ops->ctx, &none, 2); });
+    refused([&] { ops->soft_cap(ops->ctx, &x, 0); });
     device->release(plugin.self(), norm);
+}
+
+TEST_P(CpuDevice, RefusesMisfitsOfMixturesOfExperts) {
+    pb_weight *expert = prepare(PB_WEIGHT_LINEAR, 4, 8, ramp(32)), *other = prepare(PB_WEIGHT_LINEAR, 4, 6, ramp(24)),
+              *norm = prepare(PB_WEIGHT_VECTOR, 1, 8, ramp(8));
+    std::vector<float> memory(64), small(64);
+    std::vector<int32_t> ids(8);
+    const pb_tensor logits = tensor(memory.data(), PB_F32, {2, 3}), x = tensor(memory.data(), PB_F32, {2, 1, 8}), out = tensor(small.data(), PB_F32, {2, 2, 4}),
+                    k2 = tensor(ids.data(), PB_I32, {2, 2}), k4 = tensor(ids.data(), PB_I32, {2, 4}), w2 = tensor(small.data(), PB_F32, {2, 2}),
+                    w4 = tensor(small.data(), PB_F32, {2, 4}), three_of_x = tensor(memory.data(), PB_F32, {2, 3, 8}), y = tensor(small.data(), PB_F32, {2, 8});
+    const auto refused = [&](auto&& op, const std::string& why) {
+        op();
+        EXPECT_EQ(end_step(), PB_INVALID);
+        EXPECT_EQ(plugin.error(), why);
+    };
+    refused([&] { ops->top_k(ops->ctx, &k4, &w4, &logits, 0); }, "top_k: k is 4, expected 1 to 3");
+    refused([&] { ops->top_k(ops->ctx, &k4, &w2, &logits, 0); }, "top_k: ids is i32 (2, 4), expected i32 (2, 2)");
+    const auto experts = [&](pb_weight* a, pb_weight* b, const pb_tensor& in, const pb_tensor& which) {
+        const pb_weight* const both[] = {a, b};
+        ops->expert_linear(ops->ctx, &out, &in, both, 2, &which);
+    };
+    refused([&] { experts(expert, other, x, k2); }, "expert_linear: expert 1 has another shape than expert 0");
+    refused([&] { experts(expert, norm, x, k2); }, "expert_linear: the weight was not prepared for linear");
+    refused([&] { experts(expert, expert, three_of_x, k2); }, "expert_linear: x is f32 (2, 3, 8), expected f32 (2, 2, 8)");
+    refused([&] { experts(expert, expert, x, k4); }, "expert_linear: ids is i32 (2, 4), expected i32 (2, 2)");
+    ids[3] = 2;
+    refused([&] { experts(expert, expert, x, k2); }, "expert_linear: ids[3] is 2, expected 0 to 1");
+    refused([&] { ops->weighted_sum(ops->ctx, &y, &three_of_x, &w2); }, "weighted_sum: weights is f32 (2, 2), expected f32 (2, 3)");
+    for (pb_weight* w : {expert, other, norm}) device->release(plugin.self(), w);
 }
 
 TEST_P(CpuDevice, TakesAStepOfNoTokens) {
