@@ -22,13 +22,21 @@ LLAMA = dict(vocab_size=128, hidden_size=32, intermediate_size=56, num_hidden_la
              max_position_embeddings=128, rms_norm_eps=1e-5, rope_theta=10000.0, initializer_range=0.2, tie_word_embeddings=False, **NO_TOKENS)
 WIDE = dict(LLAMA, head_dim=32, num_attention_heads=2, num_key_value_heads=1)  # more frequencies, for their scalings
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)
+GPT2 = dict(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=128, initializer_range=0.2, **NO_TOKENS)
+OPT = dict(vocab_size=128, hidden_size=32, ffn_dim=64, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128, word_embed_proj_dim=32,
+           init_std=0.2, **NO_TOKENS)
 CASES = {
     "mistral_window": ("mistral", dict(LLAMA, sliding_window=8, head_dim=16)),
     "llama_yarn": ("llama", dict(WIDE, rope_scaling=YARN)),
     "qwen2": ("qwen2", LLAMA),
     "qwen2_window": ("qwen2", dict(LLAMA, num_hidden_layers=3, use_sliding_window=True, sliding_window=8, max_window_layers=1, tie_word_embeddings=True)),
     "qwen3": ("qwen3", dict(LLAMA, head_dim=16, attention_bias=True, tie_word_embeddings=True)),
+    "gpt2": ("gpt2", GPT2),
+    "gpt2_scaled": ("gpt2", dict(GPT2, n_inner=48, activation_function="relu", scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False)),
+    "opt": ("opt", OPT),
+    "opt_post_norm": ("opt", dict(OPT, do_layer_norm_before=False, enable_bias=False)),
 }
+BARE = ("gpt2",)  # stored as of the bare model, whose tensors' names lack their first word, as the published GPT-2 is
 
 
 @torch.no_grad()
@@ -71,6 +79,8 @@ def main():
         folder = HERE / "models" / name
         model.save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
+        if name in BARE:
+            save_file({k.split(".", 1)[1]: v.contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}, folder / "model.safetensors")
         with torch.no_grad():
             logits = {f"prompt{i}.logits": model(torch.tensor([p]), use_cache=False).logits[0].float().contiguous() for i, p in enumerate(prompts)}
         facts = {"made_by": "tests/golden/make_model_goldens.py", "smallest_gap": min(gap for _, gap in answers),

@@ -16,7 +16,16 @@ constexpr uint32_t kMostWeights = 1u << 20;
 Config small_config(const pb_model& table) {
     return {{"architectures.0", table.architectures[0]}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"},
             {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"},
-            {"rms_norm_eps", "1e-05"}, {"rope_theta", "10000.0"}, {"hidden_act", "silu"}, {"tie_word_embeddings", "false"}};
+            {"rms_norm_eps", "1e-05"}, {"rope_theta", "10000.0"}, {"hidden_act", "silu"}, {"tie_word_embeddings", "false"},
+            {"n_embd", "64"}, {"n_inner", "96"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "256"}, {"ffn_dim", "96"}};
+}
+
+// The same with one key changed, whatever a model calls it.
+Config changed(Config config, const std::string& key, const std::string& value) {
+    config[key] = value;
+    if (key == "hidden_size") config["n_embd"] = value;
+    if (key == "num_hidden_layers") config["n_layer"] = value;
+    return config;
 }
 
 struct Loaded {
@@ -47,10 +56,7 @@ Outcome refuses(Subject& subject) {
         for (const char* value : {"-1", "0", "many", "99999999999999999999"}) {
             PB_TRY(auto component, subject.make());
             Config config;
-            if (*key) {
-                config = small_config(subject.table<pb_model>());
-                config[key] = value;
-            }
+            if (*key) config = changed(small_config(subject.table<pb_model>()), key, value);
             const std::string what = *key ? std::string(key) + " " + value : "an empty config.json";
             const Loaded loaded = load(*component, config);
             if (loaded.status == PB_OK) return fail("it accepts " + what);
@@ -98,6 +104,8 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
     for (uint32_t p = 0; p < s.part_count; ++p) {
         if (!is_text(s.parts[p].name) || !is_text(s.parts[p].bias) || !s.parts[p].name[0]) return "has a part without a terminated name";
         if (s.parts[p].rows < 1 || s.parts[p].rows > 1 << 24) return "has a part of " + std::to_string(s.parts[p].rows) + " rows";
+        if (s.parts[p].first_row < 0 || (s.parts[p].stored_rows && s.parts[p].first_row + s.parts[p].rows > s.parts[p].stored_rows))
+            return "takes rows that are not in " + std::string(s.parts[p].name);
     }
     return "";
 }
@@ -105,14 +113,14 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
 Result<> weights(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     const uint32_t count = table.weight_count(c.self());
     if (count == 0 || count > kMostWeights) return fail("it has " + std::to_string(count) + " weights");
-    std::map<std::string, uint32_t> seen;
+    std::map<std::pair<std::string, int64_t>, uint32_t> seen; // tensor and its first row
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec s{};
         PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
         if (const std::string fault = fault_of(s, i); !fault.empty()) return fail("weight " + std::to_string(i) + " " + fault);
         for (uint32_t p = 0; s.same_as < 0 && p < s.part_count; ++p)
-            if (const auto [at, fresh] = seen.emplace(s.parts[p].name, i); !fresh)
-                return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " + at->first);
+            if (const auto [at, fresh] = seen.emplace(std::pair(std::string(s.parts[p].name), s.parts[p].first_row), i); !fresh)
+                return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " + at->first.first);
     }
     return {};
 }

@@ -93,9 +93,17 @@ WeightSource WeightSource::dummy(uint64_t seed) {
     return out;
 }
 
+// A checkpoint of a bare model, without its head, names tensors without their first word: "wte.weight" for
+// "transformer.wte.weight".
+std::string WeightSource::stored_name(const std::string& name) const {
+    if (checkpoint_->has(name)) return name;
+    const std::string bare = name.substr(name.find('.') + 1);
+    return bare.find('.') != bare.npos && checkpoint_->has(bare) ? bare : name;
+}
+
 Result<> WeightSource::check(const Piece& piece) const {
     if (!checkpoint_) return {};
-    PB_TRY(const TensorView view, checkpoint_->tensor(piece.name));
+    PB_TRY(const TensorView view, checkpoint_->tensor(stored_name(piece.name)));
     std::vector<int64_t> shape = piece.shape;
     if (piece.stored == Piece::Stored::kTransposed) std::reverse(shape.begin(), shape.end());
     if (view.shape != shape)
@@ -108,7 +116,7 @@ Result<> WeightSource::check(const Piece& piece) const {
 }
 
 void WeightSource::read_transposed(const Piece& piece, pb_dtype wanted, std::byte* target) const {
-    const TensorView view = *checkpoint_->tensor(piece.name); // check() has passed
+    const TensorView view = *checkpoint_->tensor(stored_name(piece.name)); // check() has passed
     const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
     std::vector<std::byte> column(static_cast<size_t>(piece.rows) * bytes);
     for (int64_t c = 0; c < piece.cols; ++c) {
@@ -124,7 +132,7 @@ void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) 
     const bool whole_rows = piece.cols == piece.width();
     const int64_t run = whole_rows ? piece.count() : piece.cols, runs = whole_rows ? 1 : piece.rows;
     std::vector<float> made;
-    const TensorView view = checkpoint_ ? *checkpoint_->tensor(piece.name) : TensorView{}; // check() has passed
+    const TensorView view = checkpoint_ ? *checkpoint_->tensor(stored_name(piece.name)) : TensorView{}; // check() has passed
     for (int64_t r = 0; r < runs; ++r, target += run * dtype_bytes(wanted)) {
         const int64_t first = (piece.row + r) * piece.width() + piece.col;
         if (checkpoint_) {

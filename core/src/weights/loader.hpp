@@ -38,6 +38,7 @@ class WeightSource {
   private:
     WeightSource() = default;
     struct Piece;
+    std::string stored_name(const std::string& name) const;
     Result<> check(const Piece&) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target) const;
     void read_transposed(const Piece&, pb_dtype wanted, std::byte* target) const;

@@ -93,6 +93,47 @@ TEST_F(Loader, cuts_columns_and_gives_the_bias_to_the_first_rank_alone) {
     EXPECT_THAT(second->bias, IsEmpty());
 }
 
+TEST_F(Loader, takes_some_rows_of_a_stored_tensor_and_of_its_bias) {
+    const auto from = source({counting("qkv", {5, 2}, 0), counting("qkv.bias", {5}, 20)});
+    pb_weight_part k = part("qkv", 2, "qkv.bias", 1);
+    k.first_row = 2;
+    k.stored_rows = 5;
+    const auto all = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 0, 1), second = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 1, 2);
+    ASSERT_TRUE(all && second);
+    EXPECT_THAT(values(all->data, PB_F32), ElementsAre(4, 5, 6, 7));
+    EXPECT_THAT(values(all->bias, PB_F32), ElementsAre(22, 23));
+    EXPECT_THAT(values(second->data, PB_F32), ElementsAre(6, 7));
+    EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(23));
+    k.first_row = 4;
+    EXPECT_EQ(from.load(spec(2, {k}), PB_F32, 0, 1).error(), "the model asks for 2 rows from 4 on of 'qkv', which has 5");
+}
+
+TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
+    const auto from = source({counting("c_attn", {2, 4}, 0)}); // (cols, rows): row r is r, r + 4
+    pb_weight_part whole = part("c_attn", 4, "", 1);
+    whole.transposed = 1;
+    EXPECT_THAT(values(from.load(spec(2, {whole}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+    EXPECT_THAT(values(from.load(spec(2, {whole}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+    EXPECT_THAT(values(from.load(spec(2, {whole}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32), ElementsAre(4, 5, 6, 7));
+    pb_weight_part some = whole;
+    some.rows = 2;
+    some.first_row = 1;
+    some.stored_rows = 4;
+    EXPECT_THAT(values(from.load(spec(2, {some}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, 5, 2, 6));
+    EXPECT_EQ(from.load(spec(4, {whole}), PB_F32, 0, 1).error(),
+              "tensor 'c_attn' is (2, 4) but the model needs (4, 4) (is config.json of another model?)");
+}
+
+TEST_F(Loader, adds_an_offset_to_a_vector_in_f32) {
+    const auto from = source({counting("norm", {2}, 0)});
+    pb_weight_spec plus_one = spec(2, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR);
+    plus_one.offset = 1.001f; // which bf16 would round
+    const auto weight = from.load(plus_one, PB_BF16, 0, 1);
+    ASSERT_TRUE(weight) << weight.error();
+    EXPECT_EQ(weight->dtype, PB_F32);
+    EXPECT_THAT(values(weight->data, PB_F32), ElementsAre(1.001f, 2.001f));
+}
+
 TEST_F(Loader, takes_a_vector_of_one_dimension) {
     const auto from = source({counting("norm", {3}, 1)});
     const auto weight = from.load(spec(3, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), PB_BF16, 0, 1);

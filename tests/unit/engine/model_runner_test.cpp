@@ -1,0 +1,126 @@
+// What a model and a device say of one another, before a step runs and while it does.
+#include "runner/model_runner.hpp"
+
+#include "engine_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+struct Parts {
+    host::Device device;
+    host::Model model;
+    host::Attention attention;
+};
+
+Parts parts(const std::string& model) {
+    const host::Services services;
+    return {*registry().device("cpu", {}, services), *registry().model(model, {}, services), *registry().attention("paged", {}, services)};
+}
+
+runner::RunnerSettings settings(const std::string& architecture) {
+    runner::RunnerSettings s;
+    s.model_config = {{"architectures.0", architecture}, {"vocab_size", "64"}, {"n_embd", "32"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "64"},
+                      {"hidden_size", "32"}, {"intermediate_size", "48"}, {"num_hidden_layers", "2"}, {"num_attention_heads", "4"}};
+    s.num_blocks = 8;
+    s.device = "cpu";
+    return s;
+}
+
+TEST(ModelRunner, RefusesAModelWhoseOpsTheDeviceLacks) {
+    static pb_ops ops;
+    Parts p = parts("gpt2");
+    ops = *p.device.table->ops(p.device.self());
+    ops.layer_norm = nullptr;
+    pb_device lacking = *p.device.table;
+    lacking.ops = [](void*) -> const pb_ops* { return &ops; };
+    p.device.table = &lacking;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
+                                                  settings("GPT2LMHeadModel"), clock);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(), "model 'gpt2' needs the op 'layer_norm', which the device 'cpu' does not have");
+}
+
+TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {
+    Parts p = parts("gpt2");
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
+                                                  settings("GPT2LMHeadModel"), clock);
+    ASSERT_TRUE(made) << made.error();
+    EXPECT_EQ((*made)->facts().max_position, 64u);
+}
+
+TEST(ModelRunner, BindsAttentionOnceForEachKindOfLayer) {
+    static int bound;
+    bound = 0;
+    static const pb_attention* real;
+    Parts p = parts("qwen");
+    real = p.attention.table;
+    pb_attention counting = *real;
+    counting.bind = [](void* self, const pb_attention_spec* spec, void** out) {
+        bound += 1;
+        return real->bind(self, spec, out);
+    };
+    p.attention.table = &counting;
+    runner::RunnerSettings s = settings("Qwen2ForCausalLM");
+    s.model_config["num_hidden_layers"] = "5";
+    s.model_config["use_sliding_window"] = "true";
+    s.model_config["sliding_window"] = "8";
+    s.model_config["max_window_layers"] = "2";
+    VirtualClock clock;
+    const auto made =
+        runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1), s, clock);
+    ASSERT_TRUE(made) << made.error();
+    EXPECT_EQ(bound, 2);
+}
+
+TEST(ModelRunner, RefusesLayersThatKeepKvOfDifferentShapes) {
+    Parts p = parts("llama");
+    static const pb_model* real;
+    real = p.model.table;
+    pb_model uneven = *real;
+    uneven.kv_spec = [](void* self, uint32_t layer, pb_kv_spec* out) {
+        const pb_status status = real->kv_spec(self, layer, out);
+        if (layer == 1) out->kv_heads = 2;
+        return status;
+    };
+    p.model.table = &uneven;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
+                                                  settings("LlamaForCausalLM"), clock);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(), "layers 0 and 1 keep different KV; this host runs one KV group");
+}
+
+TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
+    Parts p = parts("llama");
+    static const pb_model* real;
+    static void (*attend)(void*, uint32_t, const pb_tensor*, const pb_tensor*, const pb_tensor*, const pb_tensor*);
+    real = p.model.table;
+    pb_model beyond = *real;
+    beyond.forward = [](void* self, const pb_forward* f) {
+        pb_forward other = *f;
+        attend = f->attend;
+        other.attend = [](void* ctx, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k, const pb_tensor* v) {
+            attend(ctx, layer + 1, out, q, k, v);
+        };
+        return real->forward(self, &other);
+    };
+    p.model.table = &beyond;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
+                                                  settings("LlamaForCausalLM"), clock);
+    ASSERT_TRUE(made) << made.error();
+    const std::vector<int32_t> tokens = {1, 2, 3};
+    const std::vector<kv::BlockId> blocks = {0};
+    runner::Batch batch;
+    batch.clear();
+    batch.add({tokens, 0, 1, blocks}, 16);
+    batch.finish();
+    const auto logits = (*made)->forward(batch);
+    ASSERT_FALSE(logits);
+    EXPECT_EQ(logits.error(), "model 'llama' attends in layer 2 of 2");
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
