@@ -12,17 +12,21 @@ using nlohmann::json;
 std::string row(const std::string& what, const Speed& s) {
     char line[160];
     if (s.limit_seconds > 0)
-        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f %12.1f %8.0f %%  %s\n", what.c_str(), s.tokens_per_second(),
-                      s.step_seconds * 1e3, s.tokens / s.limit_seconds, 100 * s.reached(), s.bound_by.c_str());
+        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f %12.1f %8.0f %%  %s\n", what.c_str(),
+                      s.tokens_per_second(), s.step_seconds * 1e3, s.tokens / s.limit_seconds, 100 * s.reached(),
+                      s.bound_by.c_str());
     else
-        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f\n", what.c_str(), s.tokens_per_second(), s.step_seconds * 1e3);
+        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f\n", what.c_str(), s.tokens_per_second(),
+                      s.step_seconds * 1e3);
     return line;
 }
 
 json json_of(const Speed& s) {
-    return {{"tokens_per_second", s.tokens_per_second()}, {"step_seconds", s.step_seconds},
+    return {{"tokens_per_second", s.tokens_per_second()},
+            {"step_seconds", s.step_seconds},
             {"limit_tokens_per_second", s.limit_seconds > 0 ? json(s.tokens / s.limit_seconds) : json()},
-            {"reached", s.limit_seconds > 0 ? json(s.reached()) : json()}, {"bound_by", s.bound_by}};
+            {"reached", s.limit_seconds > 0 ? json(s.reached()) : json()},
+            {"bound_by", s.bound_by}};
 }
 
 json tree_of(const Machine& m) {
@@ -35,25 +39,27 @@ json tree_of(const Machine& m) {
 
 std::string table_of(const ModelBench& bench) {
     const engine::EngineFacts& f = bench.facts;
-    std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.architecture + " " + f.weight_dtype +
-                      ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") + " of weights\n";
+    std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.architecture + " " +
+                      f.weight_dtype + ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") + " of weights\n";
     for (const Limit& l : bench.before.limits)
         out += "limit " + l.name + ": " + with_prefix(l.value, l.unit) + " before, " +
                with_prefix(bench.after[l.name], l.unit) + " after\n";
     char head[160];
-    std::snprintf(head, sizeof head, "\n%-34s %10s %10s %12s %10s  %s\n", "", "tokens/s", "ms", "limit tok/s", "reached", "bound by");
+    std::snprintf(head, sizeof head, "\n%-34s %10s %10s %12s %10s  %s\n", "", "tokens/s", "ms", "limit tok/s",
+                  "reached", "bound by");
     out += head;
     for (const CaseResult& c : bench.cases) {
         out += row("prefill " + std::to_string(c.asked.prompt), c.prefill);
         if (c.decode.tokens > 0)
             out += row("decode, batch " + std::to_string(c.asked.batch) + ", context " +
-                           std::to_string(c.asked.prompt + c.asked.output / 2), c.decode);
+                           std::to_string(c.asked.prompt + c.asked.output / 2),
+                       c.decode);
     }
     for (const CaseResult& c : bench.cases) {
         if (c.decode.tokens == 0) continue;
         char line[120];
-        std::snprintf(line, sizeof line, "step outside the forward pass and the sampler, batch %u: %.1f µs\n", c.asked.batch,
-                      c.overhead_seconds * 1e6);
+        std::snprintf(line, sizeof line, "step outside the forward pass and the sampler, batch %u: %.1f µs\n",
+                      c.asked.batch, c.overhead_seconds * 1e6);
         out += line;
     }
     return out;
@@ -63,11 +69,20 @@ std::string json_of(const Machine& machine) { return tree_of(machine).dump(2); }
 
 std::string json_of(const ModelBench& bench) {
     const engine::EngineFacts& f = bench.facts;
-    json out = {{"device", f.device_name}, {"isa", f.isa}, {"threads", f.threads}, {"architecture", f.architecture},
-                {"weight_dtype", f.weight_dtype}, {"kv_dtype", f.kv_dtype}, {"weight_bytes", f.weight_bytes},
-                {"machine_before", tree_of(bench.before)}, {"machine_after", tree_of(bench.after)}, {"cases", json::array()}};
+    json out = {{"device", f.device_name},
+                {"isa", f.isa},
+                {"threads", f.threads},
+                {"architecture", f.architecture},
+                {"weight_dtype", f.weight_dtype},
+                {"kv_dtype", f.kv_dtype},
+                {"weight_bytes", f.weight_bytes},
+                {"machine_before", tree_of(bench.before)},
+                {"machine_after", tree_of(bench.after)},
+                {"cases", json::array()}};
     for (const CaseResult& c : bench.cases)
-        out["cases"].push_back({{"batch", c.asked.batch}, {"prompt", c.asked.prompt}, {"output", c.asked.output},
+        out["cases"].push_back({{"batch", c.asked.batch},
+                                {"prompt", c.asked.prompt},
+                                {"output", c.asked.output},
                                 {"prefill", json_of(c.prefill)},
                                 {"decode", c.decode.tokens > 0 ? json_of(c.decode) : json()},
                                 {"step_overhead_seconds", c.overhead_seconds}});

@@ -36,7 +36,7 @@ Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
 
 Result<> bench_machine(const Options& o) {
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-    config::Overrides overrides = o.overrides; // no model is run, but one must be named
+    config::Overrides overrides = o.overrides;  // no model is run, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
     overrides.push_back({"model.shape", "{architectures: [none]}", ""});
     PB_TRY(const auto loaded, config::load_engine_config("", registry, overrides));
@@ -94,23 +94,37 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
 void add_bench_command(Commands& commands) {
     CLI::App* bench = commands.app.add_subcommand("bench", "Measure the machine, and models beside its limits");
     bench->require_subcommand(1);
-    bench->footer("Examples:\n"
-                  "  patchbay bench machine\n"
-                  "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
+    bench->footer(
+        "Examples:\n"
+        "  patchbay bench machine\n"
+        "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
     CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
     machine->footer("Example:\n  patchbay bench machine --json");
     add(commands, machine, std::make_shared<Options>(), bench_machine);
 
-    CLI::App* model = bench->add_subcommand("model", "Tokens per second of prefill and decode, and the share of the limit");
-    model->footer("Examples:\n"
-                  "  patchbay bench model --model models/demo-target --batch 1,8 --prompt 128\n"
-                  "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --load-format dummy --dtype bfloat16");
+    CLI::App* model =
+        bench->add_subcommand("model", "Tokens per second of prefill and decode, and the share of the limit");
+    model->footer(
+        "Examples:\n"
+        "  patchbay bench model --model models/demo-target --batch 1,8 --prompt 128\n"
+        "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --load-format dummy --dtype bfloat16");
     const auto o = std::make_shared<Options>();
-    model->add_option("--model", o->model, "Hugging Face folder, or a YAML with `model:` such as configs/models/*.yaml")->required();
-    model->add_option("--batch", o->batches, "requests decoded at once, a list")->delimiter(',')->check(within<uint32_t>(1, 4096))->capture_default_str();
-    model->add_option("--prompt", o->prompts, "tokens of a prompt, a list")->delimiter(',')->check(within<uint32_t>(1, 1u << 20))->capture_default_str();
-    model->add_option("--output", o->output, "tokens of an output")->check(within<uint32_t>(1, 1u << 20))->capture_default_str();
-    model->add_option("--repeats", o->repeats, "times that each is measured; medians count")->check(within<uint32_t>(1, 1000))->capture_default_str();
+    model->add_option("--model", o->model, "Hugging Face folder, or a YAML with `model:` such as configs/models/*.yaml")
+        ->required();
+    model->add_option("--batch", o->batches, "requests decoded at once, a list")
+        ->delimiter(',')
+        ->check(within<uint32_t>(1, 4096))
+        ->capture_default_str();
+    model->add_option("--prompt", o->prompts, "tokens of a prompt, a list")
+        ->delimiter(',')
+        ->check(within<uint32_t>(1, 1u << 20))
+        ->capture_default_str();
+    model->add_option("--output", o->output, "tokens of an output")
+        ->check(within<uint32_t>(1, 1u << 20))
+        ->capture_default_str();
+    model->add_option("--repeats", o->repeats, "times that each is measured; medians count")
+        ->check(within<uint32_t>(1, 1000))
+        ->capture_default_str();
     add(commands, model, o, bench_model);
 }
 

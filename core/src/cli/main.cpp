@@ -10,6 +10,7 @@
 #include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
+#include "cli/doctor_command.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/plugin_command.hpp"
 #include "cli/report_command.hpp"
@@ -58,6 +59,7 @@ int run(int argc, char** argv) {
     add_run_command(commands);
     add_report_command(commands);
     add_bench_command(commands);
+    add_doctor_command(commands);
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);

@@ -1,0 +1,46 @@
+#include "cli/doctor_command.hpp"
+
+#include <iostream>
+#include <memory>
+
+#include "doctor/findings.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct Options {
+    std::vector<std::string> plugin_dirs;
+    bool json = false;
+};
+
+Result<> examine(const Options& o) {
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    const doctor::Surroundings machine = doctor::this_machine();
+    RealClock clock;
+    std::vector<doctor::Finding> all = doctor::check_devices(registry);
+    for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine), doctor::check_gpu(machine),
+                             doctor::check_parallel(machine)})
+        all.insert(all.end(), some.begin(), some.end());
+    std::cout << (o.json ? doctor::json_of(all) + "\n" : doctor::table_of(all));
+    return {};
+}
+
+}  // namespace
+
+void add_doctor_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and what mends it");
+    app->footer("Example:\n  patchbay doctor --json");
+    const auto o = std::make_shared<Options>();
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_flag("--json", o->json, "print JSON");
+    app->callback([&commands, o] {
+        commands.chosen = [o] {
+            const Result<> done = examine(*o);
+            if (done) return kOk;
+            std::cerr << "patchbay doctor: " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

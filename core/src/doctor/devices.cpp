@@ -1,0 +1,42 @@
+#include <algorithm>
+
+#include "base/thread_pool.hpp"
+#include "doctor/findings.hpp"
+
+namespace patchbay::doctor {
+namespace {
+
+std::string text_of(const char* from, size_t size) { return {from, std::find(from, from + size, '\0')}; }
+
+Finding check_device(const host::Registry& registry, const std::string& device, const std::string& isa) {
+    ThreadPool pool(1);
+    const host::Settings settings = isa.empty() ? host::Settings{} : host::Settings{{"isa", isa}};
+    const std::string name = device + (isa.empty() ? "" : " at " + isa);
+    const auto made = registry.device(device, settings, {&pool.service(), nullptr, nullptr});
+    if (!made) return {"device", name, State::kAbsent, made.error(), ""};
+    pb_device_info info{};
+    info.struct_size = sizeof info;
+    if (const auto told = made->component->check(made->table->info(made->self(), &info), "info"); !told)
+        return {"device", name, State::kAbsent, told.error(), ""};
+    return {"device", name, State::kGood, isa.empty() ? text_of(info.name, sizeof info.name) : "available", ""};
+}
+
+}  // namespace
+
+std::vector<Finding> check_devices(const host::Registry& registry) {
+    std::vector<Finding> out;
+    for (const std::string& device : registry.names("device")) {
+        out.push_back(check_device(registry, device, ""));
+        const auto manifest = registry.find("device", device);
+        if (!manifest) continue;
+        for (const host::ParamManifest& param : (*manifest)->params)
+            if (param.name == "isa")
+                for (const std::string& choice : param.choices)
+                    if (choice != "auto") out.push_back(check_device(registry, device, choice));
+    }
+    if (out.empty())
+        out.push_back({"device", "plugins", State::kAbsent, "no device plugin is installed", "patchbay plugin list"});
+    return out;
+}
+
+}  // namespace patchbay::doctor

@@ -1,0 +1,42 @@
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "doctor/findings.hpp"
+
+namespace patchbay::doctor {
+namespace {
+
+const char* word_of(State state) {
+    switch (state) {
+        case State::kGood: return "ok";
+        case State::kNote: return "note";
+        case State::kAbsent: break;
+    }
+    return "absent";
+}
+
+}  // namespace
+
+std::string table_of(const std::vector<Finding>& findings) {
+    std::string out, area;
+    for (const Finding& f : findings) {
+        if (f.area != area) out += (area.empty() ? "" : "\n") + f.area + "\n";
+        area = f.area;
+        char head[64];
+        std::snprintf(head, sizeof head, "  %-7s %-18s ", word_of(f.state), f.name.c_str());
+        out += head + f.found + "\n";
+        if (!f.remedy.empty()) out += std::string(29, ' ') + "→ " + f.remedy + "\n";
+    }
+    return out;
+}
+
+std::string json_of(const std::vector<Finding>& findings) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Finding& f : findings)
+        out.push_back({{"area", f.area}, {"name", f.name}, {"state", word_of(f.state)}, {"found", f.found},
+                       {"remedy", f.remedy}});
+    return out.dump(2);
+}
+
+}  // namespace patchbay::doctor

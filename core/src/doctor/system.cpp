@@ -1,0 +1,147 @@
+// What the kernel tells under /proc and /sys.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "doctor/findings.hpp"
+
+namespace patchbay::doctor {
+namespace {
+
+std::string first_line(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    return line;
+}
+
+// The number after `key` at the begin of a line; 0: there is none.
+double number_in(const std::filesystem::path& file, const std::string& key) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with(key)) return std::strtod(line.c_str() + key.size(), nullptr);
+    return 0;
+}
+
+std::string percent(double share) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+    return text;
+}
+
+std::string gib(double kib) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f GiB", kib / (1 << 20));
+    return text;
+}
+
+struct CpuTimes { // of all cores, in ticks
+    double total = 0, idle = 0, steal = 0;
+};
+
+CpuTimes cpu_times(const std::filesystem::path& root) {
+    std::istringstream in(first_line(root / "proc/stat"));
+    std::string word;
+    in >> word; // user nice system idle iowait irq softirq steal; guests are in user
+    CpuTimes out;
+    double ticks = 0;
+    for (int field = 0; field < 8 && in >> ticks; ++field) {
+        out.total += ticks;
+        if (field == 3 || field == 4) out.idle += ticks;
+        if (field == 7) out.steal += ticks;
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<Finding> check_cpu(const Surroundings& machine, Clock& clock) {
+    std::vector<Finding> out;
+    const auto online = first_line(machine.root / "sys/devices/system/cpu/online");
+    out.push_back({"cpu", "cores", State::kGood, online.empty() ? "unknown" : "online: " + online, ""});
+
+    const auto governor = first_line(machine.root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    if (governor.empty())
+        out.push_back({"cpu", "frequency", State::kGood, "set by the platform, no governor to choose", ""});
+    else if (governor == "performance")
+        out.push_back({"cpu", "frequency", State::kGood, "governor performance", ""});
+    else
+        out.push_back({"cpu", "frequency", State::kNote, "governor " + governor + ": speeds vary with load",
+                       "cpupower frequency-set -g performance"});
+
+    const CpuTimes before = cpu_times(machine.root);
+    clock.wait_until_ns(clock.now_ns() + 1'000'000'000);
+    const CpuTimes after = cpu_times(machine.root);
+    const double ticks = after.total - before.total;
+    if (ticks <= 0) {
+        out.push_back({"cpu", "noise", State::kNote, "unknown: /proc/stat stands still", ""});
+        return out;
+    }
+    const double steal = (after.steal - before.steal) / ticks, busy = 1 - (after.idle - before.idle) / ticks - steal;
+    constexpr double kQuiet = 0.05, kNoSteal = 0.01;
+    out.push_back({"cpu", "steal", steal <= kNoSteal ? State::kGood : State::kNote,
+                   percent(steal) + " of the time went to other virtual machines",
+                   steal <= kNoSteal ? "" : "compare ratios within one run only, or use a dedicated machine"});
+    out.push_back({"cpu", "other work", busy <= kQuiet ? State::kGood : State::kNote,
+                   percent(busy) + " of the cores was busy with other processes",
+                   busy <= kQuiet ? "" : "top, and stop what is not needed before measuring"});
+    return out;
+}
+
+std::vector<Finding> check_memory(const Surroundings& machine) {
+    std::vector<Finding> out;
+    const auto meminfo = machine.root / "proc/meminfo";
+    const double total = number_in(meminfo, "MemTotal:"), available = number_in(meminfo, "MemAvailable:");
+    const double swapped = number_in(meminfo, "SwapTotal:") - number_in(meminfo, "SwapFree:");
+    const bool enough = available * 4 >= total;
+    out.push_back({"memory", "size", enough ? State::kGood : State::kNote, gib(available) + " free of " + gib(total),
+                   enough ? "" : "a model and its KV must fit what is free: kv_cache_memory, or a smaller model"});
+    if (swapped > 0)
+        out.push_back({"memory", "swap", State::kNote, gib(swapped) + " is swapped out", "swapoff -a && swapon -a"});
+
+    const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
+    if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)
+        out.push_back({"memory", "huge pages", State::kGood, "transparent huge pages: " + huge, ""});
+    else
+        out.push_back({"memory", "huge pages", State::kNote,
+                       "transparent huge pages: " + (huge.empty() ? "not in this kernel" : huge),
+                       huge.empty() ? "" : "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"});
+    return out;
+}
+
+std::vector<Finding> check_gpu(const Surroundings& machine) {
+    const bool card = std::filesystem::exists(machine.root / "dev/nvidia0");
+    const std::string driver = first_line(machine.root / "proc/driver/nvidia/version");
+    std::vector<Finding> out;
+    if (card)
+        out.push_back({"gpu", "card", State::kGood, "an NVIDIA GPU is at /dev/nvidia0", ""});
+    else
+        out.push_back({"gpu", "card", State::kAbsent, "no NVIDIA GPU (/dev/nvidia0)",
+                       "if the machine has one: install its driver; in a container: --gpus all"});
+    if (!driver.empty()) out.push_back({"gpu", "driver", State::kGood, driver, ""});
+    else if (card) out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
+    struct Library {
+        const char* name;
+        std::vector<std::string> files; // any of them
+        const char* remedy;
+    };
+    const Library libraries[] = {
+        {"CUDA runtime", {"libcudart.so", "libcudart.so.13", "libcudart.so.12"}, "apt install nvidia-cuda-toolkit"},
+        {"cuBLAS", {"libcublas.so", "libcublas.so.13", "libcublas.so.12"}, "apt install nvidia-cuda-toolkit"},
+        {"NCCL", {"libnccl.so.2"}, "apt install libnccl2"}};
+    for (const Library& l : libraries) {
+        const auto found = std::find_if(l.files.begin(), l.files.end(), machine.can_load);
+        if (found != l.files.end()) out.push_back({"gpu", l.name, State::kGood, *found + " loads", ""});
+        else out.push_back({"gpu", l.name, State::kAbsent, l.files[0] + " does not load", card ? l.remedy : ""});
+    }
+    return out;
+}
+
+std::vector<Finding> check_parallel(const Surroundings& machine) {
+    const bool there = machine.in_path("mpirun");
+    return {{"parallel", "MPI", there ? State::kGood : State::kAbsent, there ? "mpirun is there" : "no mpirun in PATH",
+             there ? "" : "apt install openmpi-bin"}};
+}
+
+}  // namespace patchbay::doctor

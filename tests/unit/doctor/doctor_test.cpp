@@ -1,0 +1,112 @@
+// The checks on machines that are made up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "doctor/findings.hpp"
+
+namespace patchbay::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Doctor : public testing::Test {
+  protected:
+    Doctor() {
+        machine_.root = fs::path(testing::TempDir()) /
+                        ("doctor-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+        fs::remove_all(machine_.root);
+        machine_.can_load = [this](const std::string& library) { return library == loads_; };
+        machine_.in_path = [](const std::string&) { return false; };
+    }
+    ~Doctor() override { fs::remove_all(machine_.root); }
+
+    void file(const std::string& path, const std::string& text) {
+        fs::create_directories((machine_.root / path).parent_path());
+        std::ofstream(machine_.root / path) << text;
+    }
+
+    Surroundings machine_;
+    std::string loads_;
+};
+
+const Finding& named(const std::vector<Finding>& all, const std::string& name) {
+    for (const Finding& f : all)
+        if (f.name == name) return f;
+    throw std::runtime_error("no finding " + name);
+}
+
+// Another machine takes a fifth of the time while the check waits.
+class Neighbour final : public Clock {
+  public:
+    explicit Neighbour(std::function<void()> work) : work_(std::move(work)) {}
+    uint64_t now_ns() const override { return 0; }
+    void wait_until_ns(uint64_t) override { work_(); }
+
+  private:
+    std::function<void()> work_;
+};
+
+TEST_F(Doctor, TellsStealFromOtherWork) {
+    file("proc/stat", "cpu 100 0 50 800 10 0 0 40 0 0\n");
+    Neighbour clock([&] { file("proc/stat", "cpu 130 0 50 840 10 0 0 60 0 0\n"); });
+    const auto all = check_cpu(machine_, clock);
+    EXPECT_EQ(named(all, "steal").state, State::kNote);
+    EXPECT_THAT(named(all, "steal").found, testing::HasSubstr("22.2 %")); // 20 of 90 ticks
+    EXPECT_THAT(named(all, "other work").found, testing::HasSubstr("33.3 %"));
+    EXPECT_NE(named(all, "steal").remedy, "");
+}
+
+TEST_F(Doctor, SaysThatTheFrequencyIsFreeToVary) {
+    file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    Neighbour clock([] {});
+    EXPECT_EQ(named(check_cpu(machine_, clock), "frequency").remedy, "cpupower frequency-set -g performance");
+    file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
+    EXPECT_EQ(named(check_cpu(machine_, clock), "frequency").state, State::kGood);
+}
+
+TEST_F(Doctor, MeasuresMemoryAndHugePages) {
+    file("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 2097152 kB\nSwapTotal: 10 kB\nSwapFree: 10 kB\n");
+    file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+    auto all = check_memory(machine_);
+    EXPECT_EQ(named(all, "size").found, "2.0 GiB free of 16.0 GiB");
+    EXPECT_EQ(named(all, "size").state, State::kNote);
+    EXPECT_EQ(named(all, "huge pages").remedy, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+    file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    all = check_memory(machine_);
+    EXPECT_EQ(named(all, "huge pages").state, State::kGood);
+}
+
+TEST_F(Doctor, AdvisesLibrariesOnlyWhereThereIsAGpu) {
+    loads_ = "libcublas.so";
+    auto all = check_gpu(machine_);
+    EXPECT_EQ(named(all, "card").state, State::kAbsent);
+    EXPECT_EQ(named(all, "cuBLAS").state, State::kGood);
+    EXPECT_EQ(named(all, "NCCL").remedy, "");
+    file("dev/nvidia0", "");
+    all = check_gpu(machine_);
+    EXPECT_EQ(named(all, "card").state, State::kGood);
+    EXPECT_EQ(named(all, "driver").remedy, "nvidia-smi");
+    EXPECT_EQ(named(all, "NCCL").remedy, "apt install libnccl2");
+}
+
+TEST_F(Doctor, SurvivesAMachineThatTellsNothing) {
+    Neighbour clock([] {});
+    std::vector<Finding> all = check_cpu(machine_, clock);
+    for (const auto& some : {check_memory(machine_), check_gpu(machine_), check_parallel(machine_)})
+        all.insert(all.end(), some.begin(), some.end());
+    EXPECT_THAT(table_of(all), testing::HasSubstr("→ apt install openmpi-bin"));
+    EXPECT_THAT(json_of(all), testing::HasSubstr("\"state\": \"absent\""));
+}
+
+TEST(DoctorDevices, TriesEachChoiceOfInstructions) {
+    const auto registry = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    ASSERT_TRUE(registry) << registry.error();
+    const auto all = check_devices(*registry);
+    EXPECT_EQ(named(all, "cpu").state, State::kGood);
+    EXPECT_EQ(named(all, "cpu at plain").found, "available");
+}
+
+}  // namespace
+}  // namespace patchbay::doctor
