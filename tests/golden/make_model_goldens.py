@@ -25,6 +25,11 @@ YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)
 GPT2 = dict(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=128, initializer_range=0.2, **NO_TOKENS)
 OPT = dict(vocab_size=128, hidden_size=32, ffn_dim=64, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128, word_embed_proj_dim=32,
            init_std=0.2, **NO_TOKENS)
+LONGROPE = dict(type="longrope", short_factor=[1.0, 1.5, 2.0, 3.0, 1.25, 2.5], long_factor=[4.0] * 6)
+GEMMA = dict(LLAMA, head_dim=16, num_hidden_layers=3, tie_word_embeddings=True)
+GEMMA2 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)
+GEMMA3 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=8.0),
+              layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 CASES = {
     "mistral_window": ("mistral", dict(LLAMA, sliding_window=8, head_dim=16)),
     "llama_yarn": ("llama", dict(WIDE, rope_scaling=YARN)),
@@ -34,6 +39,11 @@ CASES = {
     "gpt2": ("gpt2", GPT2),
     "gpt2_scaled": ("gpt2", dict(GPT2, n_inner=48, activation_function="relu", scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False)),
     "opt": ("opt", OPT),
+    "phi3": ("phi3", dict(LLAMA, sliding_window=12)),
+    "phi3_longrope": ("phi3", dict(LLAMA, num_attention_heads=2, num_key_value_heads=1, partial_rotary_factor=0.75, rope_scaling=LONGROPE, original_max_position_embeddings=80, tie_word_embeddings=True)),
+    "gemma": ("gemma", GEMMA),
+    "gemma2": ("gemma2", GEMMA2),
+    "gemma3": ("gemma3_text", GEMMA3),
     "opt_post_norm": ("opt", dict(OPT, do_layer_norm_before=False, enable_bias=False)),
 }
 BARE = ("gpt2",)  # stored as of the bare model, whose tensors' names lack their first word, as the published GPT-2 is

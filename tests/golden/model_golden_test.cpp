@@ -125,7 +125,8 @@ TEST_P(ModelGolden, AgreesWithTransformers) {
 constexpr const char* kModels[] = {
     "llama_mha", "llama_gqa_tied", "llama3_rope", "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias", "llama_bf16",
     "llama_sharded", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3",
-    "gpt2", "gpt2_scaled", "opt", "opt_post_norm"};
+    "gpt2", "gpt2_scaled", "opt", "opt_post_norm",
+    "phi3", "phi3_longrope", "gemma", "gemma2", "gemma3"};
 
 std::vector<Setting> settings() {
     std::vector<Setting> out;

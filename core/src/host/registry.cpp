@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "base/suggest.hpp"
 #include "host/library.hpp"
@@ -111,12 +112,12 @@ const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
 }
 
 Result<std::string> Registry::model_for(std::string_view architecture) const {
-    std::vector<std::string> known;
+    std::set<std::string> known; // a plugin may be in two folders
     for (const Manifest& m : manifests_)
         for (const ComponentManifest& c : m.components)
             for (const std::string& a : c.architectures) {
                 if (a == architecture) return c.name;
-                known.push_back(a);
+                known.insert(a);
             }
     std::string list;
     for (const std::string& a : known) list += (list.empty() ? "" : ", ") + a;

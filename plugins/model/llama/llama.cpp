@@ -14,7 +14,8 @@ class Llama : public patchbay::ListedWeights {
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         s_ = patchbay::decoder_shape(config);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
-        window_ = config.integer("sliding_window", 0, 1 << 26, 0);
+        const bool mistral = config.find("architectures.0") == kArchitectures[1];
+        window_ = config.get_or_none<uint32_t>("sliding_window", mistral ? 4096 : 0);
         config.one_of("hidden_act", {"silu"});
         const patchbay::RopeSettings rope = patchbay::rope_settings(config);
         rope_scale_ = rope.cos_scale;

@@ -13,7 +13,7 @@ class Qwen : public patchbay::ListedWeights {
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         const bool qwen3 = config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1]}) == kArchitectures[1];
-        s_ = patchbay::decoder_shape(config);
+        s_ = patchbay::decoder_shape(config, qwen3 ? 128 : 0);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         config.one_of("hidden_act", {"silu"});
         const bool windows = config.get<bool>("use_sliding_window", false);

@@ -24,8 +24,8 @@ struct DecoderShape {
 };
 
 // hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size and
-// max_position_embeddings.
-inline DecoderShape decoder_shape(const ModelConfig& config) {
+// max_position_embeddings. head_dim: where the architecture has one for a config.json without; 0: hidden / heads.
+inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim = 0) {
     DecoderShape s;
     s.hidden = config.integer("hidden_size", 1, 1 << 16);
     s.inner = config.integer("intermediate_size", 1, 1 << 20);
@@ -34,9 +34,9 @@ inline DecoderShape decoder_shape(const ModelConfig& config) {
     s.kv_heads = config.integer("num_key_value_heads", 1, 4096, s.heads);
     s.vocab = config.integer("vocab_size", 1, 1 << 24);
     s.positions = config.integer("max_position_embeddings", 1, 1 << 26, 2048);
-    if (!config.find("head_dim") && s.hidden % s.heads != 0)
+    if (!config.find("head_dim") && head_dim == 0 && s.hidden % s.heads != 0)
         throw Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
-    s.head_dim = config.integer("head_dim", 2, 1024, s.hidden / s.heads);
+    s.head_dim = config.integer("head_dim", 2, 1024, head_dim ? head_dim : s.hidden / s.heads);
     if (s.head_dim % 2 != 0) throw Error(PB_UNSUPPORTED, "head_dim " + std::to_string(s.head_dim) + " is odd");
     if (s.heads % s.kv_heads != 0)
         throw Error(PB_INVALID, "num_attention_heads is not a multiple of num_key_value_heads");

@@ -30,6 +30,13 @@ class ModelConfig {
         const auto text = find(key);
         return text ? detail::parse_setting<T>(key, *text) : fallback;
     }
+    // Of a number whose null means that there is none, which is 0 then.
+    template <class T>
+    T get_or_none(std::string_view key, T fallback) const {
+        for (uint32_t i = 0; i < raw.count; ++i)
+            if (view(raw.items[i].key) == key && view(raw.items[i].value) == "null") return 0;
+        return get<T>(key, fallback);
+    }
     template <class T>
     T require(std::string_view key) const {
         if (const auto text = find(key)) return detail::parse_setting<T>(key, *text);

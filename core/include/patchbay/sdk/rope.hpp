@@ -61,15 +61,23 @@ inline void read_longrope(const ModelConfig& config, const std::string& group, R
 
 }  // namespace detail
 
+struct RopeKeys { // what config.json calls it
+    std::string theta = "rope_theta", group = ""; // group: of the scaling's keys; empty: the usual ones
+    double theta_if_missing = 10000;
+};
+
 // Reads rope_theta, rope_scaling.* (or rope_parameters.*, as newer configurations call them).
-inline RopeSettings rope_settings(const ModelConfig& config) {
+inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& keys = {}) {
     RopeSettings r;
-    const std::string group = config.find("rope_parameters.rope_type") || config.find("rope_parameters.rope_theta") ? "rope_parameters." : "rope_scaling.";
-    r.theta = detail::in_range(config.get<double>("rope_theta", config.get<double>(group + "rope_theta", 10000)), 1.001, 1e12, "rope_theta");
+    std::string group = keys.group;
+    if (group.empty()) group = config.find("rope_parameters.rope_type") || config.find("rope_parameters.rope_theta") ? "rope_parameters." : "rope_scaling.";
+    r.theta = config.get<double>(keys.theta, config.get<double>(group + "rope_theta", keys.theta_if_missing));
+    detail::in_range(r.theta, 1.001, 1e12, keys.theta);
     auto type = config.find(group + "rope_type");
     if (!type) type = config.find(group + "type");
     if (!type || *type == "default") return r;
-    if (*type == "longrope" || *type == "su") { // its older name
+    const bool by_factors = config.find(group + "short_factor.0").has_value(); // once called su, then yarn
+    if (*type == "longrope" || *type == "su" || (*type == "yarn" && by_factors)) {
         r.scaling = RopeScaling::kLongrope;
         detail::read_longrope(config, group, r);
         return r;

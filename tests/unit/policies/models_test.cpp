@@ -1,0 +1,135 @@
+// What the model plugins refuse, and what they make of a config.json; their numbers are held by tests/golden.
+#include "unit/policies/plugins_fixture.hpp"
+
+namespace patchbay::policies {
+namespace {
+
+using Config = std::map<std::string, std::string>;
+
+struct Loaded {
+    host::Model model;
+    pb_model_facts facts{};
+    std::string error; // empty: loaded
+
+    pb_kv_spec kv(uint32_t layer) {
+        pb_kv_spec out{};
+        EXPECT_EQ(model.table->kv_spec(model.self(), layer, &out), PB_OK);
+        return out;
+    }
+    pb_weight_spec weight(const std::string& name) { // whose first part is so called
+        for (uint32_t i = 0; i < model.table->weight_count(model.self()); ++i) {
+            pb_weight_spec out{};
+            EXPECT_EQ(model.table->weight(model.self(), i, &out), PB_OK);
+            if (out.part_count > 0 && out.parts[0].name == name) return out;
+        }
+        ADD_FAILURE() << "no weight " << name;
+        return {};
+    }
+};
+
+Loaded load(const std::string& plugin, const std::string& architecture, const Config& changes) {
+    Config config = {{"architectures.0", architecture}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "6"},
+                     {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"},
+                     {"n_embd", "64"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "256"}, {"ffn_dim", "96"}};
+    for (const auto& [key, value] : changes) config[key] = value;
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
+    Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
+    const auto done = l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
+    if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
+    return l;
+}
+
+TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
+    const auto error = [](const char* plugin, const char* architecture, const Config& changes) { return load(plugin, architecture, changes).error; };
+    const char *qwen2 = "Qwen2ForCausalLM", *gpt2 = "GPT2LMHeadModel", *opt = "OPTForCausalLM", *phi3 = "Phi3ForCausalLM", *gemma2 = "Gemma2ForCausalLM";
+    EXPECT_EQ(error("qwen", qwen2, {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not supported (supported: silu)");
+    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "linear_attention"}}),
+              "layer_types.0 'linear_attention' is not supported (supported: full_attention, sliding_attention)");
+    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.1", "sliding_attention"}}), "layer 1 slides, but there is no sliding_window");
+    EXPECT_EQ(error("gpt2", gpt2, {{"activation_function", "gelu"}}),
+              "activation_function 'gelu' is not supported (supported: gelu_new, gelu_pytorch_tanh, relu)");
+    EXPECT_EQ(error("gpt2", gpt2, {{"add_cross_attention", "true"}}), "add_cross_attention 'true' is not supported (supported: false)");
+    EXPECT_EQ(error("gpt2", gpt2, {{"n_head", "5"}}), "n_embd is not a multiple of n_head");
+    EXPECT_EQ(error("opt", opt, {{"word_embed_proj_dim", "32"}}), "word_embed_proj_dim 32 is not hidden_size 64");
+    EXPECT_EQ(error("opt", opt, {{"layer_norm_elementwise_affine", "false"}}), "layer_norm_elementwise_affine 'false' is not supported (supported: true)");
+    EXPECT_EQ(error("opt", opt, {{"activation_function", "gelu"}}), "activation_function 'gelu' is not supported (supported: relu)");
+    EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "0.2"}}), "partial_rotary_factor turns 3 elements of a head, expected an even number");
+    EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "1.5"}}), "partial_rotary_factor is out of range");
+    EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}), "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
+    EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}), "use_bidirectional_attention 'true' is not supported (supported: false)");
+    EXPECT_EQ(error("gemma", gemma2, {{"query_pre_attn_scalar", "0"}}), "query_pre_attn_scalar is 0.000000, expected more than 0");
+}
+
+TEST(Models, QwenSlidesFromTheLayerThatItIsTold) {
+    Loaded l = load("qwen", "Qwen2ForCausalLM", {{"use_sliding_window", "true"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
+    ASSERT_EQ(l.error, "");
+    EXPECT_EQ(l.kv(3).sliding_window, 0u);
+    EXPECT_EQ(l.kv(4).sliding_window, 32u);
+    l = load("qwen", "Qwen2ForCausalLM", {{"use_sliding_window", "false"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
+    EXPECT_EQ(l.kv(4).sliding_window, 0u);
+}
+
+TEST(Models, QwenTwoHasABiasOnQueriesAndQwenThreeOnlyIfItSaysSo) {
+    const std::string q = "model.layers.0.self_attn.q_proj.weight";
+    EXPECT_STRNE(load("qwen", "Qwen2ForCausalLM", {}).weight(q).parts[0].bias, "");
+    EXPECT_STREQ(load("qwen", "Qwen3ForCausalLM", {{"head_dim", "16"}}).weight(q).parts[0].bias, "");
+    EXPECT_STRNE(load("qwen", "Qwen3ForCausalLM", {{"head_dim", "16"}, {"attention_bias", "true"}}).weight(q).parts[0].bias, "");
+    EXPECT_EQ(load("qwen", "Qwen3ForCausalLM", {}).kv(0).head_dim, 128u);
+}
+
+TEST(Models, AMistralThatDoesNotSayHasAWindow) {
+    EXPECT_EQ(load("llama", "MistralForCausalLM", {}).kv(0).sliding_window, 4096u);
+    EXPECT_EQ(load("llama", "MistralForCausalLM", {{"sliding_window", "null"}}).kv(0).kind, PB_KV_FULL);
+    EXPECT_EQ(load("llama", "LlamaForCausalLM", {}).kv(0).kind, PB_KV_FULL);
+}
+
+TEST(Models, GemmaAlternatesLocalAndGlobalLayers) {
+    Loaded two = load("gemma", "Gemma2ForCausalLM", {{"sliding_window", "32"}});
+    Loaded three = load("gemma", "Gemma3ForCausalLM", {{"sliding_window", "32"}});
+    Loaded one = load("gemma", "GemmaForCausalLM", {{"sliding_window", "32"}});
+    for (uint32_t layer = 0; layer < 6; ++layer) {
+        EXPECT_EQ(two.kv(layer).sliding_window, layer % 2 == 0 ? 32u : 0u) << layer;
+        EXPECT_EQ(three.kv(layer).sliding_window, layer < 5 ? 32u : 0u) << layer;
+        EXPECT_EQ(one.kv(layer).sliding_window, 0u) << layer;
+    }
+    Loaded told = load("gemma", "Gemma3ForCausalLM",
+                       {{"sliding_window", "32"}, {"layer_types.0", "full_attention"}, {"layer_types.5", "sliding_attention"}});
+    EXPECT_EQ(told.kv(0).sliding_window, 0u);
+    EXPECT_EQ(told.kv(5).sliding_window, 32u);
+}
+
+TEST(Models, GemmaCapsUnlessItSaysNull) {
+    Loaded l = load("gemma", "Gemma2ForCausalLM", {{"query_pre_attn_scalar", "16"}});
+    EXPECT_EQ(l.kv(0).soft_cap, 50);
+    EXPECT_EQ(l.kv(0).scale, 0.25f);
+    EXPECT_EQ(load("gemma", "Gemma2ForCausalLM", {{"attn_logit_softcapping", "null"}}).kv(0).soft_cap, 0);
+    EXPECT_EQ(load("gemma", "Gemma3ForCausalLM", {}).kv(0).soft_cap, 0);
+    EXPECT_EQ(l.weight("model.norm.weight").offset, 1);
+}
+
+TEST(Models, PhiTakesItsThreePartsOfOneMatrix) {
+    Loaded l = load("phi3", "Phi3ForCausalLM", {});
+    const pb_weight_spec qkv = l.weight("model.layers.0.self_attn.qkv_proj.weight");
+    ASSERT_EQ(qkv.part_count, 3u);
+    EXPECT_EQ(qkv.parts[1].first_row, 64);
+    EXPECT_EQ(qkv.parts[2].first_row, 96);
+    EXPECT_EQ(qkv.parts[2].rows, 32);
+    for (uint32_t p = 0; p < 3; ++p) EXPECT_EQ(qkv.parts[p].stored_rows, 128);
+}
+
+TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {
+    const auto needs = [](const char* plugin) {
+        std::vector<std::string> out;
+        const host::Model model = must(registry().model(plugin, {}, services()));
+        for (const char* const* n = model.table->needs; n && *n; ++n) out.emplace_back(*n);
+        return out;
+    };
+    EXPECT_EQ(needs("llama"), std::vector<std::string>());
+    EXPECT_EQ(needs("opt"), (std::vector<std::string>{"layer_norm", "relu"}));
+    EXPECT_EQ(needs("gemma"), (std::vector<std::string>{"gelu_tanh_mul", "scale", "soft_cap"}));
+}
+
+}  // namespace
+}  // namespace patchbay::policies
