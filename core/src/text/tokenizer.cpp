@@ -21,18 +21,6 @@ Result<json> read_optional(const fs::path& file) {
     return value;
 }
 
-// Where tokenizer_config.json names no end token, the model's own files may; of a list the first.
-Result<> find_eos(const fs::path& folder, json& config) {
-    for (const char* name : {"generation_config.json", "config.json"}) {
-        PB_TRY(const json settings, read_optional(folder / name));
-        const auto id = settings.find("eos_token_id");
-        if (id == settings.end() || id->is_null()) continue;
-        config["eos_token_id"] = id->is_array() && !id->empty() ? id->front() : *id;
-        return {};
-    }
-    return {};
-}
-
 // added_tokens.json, {"<token>": id, …}: where older folders have what tokenizer_config.json does not list.
 Result<> add_older_tokens(const fs::path& folder, json& config) {
     PB_TRY(const json tokens, read_optional(folder / "added_tokens.json"));
@@ -55,7 +43,6 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& folder)
     std::error_code error;
     if (!fs::is_directory(folder, error)) return fail("no tokenizer folder " + folder.string());
     PB_TRY(json config, read_optional(folder / "tokenizer_config.json"));
-    PB_CHECK(find_eos(folder, config));
     const auto has = [&](const char* name) { return fs::exists(folder / name, error); };
     json tokenizer;
     if (has("tokenizer.json")) {

@@ -84,9 +84,6 @@ std::vector<std::string> named_special_tokens(const json& config) {
 
 Result<> apply_config(const json& config, PipelineTokenizer::Parts& out) {
     if (const auto eos = named_token(config, "eos_token", out.vocabulary)) out.eos = eos;
-    if (const json& id = member(config, "eos_token_id");
-        !out.eos && id.is_number_integer() && id >= 0 && id < out.vocabulary.size())
-        out.eos = id.get<TokenId>();
     PB_CHECK(apply_flag(config, "bos_token", out.prefix, true, out.vocabulary));
     return apply_flag(config, "eos_token", out.suffix, false, out.vocabulary);
 }
