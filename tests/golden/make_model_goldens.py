@@ -44,6 +44,10 @@ CASES = {
     "gemma": ("gemma", GEMMA),
     "gemma2": ("gemma2", GEMMA2),
     "gemma3": ("gemma3_text", GEMMA3),
+    "mixtral": ("mixtral", dict(LLAMA, intermediate_size=24, num_local_experts=5, num_experts_per_tok=2, rope_theta=1e6)),
+    "qwen3_moe": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, norm_topk_prob=True)),
+    "qwen3_moe_mixed": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+                                          norm_topk_prob=False, mlp_only_layers=[1])),
     "opt_post_norm": ("opt", dict(OPT, do_layer_norm_before=False, enable_bias=False)),
 }
 BARE = ("gpt2",)  # stored as of the bare model, whose tensors' names lack their first word, as the published GPT-2 is

@@ -57,6 +57,9 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
     EXPECT_EQ(error("opt", opt, {{"activation_function", "gelu"}}), "activation_function 'gelu' is not supported (supported: relu)");
     EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "0.2"}}), "partial_rotary_factor turns 3 elements of a head, expected an even number");
     EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "1.5"}}), "partial_rotary_factor is out of range");
+    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_experts_per_tok", "9"}}), "num_experts_per_tok is 9, but there are 8 experts");
+    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_local_experts", "0"}}), "num_local_experts is 0, expected 1 to 4096");
+    EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", {{"mlp_only_layers.0", "6"}}), "mlp_only_layers.0 is 6, expected 0 to 5");
     EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}), "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
     EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}), "use_bidirectional_attention 'true' is not supported (supported: false)");
     EXPECT_EQ(error("gemma", gemma2, {{"query_pre_attn_scalar", "0"}}), "query_pre_attn_scalar is 0.000000, expected more than 0");
@@ -117,6 +120,21 @@ TEST(Models, PhiTakesItsThreePartsOfOneMatrix) {
     EXPECT_EQ(qkv.parts[2].first_row, 96);
     EXPECT_EQ(qkv.parts[2].rows, 32);
     for (uint32_t p = 0; p < 3; ++p) EXPECT_EQ(qkv.parts[p].stored_rows, 128);
+}
+
+TEST(Models, QwenMixturesHaveDenseLayersWhereTheyAreTold) {
+    const auto count = [](const Config& changes) {
+        Loaded l = load("qwen3_moe", "Qwen3MoeForCausalLM", changes);
+        EXPECT_EQ(l.error, "");
+        return l.model.table->weight_count(l.model.self());
+    };
+    const Config small = {{"num_experts", "4"}, {"num_experts_per_tok", "2"}};
+    Config some = small, second = small;
+    some["mlp_only_layers.0"] = "1";
+    second["decoder_sparse_step"] = "2";
+    EXPECT_EQ(count(small), 2u + 6 * (6 + 1 + 2 * 4) + 2); // router, and two matrices an expert
+    EXPECT_EQ(count(some), 2u + 5 * (6 + 1 + 2 * 4) + (6 + 2) + 2);
+    EXPECT_EQ(count(second), 2u + 3 * (6 + 1 + 2 * 4) + 3 * (6 + 2) + 2);
 }
 
 TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {

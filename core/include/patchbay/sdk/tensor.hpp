@@ -61,6 +61,27 @@ inline pb_tensor columns(const pb_tensor& t, int64_t from, int64_t count, int64_
     return out;
 }
 
+// A contiguous (T, k, n) as (T · k, n).
+constexpr pb_tensor each_row(pb_tensor t) {
+    t.rank = 2;
+    t.shape[0] *= t.shape[1];
+    t.shape[1] = t.shape[2];
+    t.shape[2] = 1;
+    t.strides[0] = t.shape[1];
+    t.strides[1] = t.strides[2] = 1;
+    return t;
+}
+
+// (T, n) as (T, 1, n).
+constexpr pb_tensor one_each(pb_tensor t) {
+    t.rank = 3;
+    t.shape[2] = t.shape[1];
+    t.shape[1] = 1;
+    t.strides[2] = 1;
+    t.strides[1] = t.shape[2];
+    return t;
+}
+
 // A contiguous (T, a, b) as (T, a · b).
 constexpr pb_tensor flat(pb_tensor t) {
     t.rank = 2;

@@ -1,0 +1,71 @@
+// patchbay/sdk/experts.hpp - the MLP of a mixture of experts: a router chooses k of them for each token, whose gated
+// SiLU outputs are added by weight. For model plugins; they need the ops in kExpertOps.
+#pragma once
+#include <string>
+
+#include "patchbay/sdk/decoder.hpp"
+#include "patchbay/sdk/weight_list.hpp"
+
+namespace patchbay {
+
+struct ExpertShape {
+    uint32_t count = 0, chosen = 0, inner = 0; // inner: of one expert
+    TopK weights = TopK::kSumsToOne;
+};
+
+inline ExpertShape expert_shape(const ModelConfig& config, const char* count_key, uint32_t count, uint32_t chosen) { // fallbacks
+    ExpertShape e;
+    e.count = config.integer(count_key, 1, 4096, count);
+    e.chosen = config.integer("num_experts_per_tok", 1, 4096, chosen);
+    if (e.chosen > e.count)
+        throw Error(PB_INVALID, "num_experts_per_tok is " + std::to_string(e.chosen) + ", but there are " + std::to_string(e.count) + " experts");
+    return e;
+}
+
+struct ExpertNames { // "model.layers.0.mlp.": then router, or experts.<i>.<gate>
+    std::string block;
+    const char *router, *gate, *up, *down;
+};
+
+struct ExpertWeights { // indices; the experts' are consecutive
+    uint32_t router = 0, gate_up = 0, down = 0;
+
+    static ExpertWeights list(WeightList& weights, const ExpertShape& e, int64_t hidden, const ExpertNames& names) {
+        const auto expert = [&](uint32_t i, const char* matrix) { return names.block + "experts." + std::to_string(i) + "." + matrix; };
+        ExpertWeights out;
+        out.router = weights.linear(PB_SHARD_NONE, hidden, {{names.block + names.router, e.count}});
+        out.gate_up = weights.count();
+        for (uint32_t i = 0; i < e.count; ++i)
+            weights.linear(PB_SHARD_ROWS, hidden, {{expert(i, names.gate), e.inner}, {expert(i, names.up), e.inner}});
+        out.down = weights.count();
+        for (uint32_t i = 0; i < e.count; ++i) weights.linear(PB_SHARD_COLS, e.inner, {{expert(i, names.down), hidden}});
+        return out;
+    }
+};
+
+// What the block computes with, for all layers of a step.
+struct ExpertTensors {
+    ExpertTensors(const Forward& f, const ExpertShape& e, const DecoderShape& s)
+        : logits(f.temp({f.tokens(), e.count})),
+          ids(f.temp(PB_I32, {f.tokens(), e.chosen})),
+          weights(f.temp(PB_F32, {f.tokens(), e.chosen})),
+          gate_up(f.temp({f.tokens(), e.chosen, 2 * int64_t{e.inner} / s.ranks})),
+          gated(f.temp({f.tokens(), e.chosen, e.inner / s.ranks})),
+          outputs(f.temp({f.tokens(), e.chosen, s.hidden})) {}
+
+    // y (T, hidden) from h (T, hidden); of this rank.
+    void run(const Forward& f, const ExpertShape& e, const ExpertWeights& w, const pb_tensor& y, const pb_tensor& h) const {
+        f.linear(logits, h, w.router);
+        f.top_k(ids, weights, logits, e.weights);
+        f.expert_linear(gate_up, one_each(h), w.gate_up, e.count, ids);
+        f.silu_mul(each_row(gated), each_row(gate_up));
+        f.expert_linear(outputs, gated, w.down, e.count, ids);
+        f.weighted_sum(y, outputs, weights);
+    }
+
+    pb_tensor logits, ids, weights, gate_up, gated, outputs;
+};
+
+inline constexpr const char* kExpertOps[] = {"top_k", "expert_linear", "weighted_sum", nullptr};
+
+}  // namespace patchbay
