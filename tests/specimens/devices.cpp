@@ -5,13 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "optional_ops.hpp"
 #include "patchbay/sdk/device.hpp"
 #include "patchbay/sdk/tensor.hpp"
-
-struct pb_weight {
-    int64_t rows, cols;
-    std::vector<float> values, bias;
-};
 
 namespace {
 
@@ -247,4 +243,13 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<GatesByUp>("gates_by_up"), component<AddsTwice>("adds_twice"),
                 component<GathersFromTheEnd>("gathers_from_the_end"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
-                component<WritesBetweenRows>("writes_between_rows"))
+                component<WritesBetweenRows>("writes_between_rows"),
+                component<specimens::ForgetsTheMean<Loops>>("forgets_the_mean"),
+                component<specimens::FoldsAtZero<Loops>>("folds_at_zero"),
+                component<specimens::GelusBySigmoid<Loops>>("gelus_by_sigmoid"),
+                component<specimens::GelusTheOtherHalf<Loops>>("gelus_the_other_half"),
+                component<specimens::AddsTheFactor<Loops>>("adds_the_factor"),
+                component<specimens::CapsHard<Loops>>("caps_hard"),
+                component<specimens::RanksFromTheLeast<Loops>>("ranks_from_the_least"),
+                component<specimens::AsksOneExpert<Loops>>("asks_one_expert"),
+                component<specimens::SumsWithoutWeights<Loops>>("sums_without_weights"))

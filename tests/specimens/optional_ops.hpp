@@ -1,0 +1,143 @@
+// Devices that have one of the optional ops, and have it wrong: over the healthy device of devices.cpp.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "patchbay/sdk/device.hpp"
+
+struct pb_weight { // as devices.cpp prepares it
+    int64_t rows, cols;
+    std::vector<float> values, bias;
+};
+
+namespace specimens {
+
+inline float* row(const pb_tensor& t, int64_t r) { return static_cast<float*>(t.data) + r * t.strides[0]; }
+inline int32_t id(const pb_tensor& t, int64_t r, int64_t j) {
+    return static_cast<const int32_t*>(t.data)[r * t.strides[0] + j];
+}
+
+// x[i] = f(x[i])
+template <class F>
+void each(const pb_tensor& x, F&& f) {
+    for (int64_t t = 0; t < x.shape[0]; ++t)
+        for (int64_t i = 0; i < x.shape[1]; ++i) row(x, t)[i] = f(row(x, t)[i]);
+}
+
+inline float gelu_tanh(float x) {
+    return static_cast<float>(x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
+}
+
+template <class Device>
+struct ForgetsTheMean : Device {
+    ForgetsTheMean() {
+        this->ops_.layer_norm = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
+                                   const pb_weight* b, float eps) {
+            const int64_t n = x->shape[1];
+            for (int64_t t = 0; t < out->shape[0]; ++t) {
+                double squares = 0;
+                for (int64_t i = 0; i < n; ++i) squares += double{row(*x, t)[i]} * row(*x, t)[i];
+                const double norm = std::sqrt(squares / static_cast<double>(n) + eps);
+                for (int64_t i = 0; i < n; ++i) {
+                    const auto at = static_cast<size_t>(i);
+                    row(*out, t)[i] = static_cast<float>(row(*x, t)[i] / norm * w->values[at] + b->values[at]);
+                }
+            }
+        };
+    }
+};
+
+template <class Device>
+struct FoldsAtZero : Device {
+    FoldsAtZero() {
+        this->ops_.relu = [](void*, const pb_tensor* x) { each(*x, [](float v) { return std::abs(v); }); };
+    }
+};
+
+template <class Device>
+struct GelusBySigmoid : Device {
+    GelusBySigmoid() {
+        this->ops_.gelu_tanh = [](void*, const pb_tensor* x) {
+            each(*x, [](float v) { return v / (1 + std::exp(-1.702f * v)); });
+        };
+    }
+};
+
+template <class Device>
+struct GelusTheOtherHalf : Device {
+    GelusTheOtherHalf() {
+        this->ops_.gelu_tanh_mul = [](void*, const pb_tensor* out, const pb_tensor* in) {
+            const int64_t n = out->shape[1];
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t i = 0; i < n; ++i) row(*out, t)[i] = row(*in, t)[i] * gelu_tanh(row(*in, t)[n + i]);
+        };
+    }
+};
+
+template <class Device>
+struct AddsTheFactor : Device {
+    AddsTheFactor() {
+        this->ops_.scale = [](void*, const pb_tensor* x, float factor) {
+            each(*x, [&](float v) { return v + factor; });
+        };
+    }
+};
+
+template <class Device>
+struct CapsHard : Device {
+    CapsHard() {
+        this->ops_.soft_cap = [](void*, const pb_tensor* x, float cap) {
+            each(*x, [&](float v) { return std::fmin(std::fmax(v, -cap), cap); });
+        };
+    }
+};
+
+template <class Device>
+struct RanksFromTheLeast : Device {
+    RanksFromTheLeast() {
+        this->ops_.top_k = [](void*, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
+                              uint32_t) {
+            for (int64_t t = 0; t < ids->shape[0]; ++t)
+                for (int64_t j = 0; j < ids->shape[1]; ++j) {
+                    static_cast<int32_t*>(ids->data)[t * ids->strides[0] + j] = static_cast<int32_t>(j);
+                    row(*weights, t)[j] = row(*logits, t)[j];
+                }
+        };
+    }
+};
+
+template <class Device>
+struct AsksOneExpert : Device {
+    AsksOneExpert() {
+        this->ops_.expert_linear = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts,
+                                      uint32_t, const pb_tensor* ids) {
+            const pb_weight& w = *experts[0];
+            for (int64_t t = 0; t < ids->shape[0]; ++t)
+                for (int64_t j = 0; j < ids->shape[1]; ++j)
+                    for (int64_t r = 0; r < w.rows; ++r) {
+                        const float* from = row(*x, t) + (x->shape[1] > 1 ? j : 0) * x->strides[1];
+                        double sum = w.bias.empty() ? 0 : w.bias[static_cast<size_t>(r)];
+                        for (int64_t c = 0; c < w.cols; ++c)
+                            sum += double{from[c]} * w.values[static_cast<size_t>(r * w.cols + c)];
+                        (row(*out, t) + j * out->strides[1])[r] = static_cast<float>(sum);
+                    }
+        };
+    }
+};
+
+template <class Device>
+struct SumsWithoutWeights : Device {
+    SumsWithoutWeights() {
+        this->ops_.weighted_sum = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_tensor*) {
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t i = 0; i < out->shape[1]; ++i) {
+                    float sum = 0;
+                    for (int64_t j = 0; j < x->shape[1]; ++j) sum += (row(*x, t) + j * x->strides[1])[i];
+                    row(*out, t)[i] = sum;
+                }
+        };
+    }
+};
+
+}  // namespace specimens
