@@ -30,6 +30,7 @@ GEMMA = dict(LLAMA, head_dim=16, num_hidden_layers=3, tie_word_embeddings=True)
 GEMMA2 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)
 GEMMA3 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=8.0),
               layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+VISION = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, image_size=14, patch_size=14)
 CASES = {
     "mistral_window": ("mistral", dict(LLAMA, sliding_window=8, head_dim=16)),
     "llama_yarn": ("llama", dict(WIDE, rope_scaling=YARN)),
@@ -44,6 +45,8 @@ CASES = {
     "gemma": ("gemma", GEMMA),
     "gemma2": ("gemma2", GEMMA2),
     "gemma3": ("gemma3_text", GEMMA3),
+    "gemma3_vision": ("gemma3", dict(text_config=dict(GEMMA3, num_hidden_layers=2, layer_types=GEMMA3["layer_types"][:2]), vision_config=VISION, mm_tokens_per_image=1,
+                                     boi_token_index=1, eoi_token_index=2, image_token_index=3, initializer_range=0.2)),
     "mixtral": ("mixtral", dict(LLAMA, intermediate_size=24, num_local_experts=5, num_experts_per_tok=2, rope_theta=1e6)),
     "qwen3_moe": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, norm_topk_prob=True)),
     "qwen3_moe_mixed": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
@@ -76,7 +79,8 @@ def make(kind, settings, seed):
         if p.dim() == 1:
             p.data = p.data + 0.2 * torch.randn_like(p)
     generator = torch.Generator().manual_seed(seed)
-    prompts = [torch.randint(0, config.vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
+    first = 4 if kind == "gemma3" else 0  # behind the tokens that stand for images
+    prompts = [torch.randint(first, config.get_text_config().vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
     answers = []
     for p in prompts:
         answers.append(greedy(model, p))

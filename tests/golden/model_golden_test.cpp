@@ -48,8 +48,9 @@ class Golden {
         r.num_blocks = kBlocks;
         r.device = "cpu";
         const auto plugin = must(registry.model_for(r.model_config.at("architectures.0")));
-        runner_ = must(runner::ModelRunner::create(must(registry.device("cpu", {{"isa", s.isa}}, services)), must(registry.model(plugin, {}, services)),
-                                                   must(registry.attention(s.attention, {}, services)), source, r, clock_));
+        runner_ = must(runner::ModelRunner::create(
+            must(registry.device("cpu", {{"isa", s.isa}}, services)), must(registry.model(plugin, {}, services)),
+            must(registry.attention(s.attention, {}, services)), source, r, clock_));
     }
 
     // Logits of each of the tokens, computed at once.
@@ -59,11 +60,13 @@ class Golden {
         return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
     }
 
-    // The same of several prompts in one batch, one after the other; cut: the first computes so many tokens in a step before.
+    // The same of several prompts in one batch, one after the other; cut: the first computes so many tokens in a step
+    // before.
     std::vector<float> logits_together(const std::vector<std::vector<int32_t>>& prompts, uint32_t cut) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
         std::vector<kv::BlockTable> tables(prompts.size());
-        for (size_t i = 0; i < prompts.size(); ++i) EXPECT_TRUE(cache.grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
+        for (size_t i = 0; i < prompts.size(); ++i)
+            EXPECT_TRUE(cache.grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
         runner::Batch batch;
         batch.clear();
         batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0].blocks}, kBlock);
@@ -101,7 +104,8 @@ class Golden {
     static constexpr uint32_t kBlocks = 32, kBlock = 16;
 
     // Computes the tokens after `computed` others; logits of the last `rows`.
-    std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens, uint32_t computed, uint32_t rows) {
+    std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens,
+                            uint32_t computed, uint32_t rows) {
         EXPECT_TRUE(cache.grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
         batch.clear();
@@ -146,11 +150,10 @@ TEST_P(ModelGolden, AgreesWithTransformers) {
 }
 
 constexpr const char* kModels[] = {
-    "llama_mha", "llama_gqa_tied", "llama3_rope", "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias", "llama_bf16",
-    "llama_sharded", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3",
-    "gpt2", "gpt2_scaled", "opt", "opt_post_norm",
-    "phi3", "phi3_longrope", "gemma", "gemma2", "gemma3",
-    "mixtral", "qwen3_moe", "qwen3_moe_mixed"};
+    "llama_mha",  "llama_gqa_tied", "llama3_rope",   "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias",
+    "llama_bf16", "llama_sharded",  "mistral",       "mistral_window",    "qwen2",      "qwen2_window",   "qwen3",
+    "gpt2",       "gpt2_scaled",    "opt",           "opt_post_norm",     "phi3",       "phi3_longrope",  "gemma",
+    "gemma2",     "gemma3",         "gemma3_vision", "mixtral",           "qwen3_moe",  "qwen3_moe_mixed"};
 
 class ModelBatch : public ::testing::TestWithParam<const char*> {};
 
@@ -158,7 +161,8 @@ TEST_P(ModelBatch, GivesAPromptTheSameBitsAloneAndAmongOthersInTwoParts) {
     std::ifstream in(kGolden + GetParam() + ".json");
     const json facts = json::parse(in);
     std::vector<std::vector<int32_t>> prompts;
-    for (size_t i = facts["prompts"].size(); i-- > 0;) prompts.push_back(facts["prompts"][i]["ids"].get<std::vector<int32_t>>());
+    for (size_t i = facts["prompts"].size(); i-- > 0;)
+        prompts.push_back(facts["prompts"][i]["ids"].get<std::vector<int32_t>>());
     Golden golden({GetParam(), "paged", "auto", PB_F32});
     std::vector<float> alone;
     for (const auto& p : prompts) {
@@ -170,7 +174,8 @@ TEST_P(ModelBatch, GivesAPromptTheSameBitsAloneAndAmongOthersInTwoParts) {
     EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelBatch, ::testing::ValuesIn(kModels), [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Models, ModelBatch, ::testing::ValuesIn(kModels),
+                         [](const auto& test) { return std::string(test.param); });
 
 std::vector<Setting> settings() {
     std::vector<Setting> out;
@@ -184,7 +189,8 @@ std::vector<Setting> settings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelGolden, ::testing::ValuesIn(settings()), [](const auto& test) {
-    return test.param.name + "_" + test.param.attention + "_" + test.param.isa + (test.param.kv == PB_BF16 ? "_bf16kv" : "");
+    return test.param.name + "_" + test.param.attention + "_" + test.param.isa +
+           (test.param.kv == PB_BF16 ? "_bf16kv" : "");
 });
 
 }  // namespace

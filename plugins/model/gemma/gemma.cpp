@@ -10,29 +10,17 @@ using patchbay::Forward;
 
 class Gemma : public patchbay::ListedWeights {
   public:
-    static constexpr const char* kArchitectures[] = {"GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", nullptr};
+    static constexpr const char* kArchitectures[] = {"GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
+                                                     "Gemma3ForConditionalGeneration", nullptr};
     static constexpr const char* kNeeds[] = {"gelu_tanh_mul", "scale", "soft_cap", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        const auto name = config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1], kArchitectures[2]});
+        const auto name = config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1], kArchitectures[2],
+                                                            kArchitectures[3]});
         generation_ = name == kArchitectures[0] ? 1 : name == kArchitectures[1] ? 2 : 3;
-        s_ = patchbay::decoder_shape(config, 256);
-        eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
-        // hidden_act, which the first generation had, says gelu and always meant this
-        config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
-        config.one_of("use_bidirectional_attention", {"false"});
-        read_attention(config);
-        local_ = rope(config, {.theta = "rope_local_base_freq", .group = "rope_parameters.sliding_attention."});
-        const bool nested = config.find("rope_parameters.full_attention.rope_theta").has_value();
-        global_ = rope(config, {.group = nested ? "rope_parameters.full_attention." : "", .theta_if_missing = generation_ == 3 ? 1e6 : 1e4});
-        if (generation_ < 3) local_ = global_;
-
-        embedding_ = weights.embedding({"model.embed_tokens", s_.vocab}, s_.hidden);
-        for (uint32_t i = 0; i < s_.layers; ++i) layers_.push_back(layer(config, "model.layers." + std::to_string(i) + "."));
-        norm_ = norm("model.norm");
-        head_ = config.get<bool>("tie_word_embeddings", true) ? weights.tied(embedding_)
-                                                              : weights.linear(PB_SHARD_NONE, s_.hidden, {{"lm_head", s_.vocab}});
-        return s_.facts();
+        if (name != kArchitectures[3]) return read(config, "model.", "lm_head");
+        const TextPart text(config);
+        return read(patchbay::ModelConfig(text.config), "language_model.model.", "language_model.lm_head");
     }
 
     pb_kv_spec kv_spec(uint32_t layer) const { return s_.kv(windows_[layer], scale_, attention_cap_); }
@@ -87,21 +75,75 @@ class Gemma : public patchbay::ListedWeights {
         uint32_t norm, qkv, q_norm, k_norm, out, after_attention, mlp_norm, gate_up, down, after_mlp;
     };
 
+    // text_config of a model that also sees, with what such a model has where its config.json does not say.
+    struct TextPart {
+        explicit TextPart(const patchbay::ModelConfig& whole) : config(whole.raw) {
+            constexpr std::string_view kPrefix = "text_config.";
+            for (uint32_t i = 0; i < whole.raw.count; ++i) {
+                const pb_setting& item = whole.raw.items[i];
+                const std::string_view key(item.key.data, item.key.size);
+                if (key.starts_with(kPrefix))
+                    items.push_back({{item.key.data + kPrefix.size(), item.key.size - kPrefix.size()}, item.value});
+            }
+            constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
+                {"vocab_size", "262208"}, {"num_attention_heads", "8"}, {"num_key_value_heads", "4"},
+                {"max_position_embeddings", "131072"}};
+            for (const auto& [key, value] : kDefaults)
+                if (!whole.find(std::string(kPrefix) + std::string(key)))
+                    items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+            config.count = static_cast<uint32_t>(items.size());
+            config.items = items.data();
+        }
+        TextPart(const TextPart&) = delete;
+        std::vector<pb_setting> items;
+        pb_model_config config;
+    };
+
+    pb_model_facts read(const patchbay::ModelConfig& config, const std::string& root, const std::string& head) {
+        s_ = patchbay::decoder_shape(config, 256);
+        eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
+        // hidden_act, which the first generation had, says gelu and always meant this
+        config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
+        config.one_of("use_bidirectional_attention", {"false"});
+        read_attention(config);
+        local_ = rope(config, {.theta = "rope_local_base_freq", .group = "rope_parameters.sliding_attention."});
+        const bool nested = config.find("rope_parameters.full_attention.rope_theta").has_value();
+        global_ = rope(config, {.group = nested ? "rope_parameters.full_attention." : "",
+                                .theta_if_missing = generation_ == 3 ? 1e6 : 1e4});
+        if (generation_ < 3) local_ = global_;
+
+        embedding_ = weights.embedding({root + "embed_tokens", s_.vocab}, s_.hidden);
+        for (uint32_t i = 0; i < s_.layers; ++i)
+            layers_.push_back(layer(config, root + "layers." + std::to_string(i) + "."));
+        norm_ = norm(root + "norm");
+        head_ = config.get<bool>("tie_word_embeddings", true)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, s_.hidden, {{head, s_.vocab}});
+        return s_.facts();
+    }
+
     void read_attention(const patchbay::ModelConfig& config) {
         const bool caps = generation_ == 2; // unless config.json says otherwise
         attention_cap_ = generation_ == 1 ? 0 : cap(config, "attn_logit_softcapping", caps ? 50 : 0);
         logit_cap_ = generation_ == 1 ? 0 : cap(config, "final_logit_softcapping", caps ? 30 : 0);
-        const auto scalar = generation_ == 1 ? static_cast<float>(s_.head_dim) : config.get<float>("query_pre_attn_scalar", 256);
-        if (!(scalar > 0)) throw patchbay::Error(PB_INVALID, "query_pre_attn_scalar is " + std::to_string(scalar) + ", expected more than 0");
+        const auto scalar =
+            generation_ == 1 ? static_cast<float>(s_.head_dim) : config.get<float>("query_pre_attn_scalar", 256);
+        if (!(scalar > 0))
+            throw patchbay::Error(PB_INVALID,
+                                  "query_pre_attn_scalar is " + std::to_string(scalar) + ", expected more than 0");
         scale_ = 1 / std::sqrt(scalar);
         const uint32_t window = generation_ == 1 ? 0 : config.get_or_none<uint32_t>("sliding_window", 4096);
-        const uint32_t pattern = generation_ == 2 ? 2 : config.integer("sliding_window_pattern", 1, 1024, 6); // one of so many is global
-        windows_ = patchbay::layer_windows(config, s_.layers, window, [&](uint32_t i) { return generation_ > 1 && (i + 1) % pattern != 0; });
+        const uint32_t pattern =
+            generation_ == 2 ? 2 : config.integer("sliding_window_pattern", 1, 1024, 6); // one of so many is global
+        windows_ = patchbay::layer_windows(config, s_.layers, window,
+                                           [&](uint32_t i) { return generation_ > 1 && (i + 1) % pattern != 0; });
     }
 
     static float cap(const patchbay::ModelConfig& config, const char* key, float fallback) {
         const float value = config.get_or_none<float>(key, fallback);
-        if (!(value >= 0)) throw patchbay::Error(PB_INVALID, std::string(key) + " is " + std::to_string(value) + ", expected more than 0 or null");
+        if (!(value >= 0))
+            throw patchbay::Error(PB_INVALID,
+                                  std::string(key) + " is " + std::to_string(value) + ", expected more than 0 or null");
         return value;
     }
 
@@ -119,7 +161,10 @@ class Gemma : public patchbay::ListedWeights {
         const std::string attention = name + "self_attn.", mlp = name + "mlp.";
         Layer l{};
         l.norm = norm(name + "input_layernorm");
-        l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", q, bias, d}, {attention + "k_proj", kv, bias, d}, {attention + "v_proj", kv, bias, d}});
+        l.qkv = weights.linear(PB_SHARD_ROWS, hidden,
+                               {{attention + "q_proj", q, bias, d},
+                                {attention + "k_proj", kv, bias, d},
+                                {attention + "v_proj", kv, bias, d}});
         if (generation_ == 3) {
             l.q_norm = weights.vector(d, attention + "q_norm.weight", 1);
             l.k_norm = weights.vector(d, attention + "k_norm.weight", 1);

@@ -21,7 +21,8 @@ class Gpt2 : public patchbay::ListedWeights {
         s_.ranks = config.raw.tensor_parallel_size;
         if (s_.hidden % s_.heads != 0) throw patchbay::Error(PB_INVALID, "n_embd is not a multiple of n_head");
         if (s_.heads % s_.ranks != 0 || s_.inner % s_.ranks != 0)
-            throw patchbay::Error(PB_UNSUPPORTED, "n_head and n_inner do not divide among " + std::to_string(s_.ranks) + " ranks");
+            throw patchbay::Error(PB_UNSUPPORTED,
+                                  "n_head and n_inner do not divide among " + std::to_string(s_.ranks) + " ranks");
         s_.head_dim = s_.hidden / s_.heads;
         eps_ = patchbay::norm_epsilon(config, "layer_norm_epsilon", 1e-5f);
         relu_ = config.one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "relu"}) == "relu";
@@ -49,8 +50,9 @@ class Gpt2 : public patchbay::ListedWeights {
             l.down = weights.linear(PB_SHARD_COLS, inner, {whole("mlp.c_proj", hidden, 0)});
         }
         norm_ = norm("transformer.ln_f");
-        head_ = config.get<bool>("tie_word_embeddings", true) ? weights.tied(embedding_)
-                                                              : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", true)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 

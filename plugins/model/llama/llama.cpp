@@ -21,12 +21,14 @@ class Llama : public patchbay::ListedWeights {
         rope_scale_ = rope.cos_scale;
         s_.positions = std::min(s_.positions, rope.most_positions);
 
-        const bool attention_bias = config.get<bool>("attention_bias", false), mlp_bias = config.get<bool>("mlp_bias", false);
+        const bool attention_bias = config.get<bool>("attention_bias", false),
+                   mlp_bias = config.get<bool>("mlp_bias", false);
         const int64_t hidden = s_.hidden, inner = s_.inner, q = s_.q_size(), kv = s_.kv_size(), d = s_.head_dim;
         embedding_ = weights.embedding({"model.embed_tokens", s_.vocab}, hidden);
         rope_ = weights.computed(patchbay::rope_frequencies(rope, s_.head_dim));
         for (uint32_t i = 0; i < s_.layers; ++i) {
-            const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.", mlp = name + "mlp.";
+            const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.",
+                              mlp = name + "mlp.";
             Layer& l = layers_.emplace_back();
             l.norm = weights.vector(hidden, name + "input_layernorm.weight");
             l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", q, attention_bias, d},
@@ -34,12 +36,14 @@ class Llama : public patchbay::ListedWeights {
                                                            {attention + "v_proj", kv, attention_bias, d}});
             l.out = weights.linear(PB_SHARD_COLS, q, {{attention + "o_proj", hidden, attention_bias, d}});
             l.mlp_norm = weights.vector(hidden, name + "post_attention_layernorm.weight");
-            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", inner, mlp_bias}, {mlp + "up_proj", inner, mlp_bias}});
+            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden,
+                                       {{mlp + "gate_proj", inner, mlp_bias}, {mlp + "up_proj", inner, mlp_bias}});
             l.down = weights.linear(PB_SHARD_COLS, inner, {{mlp + "down_proj", hidden, mlp_bias}});
         }
         norm_ = weights.vector(hidden, "model.norm.weight");
-        head_ = config.get<bool>("tie_word_embeddings", false) ? weights.tied(embedding_)
-                                                               : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", false)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 
@@ -91,4 +95,5 @@ class Llama : public patchbay::ListedWeights {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::model<Llama>({.name = "llama", .version = "1.1.0", .summary = "Llama 2 and 3, Mistral, TinyLlama"}))
+PATCHBAY_PLUGIN(
+    patchbay::model<Llama>({.name = "llama", .version = "1.1.0", .summary = "Llama 2 and 3, Mistral, TinyLlama"}))

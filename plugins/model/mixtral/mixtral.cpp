@@ -29,14 +29,19 @@ class Mixtral : public patchbay::ListedWeights {
             const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.";
             Layer& l = layers_.emplace_back();
             l.norm = weights.vector(hidden, name + "input_layernorm.weight");
-            l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", q, false, d}, {attention + "k_proj", kv, false, d}, {attention + "v_proj", kv, false, d}});
+            l.qkv = weights.linear(PB_SHARD_ROWS, hidden,
+                                   {{attention + "q_proj", q, false, d},
+                                    {attention + "k_proj", kv, false, d},
+                                    {attention + "v_proj", kv, false, d}});
             l.out = weights.linear(PB_SHARD_COLS, q, {{attention + "o_proj", hidden, false, d}});
             l.mlp_norm = weights.vector(hidden, name + "post_attention_layernorm.weight");
-            l.experts = patchbay::ExpertWeights::list(weights, e_, hidden, {name + "block_sparse_moe.", "gate", "w1", "w3", "w2"});
+            l.experts = patchbay::ExpertWeights::list(weights, e_, hidden,
+                                                      {name + "block_sparse_moe.", "gate", "w1", "w3", "w2"});
         }
         norm_ = weights.vector(hidden, "model.norm.weight");
-        head_ = config.get<bool>("tie_word_embeddings", false) ? weights.tied(embedding_)
-                                                               : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", false)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 
@@ -86,4 +91,5 @@ class Mixtral : public patchbay::ListedWeights {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::model<Mixtral>({.name = "mixtral", .version = "1.0.0", .summary = "Mixtral, a mixture of experts"}))
+PATCHBAY_PLUGIN(
+    patchbay::model<Mixtral>({.name = "mixtral", .version = "1.0.0", .summary = "Mixtral, a mixture of experts"}))

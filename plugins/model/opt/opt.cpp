@@ -19,14 +19,17 @@ class Opt : public patchbay::ListedWeights {
         s_.vocab = config.integer("vocab_size", 1, 1 << 24);
         s_.positions = config.integer("max_position_embeddings", 1, 1 << 26, 2048);
         s_.ranks = config.raw.tensor_parallel_size;
-        if (s_.hidden % s_.heads != 0) throw patchbay::Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
+        if (s_.hidden % s_.heads != 0)
+            throw patchbay::Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
         if (s_.heads % s_.ranks != 0 || s_.inner % s_.ranks != 0)
-            throw patchbay::Error(PB_UNSUPPORTED, "num_attention_heads and ffn_dim do not divide among " + std::to_string(s_.ranks) + " ranks");
+            throw patchbay::Error(PB_UNSUPPORTED, "num_attention_heads and ffn_dim do not divide among " +
+                                                      std::to_string(s_.ranks) + " ranks");
         s_.head_dim = s_.hidden / s_.heads;
         config.one_of("activation_function", {"relu"});
         config.one_of("layer_norm_elementwise_affine", {"true"});
         if (const uint32_t width = config.integer("word_embed_proj_dim", 1, 1 << 20, s_.hidden); width != s_.hidden)
-            throw patchbay::Error(PB_UNSUPPORTED, "word_embed_proj_dim " + std::to_string(width) + " is not hidden_size " + std::to_string(s_.hidden));
+            throw patchbay::Error(PB_UNSUPPORTED, "word_embed_proj_dim " + std::to_string(width) +
+                                                      " is not hidden_size " + std::to_string(s_.hidden));
         norm_before_ = config.get<bool>("do_layer_norm_before", true);
         final_norm_ = norm_before_ && !config.get<bool>("_remove_final_layer_norm", false);
 
@@ -34,7 +37,8 @@ class Opt : public patchbay::ListedWeights {
         const int64_t hidden = s_.hidden, d = s_.head_dim;
         const std::string root = "model.decoder.";
         embedding_ = weights.embedding({root + "embed_tokens", s_.vocab}, hidden);
-        positions_ = weights.embedding({root + "embed_positions", s_.positions, false, 0, kFirstPosition, s_.positions + kFirstPosition}, hidden);
+        positions_ = weights.embedding(
+            {root + "embed_positions", s_.positions, false, 0, kFirstPosition, s_.positions + kFirstPosition}, hidden);
         for (uint32_t i = 0; i < s_.layers; ++i) {
             const std::string name = root + "layers." + std::to_string(i) + ".", attention = name + "self_attn.";
             Layer& l = layers_.emplace_back();
@@ -48,8 +52,9 @@ class Opt : public patchbay::ListedWeights {
             l.down = weights.linear(PB_SHARD_COLS, s_.inner, {{name + "fc2", hidden, bias}});
         }
         if (final_norm_) norm_ = norm(root + "final_layer_norm");
-        head_ = config.get<bool>("tie_word_embeddings", true) ? weights.tied(embedding_)
-                                                              : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", true)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 

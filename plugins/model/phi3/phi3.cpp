@@ -22,28 +22,35 @@ class Phi3 : public patchbay::ListedWeights {
         if (!(turned > 0 && turned <= 1)) throw patchbay::Error(PB_INVALID, "partial_rotary_factor is out of range");
         const auto rotary = static_cast<uint32_t>(s_.head_dim * turned);
         if (rotary < 2 || rotary % 2 != 0)
-            throw patchbay::Error(PB_UNSUPPORTED, "partial_rotary_factor turns " + std::to_string(rotary) + " elements of a head, expected an even number");
+            throw patchbay::Error(PB_UNSUPPORTED, "partial_rotary_factor turns " + std::to_string(rotary) +
+                                                      " elements of a head, expected an even number");
         const patchbay::RopeSettings rope = patchbay::rope_settings(config);
         rope_scale_ = rope.cos_scale;
         s_.positions = std::min(s_.positions, rope.most_positions);
 
-        const int64_t hidden = s_.hidden, inner = s_.inner, q = s_.q_size(), kv = s_.kv_size(), d = s_.head_dim, all = q + 2 * kv;
+        const int64_t hidden = s_.hidden, inner = s_.inner, q = s_.q_size(), kv = s_.kv_size(), d = s_.head_dim,
+                      all = q + 2 * kv;
         embedding_ = weights.embedding({"model.embed_tokens", s_.vocab}, hidden);
         rope_ = weights.computed(patchbay::rope_frequencies(rope, rotary));
         for (uint32_t i = 0; i < s_.layers; ++i) {
-            const std::string name = "model.layers." + std::to_string(i) + ".", qkv = name + "self_attn.qkv_proj", gate_up = name + "mlp.gate_up_proj";
+            const std::string name = "model.layers." + std::to_string(i) + ".", qkv = name + "self_attn.qkv_proj",
+                              gate_up = name + "mlp.gate_up_proj";
             Layer& l = layers_.emplace_back();
             l.norm = weights.vector(hidden, name + "input_layernorm.weight");
-            l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {LinearPart{qkv, q, false, d, 0, all}, LinearPart{qkv, kv, false, d, q, all},
-                                                           LinearPart{qkv, kv, false, d, q + kv, all}});
+            l.qkv = weights.linear(PB_SHARD_ROWS, hidden,
+                                   {LinearPart{qkv, q, false, d, 0, all}, LinearPart{qkv, kv, false, d, q, all},
+                                    LinearPart{qkv, kv, false, d, q + kv, all}});
             l.out = weights.linear(PB_SHARD_COLS, q, {{name + "self_attn.o_proj", hidden, false, d}});
             l.mlp_norm = weights.vector(hidden, name + "post_attention_layernorm.weight");
-            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden, {LinearPart{gate_up, inner, false, 0, 0, 2 * inner}, LinearPart{gate_up, inner, false, 0, inner, 2 * inner}});
+            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden,
+                                       {LinearPart{gate_up, inner, false, 0, 0, 2 * inner},
+                                        LinearPart{gate_up, inner, false, 0, inner, 2 * inner}});
             l.down = weights.linear(PB_SHARD_COLS, inner, {{name + "mlp.down_proj", hidden}});
         }
         norm_ = weights.vector(hidden, "model.norm.weight");
-        head_ = config.get<bool>("tie_word_embeddings", false) ? weights.tied(embedding_)
-                                                               : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", false)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 

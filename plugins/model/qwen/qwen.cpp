@@ -12,14 +12,16 @@ class Qwen : public patchbay::ListedWeights {
     static constexpr const char* kArchitectures[] = {"Qwen2ForCausalLM", "Qwen3ForCausalLM", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        const bool qwen3 = config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1]}) == kArchitectures[1];
+        const bool qwen3 =
+            config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1]}) == kArchitectures[1];
         s_ = patchbay::decoder_shape(config, qwen3 ? 128 : 0);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         config.one_of("hidden_act", {"silu"});
         const bool windows = config.get<bool>("use_sliding_window", false);
         const uint32_t full_layers = config.integer("max_window_layers", 0, 1 << 20, 28);
-        windows_ = patchbay::layer_windows(config, s_.layers, windows ? config.integer("sliding_window", 0, 1 << 26, 4096) : 0,
-                                           [&](uint32_t layer) { return windows && layer >= full_layers; });
+        windows_ =
+            patchbay::layer_windows(config, s_.layers, windows ? config.integer("sliding_window", 0, 1 << 26, 4096) : 0,
+                                    [&](uint32_t layer) { return windows && layer >= full_layers; });
         const patchbay::RopeSettings rope = patchbay::rope_settings(config);
         rope_scale_ = rope.cos_scale;
         s_.positions = std::min(s_.positions, rope.most_positions);
@@ -29,7 +31,8 @@ class Qwen : public patchbay::ListedWeights {
         embedding_ = weights.embedding({"model.embed_tokens", s_.vocab}, hidden);
         rope_ = weights.computed(patchbay::rope_frequencies(rope, s_.head_dim));
         for (uint32_t i = 0; i < s_.layers; ++i) {
-            const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.", mlp = name + "mlp.";
+            const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.",
+                              mlp = name + "mlp.";
             Layer& l = layers_.emplace_back();
             l.norm = weights.vector(hidden, name + "input_layernorm.weight");
             l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", q, bias, d},
@@ -39,12 +42,14 @@ class Qwen : public patchbay::ListedWeights {
             if (qwen3) l.k_norm = weights.vector(d, attention + "k_norm.weight");
             l.out = weights.linear(PB_SHARD_COLS, q, {{attention + "o_proj", hidden, out_bias, d}});
             l.mlp_norm = weights.vector(hidden, name + "post_attention_layernorm.weight");
-            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", s_.inner}, {mlp + "up_proj", s_.inner}});
+            l.gate_up =
+                weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", s_.inner}, {mlp + "up_proj", s_.inner}});
             l.down = weights.linear(PB_SHARD_COLS, s_.inner, {{mlp + "down_proj", hidden}});
         }
         norm_ = weights.vector(hidden, "model.norm.weight");
-        head_ = config.get<bool>("tie_word_embeddings", false) ? weights.tied(embedding_)
-                                                               : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", false)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 

@@ -15,10 +15,14 @@ class Qwen3Moe : public patchbay::ListedWeights {
         s_ = patchbay::decoder_shape(config);
         e_ = patchbay::expert_shape(config, "num_experts", 128, 8);
         e_.inner = config.integer("moe_intermediate_size", 1, 1 << 20, 768);
-        e_.weights = config.get<bool>("norm_topk_prob", false) ? patchbay::TopK::kSumsToOne : patchbay::TopK::kAsProbabilities;
-        if (e_.inner % s_.ranks != 0) throw patchbay::Error(PB_UNSUPPORTED, "moe_intermediate_size does not divide among " + std::to_string(s_.ranks) + " ranks");
+        e_.weights =
+            config.get<bool>("norm_topk_prob", false) ? patchbay::TopK::kSumsToOne : patchbay::TopK::kAsProbabilities;
+        if (e_.inner % s_.ranks != 0)
+            throw patchbay::Error(PB_UNSUPPORTED,
+                                  "moe_intermediate_size does not divide among " + std::to_string(s_.ranks) + " ranks");
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
-        window_ = config.get<bool>("use_sliding_window", false) ? config.get_or_none<uint32_t>("sliding_window", 4096) : 0;
+        window_ =
+            config.get<bool>("use_sliding_window", false) ? config.get_or_none<uint32_t>("sliding_window", 4096) : 0;
         config.one_of("hidden_act", {"silu"});
         const patchbay::RopeSettings rope = patchbay::rope_settings(config);
         rope_scale_ = rope.cos_scale;
@@ -27,10 +31,12 @@ class Qwen3Moe : public patchbay::ListedWeights {
         embedding_ = weights.embedding({"model.embed_tokens", s_.vocab}, s_.hidden);
         rope_ = weights.computed(patchbay::rope_frequencies(rope, s_.head_dim));
         const std::vector<bool> dense = dense_layers(config);
-        for (uint32_t i = 0; i < s_.layers; ++i) layers_.push_back(layer(config, "model.layers." + std::to_string(i) + ".", dense[i]));
+        for (uint32_t i = 0; i < s_.layers; ++i)
+            layers_.push_back(layer(config, "model.layers." + std::to_string(i) + ".", dense[i]));
         norm_ = weights.vector(s_.hidden, "model.norm.weight");
-        head_ = config.get<bool>("tie_word_embeddings", false) ? weights.tied(embedding_)
-                                                               : weights.linear(PB_SHARD_NONE, s_.hidden, {{"lm_head", s_.vocab}});
+        head_ = config.get<bool>("tie_word_embeddings", false)
+                    ? weights.tied(embedding_)
+                    : weights.linear(PB_SHARD_NONE, s_.hidden, {{"lm_head", s_.vocab}});
         return s_.facts();
     }
 
@@ -87,7 +93,8 @@ class Qwen3Moe : public patchbay::ListedWeights {
         std::vector<bool> out;
         for (uint32_t i = 0; i < s_.layers; ++i) out.push_back((i + 1) % step != 0);
         std::string key;
-        for (uint32_t n = 0; config.find(key = "mlp_only_layers." + std::to_string(n)); ++n) out[config.integer(key, 0, s_.layers - 1)] = true;
+        for (uint32_t n = 0; config.find(key = "mlp_only_layers." + std::to_string(n)); ++n)
+            out[config.integer(key, 0, s_.layers - 1)] = true;
         return out;
     }
 
@@ -97,16 +104,21 @@ class Qwen3Moe : public patchbay::ListedWeights {
         const std::string attention = name + "self_attn.", mlp = name + "mlp.";
         Layer l;
         l.norm = weights.vector(hidden, name + "input_layernorm.weight");
-        l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", q, bias, d}, {attention + "k_proj", kv, bias, d}, {attention + "v_proj", kv, bias, d}});
+        l.qkv = weights.linear(PB_SHARD_ROWS, hidden,
+                               {{attention + "q_proj", q, bias, d},
+                                {attention + "k_proj", kv, bias, d},
+                                {attention + "v_proj", kv, bias, d}});
         l.q_norm = weights.vector(d, attention + "q_norm.weight");
         l.k_norm = weights.vector(d, attention + "k_norm.weight");
         l.out = weights.linear(PB_SHARD_COLS, q, {{attention + "o_proj", hidden, bias, d}});
         l.mlp_norm = weights.vector(hidden, name + "post_attention_layernorm.weight");
         if (dense) {
-            l.gate_up = weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", s_.inner}, {mlp + "up_proj", s_.inner}});
+            l.gate_up =
+                weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", s_.inner}, {mlp + "up_proj", s_.inner}});
             l.down = weights.linear(PB_SHARD_COLS, s_.inner, {{mlp + "down_proj", hidden}});
         } else {
-            l.experts = patchbay::ExpertWeights::list(weights, e_, hidden, {mlp, "gate", "gate_proj", "up_proj", "down_proj"});
+            l.experts =
+                patchbay::ExpertWeights::list(weights, e_, hidden, {mlp, "gate", "gate_proj", "up_proj", "down_proj"});
         }
         return l;
     }
@@ -120,4 +132,5 @@ class Qwen3Moe : public patchbay::ListedWeights {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::model<Qwen3Moe>({.name = "qwen3_moe", .version = "1.0.0", .summary = "Qwen 3's mixtures of experts"}))
+PATCHBAY_PLUGIN(
+    patchbay::model<Qwen3Moe>({.name = "qwen3_moe", .version = "1.0.0", .summary = "Qwen 3's mixtures of experts"}))

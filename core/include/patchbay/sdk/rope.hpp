@@ -33,15 +33,18 @@ inline double in_range(double x, double low, double high, const std::string& wha
 }
 
 inline void read_yarn(const ModelConfig& config, const std::string& group, RopeSettings& r) {
-    r.original_positions = config.get<double>(group + "original_max_position_embeddings", config.get<double>("max_position_embeddings", 2048));
+    r.original_positions = config.get<double>(group + "original_max_position_embeddings",
+                                              config.get<double>("max_position_embeddings", 2048));
     in_range(r.original_positions, 1, 1e9, group + "original_max_position_embeddings");
     r.beta_fast = in_range(config.get<double>(group + "beta_fast", 32), 1e-3, 1e6, group + "beta_fast");
     r.beta_slow = in_range(config.get<double>(group + "beta_slow", 1), 1e-3, r.beta_fast, group + "beta_slow");
     r.whole_bounds = config.get<bool>(group + "truncate", true);
     const auto stretch = [&](double by) { return r.factor <= 1 ? 1.0 : 0.1 * by * std::log(r.factor) + 1.0; };
-    const double mscale = config.get<double>(group + "mscale", 0), all = config.get<double>(group + "mscale_all_dim", 0);
+    const double mscale = config.get<double>(group + "mscale", 0),
+                 all = config.get<double>(group + "mscale_all_dim", 0);
     const double usual = mscale != 0 && all != 0 ? stretch(mscale) / stretch(all) : stretch(1);
-    r.cos_scale = static_cast<float>(in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
+    r.cos_scale = static_cast<float>(
+        in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
 }
 
 // The factors change with the length of the sequence, under keys that are there already; those for the original range
@@ -53,7 +56,8 @@ inline void read_longrope(const ModelConfig& config, const std::string& group, R
     r.most_positions = config.integer(key, 2, 1 << 26);
     const double factor = double{1} * positions / r.most_positions;
     const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.most_positions));
-    r.cos_scale = static_cast<float>(in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
+    r.cos_scale = static_cast<float>(
+        in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
     for (std::string item; config.find(item = group + "short_factor." + std::to_string(r.short_factor.size()));)
         r.short_factor.push_back(in_range(config.require<double>(item), 1e-3, 1e6, item));
     if (r.short_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + group + "short_factor'");
@@ -70,7 +74,10 @@ struct RopeKeys { // what config.json calls it
 inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& keys = {}) {
     RopeSettings r;
     std::string group = keys.group;
-    if (group.empty()) group = config.find("rope_parameters.rope_type") || config.find("rope_parameters.rope_theta") ? "rope_parameters." : "rope_scaling.";
+    if (group.empty())
+        group = config.find("rope_parameters.rope_type") || config.find("rope_parameters.rope_theta")
+                    ? "rope_parameters."
+                    : "rope_scaling.";
     r.theta = config.get<double>(keys.theta, config.get<double>(group + "rope_theta", keys.theta_if_missing));
     detail::in_range(r.theta, 1.001, 1e12, keys.theta);
     auto type = config.find(group + "rope_type");
@@ -83,8 +90,12 @@ inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& key
         return r;
     }
     if (*type != "linear" && *type != "llama3" && *type != "yarn")
-        throw Error(PB_UNSUPPORTED, "rope_type '" + std::string(*type) + "' is not supported (supported: default, linear, llama3, yarn, longrope)" +
-                                        (*type == "dynamic" ? "; its frequencies change with a sequence's length, under keys that are cached" : ""));
+        throw Error(
+            PB_UNSUPPORTED,
+            "rope_type '" + std::string(*type) +
+                "' is not supported (supported: default, linear, llama3, yarn, longrope)" +
+                (*type == "dynamic" ? "; its frequencies change with a sequence's length, under keys that are cached"
+                                    : ""));
     r.factor = detail::in_range(config.require<double>(group + "factor"), 1, 1e6, group + "factor");
     r.scaling = *type == "linear" ? RopeScaling::kLinear : *type == "yarn" ? RopeScaling::kYarn : RopeScaling::kLlama3;
     if (r.scaling == RopeScaling::kYarn) detail::read_yarn(config, group, r);
@@ -93,14 +104,16 @@ inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& key
     r.high_freq_factor = config.require<double>(group + "high_freq_factor");
     r.original_positions = config.require<double>(group + "original_max_position_embeddings");
     if (!(r.low_freq_factor > 0 && r.high_freq_factor > r.low_freq_factor && r.original_positions >= 1))
-        throw Error(PB_INVALID, "rope_scaling needs 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings");
+        throw Error(PB_INVALID,
+                    "rope_scaling needs 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings");
     return r;
 }
 
 // Frequencies of the pairs (i, i + rotary / 2), rotary / 2 of them.
 inline std::vector<float> rope_frequencies(const RopeSettings& r, uint32_t rotary) {
     if (r.scaling == RopeScaling::kLongrope && r.short_factor.size() != rotary / 2)
-        throw Error(PB_INVALID, "short_factor has " + std::to_string(r.short_factor.size()) + " values, expected " + std::to_string(rotary / 2));
+        throw Error(PB_INVALID, "short_factor has " + std::to_string(r.short_factor.size()) + " values, expected " +
+                                    std::to_string(rotary / 2));
     // The pair that turns so many times within the original positions, as a real number.
     const auto pair_of = [&](double turns) {
         return rotary * std::log(r.original_positions / (turns * 2 * std::numbers::pi)) / (2 * std::log(r.theta));
@@ -124,11 +137,13 @@ inline std::vector<float> rope_frequencies(const RopeSettings& r, uint32_t rotar
             }
             case RopeScaling::kLlama3: {
                 const double wavelength = 2 * std::numbers::pi / f;
-                const double low = r.original_positions / r.low_freq_factor, high = r.original_positions / r.high_freq_factor;
+                const double low = r.original_positions / r.low_freq_factor,
+                             high = r.original_positions / r.high_freq_factor;
                 if (wavelength > low) {
                     f /= r.factor;
                 } else if (wavelength >= high) { // between: a blend of both
-                    const double blend = (r.original_positions / wavelength - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor);
+                    const double blend = (r.original_positions / wavelength - r.low_freq_factor) /
+                                         (r.high_freq_factor - r.low_freq_factor);
                     f = (1 - blend) * f / r.factor + blend * f;
                 }
                 break;
