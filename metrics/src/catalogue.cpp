@@ -19,7 +19,8 @@ std::vector<Entry> parse_catalogue(const std::string& yaml) {
         e.type = item.second["type"].as<std::string>();
         e.meaning = item.second["meaning"].as<std::string>();
         if (const auto labels = item.second["labels"]) e.labels = labels.as<std::vector<std::string>>();
-        if (const auto buckets = item.second["buckets"]) e.buckets = root["buckets"][buckets.as<std::string>()].as<std::vector<double>>();
+        if (const auto buckets = item.second["buckets"])
+            e.buckets = root["buckets"][buckets.as<std::string>()].as<std::vector<double>>();
         out.push_back(std::move(e));
     }
     return out;
@@ -29,19 +30,29 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()), entrie
 
 const Entry& Metrics::entry(const std::string& name, const char* type, const Labels& labels) const {
     const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
-    if (at == entries_.end() || at->type != type) throw std::logic_error("metrics.yaml has no " + std::string(type) + " " + name);
-    const bool same = labels.size() == at->labels.size() &&
-                      std::all_of(at->labels.begin(), at->labels.end(), [&](const std::string& l) { return labels.contains(l); });
+    if (at == entries_.end() || at->type != type)
+        throw std::logic_error("metrics.yaml has no " + std::string(type) + " " + name);
+    const bool same =
+        labels.size() == at->labels.size() &&
+        std::all_of(at->labels.begin(), at->labels.end(), [&](const std::string& l) { return labels.contains(l); });
     if (!same) throw std::logic_error(name + ": its labels are not those of metrics.yaml");
     return *at;
 }
 
 prometheus::Counter& Metrics::counter(const std::string& name, const Labels& labels) {
-    return prometheus::BuildCounter().Name(name).Help(entry(name, "counter", labels).meaning).Register(*registry_).Add(labels);
+    return prometheus::BuildCounter()
+        .Name(name)
+        .Help(entry(name, "counter", labels).meaning)
+        .Register(*registry_)
+        .Add(labels);
 }
 
 prometheus::Gauge& Metrics::gauge(const std::string& name, const Labels& labels) {
-    return prometheus::BuildGauge().Name(name).Help(entry(name, "gauge", labels).meaning).Register(*registry_).Add(labels);
+    return prometheus::BuildGauge()
+        .Name(name)
+        .Help(entry(name, "gauge", labels).meaning)
+        .Register(*registry_)
+        .Add(labels);
 }
 
 prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels& labels) {
@@ -65,8 +76,12 @@ bool Metrics::admits(const std::string& plugin, const std::string& name) {
 void Metrics::plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount) {
     const std::lock_guard lock(plugin_mutex_);
     if (!(amount >= 0) || std::isinf(amount) || !admits(kind + "/" + plugin, name + "_total")) return;
-    prometheus::BuildCounter().Name("patchbay_plugin_" + name + "_total").Help("counted by a plugin").Register(*registry_)
-        .Add({{"kind", kind}, {"plugin", plugin}}).Increment(amount);
+    prometheus::BuildCounter()
+        .Name("patchbay_plugin_" + name + "_total")
+        .Help("counted by a plugin")
+        .Register(*registry_)
+        .Add({{"kind", kind}, {"plugin", plugin}})
+        .Increment(amount);
 }
 
 void Metrics::plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value) {

@@ -31,7 +31,8 @@ std::vector<Step> parse(const fs::path& file) {
     size_t number = 0;
     for (std::string line; std::getline(in, line);) {
         number += 1;
-        if (line.starts_with("# ") || line == "#" || (line.empty() && (steps.empty() || steps.back().expected.empty()))) continue;
+        if (line.starts_with("# ") || line == "#" || (line.empty() && (steps.empty() || steps.back().expected.empty())))
+            continue;
         if (line.starts_with("$ ")) steps.push_back({line.substr(2), {}, 0, number});
         else if (steps.empty()) ADD_FAILURE() << file << ":" << number << ": text before the first command";
         else if (line.starts_with("? ")) steps.back().code = std::stoi(line.substr(2));
@@ -47,7 +48,8 @@ bool line_matches(const std::string& got, const std::string& pattern) {
     while (true) {
         const size_t any = pattern.find(kAny, from);
         const std::string piece = pattern.substr(from, any == std::string::npos ? std::string::npos : any - from);
-        if (any == std::string::npos) return from == 0 ? got == piece : got.size() >= at + piece.size() && got.ends_with(piece);
+        if (any == std::string::npos)
+            return from == 0 ? got == piece : got.size() >= at + piece.size() && got.ends_with(piece);
         const size_t found = got.find(piece, at);
         if (found == std::string::npos || (from == 0 && found != 0)) return false;
         at = found + piece.size();
@@ -73,7 +75,9 @@ struct Ran {
 Ran run(const std::string& command, const fs::path& folder) {
     const fs::path script = folder / ".command";
     std::ofstream(script) << command << "\n";
-    const std::string shell = "cd '" + folder.string() + "' && PATH=\"" PATCHBAY_BINARY_DIR "/bin:$PATH\" SRC='" PATCHBAY_SOURCE_DIR "' PATCHBAY_CACHE='" +
+    const std::string shell = "cd '" + folder.string() +
+                              "' && PATH=\"" PATCHBAY_BINARY_DIR "/bin:$PATH\" SRC='" PATCHBAY_SOURCE_DIR
+                              "' PATCHBAY_CACHE='" +
                               folder.string() + "/.cache' sh .command 2>&1 </dev/null";
     FILE* pipe = popen(shell.c_str(), "r");
     std::string text;
@@ -96,8 +100,11 @@ TEST_P(CommandLine, PrintsWhatTheFileSays) {
         const Ran ran = run(step.command, name);
         std::ostringstream got;
         for (const std::string& line : ran.lines) got << "  " << line << "\n";
-        EXPECT_EQ(ran.code, step.code) << file.filename() << ":" << step.line << ": $ " << step.command << "\n" << got.str();
-        EXPECT_TRUE(lines_match(ran.lines, 0, step.expected, 0)) << file.filename() << ":" << step.line << ": $ " << step.command << "\nit printed:\n" << got.str();
+        EXPECT_EQ(ran.code, step.code) << file.filename() << ":" << step.line << ": $ " << step.command << "\n"
+                                       << got.str();
+        EXPECT_TRUE(lines_match(ran.lines, 0, step.expected, 0))
+            << file.filename() << ":" << step.line << ": $ " << step.command << "\nit printed:\n"
+            << got.str();
     }
     fs::remove_all(name);
 }

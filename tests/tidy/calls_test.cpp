@@ -16,10 +16,15 @@ struct Ban {
 
 TEST(BannedCalls, StandOnlyAtHome) {
     const std::vector<Ban> bans = {
-        {R"(sleep_for|sleep_until|\busleep\(|\bnanosleep\()", "wait for a condition; the clock alone sleeps", {"core/src/base/clock.cpp"}},
-        {R"((system|steady|high_resolution)_clock)", "time is a service: base/clock.hpp", {"core/src/base/clock.cpp", "core/src/base/thread_pool.cpp", "tests/bench/"}},
+        {R"(sleep_for|sleep_until|\busleep\(|\bnanosleep\()",
+         "wait for a condition; the clock alone sleeps",
+         {"core/src/base/clock.cpp"}},
+        {R"((system|steady|high_resolution)_clock)",
+         "time is a service: base/clock.hpp",
+         {"core/src/base/clock.cpp", "core/src/base/thread_pool.cpp", "tests/bench/"}},
         {R"(\bstd::rand\b|\bsrand\(|\brand\(\)|random_device)", "draws are Philox, of a seed", {}},
-        {R"(\bdlopen\(|\bdlsym\()", "plugins are loaded by core/src/host",
+        {R"(\bdlopen\(|\bdlsym\()",
+         "plugins are loaded by core/src/host",
          {"core/src/host/", "core/src/doctor/surroundings.cpp"}},
         {R"(#pragma omp|\bomp_)", "one thread pool, the host's", {}},
         {R"(using namespace std;)", "names say where they come from", {}},
@@ -41,7 +46,8 @@ TEST(BannedCalls, StandardOutputIsForTheProgramsThatPrint) {
     const std::regex expression(R"(std::cout|\bprintf\(|\bputs\()");
     for (const SourceText& file : sources()) {
         if (starts_with_any(file.path, {"core/src/cli/", "tests/", "core/src/probe/"})) continue;
-        for (size_t n = 0; n < file.lines.size(); ++n) EXPECT_FALSE(std::regex_search(file.lines[n], expression)) << file.path << ":" << n + 1;
+        for (size_t n = 0; n < file.lines.size(); ++n)
+            EXPECT_FALSE(std::regex_search(file.lines[n], expression)) << file.path << ":" << n + 1;
     }
 }
 

@@ -13,7 +13,8 @@ TEST(Files, AreOfAReadableLengthAndWithoutTabs) {
     constexpr size_t kLongest = 500;
     for (const SourceText& file : sources()) {
         EXPECT_LE(file.lines.size(), kLongest) << file.path << ": what is hiding in it?";
-        for (size_t n = 0; n < file.lines.size(); ++n) EXPECT_EQ(file.lines[n].find('\t'), std::string::npos) << file.path << ":" << n + 1;
+        for (size_t n = 0; n < file.lines.size(); ++n)
+            EXPECT_EQ(file.lines[n].find('\t'), std::string::npos) << file.path << ":" << n + 1;
     }
 }
 
@@ -21,8 +22,12 @@ TEST(Files, HeadersSayWhatTheyAreFor) {
     for (const SourceText& file : sources()) {
         if (!file.path.ends_with(".hpp") && !file.path.ends_with(".h")) continue;
         ASSERT_FALSE(file.lines.empty()) << file.path;
-        EXPECT_TRUE(file.lines[0].starts_with("//") || file.lines[0].starts_with("/*")) << file.path << ": begin with what it is for";
-        EXPECT_FALSE(file.path.ends_with(".hpp") && std::none_of(file.lines.begin(), file.lines.end(), [](const std::string& l) { return l == "#pragma once"; })) << file.path;
+        EXPECT_TRUE(file.lines[0].starts_with("//") || file.lines[0].starts_with("/*"))
+            << file.path << ": begin with what it is for";
+        EXPECT_FALSE(file.path.ends_with(".hpp") &&
+                     std::none_of(file.lines.begin(), file.lines.end(),
+                                  [](const std::string& l) { return l == "#pragma once"; }))
+            << file.path;
     }
 }
 
@@ -34,9 +39,11 @@ TEST(Files, NoneIsDead) {
     const std::regex quoted("#\\s*include\\s+[\"<]([^\">]+)[\">]");
     for (const SourceText& file : sources())
         for (const std::string& line : file.lines)
-            if (std::smatch m; std::regex_search(line, m, quoted)) included.insert(std::filesystem::path(m[1].str()).filename().string());
+            if (std::smatch m; std::regex_search(line, m, quoted))
+                included.insert(std::filesystem::path(m[1].str()).filename().string());
     for (const SourceText& file : sources()) {
-        if (starts_with_any(file.path, {"tests/fuzz/", "tests/sdk/", "tests/abi/"})) continue; // built by scripts of their own
+        if (starts_with_any(file.path, {"tests/fuzz/", "tests/sdk/", "tests/abi/"}))
+            continue;  // built by scripts of their own
         const bool compiled = commands.find("/" + file.path + "\"") != std::string::npos;
         const bool used = included.contains(std::filesystem::path(file.path).filename().string());
         const bool contract = file.path.starts_with("core/include/"); // for authors of plugins

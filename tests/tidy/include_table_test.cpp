@@ -52,7 +52,8 @@ std::string folder_of(const std::string& path) {
 // The folder that a quoted include of `from` means; "" if it is nothing of ours.
 std::string target_of(const std::string& from, const std::string& include) {
     if (fs::exists(kRoot / fs::path(from).parent_path() / include))
-        return folder_of(fs::relative(fs::weakly_canonical(kRoot / fs::path(from).parent_path() / include), kRoot).string());
+        return folder_of(
+            fs::relative(fs::weakly_canonical(kRoot / fs::path(from).parent_path() / include), kRoot).string());
     if (include.starts_with("patchbay/")) return "core/include";
     for (const char* base : {"core/src", "kernels/include", "kernels", "metrics/include", "tests"})
         if (fs::exists(kRoot / base / include)) return folder_of(std::string(base) + "/x");
@@ -91,7 +92,8 @@ TEST(IncludeTable, ContractHeadersIncludeOnlyCHeaders) {
             std::smatch m;
             if (!std::regex_search(line, m, any)) continue;
             const std::string include = m[1];
-            EXPECT_TRUE(c_headers.contains(include) || (include.starts_with("patchbay/abi") && include.ends_with(".h"))) << file.path << ": " << include;
+            EXPECT_TRUE(c_headers.contains(include) || (include.starts_with("patchbay/abi") && include.ends_with(".h")))
+                << file.path << ": " << include;
         }
     }
 }

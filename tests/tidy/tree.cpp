@@ -22,7 +22,8 @@ const std::vector<SourceText>& sources() {
         for (const char* folder : {"core", "plugins", "kernels", "metrics", "tests"})
             for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
                 const std::string ending = entry.path().extension().string();
-                if (ending != ".h" && ending != ".hpp" && ending != ".cpp" && ending != ".c" && ending != ".inc") continue;
+                if (ending != ".h" && ending != ".hpp" && ending != ".cpp" && ending != ".c" && ending != ".inc")
+                    continue;
                 SourceText file{fs::relative(entry.path(), root).string(), {}};
                 std::istringstream in(read(entry.path()));
                 for (std::string line; std::getline(in, line);) file.lines.push_back(line);

@@ -40,11 +40,13 @@ constexpr pb_param boolean(const char* name, const char* fallback, const char* m
 }
 constexpr pb_param integer(const char* name, const char* fallback, double min, double max, const char* unit,
                            const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr, unit, meaning};
+    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
+            unit, meaning};
 }
 constexpr pb_param real(const char* name, const char* fallback, double min, double max, const char* unit,
                         const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr, unit, meaning};
+    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
+            unit, meaning};
 }
 constexpr pb_param text(const char* name, const char* fallback, const char* meaning, uint32_t flags = 0) {
     return {name, PB_PARAM_STRING, flags, fallback, 0, 0, nullptr, nullptr, meaning};
@@ -120,7 +122,8 @@ class Pool {
 // The host's clock, copied out of a context: real, or virtual in a simulation.
 class HostClock {
   public:
-    explicit HostClock(const pb_host& host) : clock_(static_cast<const pb_clock*>(host.service(host.ctx, PB_SERVICE_CLOCK))) {}
+    explicit HostClock(const pb_host& host)
+        : clock_(static_cast<const pb_clock*>(host.service(host.ctx, PB_SERVICE_CLOCK))) {}
     explicit operator bool() const { return clock_ != nullptr; } // false: the host has none
     uint64_t now_ns() const { return clock_->now_ns(clock_->ctx); }
 
@@ -132,7 +135,8 @@ class HostClock {
 // collects none. Names: a-z, 0-9 and _. [any]
 class Metrics {
   public:
-    explicit Metrics(const pb_host& host) : metrics_(static_cast<const pb_metrics*>(host.service(host.ctx, PB_SERVICE_METRICS))) {}
+    explicit Metrics(const pb_host& host)
+        : metrics_(static_cast<const pb_metrics*>(host.service(host.ctx, PB_SERVICE_METRICS))) {}
     void add(const char* counter, double amount = 1) const { // amount ≥ 0; exported as <counter>_total
         if (metrics_) metrics_->add(metrics_->ctx, counter, amount);
     }

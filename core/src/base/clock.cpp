@@ -8,7 +8,8 @@ namespace patchbay {
 
 uint64_t RealClock::now_ns() const {
     return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
 }
 
 void RealClock::wait_until_ns(uint64_t when_ns) {

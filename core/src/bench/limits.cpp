@@ -22,8 +22,10 @@ double Machine::operator[](const std::string& name) const {
 Result<Machine> measure_machine(const host::Registry& registry, const config::PluginChoice& choice, uint32_t threads) {
     RealClock clock;
     ThreadPool pool(threads ? threads : std::max(1u, std::thread::hardware_concurrency()));
-    const pb_clock clock_service{sizeof(pb_clock), 0, &clock, [](void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }};
-    PB_TRY(const auto device, registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_service, nullptr}));
+    const pb_clock clock_service{sizeof(pb_clock), 0, &clock,
+                                 [](void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }};
+    PB_TRY(const auto device,
+           registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_service, nullptr}));
     pb_device_info info{};
     info.struct_size = sizeof info;
     PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
@@ -43,7 +45,11 @@ std::string with_prefix(double value, const std::string& unit) {
     size_t i = 0;
     while (value >= 1000 && i + 1 < std::size(kPrefixes)) value /= 1000, i += 1;
     char text[64];
-    std::snprintf(text, sizeof text, "%.*f %s%s", value < 10 ? 2 : value < 100 ? 1 : 0, value, kPrefixes[i], unit.c_str());
+    std::snprintf(text, sizeof text, "%.*f %s%s",
+                  value < 10    ? 2
+                  : value < 100 ? 1
+                                : 0,
+                  value, kPrefixes[i], unit.c_str());
     return text;
 }
 
@@ -51,7 +57,8 @@ std::string table_of(const Machine& machine) {
     std::string out = machine.device + ", " + std::to_string(machine.threads) + " threads\n";
     for (const Limit& limit : machine.limits) {
         char line[128];
-        std::snprintf(line, sizeof line, "  %-14s %16s\n", limit.name.c_str(), with_prefix(limit.value, limit.unit).c_str());
+        std::snprintf(line, sizeof line, "  %-14s %16s\n", limit.name.c_str(),
+                      with_prefix(limit.value, limit.unit).c_str());
         out += line;
     }
     return out;

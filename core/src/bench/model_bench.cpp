@@ -66,9 +66,10 @@ struct Work { // of one forward pass
     double bytes, flop;
 };
 
-// `tokens` in all, of which `rows` give logits; each sees `context` tokens on average, and each of `sequences` reads its
-// KV once.
-Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences, double longest) {
+// `tokens` in all, of which `rows` give logits; each sees `context` tokens on average, and each of `sequences` reads
+// its KV once.
+Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences,
+             double longest) {
     const runner::ModelWork& w = f.work;
     const double kv_bytes = static_cast<double>(f.page_bytes) / f.block_size;
     return {static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes,
@@ -117,8 +118,9 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
 
 }  // namespace
 
-Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry& registry, const std::vector<Case>& cases,
-                               uint32_t repeats, const std::function<void(const std::string&)>& progress) {
+Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry& registry,
+                               const std::vector<Case>& cases, uint32_t repeats,
+                               const std::function<void(const std::string&)>& progress) {
     size_engine(config, cases);
     progress("measuring the machine");
     PB_TRY(Machine before, measure_machine(registry, config.device, config.engine.threads));

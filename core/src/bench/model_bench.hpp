@@ -1,5 +1,5 @@
-// How fast a model runs through the whole engine, and how near that is to what the machine can do: prefill and decode of
-// random prompts, each beside the least time that its bytes and multiplications take.
+// How fast a model runs through the whole engine, and how near that is to what the machine can do: prefill and decode
+// of random prompts, each beside the least time that its bytes and multiplications take.
 #pragma once
 #include <cstdint>
 #include <functional>

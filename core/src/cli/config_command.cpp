@@ -39,14 +39,17 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
     for (experiment::Entrant& e : lineup.entrants) {
         for (std::string& warning : e.loaded.warnings)
-            if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) out.warnings.push_back(std::move(warning));
+            if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end())
+                out.warnings.push_back(std::move(warning));
         explain(e.loaded);
         out.configs.push_back({e.name, std::move(e.loaded.effective)});
     }
     return out;
 }
 
-Result<host::Registry> plugins(const Options& o) { return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}); }
+Result<host::Registry> plugins(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
 
 Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&, const host::Registry&)) {
     PB_TRY(const auto registry, plugins(o));
@@ -72,26 +75,31 @@ Result<> print_effective(const Options& o) {
         std::vector<std::string> names;
         for (const config::ShownConfig& c : checked.configs)
             if (!c.name.empty()) names.push_back(c.name);
-        chosen = std::find_if(checked.configs.begin(), checked.configs.end(), [&](const auto& c) { return c.name == o.variant; });
-        if (chosen == checked.configs.end()) return fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names));
+        chosen = std::find_if(checked.configs.begin(), checked.configs.end(),
+                              [&](const auto& c) { return c.name == o.variant; });
+        if (chosen == checked.configs.end())
+            return fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names));
     }
     if (o.json) {
         std::cout << config::show_json(chosen->effective) << '\n';
         return {};
     }
-    if (!chosen->name.empty()) std::cout << "# the engine of variant " << config::printable(chosen->name) << " of " << o.file << '\n';
+    if (!chosen->name.empty())
+        std::cout << "# the engine of variant " << config::printable(chosen->name) << " of " << o.file << '\n';
     std::cout << config::show_yaml(chosen->effective);
     return {};
 }
 
 Result<> print_schema(const Options& o) {
     PB_TRY(const auto registry, plugins(o));
-    std::cout << config::json_schema(registry, o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{}) << '\n';
+    std::cout << config::json_schema(registry,
+                                     o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{})
+              << '\n';
     return {};
 }
 
-CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name, const char* meaning,
-                     Result<> (*action)(const Options&)) {
+CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
+                     const char* meaning, Result<> (*action)(const Options&)) {
     CLI::App* app = parent->add_subcommand(name, meaning);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->callback([&commands, o, action] {
@@ -114,15 +122,20 @@ void add_config_command(Commands& commands) {
                 "  patchbay config show configs/engine/demo.yaml\n"
                 "  patchbay config schema > engine.schema.json");
     const auto o = std::make_shared<Options>();
-    CLI::App* check_app = add_action(commands, app, o, "check", "Report every fault of a file, or say that it is fine", print_check);
+    CLI::App* check_app =
+        add_action(commands, app, o, "check", "Report every fault of a file, or say that it is fine", print_check);
     check_app->add_option("FILE", o->file, "engine configuration or experiment")->required();
-    check_app->footer("Example:\n  patchbay config check configs/engine/demo.yaml\nExit codes: 0 fine, 1 faults, 2 bad usage.");
-    CLI::App* show_app = add_action(commands, app, o, "show", "Print every value in effect with where it came from", print_effective);
+    check_app->footer(
+        "Example:\n  patchbay config check configs/engine/demo.yaml\nExit codes: 0 fine, 1 faults, 2 bad usage.");
+    CLI::App* show_app =
+        add_action(commands, app, o, "show", "Print every value in effect with where it came from", print_effective);
     show_app->add_option("FILE", o->file, "engine configuration or experiment")->required();
     show_app->add_option("--variant", o->variant, "only the engine of this variant of an experiment");
     show_app->add_flag("--json", o->json, "values and origins as JSON");
-    show_app->footer("Example:\n  patchbay config show configs/engine/demo.yaml > again.yaml   # again.yaml means the same");
-    CLI::App* schema_app = add_action(commands, app, o, "schema", "Print the JSON Schema of engine configurations, for editors", print_schema);
+    show_app->footer(
+        "Example:\n  patchbay config show configs/engine/demo.yaml > again.yaml   # again.yaml means the same");
+    CLI::App* schema_app = add_action(commands, app, o, "schema",
+                                      "Print the JSON Schema of engine configurations, for editors", print_schema);
     schema_app->add_flag("--experiment", o->experiment, "of experiment files instead");
     schema_app->footer("Example:\n  patchbay config schema > engine.schema.json\n"
                        "  # first line of a YAML file: # yaml-language-server: $schema=engine.schema.json");

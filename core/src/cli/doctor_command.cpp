@@ -18,8 +18,8 @@ Result<> examine(const Options& o) {
     const doctor::Surroundings machine = doctor::this_machine();
     RealClock clock;
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
-    for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine), doctor::check_gpu(machine),
-                             doctor::check_parallel(machine)})
+    for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine),
+                             doctor::check_gpu(machine), doctor::check_parallel(machine)})
         all.insert(all.end(), some.begin(), some.end());
     std::cout << (o.json ? doctor::json_of(all) + "\n" : doctor::table_of(all));
     return {};
@@ -28,7 +28,8 @@ Result<> examine(const Options& o) {
 }  // namespace
 
 void add_doctor_command(Commands& commands) {
-    CLI::App* app = commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and what mends it");
+    CLI::App* app =
+        commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and what mends it");
     app->footer("Example:\n  patchbay doctor --json");
     const auto o = std::make_shared<Options>();
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);

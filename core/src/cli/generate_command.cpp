@@ -37,7 +37,8 @@ struct Options {
 // The outputs of all prompts in order: the first unfinished one streams, later ones are kept until their turn.
 class Screen {
   public:
-    explicit Screen(std::vector<std::string> prompts) : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) {}
+    explicit Screen(std::vector<std::string> prompts)
+        : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) {}
 
     void begin() { // prints the prompt whose turn it is
         if (turn_ >= prompts_.size()) return;
@@ -104,7 +105,8 @@ void check_usage(const Options& o) {
     const size_t prompts = o.prompts.size() + o.prompt_files.size();
     if (prompts == 0) throw CLI::ValidationError("no prompt", "give --prompt TEXT or --prompt-file FILE");
     if (!o.priorities.empty() && o.priorities.size() != prompts)
-        throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " + std::to_string(prompts) + " prompts");
+        throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " +
+                                                     std::to_string(prompts) + " prompts");
 }
 
 void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
@@ -117,13 +119,16 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
         hits += r.prefix_hit_tokens;
     }
     const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
-    std::fprintf(stderr, "\n%s, %u threads, %s %s\n", facts.device_name.c_str(), facts.threads, facts.architecture.c_str(), facts.weight_dtype.c_str());
-    std::fprintf(stderr, "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
+    std::fprintf(stderr, "\n%s, %u threads, %s %s\n", facts.device_name.c_str(), facts.threads,
+                 facts.architecture.c_str(), facts.weight_dtype.c_str());
+    std::fprintf(stderr,
+                 "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
                  static_cast<unsigned long long>(made), seconds, static_cast<double>(made) / seconds, steps.size(),
                  static_cast<unsigned long long>(tokens), static_cast<unsigned long long>(hits));
     if (drafted > 0)
-        std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%)\n", static_cast<unsigned long long>(drafted),
-                     static_cast<unsigned long long>(accepted), 100.0 * static_cast<double>(accepted) / static_cast<double>(drafted));
+        std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%)\n",
+                     static_cast<unsigned long long>(drafted), static_cast<unsigned long long>(accepted),
+                     100.0 * static_cast<double>(accepted) / static_cast<double>(drafted));
 }
 
 Result<> generate(Options& o) {
@@ -190,10 +195,13 @@ Result<> generate(Options& o) {
 
 void add_generate_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("generate", "Continue prompts with a model; streams the text");
-    app->footer("Examples:\n"
-                "  patchbay generate --model models/demo-target --prompt \"Once upon a time\" --max-tokens 100\n"
-                "  patchbay generate --model DIR --prompt \"One\" --prompt \"Two\" --priority 1 --priority 0 --scheduler priority\n"
-                "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port 9090");
+    app->footer(
+        "Examples:\n"
+        "  patchbay generate --model models/demo-target --prompt \"Once upon a time\" --max-tokens 100\n"
+        "  patchbay generate --model DIR --prompt \"One\" --prompt \"Two\" --priority 1 --priority 0 --scheduler "
+        "priority\n"
+        "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port "
+        "9090");
     auto o = std::make_shared<Options>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     // Flags that set keys of the configuration: they appear in `config show` as what they are.
@@ -227,8 +235,10 @@ void add_generate_command(Commands& commands) {
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
-    app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")->allow_extra_args(false);
-    app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")->allow_extra_args(false);
+    app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
+        ->allow_extra_args(false);
+    app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")
+        ->allow_extra_args(false);
     engine::SamplingParams& s = o->sampling;
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));
@@ -247,14 +257,19 @@ void add_generate_command(Commands& commands) {
     ranged("--presence-penalty", &S::presence_penalty, "above 0: less of what the output has (0: off)");
     ranged("--frequency-penalty", &S::frequency_penalty, "the same, for each time it appeared (0: off)");
     app->add_option_function<std::vector<std::string>>(
-           "--logit-bias", [o](const std::vector<std::string>& items) { for (const auto& item : items) add_bias(*o, item); },
+           "--logit-bias",
+           [o](const std::vector<std::string>& items) {
+               for (const auto& item : items) add_bias(*o, item);
+           },
            "TOKEN:BIAS, may be given several times")
         ->allow_extra_args(false);
     app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
     app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
     app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
     app->add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
-    app->add_option("--metrics-port", o->metrics_port, "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")->check(CLI::Range(0, 65535));
+    app->add_option("--metrics-port", o->metrics_port,
+                    "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
+        ->check(CLI::Range(0, 65535));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
         check_usage(*o);

@@ -49,11 +49,12 @@ void hold_closed_streams() {
 int run(int argc, char** argv) {
     CLI::App app("Patchbay: an LLM inference engine in which every policy is a plugin", "patchbay");
     app.require_subcommand(1);
-    app.footer("Examples:\n"
-               "  patchbay generate --model models/demo-target --prompt \"Once upon a time\"\n"
-               "  patchbay run experiments/quickstart/experiment.yaml\n"
-               "  patchbay plugin list\n"
-               "Exit codes: 0 done, 1 the work failed, 2 bad usage. PATCHBAY_LOG sets the log level (debug, info, warn).");
+    app.footer(
+        "Examples:\n"
+        "  patchbay generate --model models/demo-target --prompt \"Once upon a time\"\n"
+        "  patchbay run experiments/quickstart/experiment.yaml\n"
+        "  patchbay plugin list\n"
+        "Exit codes: 0 done, 1 the work failed, 2 bad usage. PATCHBAY_LOG sets the log level (debug, info, warn).");
     Commands commands{app, {}};
     add_generate_command(commands);
     add_run_command(commands);

@@ -5,8 +5,10 @@ namespace {
 
 std::string summary_of(const EngineConfig& c) {
     std::string model = std::filesystem::path(c.model.path).filename().string();
-    if (c.model.load_format == LoadFormat::kDummy) model = model.empty() ? "dummy weights" : model + " with dummy weights";
-    std::string out = model + ", scheduler " + c.scheduler.plugin + ", sampler " + c.sampler.plugin + ", attention " + c.attention.plugin + ", device " + c.device.plugin;
+    if (c.model.load_format == LoadFormat::kDummy)
+        model = model.empty() ? "dummy weights" : model + " with dummy weights";
+    std::string out = model + ", scheduler " + c.scheduler.plugin + ", sampler " + c.sampler.plugin + ", attention " +
+                      c.attention.plugin + ", device " + c.device.plugin;
     if (c.proposer) out += ", proposer " + c.proposer->plugin;
     return out;
 }

@@ -38,8 +38,12 @@ Node merge_value(std::string_view key, Node base, const Node& over) {
 
 }  // namespace
 
-Origin Origin::automatic(std::string reason) { return {Kind::kAutomatic, std::make_shared<const std::string>(std::move(reason)), 0, 0}; }
-Origin Origin::flag(std::string flag) { return {Kind::kFlag, std::make_shared<const std::string>(std::move(flag)), 0, 0}; }
+Origin Origin::automatic(std::string reason) {
+    return {Kind::kAutomatic, std::make_shared<const std::string>(std::move(reason)), 0, 0};
+}
+Origin Origin::flag(std::string flag) {
+    return {Kind::kFlag, std::make_shared<const std::string>(std::move(flag)), 0, 0};
+}
 
 std::string Origin::text() const {
     switch (kind) {
@@ -120,14 +124,20 @@ void Faults::add(const Origin& origin, std::string text) { faults_.push_back({or
 std::vector<std::string> Faults::lines() const {
     std::vector<const Fault*> sorted;
     for (const Fault& fault : faults_) sorted.push_back(&fault);
-    const auto place = [](const Fault* f) { return std::tuple(f->origin.kind, f->origin.name ? *f->origin.name : "", f->origin.line, f->origin.column); };
+    const auto place = [](const Fault* f) {
+        return std::tuple(f->origin.kind, f->origin.name ? *f->origin.name : "", f->origin.line, f->origin.column);
+    };
     std::stable_sort(sorted.begin(), sorted.end(), [&](const Fault* a, const Fault* b) { return place(a) < place(b); });
     std::vector<std::string> out;
     for (const Fault* fault : sorted) {
         const Origin& o = fault->origin;
-        const std::string where = o.kind == Origin::Kind::kFile ? o.text() + ": " : o.kind == Origin::Kind::kFlag ? *o.name + ": " : "";
+        const std::string where = o.kind == Origin::Kind::kFile   ? o.text() + ": "
+                                  : o.kind == Origin::Kind::kFlag ? *o.name + ": "
+                                                                  : "";
         std::string line = where + fault->text;
-        std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?'); // names are untrusted
+        std::replace_if(
+            line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
+            '?');  // names are untrusted
         out.push_back(std::move(line));
     }
     return out;
@@ -145,7 +155,8 @@ Failure Faults::failure() const {
 Node merge(Node base, const Node& over) {
     if (base.kind != NodeKind::kMap || over.kind != NodeKind::kMap) return over;
     for (const Entry& entry : over.entries) {
-        const auto same = std::find_if(base.entries.begin(), base.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
+        const auto same =
+            std::find_if(base.entries.begin(), base.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
         if (same == base.entries.end()) {
             base.entries.push_back(entry);
         } else {
@@ -162,16 +173,20 @@ Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
         const auto dots = static_cast<size_t>(std::count(entry.key.begin(), entry.key.end(), '.'));
         Faults faults;
         if (dots >= limits.depth)
-            faults.add(entry.key_origin, "key '" + printable(entry.key) + "' is nested more than " + std::to_string(limits.depth) + " levels deep");
-        else if (entry.key.starts_with('.') || entry.key.ends_with('.') || entry.key.find("..") != entry.key.npos || entry.key.empty())
-            faults.add(entry.key_origin, "key '" + printable(entry.key) + "' is no dotted path such as engine.max_num_seqs");
+            faults.add(entry.key_origin, "key '" + printable(entry.key) + "' is nested more than " +
+                                             std::to_string(limits.depth) + " levels deep");
+        else if (entry.key.starts_with('.') || entry.key.ends_with('.') || entry.key.find("..") != entry.key.npos ||
+                 entry.key.empty())
+            faults.add(entry.key_origin,
+                       "key '" + printable(entry.key) + "' is no dotted path such as engine.max_num_seqs");
         if (faults.any()) return faults.failure();
         Node nested = entry.value;
         std::string_view path = entry.key;
         while (true) { // from the innermost key outwards
             const size_t dot = path.rfind('.');
             Node parent = Node::map(entry.key_origin);
-            parent.entries.push_back({std::string(dot == path.npos ? path : path.substr(dot + 1)), entry.key_origin, std::move(nested)});
+            parent.entries.push_back(
+                {std::string(dot == path.npos ? path : path.substr(dot + 1)), entry.key_origin, std::move(nested)});
             nested = std::move(parent);
             if (dot == path.npos) break;
             path = path.substr(0, dot);

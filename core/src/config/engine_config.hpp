@@ -1,4 +1,5 @@
-// Everything that an engine can be told, typed, with its defaults. Filled by config/load.hpp; see docs/configuration.md.
+// Everything that an engine can be told, typed, with its defaults. Filled by config/load.hpp; see
+// docs/configuration.md.
 #pragma once
 #include <cstdint>
 #include <map>

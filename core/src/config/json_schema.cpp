@@ -15,7 +15,9 @@ Json as_written(const std::string& text, ValueType type) { // a default in YAML 
 }
 
 void add_range(Json& out, const std::optional<double>& min, const std::optional<double>& max) {
-    const auto number = [](double x) { return x == static_cast<double>(static_cast<int64_t>(x)) ? Json(static_cast<int64_t>(x)) : Json(x); };
+    const auto number = [](double x) {
+        return x == static_cast<double>(static_cast<int64_t>(x)) ? Json(static_cast<int64_t>(x)) : Json(x);
+    };
     if (min) out["minimum"] = number(*min);
     if (max && *max < 0x1p62) out["maximum"] = number(*max);
 }
@@ -40,10 +42,13 @@ Json value_schema(const KeyInfo& key) {
         case ValueType::kBool: out["type"] = "boolean"; break;
         case ValueType::kInt: out["type"] = "integer"; break;
         case ValueType::kFloat: out["type"] = "number"; break;
-        case ValueType::kString: out["type"] = {"string", "number", "boolean"}; break; // 8 is a text where one is expected
+        case ValueType::kString:
+            out["type"] = {"string", "number", "boolean"};
+            break;  // 8 is a text where one is expected
         case ValueType::kEnum: out["enum"] = key.choices; break;
         case ValueType::kBytes:
-            out["anyOf"] = {Json{{"type", "integer"}, {"minimum", 0}}, Json{{"type", "string"}, {"pattern", "^[0-9]+(\\.[0-9]+)? ?([KMGT]iB|[kKMGT]B)$"}}};
+            out["anyOf"] = {Json{{"type", "integer"}, {"minimum", 0}},
+                            Json{{"type", "string"}, {"pattern", "^[0-9]+(\\.[0-9]+)? ?([KMGT]iB|[kKMGT]B)$"}}};
             break;
         case ValueType::kList:
             out["type"] = "array";
@@ -54,15 +59,27 @@ Json value_schema(const KeyInfo& key) {
     }
     if (key.type == ValueType::kInt || key.type == ValueType::kFloat) add_range(out, key.min, key.max);
     if (key.optional) out = Json{{"anyOf", {out, Json{{"type", "null"}}}}};
-    if (!key.meaning.empty()) out["description"] = key.meaning + (key.unit.empty() || key.type == ValueType::kBytes ? "" : " (" + key.unit + ")");
+    if (!key.meaning.empty())
+        out["description"] =
+            key.meaning + (key.unit.empty() || key.type == ValueType::kBytes ? "" : " (" + key.unit + ")");
     if (key.fallback) out["default"] = as_written(*key.fallback, key.type);
     return out;
 }
 
 KeyInfo key_of(const host::ParamManifest& p) {
-    KeyInfo key{.name = p.name, .meaning = p.meaning, .unit = p.unit, .fallback = p.fallback, .required = !p.fallback, .min = p.min, .max = p.max, .choices = p.choices};
-    key.type = p.type == "bool" ? ValueType::kBool : p.type == "int" ? ValueType::kInt : p.type == "float" ? ValueType::kFloat
-             : p.type == "enum" ? ValueType::kEnum : ValueType::kString;
+    KeyInfo key{.name = p.name,
+                .meaning = p.meaning,
+                .unit = p.unit,
+                .fallback = p.fallback,
+                .required = !p.fallback,
+                .min = p.min,
+                .max = p.max,
+                .choices = p.choices};
+    key.type = p.type == "bool"    ? ValueType::kBool
+               : p.type == "int"   ? ValueType::kInt
+               : p.type == "float" ? ValueType::kFloat
+               : p.type == "enum"  ? ValueType::kEnum
+                                   : ValueType::kString;
     return key;
 }
 
@@ -88,7 +105,8 @@ std::string slot_json_schema(const host::Registry& registry, const std::string& 
         for (const host::ParamManifest& p : (*registry.find(kind, name))->params) keys.push_back(key_of(p));
         Json then = map_schema(keys);
         then["properties"]["plugin"] = Json{{"const", name}, {"description", (*registry.find(kind, name))->summary}};
-        rules.push_back(Json{{"if", {{"properties", {{"plugin", {{"const", name}}}}}, {"required", {"plugin"}}}}, {"then", std::move(then)}});
+        rules.push_back(Json{{"if", {{"properties", {{"plugin", {{"const", name}}}}}, {"required", {"plugin"}}}},
+                             {"then", std::move(then)}});
     }
     if (kind == "proposer") names.push_back("none");
     Json map{{"type", "object"}, {"properties", {{"plugin", {{"enum", names}}}}}};
@@ -97,9 +115,11 @@ std::string slot_json_schema(const host::Registry& registry, const std::string& 
 }
 
 std::string json_schema(const host::Registry& registry, const std::vector<KeyInfo>& experiment_keys) {
-    Json properties{{"include",
-                     {{"description", "files that this one is laid over, relative to it; maps merge key by key, anything else is replaced"},
-                      {"anyOf", {Json{{"type", "string"}}, Json{{"type", "array"}, {"items", {{"type", "string"}}}}}}}}};
+    Json properties{
+        {"include",
+         {{"description",
+           "files that this one is laid over, relative to it; maps merge key by key, anything else is replaced"},
+          {"anyOf", {Json{{"type", "string"}}, Json{{"type", "array"}, {"items", {{"type", "string"}}}}}}}}};
     add_top_level(properties, engine_config_table(registry).keys());
     add_top_level(properties, experiment_keys);
     const Json out{{"$schema", "https://json-schema.org/draft/2020-12/schema"},

@@ -23,7 +23,8 @@ std::string resolve_folder(const std::string& given, const std::string& key, con
         else looked = " (looked for " + printable(beside.string()) + ", then in the current directory)";
     }
     if (fs::is_directory(path, error)) return fs::absolute(path, error).lexically_normal().string();
-    const std::string what = fs::exists(path, error) ? "is not a folder, expected a Hugging Face model folder" : "is not there" + looked;
+    const std::string what =
+        fs::exists(path, error) ? "is not a folder, expected a Hugging Face model folder" : "is not there" + looked;
     faults.add(origin, "'" + key + "': " + printable(given) + " " + what);
     return given;
 }
@@ -38,11 +39,16 @@ void flatten(const Node& node, const std::string& key, std::map<std::string, std
 }
 
 Table<ModelSettings> model_table() {
-    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto}, {"float32", DType::kF32}, {"bfloat16", DType::kBf16}, {"f32", DType::kF32}, {"bf16", DType::kBf16}};
+    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto},
+                                          {"float32", DType::kF32},
+                                          {"bfloat16", DType::kBf16},
+                                          {"f32", DType::kF32},
+                                          {"bf16", DType::kBf16}};
     Table<ModelSettings> t;
     t.key("path", &ModelSettings::path, "Hugging Face folder with config.json, weights and tokenizer.json")
         .key("plugin", &ModelSettings::plugin, "model plugin; auto: the one that serves `architectures` of config.json")
-        .key("tokenizer", &ModelSettings::tokenizer, "folder with tokenizer.json; empty: the model's; none: token ids only")
+        .key("tokenizer", &ModelSettings::tokenizer,
+             "folder with tokenizer.json; empty: the model's; none: token ids only")
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
         .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's")
@@ -61,24 +67,33 @@ Table<ModelSettings> model_table() {
 Table<EngineSettings> engine_table() {
     using E = EngineSettings;
     constexpr double kTokens = 1 << 26;
-    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto}, {"float32", DType::kF32}, {"bfloat16", DType::kBf16}, {"f32", DType::kF32}, {"bf16", DType::kBf16}};
+    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto},
+                                          {"float32", DType::kF32},
+                                          {"bfloat16", DType::kBf16},
+                                          {"f32", DType::kF32},
+                                          {"bf16", DType::kBf16}};
     Table<E> t;
-    t.key("max_model_len", &E::max_model_len, {0, kTokens, "tokens"}, "prompt and output of a request together; 0: what the model reaches")
+    t.key("max_model_len", &E::max_model_len, {0, kTokens, "tokens"},
+          "prompt and output of a request together; 0: what the model reaches")
         .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kTokens, "tokens"}, "token budget of a step")
         .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
         .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
-        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"}, "most prompt tokens of one request in a step; 0: no limit")
+        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"},
+             "most prompt tokens of one request in a step; 0: no limit")
         .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
         .key("num_blocks", &E::num_blocks, {0, 1 << 30, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
         .word("kv_cache_dtype", &E::kv_cache_dtype, dtypes, "type of keys and values; auto: as the weights")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
-        .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"}, "drafts a sequence and step; 0: no speculation; needs a proposer")
-        .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"}, "requests that may wait; further ones are refused; 0: no limit")
+        .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
+             "drafts a sequence and step; 0: no speculation; needs a proposer")
+        .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
+             "requests that may wait; further ones are refused; 0: no limit")
         .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")
         .key("threads", &E::threads, {0, 1024, "threads"}, "of the host's pool; 0: the cores that this process may use")
-        .word("cudagraph_mode", &E::cudagraph_mode, {{"NONE", std::string("NONE")}}, "which steps replay a captured graph");
+        .word("cudagraph_mode", &E::cudagraph_mode, {{"NONE", std::string("NONE")}},
+              "which steps replay a captured graph");
     return t;
 }
 
@@ -104,34 +119,45 @@ class CrossChecks {
     void model() {
         const bool dummy = c_.model.load_format == LoadFormat::kDummy;
         if (dummy && c_.model.path.empty() && c_.model.shape.empty())
-            faults_.add(at("model.load_format"), "load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
-        if (!dummy && !c_.model.shape.empty()) faults_.add(at("model.shape"), "'shape' is for load_format: dummy, which is not set");
+            faults_.add(
+                at("model.load_format"),
+                "load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
+        if (!dummy && !c_.model.shape.empty())
+            faults_.add(at("model.shape"), "'shape' is for load_format: dummy, which is not set");
         if (!dummy && c_.model.path.empty() && c_.model.shape.empty())
-            faults_.add(effective_.origin, "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
+            faults_.add(effective_.origin,
+                        "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
     }
 
     void sizes() {
         const EngineSettings& e = c_.engine;
         if (!std::has_single_bit(e.block_size))
             faults_.add(at("engine.block_size"), "'block_size' is " + n(e.block_size) + ", expected a power of two (" +
-                                                     n(std::bit_floor(e.block_size)) + " or " + n(std::bit_ceil(e.block_size)) + ")");
+                                                     n(std::bit_floor(e.block_size)) + " or " +
+                                                     n(std::bit_ceil(e.block_size)) + ")");
         if (!e.enable_chunked_prefill && e.max_model_len > e.max_num_batched_tokens)
-            faults_.add(at("engine.enable_chunked_prefill"), "without chunked prefill max_num_batched_tokens (" + n(e.max_num_batched_tokens) +
-                                                                 ") must reach max_model_len (" + n(e.max_model_len) + ")");
+            faults_.add(at("engine.enable_chunked_prefill"),
+                        "without chunked prefill max_num_batched_tokens (" + n(e.max_num_batched_tokens) +
+                            ") must reach max_model_len (" + n(e.max_model_len) + ")");
         if (e.max_num_batched_tokens < e.max_num_seqs)
-            warnings_.add(at(given("engine.max_num_batched_tokens") ? "engine.max_num_batched_tokens" : "engine.max_num_seqs"),
-                          "max_num_batched_tokens (" + n(e.max_num_batched_tokens) + ") is below max_num_seqs (" + n(e.max_num_seqs) +
-                              "): a step never decodes all running sequences");
-        if (e.num_blocks > 0 && e.kv_cache_memory != EngineSettings{}.kv_cache_memory) // `config show` gives defaults too
+            warnings_.add(
+                at(given("engine.max_num_batched_tokens") ? "engine.max_num_batched_tokens" : "engine.max_num_seqs"),
+                "max_num_batched_tokens (" + n(e.max_num_batched_tokens) + ") is below max_num_seqs (" +
+                    n(e.max_num_seqs) + "): a step never decodes all running sequences");
+        if (e.num_blocks > 0 &&
+            e.kv_cache_memory != EngineSettings{}.kv_cache_memory)  // `config show` gives defaults too
             warnings_.add(at("engine.kv_cache_memory"), "kv_cache_memory has no effect beside num_blocks");
     }
 
     void speculation() {
         const uint32_t drafts = c_.engine.num_speculative_tokens;
         if (drafts > 0 && !c_.proposer)
-            faults_.add(at("engine.num_speculative_tokens"), "num_speculative_tokens is " + n(drafts) + " without a proposer: set proposer: NAME, or 0");
+            faults_.add(at("engine.num_speculative_tokens"),
+                        "num_speculative_tokens is " + n(drafts) + " without a proposer: set proposer: NAME, or 0");
         if (drafts == 0 && c_.proposer)
-            faults_.add(at("proposer"), "proposer '" + printable(c_.proposer->plugin) + "' needs engine.num_speculative_tokens: how many tokens it may draft a step");
+            faults_.add(at("proposer"),
+                        "proposer '" + printable(c_.proposer->plugin) +
+                            "' needs engine.num_speculative_tokens: how many tokens it may draft a step");
     }
 
     const EngineConfig& c_;
@@ -167,7 +193,9 @@ Result<> check_override(const Override& override) {
     return {};
 }
 
-std::vector<std::string> engine_keys() { return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer"}; }
+std::vector<std::string> engine_keys() {
+    return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer"};
+}
 
 Node engine_part(const Node& document) {
     Node part = Node::map(document.origin);
@@ -180,11 +208,16 @@ Node engine_part(const Node& document) {
 Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     Table<EngineConfig> t;
     const Table<ModelSettings> model = model_table();
-    t.custom({.name = "model", .type = ValueType::kMap, .meaning = "a model folder, or a map of these keys", .children = model.keys()},
+    t.custom({.name = "model",
+              .type = ValueType::kMap,
+              .meaning = "a model folder, or a map of these keys",
+              .children = model.keys()},
              [model, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                  Node map = Node::map(given ? given->origin : Origin{});
-                 if (given && given->kind == NodeKind::kScalar) map.entries.push_back({"path", given->origin, *given});
-                 else if (given && is_section(*given, "'model'", faults)) map = *given;
+                 if (given && given->kind == NodeKind::kScalar)
+                     map.entries.push_back({"path", given->origin, *given});
+                 else if (given && is_section(*given, "'model'", faults))
+                     map = *given;
                  Node effective = model.read(map, out.model, faults);
                  const auto folder = [&](const char* key, std::string& value) {
                      const Node* node = effective.find(key);
@@ -192,9 +225,11 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
                      effective.set(key, Node::string(value, node->origin));
                  };
                  if (!out.model.path.empty()) folder("path", out.model.path);
-                 if (!out.model.tokenizer.empty() && out.model.tokenizer != "none") folder("tokenizer", out.model.tokenizer);
+                 if (!out.model.tokenizer.empty() && out.model.tokenizer != "none")
+                     folder("tokenizer", out.model.tokenizer);
                  if (out.model.plugin != "auto")
-                     if (auto found = registry.find("model", out.model.plugin); !found) faults.add(effective.find("plugin")->origin, found.error());
+                     if (auto found = registry.find("model", out.model.plugin); !found)
+                         faults.add(effective.find("plugin")->origin, found.error());
                  return effective;
              });
     t.section("engine", &EngineConfig::engine, engine_table(), "sizes and switches of the engine; names follow vLLM's");
@@ -202,7 +237,8 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     add_slot(t, "sampler", &EngineConfig::sampler, registry, "which token a row of logits becomes");
     add_slot(t, "attention", &EngineConfig::attention, registry, "KV layout and attention of a layer");
     add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
-    add_optional_slot(t, "proposer", &EngineConfig::proposer, registry, "drafts tokens for speculative decoding; none: no speculation");
+    add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,
+                      "drafts tokens for speculative decoding; none: no speculation");
     return t;
 }
 

@@ -30,7 +30,8 @@ Given split(const Node* given, const std::string& kind, const std::string& fallb
                 out.plugin = entry.value.text;
                 out.plugin_origin = entry.value.origin;
             } else {
-                faults.add(entry.value.origin, "'plugin' is " + entry.value.describe() + ", expected the name of a " + kind);
+                faults.add(entry.value.origin,
+                           "'plugin' is " + entry.value.describe() + ", expected the name of a " + kind);
             }
         }
     } else if (given->kind == NodeKind::kList) {
@@ -45,22 +46,27 @@ Node print_setting(const host::ParamManifest& param, const std::string& value, c
 }
 
 // The settings that are in effect, and their tree; faults at the key or value that they are about.
-Node read_settings(const Given& given, const host::ComponentManifest& component, host::Settings& settings, Faults& faults) {
+Node read_settings(const Given& given, const host::ComponentManifest& component, host::Settings& settings,
+                   Faults& faults) {
     const auto param_of = [&](const std::string& key) {
-        return std::find_if(component.params.begin(), component.params.end(), [&](const auto& p) { return p.name == key; });
+        return std::find_if(component.params.begin(), component.params.end(),
+                            [&](const auto& p) { return p.name == key; });
     };
     host::Settings asked;
     for (const Entry& entry : given.own.entries) {
         if (entry.value.kind == NodeKind::kScalar || param_of(entry.key) == component.params.end())
             asked[entry.key] = entry.value.text;
         else
-            faults.add(entry.value.origin, "'" + printable(entry.key) + "' is " + entry.value.describe() + ", expected one value");
+            faults.add(entry.value.origin,
+                       "'" + printable(entry.key) + "' is " + entry.value.describe() + ", expected one value");
     }
     for (const host::SettingFault& fault : host::check_settings(component, asked)) {
-        const auto entry = std::find_if(given.own.entries.begin(), given.own.entries.end(), [&](const Entry& e) { return e.key == fault.key; });
+        const auto entry = std::find_if(given.own.entries.begin(), given.own.entries.end(),
+                                        [&](const Entry& e) { return e.key == fault.key; });
         if (entry == given.own.entries.end()) faults.add(given.plugin_origin, fault.text);
         else if (entry->value.kind == NodeKind::kScalar || param_of(fault.key) == component.params.end())
-            faults.add(param_of(fault.key) == component.params.end() ? entry->key_origin : entry->value.origin, fault.text);
+            faults.add(param_of(fault.key) == component.params.end() ? entry->key_origin : entry->value.origin,
+                       fault.text);
     }
     settings = host::with_defaults(component, asked);
     Node tree = Node::map(given.own.origin);
@@ -73,7 +79,8 @@ Node read_settings(const Given& given, const host::ComponentManifest& component,
     return tree;
 }
 
-Node read_slot(const Node* node, const std::string& kind, const host::Registry& registry, PluginChoice& out, Faults& faults) {
+Node read_slot(const Node* node, const std::string& kind, const host::Registry& registry, PluginChoice& out,
+               Faults& faults) {
     const Given given = split(node, kind, out.plugin, faults);
     out.plugin = given.plugin;
     const auto component = registry.find(kind, given.plugin);
@@ -82,31 +89,40 @@ Node read_slot(const Node* node, const std::string& kind, const host::Registry& 
     return Node::map();
 }
 
-KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const std::string& fallback, const std::string& meaning) {
-    return {.name = kind, .type = ValueType::kOther, .meaning = meaning, .fallback = fallback, .json_schema = slot_json_schema(registry, kind)};
+KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const std::string& fallback,
+                  const std::string& meaning) {
+    return {.name = kind,
+            .type = ValueType::kOther,
+            .meaning = meaning,
+            .fallback = fallback,
+            .json_schema = slot_json_schema(registry, kind)};
 }
 
 }  // namespace
 
-void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field, const host::Registry& registry,
-              const std::string& meaning) {
+void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field,
+              const host::Registry& registry, const std::string& meaning) {
     table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, meaning),
                  [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                      return read_slot(given, kind, registry, out.*field, faults);
                  });
 }
 
-void add_optional_slot(Table<EngineConfig>& table, const std::string& kind, std::optional<PluginChoice> EngineConfig::*field,
-                       const host::Registry& registry, const std::string& meaning) {
-    table.custom(slot_info(kind, registry, kNone, meaning), [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
-        const Given asked = split(given, kind, kNone, faults);
-        if (asked.plugin == kNone) {
-            out.*field = std::nullopt;
-            for (const Entry& entry : asked.own.entries) faults.add(entry.key_origin, "unknown key '" + printable(entry.key) + "' of no " + kind + " (set plugin: NAME)");
-            return Node::string(kNone, asked.plugin_origin);
-        }
-        return read_slot(given, kind, registry, (out.*field).emplace(), faults);
-    });
+void add_optional_slot(Table<EngineConfig>& table, const std::string& kind,
+                       std::optional<PluginChoice> EngineConfig::*field, const host::Registry& registry,
+                       const std::string& meaning) {
+    table.custom(slot_info(kind, registry, kNone, meaning),
+                 [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
+                     const Given asked = split(given, kind, kNone, faults);
+                     if (asked.plugin == kNone) {
+                         out.*field = std::nullopt;
+                         for (const Entry& entry : asked.own.entries)
+                             faults.add(entry.key_origin, "unknown key '" + printable(entry.key) + "' of no " + kind +
+                                                              " (set plugin: NAME)");
+                         return Node::string(kNone, asked.plugin_origin);
+                     }
+                     return read_slot(given, kind, registry, (out.*field).emplace(), faults);
+                 });
 }
 
 }  // namespace patchbay::config

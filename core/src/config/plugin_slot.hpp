@@ -10,10 +10,11 @@
 
 namespace patchbay::config {
 
-void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice EngineConfig::*, const host::Registry&, const std::string& meaning);
+void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice EngineConfig::*, const host::Registry&,
+              const std::string& meaning);
 // May be empty: `none`, the default.
-void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*, const host::Registry&,
-                       const std::string& meaning);
+void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*,
+                       const host::Registry&, const std::string& meaning);
 
 // The JSON Schema of such a key, with each installed plugin's own keys.
 std::string slot_json_schema(const host::Registry&, const std::string& kind);

@@ -18,18 +18,24 @@ bool is_number(std::string_view text) {
 bool is_word_of_yaml(const std::string& text) { // read as something else than a text, by YAML 1.1 readers too
     static constexpr const char* kWords[] = {"", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"};
     std::string lower = text;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* word) { return lower == word; });
 }
 
 bool plain_is_safe(std::string_view text) {
     if (text.empty()) return false;
-    const auto word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '.'; };
+    const auto word = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' ||
+               c == '.';
+    };
     return (word(text.front()) || (text.front() == '-' && is_number(text))) && word(text.back()) &&
            std::all_of(text.begin(), text.end(), [&](char c) { return word(c) || c == '-' || c == '+' || c == ' '; });
 }
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace); } // JSON's strings are YAML's
+std::string quoted(const std::string& text) {
+    return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
+}  // JSON's strings are YAML's
 
 std::string scalar_text(const Node& node) {
     if (node.kind == NodeKind::kNull) return "~";
@@ -53,7 +59,9 @@ void show_value(const std::string& head, const Node& value, const std::string& i
         show(value, indent + "  ", out);
         return;
     }
-    const std::string text = value.kind == NodeKind::kMap ? "{}" : value.kind == NodeKind::kList ? "[]" : scalar_text(value);
+    const std::string text = value.kind == NodeKind::kMap    ? "{}"
+                             : value.kind == NodeKind::kList ? "[]"
+                                                             : scalar_text(value);
     std::string line = head + " " + text;
     constexpr size_t kColumn = 48; // where the origins line up
     line.append(line.size() < kColumn ? kColumn - line.size() : 1, ' ');
@@ -103,7 +111,8 @@ std::string show_yaml(const Node& effective) {
 std::string show_json(const Node& effective) {
     Json places = Json::object();
     origins(effective, "", places);
-    return Json{{"values", values(effective)}, {"origins", std::move(places)}}.dump(2, ' ', false, Json::error_handler_t::replace);
+    return Json{{"values", values(effective)}, {"origins", std::move(places)}}.dump(2, ' ', false,
+                                                                                    Json::error_handler_t::replace);
 }
 
 }  // namespace patchbay::config

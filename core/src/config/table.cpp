@@ -14,8 +14,15 @@ struct Unit {
     std::string_view suffix;
     uint64_t bytes;
 };
-constexpr std::array<Unit, 9> kUnits{{{"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
-                                      {"kB", 1'000}, {"KB", 1'000}, {"MB", 1'000'000}, {"GB", 1'000'000'000}, {"TB", 1'000'000'000'000}}};
+constexpr std::array<Unit, 9> kUnits{{{"KiB", 1ull << 10},
+                                      {"MiB", 1ull << 20},
+                                      {"GiB", 1ull << 30},
+                                      {"TiB", 1ull << 40},
+                                      {"kB", 1'000},
+                                      {"KB", 1'000},
+                                      {"MB", 1'000'000},
+                                      {"GB", 1'000'000'000},
+                                      {"TB", 1'000'000'000'000}}};
 
 template <class V>
 std::optional<V> number(std::string_view text) {
@@ -32,7 +39,9 @@ std::nullopt_t wrong(const Node& node, const KeyInfo& key, Faults& faults, const
 }
 
 std::string range_text(const KeyInfo& key) {
-    const auto shown = [&](double x) { return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x)) : print_float(x); };
+    const auto shown = [&](double x) {
+        return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x)) : print_float(x);
+    };
     const std::string unit = key.unit.empty() || key.type == ValueType::kBytes ? "" : " " + key.unit;
     if (key.min && key.max) return shown(*key.min) + " to " + shown(*key.max) + unit;
     if (key.min) return "at least " + shown(*key.min) + unit;
@@ -45,7 +54,9 @@ std::nullopt_t out_of_range(const Node& node, const KeyInfo& key, Faults& faults
     return std::nullopt;
 }
 
-bool in_range(double value, const KeyInfo& key) { return std::isfinite(value) && (!key.min || value >= *key.min) && (!key.max || value <= *key.max); }
+bool in_range(double value, const KeyInfo& key) {
+    return std::isfinite(value) && (!key.min || value >= *key.min) && (!key.max || value <= *key.max);
+}
 
 bool plain_scalar(const Node& node) { return node.kind == NodeKind::kScalar && !node.quoted; }
 
@@ -70,8 +81,12 @@ std::optional<bool> read_bool(const Node& node, const KeyInfo& key, Faults& faul
     return wrong(node, key, faults);
 }
 
-std::optional<int64_t> read_int(const Node& node, const KeyInfo& key, Faults& faults) { return read_whole<int64_t>(node, key, faults); }
-std::optional<uint64_t> read_uint(const Node& node, const KeyInfo& key, Faults& faults) { return read_whole<uint64_t>(node, key, faults); }
+std::optional<int64_t> read_int(const Node& node, const KeyInfo& key, Faults& faults) {
+    return read_whole<int64_t>(node, key, faults);
+}
+std::optional<uint64_t> read_uint(const Node& node, const KeyInfo& key, Faults& faults) {
+    return read_whole<uint64_t>(node, key, faults);
+}
 
 std::optional<double> read_float(const Node& node, const KeyInfo& key, Faults& faults) {
     std::optional<double> value;
@@ -119,7 +134,8 @@ std::string print_float(double value) {
 
 std::string print_bytes(uint64_t bytes) {
     for (size_t i = 4; i-- > 0;)
-        if (bytes != 0 && bytes % kUnits[i].bytes == 0) return std::to_string(bytes / kUnits[i].bytes) + std::string(kUnits[i].suffix);
+        if (bytes != 0 && bytes % kUnits[i].bytes == 0)
+            return std::to_string(bytes / kUnits[i].bytes) + std::string(kUnits[i].suffix);
     return std::to_string(bytes);
 }
 
@@ -140,7 +156,8 @@ std::string expected_text(const KeyInfo& key) {
     return (key.choices.size() == 1 ? "" : "one of ") + list;
 }
 
-void check_unknown_keys(const Node& map, std::span<const KeyInfo> keys, std::span<const std::string> left, Faults& faults) {
+void check_unknown_keys(const Node& map, std::span<const KeyInfo> keys, std::span<const std::string> left,
+                        Faults& faults) {
     std::vector<std::string> known(left.begin(), left.end());
     for (const KeyInfo& key : keys) known.push_back(key.name);
     for (const Entry& entry : map.entries) {

@@ -139,12 +139,14 @@ void describe(KeyInfo& info) {
     } else if constexpr (std::integral<V>) {
         info.type = ValueType::kInt;
         // 64 bits have their own ends; as doubles these would be rounded.
-        if (!info.min && (sizeof(V) < 8 || std::is_unsigned_v<V>)) info.min = static_cast<double>(std::numeric_limits<V>::min());
+        if (!info.min && (sizeof(V) < 8 || std::is_unsigned_v<V>))
+            info.min = static_cast<double>(std::numeric_limits<V>::min());
         if (!info.max && sizeof(V) < 8) info.max = static_cast<double>(std::numeric_limits<V>::max());
     } else if constexpr (std::floating_point<V>) {
         info.type = ValueType::kFloat;
     } else {
-        static_assert(std::same_as<V, std::string>, "no way to read this type: use word(), section(), list() or custom()");
+        static_assert(std::same_as<V, std::string>,
+                      "no way to read this type: use word(), section(), list() or custom()");
         info.type = ValueType::kString;
     }
 }
@@ -178,14 +180,19 @@ template <class T>
 template <class V>
 Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::string meaning) {
     using Value = typename detail::Plain<V>::type;
-    KeyInfo info{.name = std::move(name), .meaning = std::move(meaning), .unit = std::move(bounds.unit), .min = bounds.min, .max = bounds.max};
+    KeyInfo info{.name = std::move(name),
+                 .meaning = std::move(meaning),
+                 .unit = std::move(bounds.unit),
+                 .min = bounds.min,
+                 .max = bounds.max};
     detail::describe<Value>(info);
     info.optional = detail::Plain<V>::kOptional;
     if constexpr (!detail::Plain<V>::kOptional) info.fallback = detail::print_value(T{}.*field).text;
     return custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (given && !(info.optional && given->kind == NodeKind::kNull))
             if (auto value = detail::read_value<Value>(*given, info, faults)) out.*field = *std::move(value);
-        if constexpr (detail::Plain<V>::kOptional) return detail::placed(out.*field ? detail::print_value(*(out.*field)) : Node{}, given);
+        if constexpr (detail::Plain<V>::kOptional)
+            return detail::placed(out.*field ? detail::print_value(*(out.*field)) : Node{}, given);
         else return detail::placed(detail::print_value(out.*field), given);
     });
 }
@@ -198,7 +205,10 @@ Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> wor
             if (w.value == value) return w.text;
         return std::string();
     };
-    KeyInfo info{.name = std::move(name), .type = ValueType::kEnum, .meaning = std::move(meaning), .fallback = spell(T{}.*field)};
+    KeyInfo info{.name = std::move(name),
+                 .type = ValueType::kEnum,
+                 .meaning = std::move(meaning),
+                 .fallback = spell(T{}.*field)};
     for (const Word<E>& w : words) info.choices.push_back(w.text);
     return custom(info, [field, info, words, spell](const Node* given, T& out, Faults& faults) {
         if (given)
@@ -221,7 +231,8 @@ Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, s
 template <class T>
 template <class U>
 Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::string meaning) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kMap, .meaning = std::move(meaning), .children = table.keys()};
+    KeyInfo info{
+        .name = std::move(name), .type = ValueType::kMap, .meaning = std::move(meaning), .children = table.keys()};
     auto inner = std::make_shared<const Table<U>>(std::move(table));
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
         const bool usable = given && is_section(*given, "'" + info.name + "'", faults);
@@ -295,7 +306,8 @@ Node Table<T>::read(const Node& given, T& out, Faults& faults) const {
     Node effective = Node::map(given.origin);
     for (size_t i = 0; i < keys_.size(); ++i) {
         const Node* value = given.find(keys_[i].name);
-        if (!value && keys_[i].required) faults.add(given.origin, "'" + keys_[i].name + "' is missing: " + keys_[i].meaning);
+        if (!value && keys_[i].required)
+            faults.add(given.origin, "'" + keys_[i].name + "' is missing: " + keys_[i].meaning);
         effective.set(keys_[i].name, reads_[i](value, out, faults));
     }
     return effective;

@@ -35,7 +35,8 @@ class TreeBuilder final : public YAML::EventHandler {
         node.origin = place(mark);
         finish(std::move(node), anchor);
     }
-    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& value) override {
         Node node = Node::scalar(value, place(mark));
         node.quoted = tag != "?"; // "!" of a quoted one; an explicit tag (!!str) says that it is a text, too
         if (tag == "!") check_end_quote(mark);
@@ -47,18 +48,21 @@ class TreeBuilder final : public YAML::EventHandler {
         count(at->second, place(mark));
         finish(at->second, 0);
     }
-    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value) override {
         open(Node::list(place(mark)), anchor);
     }
     void OnSequenceEnd() override { close(); }
-    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value) override {
         open(Node::map(place(mark)), anchor);
     }
     void OnMapEnd() override { close(); }
 
     Origin place(const YAML::Mark& mark) const {
         // yaml-cpp marks what has no place with -1.
-        return {Origin::Kind::kFile, name_, static_cast<uint32_t>(std::max(mark.line, 0) + 1), static_cast<uint32_t>(std::max(mark.column, 0) + 1)};
+        return {Origin::Kind::kFile, name_, static_cast<uint32_t>(std::max(mark.line, 0) + 1),
+                static_cast<uint32_t>(std::max(mark.column, 0) + 1)};
     }
     Node take() { return std::move(root_); }
     const Faults& faults() const { return faults_; }
@@ -74,7 +78,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
     void open(Node node, YAML::anchor_t anchor) {
         if (wants_key()) throw Refusal{node.origin, "a key must be a word, this one is " + node.describe()};
-        if (open_.size() >= limits_.depth) throw Refusal{node.origin, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
+        if (open_.size() >= limits_.depth)
+            throw Refusal{node.origin, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
         count_one(node);
         open_.push_back({std::move(node), anchor, false, "", {}});
     }
@@ -104,9 +109,11 @@ class TreeBuilder final : public YAML::EventHandler {
         } else {
             parent.has_key = false;
             const auto& entries = parent.node.entries;
-            const auto first = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == parent.key; });
+            const auto first =
+                std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == parent.key; });
             if (first != entries.end())
-                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " + std::to_string(first->key_origin.line));
+                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " +
+                                                   std::to_string(first->key_origin.line));
             else
                 parent.node.entries.push_back({std::move(parent.key), std::move(parent.key_origin), std::move(node)});
         }
@@ -126,21 +133,28 @@ class TreeBuilder final : public YAML::EventHandler {
     }
 
     void take_key(Open& parent, Node key) {
-        if (key.kind != NodeKind::kScalar) throw Refusal{key.origin, "a key must be a word, this one is " + key.describe()};
-        if (key.text == "<<" && !key.quoted) throw Refusal{key.origin, "merge keys (<<) are not supported, use include"};
-        if (parent.node.entries.size() >= limits_.keys) throw Refusal{key.origin, "a map of more than " + std::to_string(limits_.keys) + " keys"};
+        if (key.kind != NodeKind::kScalar)
+            throw Refusal{key.origin, "a key must be a word, this one is " + key.describe()};
+        if (key.text == "<<" && !key.quoted)
+            throw Refusal{key.origin, "merge keys (<<) are not supported, use include"};
+        if (parent.node.entries.size() >= limits_.keys)
+            throw Refusal{key.origin, "a map of more than " + std::to_string(limits_.keys) + " keys"};
         parent.has_key = true;
         parent.key = std::move(key.text);
         parent.key_origin = std::move(key.origin);
     }
 
-    bool wants_key() const { return !open_.empty() && open_.back().node.kind == NodeKind::kMap && !open_.back().has_key; }
+    bool wants_key() const {
+        return !open_.empty() && open_.back().node.kind == NodeKind::kMap && !open_.back().has_key;
+    }
 
     void count_one(const Node& node) {
         nodes_ += 1;
         bytes_ += node.text.size();
-        if (nodes_ > limits_.nodes) throw Refusal{node.origin, "more than " + std::to_string(limits_.nodes) + " values, aliases expanded"};
-        if (bytes_ > 8 * limits_.bytes) throw Refusal{node.origin, "more than " + std::to_string(8 * limits_.bytes) + " bytes, aliases expanded"};
+        if (nodes_ > limits_.nodes)
+            throw Refusal{node.origin, "more than " + std::to_string(limits_.nodes) + " values, aliases expanded"};
+        if (bytes_ > 8 * limits_.bytes)
+            throw Refusal{node.origin, "more than " + std::to_string(8 * limits_.bytes) + " bytes, aliases expanded"};
     }
 
     void count(const Node& node, const Origin& at) { // a copy about to be made
@@ -150,7 +164,8 @@ class TreeBuilder final : public YAML::EventHandler {
         count_one(probe);
         for (const Node& item : node.items) count(item, at);
         for (const Entry& entry : node.entries) count(entry.value, at);
-        if (open_.size() + depth(node) > limits_.depth) throw Refusal{at, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
+        if (open_.size() + depth(node) > limits_.depth)
+            throw Refusal{at, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
     }
 
     static size_t depth(const Node& node) {
@@ -175,11 +190,17 @@ size_t first_not_utf8(std::string_view text) {
     for (size_t i = 0; i < text.size();) {
         const auto byte = [&](size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
         const unsigned lead = byte(0);
-        const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+        const size_t length = lead < 0x80                   ? 1
+                              : lead >= 0xc2 && lead < 0xe0 ? 2
+                              : lead >= 0xe0 && lead < 0xf0 ? 3
+                              : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                            : 0;
         if (length == 0) return i;
         for (size_t k = 1; k < length; ++k)
             if ((byte(k) & 0xc0) != 0x80) return i;
-        if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return i;
+        if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf0 && byte(1) < 0x90) ||
+            (lead == 0xf4 && byte(1) > 0x8f))
+            return i;
         i += length;
     }
     return text.npos;
@@ -195,15 +216,18 @@ class Loader {
         };
         std::error_code error;
         const fs::path real = fs::weakly_canonical(path, error);
-        if (std::find(chain_.begin(), chain_.end(), real) != chain_.end()) return refuse("include '" + path.string() + "' includes itself");
-        if (chain_.size() > limits_.includes) return refuse("more than " + std::to_string(limits_.includes) + " files that include one another");
+        if (std::find(chain_.begin(), chain_.end(), real) != chain_.end())
+            return refuse("include '" + path.string() + "' includes itself");
+        if (chain_.size() > limits_.includes)
+            return refuse("more than " + std::to_string(limits_.includes) + " files that include one another");
         if (files_.size() >= limits_.files) return refuse("more than " + std::to_string(limits_.files) + " files");
         auto text = read_whole_file(path, limits_.bytes);
         if (!text) return refuse(text.error());
         files_.push_back({path, *text});
         PB_TRY(Node root, parse_yaml(*text, path.string(), limits_));
         if (root.kind == NodeKind::kNull) root = Node::map(root.origin);
-        if (root.kind != NodeKind::kMap) return fail(root.origin.text() + ": the file is " + root.describe() + ", expected a map of keys");
+        if (root.kind != NodeKind::kMap)
+            return fail(root.origin.text() + ": the file is " + root.describe() + ", expected a map of keys");
         const Node* include = root.find("include");
         if (!include) return root;
 
@@ -212,7 +236,8 @@ class Loader {
         std::vector<Node> names = include->kind == NodeKind::kList ? include->items : std::vector<Node>{*include};
         for (const Node& name : names) {
             if (name.kind != NodeKind::kScalar || name.text.empty())
-                return fail(name.origin.text() + ": 'include' is " + name.describe() + ", expected a file or a list of files");
+                return fail(name.origin.text() + ": 'include' is " + name.describe() +
+                            ", expected a file or a list of files");
             PB_TRY(const Node included, load((path.parent_path() / name.text).lexically_normal(), &name.origin));
             base = merge(std::move(base), included);
         }
@@ -235,12 +260,15 @@ class Loader {
 
 Result<Node> parse_yaml(std::string_view text, const std::string& name, const DocumentLimits& limits) {
     if (text.size() > limits.bytes)
-        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " + std::to_string(limits.bytes) + " of a configuration");
+        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " +
+                    std::to_string(limits.bytes) + " of a configuration");
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
     const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
     if (bad != text.npos)
-        return fail(name + ":" + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
-                    ": this line is not UTF-8 text");
+        return fail(
+            name + ":" +
+            std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
+            ": this line is not UTF-8 text");
     const auto shared_name = std::make_shared<const std::string>(name);
     TreeBuilder builder(shared_name, text, limits);
     Faults faults;
@@ -250,7 +278,8 @@ Result<Node> parse_yaml(std::string_view text, const std::string& name, const Do
         if (parser.HandleNextDocument(builder)) {
             faults = builder.faults();
             TreeBuilder second(shared_name, text, limits);
-            if (parser.HandleNextDocument(second)) faults.add(second.take().origin, "a second document (---), expected one");
+            if (parser.HandleNextDocument(second))
+                faults.add(second.take().origin, "a second document (---), expected one");
         }
     } catch (const Refusal& refusal) {
         faults = builder.faults();

@@ -13,7 +13,11 @@ constexpr uint32_t kPages = 61; // odd, see Pages::page_of
 
 // The shapes that are tried; a backend may refuse any of them with a reason.
 std::vector<Shape> shapes() {
-    return {{4, 2, 64, 16, 0, PB_F32}, {4, 4, 32, 8, 0, PB_F32}, {8, 1, 64, 16, 0, PB_BF16}, {4, 2, 128, 32, 0, PB_F32}, {2, 2, 16, 4, 0, PB_F32}};
+    return {{4, 2, 64, 16, 0, PB_F32},
+            {4, 4, 32, 8, 0, PB_F32},
+            {8, 1, 64, 16, 0, PB_BF16},
+            {4, 2, 128, 32, 0, PB_F32},
+            {2, 2, 16, 4, 0, PB_F32}};
 }
 
 struct Answer {
@@ -37,16 +41,21 @@ std::vector<Shape> supported(const host::Component& c) {
     return out;
 }
 
-bool has_reason(const Answer& a) { return !a.reason.ends_with(": not supported"); } // the host's own word where none was given
+bool has_reason(const Answer& a) {
+    return !a.reason.ends_with(": not supported");
+}  // the host's own word where none was given
 
 Outcome describes(Subject& subject) {
     PB_TRY(auto component, subject.make());
     for (const Shape& s : shapes()) {
         const Answer a = describe(*component, s.spec());
         if (a.status == PB_UNSUPPORTED) continue;
-        if (a.status != PB_OK) return fail("it answers what it may not do by status " + std::to_string(a.status) + ", expected PB_UNSUPPORTED and a reason: " + a.reason);
+        if (a.status != PB_OK)
+            return fail("it answers what it may not do by status " + std::to_string(a.status) +
+                        ", expected PB_UNSUPPORTED and a reason: " + a.reason);
         if (a.layout.page_bytes == 0) return fail("its pages hold no bytes");
-        if (!std::memchr(a.layout.layout_tag, 0, sizeof a.layout.layout_tag) || !a.layout.layout_tag[0]) return fail("its layout_tag is empty or not terminated");
+        if (!std::memchr(a.layout.layout_tag, 0, sizeof a.layout.layout_tag) || !a.layout.layout_tag[0])
+            return fail("its layout_tag is empty or not terminated");
     }
     return {};
 }
@@ -70,7 +79,9 @@ Outcome refuses(Subject& subject) {
         pb_attention_spec spec = Shape{}.spec();
         c.spoil(spec);
         const Answer a = describe(*component, spec);
-        if (a.status != PB_UNSUPPORTED) return fail(std::string("it answers ") + c.what + " by status " + std::to_string(a.status) + ", expected PB_UNSUPPORTED");
+        if (a.status != PB_UNSUPPORTED)
+            return fail(std::string("it answers ") + c.what + " by status " + std::to_string(a.status) +
+                        ", expected PB_UNSUPPORTED");
         if (!has_reason(a)) return fail(std::string("it refuses ") + c.what + " without a reason");
     }
     return {};
@@ -89,8 +100,10 @@ std::string compare(const Shape& shape, const Tokens& t, uint32_t from, uint32_t
         for (size_t i = 0; i < width; ++i) {
             const double is = got[(token - from) * width + i];
             if (!(std::abs(is - expected[i]) <= 1e-4 * (1 + std::abs(expected[i]))))
-                return "head " + std::to_string(i / shape.head_dim) + " of token " + std::to_string(token) + " is " + std::to_string(is) + ", expected " + std::to_string(expected[i]) +
-                       " (" + std::to_string(shape.heads) + " heads over " + std::to_string(shape.kv_heads) + ", head_dim " + std::to_string(shape.head_dim) + ", window " + std::to_string(shape.window) + ")";
+                return "head " + std::to_string(i / shape.head_dim) + " of token " + std::to_string(token) + " is " +
+                       std::to_string(is) + ", expected " + std::to_string(expected[i]) + " (" +
+                       std::to_string(shape.heads) + " heads over " + std::to_string(shape.kv_heads) + ", head_dim " +
+                       std::to_string(shape.head_dim) + ", window " + std::to_string(shape.window) + ")";
         }
     }
     return "";
@@ -105,7 +118,8 @@ Outcome whole_prompts(const host::Component& c, const Shape& shape) {
     PB_TRY(const auto out, pages.step(parts));
     size_t at = 0;
     for (const Part& p : parts) {
-        if (const auto wrong = compare(shape, *p.tokens, p.from, p.to, out.data() + at); !wrong.empty()) return fail(wrong);
+        if (const auto wrong = compare(shape, *p.tokens, p.from, p.to, out.data() + at); !wrong.empty())
+            return fail(wrong);
         at += size_t{p.to} * shape.heads * shape.head_dim;
     }
     return {};
@@ -116,7 +130,9 @@ template <class F>
 Outcome for_each_shape(Subject& subject, uint32_t threads, F&& f) {
     PB_TRY(auto component, subject.make(threads));
     const auto taken = supported(*component);
-    if (taken.empty()) return Outcome::skip("it takes none of the shapes tried on device 'cpu': " + describe(*component, Shape{}.spec()).reason);
+    if (taken.empty())
+        return Outcome::skip("it takes none of the shapes tried on device 'cpu': " +
+                             describe(*component, Shape{}.spec()).reason);
     for (const Shape& s : taken)
         if (Outcome o = f(*component, s); o.what != Outcome::What::kOk) return o;
     return {};
@@ -146,7 +162,8 @@ Outcome chunks(Subject& subject) {
         for (const auto& [from, to] : {std::pair{0u, 1u}, {1u, 8u}, {8u, 40u}, {40u, 41u}, {41u, 42u}, {42u, 50u}}) {
             PB_TRY(const auto out, pages.step({{&t, 0, from, to}}));
             if (std::memcmp(out.data(), expected.data() + from * width, out.size() * sizeof(float)) != 0)
-                return fail("tokens " + std::to_string(from) + " to " + std::to_string(to - 1) + " have other bits in a chunk than in the whole prompt");
+                return fail("tokens " + std::to_string(from) + " to " + std::to_string(to - 1) +
+                            " have other bits in a chunk than in the whole prompt");
         }
         return {};
     });
@@ -165,7 +182,8 @@ Outcome batch(Subject& subject) {
             PB_TRY(Pages alone_pages, Pages::create(*with_one_thread, shape, kPages));
             PB_TRY(const auto alone, alone_pages.step({{p.tokens, 0, 0, p.to}}));
             if (std::memcmp(alone.data(), all.data() + at, alone.size() * sizeof(float)) != 0)
-                return fail("a sequence of " + std::to_string(p.to) + " tokens has other bits alone on one thread than in a batch on two");
+                return fail("a sequence of " + std::to_string(p.to) +
+                            " tokens has other bits alone on one thread than in a batch on two");
             at += alone.size();
         }
         return {};
@@ -180,7 +198,8 @@ Outcome pages(Subject& subject) {
         const uint32_t first = p.page_of(0, 0), second = p.page_of(0, 1);
         const std::vector<uint8_t> poison(p.page(first).size(), 0xff), before = p.page(second);
         for (uint32_t i = 0; i < kPages; ++i)
-            if (i != first && i != second && p.page(i) != poison) return fail("append_kv wrote into page " + std::to_string(i) + ", which no slot names");
+            if (i != first && i != second && p.page(i) != poison)
+                return fail("append_kv wrote into page " + std::to_string(i) + ", which no slot names");
         const Tokens other = random_tokens(33, shape, t.length);
         PB_CHECK(p.step({{&other, 0, 0, t.length}}, Pages::Write::kNo));
         if (p.page(second) != before) return fail("append_kv wrote a token whose slot is -1");

@@ -74,14 +74,16 @@ Outcome lives_beside_another(Subject& subject) {
 Outcome keeps_its_state(Subject& subject) {
     if (!subject.type().state) return Outcome::skip("it is stateless");
     PB_TRY(auto first, subject.make());
-    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise) PB_CHECK(exercise(subject, *first));
+    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise)
+        PB_CHECK(exercise(subject, *first));
     PB_TRY(const std::string saved, first->save());
     PB_TRY(auto second, subject.make());
     PB_CHECK(second->load(subject.type().state, saved));
     PB_TRY(const std::string again, second->save());
     if (saved != again)
-        return fail("what it saves after load differs from what was loaded: " + std::to_string(saved.size()) + " bytes '" +
-                    saved.substr(0, 40) + "', then " + std::to_string(again.size()) + " bytes '" + again.substr(0, 40) + "'");
+        return fail("what it saves after load differs from what was loaded: " + std::to_string(saved.size()) +
+                    " bytes '" + saved.substr(0, 40) + "', then " + std::to_string(again.size()) + " bytes '" +
+                    again.substr(0, 40) + "'");
     return {};
 }
 
@@ -89,7 +91,8 @@ Outcome keeps_its_state(Subject& subject) {
 Outcome survives_torn_state(Subject& subject) {
     if (!subject.type().state) return Outcome::skip("it is stateless");
     PB_TRY(auto first, subject.make());
-    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise) PB_CHECK(exercise(subject, *first));
+    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise)
+        PB_CHECK(exercise(subject, *first));
     PB_TRY(const std::string saved, first->save());
     const std::string noise("\xff\x00\x01 -1\n\n\x7f", 9);
     for (const std::string& bytes : {saved.substr(0, saved.size() / 2), saved + noise, noise, std::string()}) {

@@ -16,7 +16,8 @@ namespace patchbay::conformance {
 // Makes objects of the component under test, with default settings and the services that a host offers.
 class Subject {
   public:
-    Subject(std::shared_ptr<host::Library> library, const pb_component& type) : library_(std::move(library)), type_(type) {}
+    Subject(std::shared_ptr<host::Library> library, const pb_component& type)
+        : library_(std::move(library)), type_(type) {}
 
     const pb_component& type() const { return type_; }
     template <class Table>

@@ -21,7 +21,8 @@ Outcome info(Subject& subject) {
         return fail("it has " + std::to_string(i.memory_free) + " bytes free of " + std::to_string(i.memory_total));
     const pb_ops* o = subject.table<pb_device>().ops(component->self());
     if (!o || o->struct_size < sizeof(pb_ops)) return fail("its ops table is missing or too small");
-    if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows) return fail("its ops table lacks an op that is not optional");
+    if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows)
+        return fail("its ops table lacks an op that is not optional");
     return {};
 }
 
@@ -51,7 +52,8 @@ Outcome memory(Subject& subject) {
         PB_CHECK(component->check(table.to_device(self, block, there.data(), kBytes), "to_device"));
         PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
         if (back != there) return fail("bytes copied to it and back are not the same");
-        PB_CHECK(component->check(table.copy_page(self, static_cast<char*>(block) + 3 * kPage, block, kPage), "copy_page"));
+        PB_CHECK(
+            component->check(table.copy_page(self, static_cast<char*>(block) + 3 * kPage, block, kPage), "copy_page"));
         PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
         std::memcpy(there.data() + 3 * kPage, there.data(), kPage);
         return back == there ? Outcome() : fail("copy_page copied other bytes than it was told to");
@@ -89,10 +91,12 @@ Outcome weights(Subject& subject) {
 }
 
 std::string differs(const OpCase& c, const Floats& got, const std::vector<double>& expected, double tolerance) {
-    if (got.size() != expected.size()) return std::to_string(got.size()) + " values, expected " + std::to_string(expected.size());
+    if (got.size() != expected.size())
+        return std::to_string(got.size()) + " values, expected " + std::to_string(expected.size());
     for (size_t i = 0; i < got.size(); ++i)
         if (!(std::abs(got[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i]))))
-            return c.op + (" " + c.what) + ": value " + std::to_string(i) + " is " + std::to_string(got[i]) + ", expected " + std::to_string(expected[i]);
+            return c.op + (" " + c.what) + ": value " + std::to_string(i) + " is " + std::to_string(got[i]) +
+                   ", expected " + std::to_string(expected[i]);
     return "";
 }
 
@@ -140,7 +144,8 @@ Outcome batch(Subject& subject) {
             PB_TRY(Bench b, Bench::create(*with_one_thread));
             PB_TRY(const Floats alone, c.run(b, r, r + 1));
             if (alone.size() != width || !same_bits(alone.data(), all.data() + static_cast<size_t>(r) * width, width))
-                return fail(std::string(c.op) + " " + c.what + ": row " + std::to_string(r) + " has other bits alone on one thread than among " + std::to_string(c.rows) + " on two");
+                return fail(std::string(c.op) + " " + c.what + ": row " + std::to_string(r) +
+                            " has other bits alone on one thread than among " + std::to_string(c.rows) + " on two");
         }
         return {};
     });
@@ -150,7 +155,8 @@ Outcome strides(Subject& subject) {
     return for_each_op(subject, [](const host::Component& component, const OpCase& c, const Floats& all) -> Outcome {
         PB_TRY(Bench b, Bench::create(component, Rows::kStrided));
         PB_TRY(const Floats strided, c.run(b, 0, c.rows));
-        if (strided.size() != all.size() || !same_bits(strided.data(), all.data(), all.size())) return fail(std::string(c.op) + " " + c.what + ": rows with a stride give other bits");
+        if (strided.size() != all.size() || !same_bits(strided.data(), all.data(), all.size()))
+            return fail(std::string(c.op) + " " + c.what + ": rows with a stride give other bits");
         return {};
     });
 }
@@ -173,7 +179,8 @@ constexpr Check kChecks[] = {
     {"device.gelu_tanh_mul", "gates by GELU", [](Subject& s) { return exact(s, "gelu_tanh_mul"); }},
     {"device.scale", "multiplies in place", [](Subject& s) { return exact(s, "scale"); }},
     {"device.soft_cap", "bends values below a cap", [](Subject& s) { return exact(s, "soft_cap"); }},
-    {"device.top_k", "finds the greatest and their shares of the softmax", [](Subject& s) { return exact(s, "top_k"); }},
+    {"device.top_k", "finds the greatest and their shares of the softmax",
+     [](Subject& s) { return exact(s, "top_k"); }},
     {"device.expert_linear", "multiplies each row by its expert", [](Subject& s) { return exact(s, "expert_linear"); }},
     {"device.weighted_sum", "adds rows by weight", [](Subject& s) { return exact(s, "weighted_sum"); }},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},

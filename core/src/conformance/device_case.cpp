@@ -47,7 +47,11 @@ Result<Bench> Bench::create(const host::Component& c, Rows rows) {
 }
 
 Bench::Bench(Bench&& o) noexcept
-    : component_(o.component_), rows_(o.rows_), info_(o.info_), buffers_(std::exchange(o.buffers_, {})), weights_(std::exchange(o.weights_, {})) {}
+    : component_(o.component_),
+      rows_(o.rows_),
+      info_(o.info_),
+      buffers_(std::exchange(o.buffers_, {})),
+      weights_(std::exchange(o.weights_, {})) {}
 
 Bench::~Bench() {
     for (pb_weight* w : weights_) table().release(component_->self(), w);
@@ -61,7 +65,8 @@ Floats Bench::rounded(Floats values) const {
     return values;
 }
 
-Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, std::initializer_list<int64_t> shape, int64_t row) {
+Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, std::initializer_list<int64_t> shape,
+                               int64_t row) {
     void* memory = nullptr;
     PB_CHECK(component_->check(table().alloc(component_->self(), size, &memory), "alloc"));
     buffers_.push_back(memory);
@@ -91,16 +96,27 @@ Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values) {
 }
 
 Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values, std::initializer_list<int64_t> shape) {
-    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, shape, static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
+    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, shape,
+                 static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
 }
 
 Result<pb_tensor> Bench::put_f32(const Floats& values, std::initializer_list<int64_t> shape) {
-    return place(values.data(), values.size() * sizeof(float), PB_F32, shape, static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
+    return place(values.data(), values.size() * sizeof(float), PB_F32, shape,
+                 static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
 }
 
-Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_t cols, const Floats& values, const Floats& bias, uint64_t uses, pb_dtype dtype) {
+Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_t cols, const Floats& values,
+                                       const Floats& bias, uint64_t uses, pb_dtype dtype) {
     const auto data = encode(values, dtype), bias_data = encode(bias, dtype);
-    const pb_weight_source source{sizeof source, role, dtype, 0, rows, cols, data.data(), bias.empty() ? nullptr : bias_data.data(), uses | uint64_t{1} << role};
+    const pb_weight_source source{sizeof source,
+                                  role,
+                                  dtype,
+                                  0,
+                                  rows,
+                                  cols,
+                                  data.data(),
+                                  bias.empty() ? nullptr : bias_data.data(),
+                                  uses | uint64_t{1} << role};
     pb_weight* w = nullptr;
     PB_CHECK(component_->check(table().prepare(component_->self(), &source, &w), "prepare"));
     if (!w) return fail("prepare gave no weight");
@@ -124,7 +140,8 @@ Result<Floats> Bench::get(const pb_tensor& t) {
     PB_TRY(const Floats spread, read_all(t, t.strides[0]));
     const int64_t width = row_width(t);
     Floats out;
-    for (int64_t r = 0; r < t.shape[0]; ++r) out.insert(out.end(), spread.begin() + r * t.strides[0], spread.begin() + r * t.strides[0] + width);
+    for (int64_t r = 0; r < t.shape[0]; ++r)
+        out.insert(out.end(), spread.begin() + r * t.strides[0], spread.begin() + r * t.strides[0] + width);
     return out;
 }
 
@@ -133,7 +150,8 @@ Result<> Bench::check_padding(const pb_tensor& t) {
     const int64_t width = row_width(t);
     for (int64_t r = 0; r < t.shape[0]; ++r)
         for (int64_t i = width; i < t.strides[0]; ++i)
-            if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)])) return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
+            if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)]))
+                return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
     return {};
 }
 
@@ -143,6 +161,8 @@ Result<Floats> Bench::finish(const pb_tensor& out, const std::function<void(cons
     return get(out);
 }
 
-Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) { return {all.begin() + from * width, all.begin() + to * width}; }
+Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) {
+    return {all.begin() + from * width, all.begin() + to * width};
+}
 
 }  // namespace patchbay::conformance

@@ -29,7 +29,8 @@ class Bench {
     Result<pb_tensor> put_ints(const std::vector<int32_t>&);
     Result<pb_tensor> put_ints(const std::vector<int32_t>&, std::initializer_list<int64_t> shape);
     Result<pb_tensor> put_f32(const Floats&, std::initializer_list<int64_t> shape); // dense, whatever activations are
-    Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {}, uint64_t uses = 0, pb_dtype = PB_F32);
+    Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {},
+                                    uint64_t uses = 0, pb_dtype = PB_F32);
     // Runs f between begin_step and end_step.
     Result<> step(const std::function<void(const pb_ops&)>& f);
     Result<Floats> get(const pb_tensor&);
@@ -40,7 +41,8 @@ class Bench {
   private:
     Bench(const host::Component& c, Rows rows) : component_(&c), rows_(rows) {}
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
-    Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape, int64_t row);
+    Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape,
+                            int64_t row);
     Result<Floats> read_all(const pb_tensor&, int64_t row);
 
     const host::Component* component_;

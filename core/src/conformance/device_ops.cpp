@@ -12,7 +12,8 @@ using Doubles = std::vector<double>;
 
 OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool with_bias, pb_dtype dtype) {
     Noise noise(seed);
-    Floats w = noise.reals(static_cast<size_t>(rows * cols)), bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
+    Floats w = noise.reals(static_cast<size_t>(rows * cols)),
+           bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
     Floats x = noise.reals(static_cast<size_t>(tokens * cols));
     if (dtype == PB_BF16) // x too, since a device may round it to the dtype of the weights
         for (Floats* v : {&w, &bias, &x})
@@ -29,12 +30,15 @@ OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool wi
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t r = 0; r < rows; ++r) {
                 double sum = with_bias ? bias[static_cast<size_t>(r)] : 0;
-                for (int64_t c = 0; c < cols; ++c) sum += double{in[static_cast<size_t>(t * cols + c)]} * w[static_cast<size_t>(r * cols + c)];
+                for (int64_t c = 0; c < cols; ++c)
+                    sum += double{in[static_cast<size_t>(t * cols + c)]} * w[static_cast<size_t>(r * cols + c)];
                 out.push_back(sum);
             }
         return out;
     };
-    return {"linear", "(" + std::to_string(tokens) + ", " + std::to_string(cols) + ") by (" + std::to_string(rows) + ", " + std::to_string(cols) + ") " + dtype_name(dtype) + (with_bias ? ", bias" : ""),
+    return {"linear",
+            "(" + std::to_string(tokens) + ", " + std::to_string(cols) + ") by (" + std::to_string(rows) + ", " +
+                std::to_string(cols) + ") " + dtype_name(dtype) + (with_bias ? ", bias" : ""),
             tokens, run, expected};
 }
 
@@ -63,7 +67,9 @@ Doubles norm_of(const Doubles& x, const Floats& w, int64_t n, double eps) {
     for (size_t from = 0; from < x.size(); from += static_cast<size_t>(n)) {
         double sum = 0;
         for (int64_t i = 0; i < n; ++i) sum += x[from + static_cast<size_t>(i)] * x[from + static_cast<size_t>(i)];
-        for (int64_t i = 0; i < n; ++i) out.push_back(x[from + static_cast<size_t>(i)] / std::sqrt(sum / static_cast<double>(n) + eps) * w[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < n; ++i)
+            out.push_back(x[from + static_cast<size_t>(i)] / std::sqrt(sum / static_cast<double>(n) + eps) *
+                          w[static_cast<size_t>(i)]);
     }
     return out;
 }
@@ -90,7 +96,8 @@ OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
 // Gives each row of the residual, then that of the norm.
 OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
     Noise noise(seed);
-    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), r = noise.reals(static_cast<size_t>(tokens * n)), w = noise.reals(static_cast<size_t>(n));
+    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), r = noise.reals(static_cast<size_t>(tokens * n)),
+                 w = noise.reals(static_cast<size_t>(n));
     const auto interleave = [=](const auto& a, const auto& b) {
         std::decay_t<decltype(a)> out;
         for (int64_t from = 0; from < static_cast<int64_t>(a.size()); from += n) {
@@ -104,7 +111,8 @@ OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
         PB_TRY(const pb_tensor residual, b.put(slice(b.rounded(r), from, to, n), {to - from, n}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
         PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
-        PB_TRY(const Floats norm, b.finish(out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
+        PB_TRY(const Floats norm,
+               b.finish(out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
         PB_TRY(const Floats sum, b.get(residual));
         return interleave(sum, norm);
     };
@@ -124,7 +132,9 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
     const int64_t half = rotary / 2, width = heads * dim;
     const Floats x = noise.reals(static_cast<size_t>(tokens * width));
     Floats frequencies;
-    for (int64_t i = 0; i < half; ++i) frequencies.push_back(static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary))));
+    for (int64_t i = 0; i < half; ++i)
+        frequencies.push_back(
+            static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary))));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, width), {to - from, heads, dim}));
         PB_TRY(const pb_tensor at, b.put_ints({positions.begin() + from, positions.begin() + to}));
@@ -138,7 +148,9 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
             for (int64_t h = 0; h < heads; ++h)
                 for (int64_t i = 0; i < half; ++i) {
                     const auto p = static_cast<size_t>(t * width + h * dim + i), q = p + static_cast<size_t>(half);
-                    const double angle = double{frequencies[static_cast<size_t>(i)]} * positions[static_cast<size_t>(t)], c = std::cos(angle) * scale, s = std::sin(angle) * scale;
+                    const double angle =
+                                     double{frequencies[static_cast<size_t>(i)]} * positions[static_cast<size_t>(t)],
+                                 c = std::cos(angle) * scale, s = std::sin(angle) * scale;
                     out[p] = in[p] * c - in[q] * s;
                     out[q] = in[q] * c + in[p] * s;
                 }
@@ -160,7 +172,8 @@ OpCase silu_mul(uint64_t seed, int64_t tokens, int64_t n) {
         Doubles out;
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t i = 0; i < n; ++i) {
-                const double gate = in[static_cast<size_t>(t * 2 * n + i)], up = in[static_cast<size_t>(t * 2 * n + n + i)];
+                const double gate = in[static_cast<size_t>(t * 2 * n + i)],
+                             up = in[static_cast<size_t>(t * 2 * n + n + i)];
                 out.push_back(gate / (1 + std::exp(-gate)) * up);
             }
         return out;
@@ -208,9 +221,21 @@ OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
 
 std::vector<OpCase> op_cases() {
     constexpr uint64_t kLinearToo = 1u << PB_WEIGHT_LINEAR;
-    std::vector<OpCase> out = {linear(1, 1, 1, 1, false, PB_F32), linear(2, 5, 33, 17, true, PB_F32), linear(3, 9, 64, 64, false, PB_F32), linear(4, 3, 40, 130, true, PB_BF16),
-            linear(5, 33, 7, 48, false, PB_BF16), embedding(6, 50, 24, 0), embedding(7, 31, 64, kLinearToo), rms_norm(8, 5, 0, 67), rms_norm(9, 3, 4, 16),
-            add_rms_norm(10, 6, 40), rope(11, 3, 16, 16, 1), rope(12, 2, 24, 8, 1.25f), silu_mul(13, 5, 37), add(14, 4, 65), gather_rows(15, 6, 19)};
+    std::vector<OpCase> out = {linear(1, 1, 1, 1, false, PB_F32),
+                               linear(2, 5, 33, 17, true, PB_F32),
+                               linear(3, 9, 64, 64, false, PB_F32),
+                               linear(4, 3, 40, 130, true, PB_BF16),
+                               linear(5, 33, 7, 48, false, PB_BF16),
+                               embedding(6, 50, 24, 0),
+                               embedding(7, 31, 64, kLinearToo),
+                               rms_norm(8, 5, 0, 67),
+                               rms_norm(9, 3, 4, 16),
+                               add_rms_norm(10, 6, 40),
+                               rope(11, 3, 16, 16, 1),
+                               rope(12, 2, 24, 8, 1.25f),
+                               silu_mul(13, 5, 37),
+                               add(14, 4, 65),
+                               gather_rows(15, 6, 19)};
     for (OpCase& c : optional_op_cases()) out.push_back(std::move(c));
     return out;
 }

@@ -34,7 +34,9 @@ OpCase layer_norm(uint64_t seed, int64_t tokens, int64_t n, float shift) {
             const double mean = std::accumulate(row, row + n, 0.0) / static_cast<double>(n);
             double squares = 0;
             for (int64_t i = 0; i < n; ++i) squares += (row[i] - mean) * (row[i] - mean);
-            for (int64_t i = 0; i < n; ++i) out.push_back((row[i] - mean) / std::sqrt(squares / static_cast<double>(n) + 1e-5) * w[at(i)] + bias[at(i)]);
+            for (int64_t i = 0; i < n; ++i)
+                out.push_back((row[i] - mean) / std::sqrt(squares / static_cast<double>(n) + 1e-5) * w[at(i)] +
+                              bias[at(i)]);
         }
         return out;
     };
@@ -44,7 +46,8 @@ OpCase layer_norm(uint64_t seed, int64_t tokens, int64_t n, float shift) {
 double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
 
 // An op that changes x (tokens, n) in place by an element's value.
-OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, float spread, const std::function<void(const pb_ops&, const pb_tensor*)>& op, double (*f)(double)) {
+OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, float spread,
+                const std::function<void(const pb_ops&, const pb_tensor*)>& op, double (*f)(double)) {
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * n), -spread, spread);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
@@ -87,11 +90,13 @@ OpCase top_k(uint64_t seed, int64_t tokens, int64_t n, int64_t k, uint32_t norma
         PB_TRY(const pb_tensor in, b.put(slice(x, from, to, n), {rows, n}));
         PB_TRY(const pb_tensor ids, b.put_ints(std::vector<int32_t>(at(rows * k), -1), {rows, k}));
         PB_TRY(const pb_tensor weights, b.put_f32(Floats(at(rows * k), NAN), {rows, k}));
-        PB_TRY(const Floats shares, b.finish(weights, [&](const pb_ops& o) { o.top_k(o.ctx, &ids, &weights, &in, normalise); }));
+        PB_TRY(const Floats shares,
+               b.finish(weights, [&](const pb_ops& o) { o.top_k(o.ctx, &ids, &weights, &in, normalise); }));
         PB_TRY(const Floats chosen, b.get(ids));
         Floats out;
         for (int64_t r = 0; r < rows; ++r)
-            for (const Floats* half : {&chosen, &shares}) out.insert(out.end(), half->begin() + r * k, half->begin() + (r + 1) * k);
+            for (const Floats* half : {&chosen, &shares})
+                out.insert(out.end(), half->begin() + r * k, half->begin() + (r + 1) * k);
         return out;
     };
     const auto expected = [=](const Bench&) {
@@ -99,36 +104,44 @@ OpCase top_k(uint64_t seed, int64_t tokens, int64_t n, int64_t k, uint32_t norma
         for (int64_t t = 0; t < tokens; ++t) {
             std::vector<int64_t> order(at(n));
             std::iota(order.begin(), order.end(), 0);
-            std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return x[at(t * n + a)] > x[at(t * n + b)]; });
+            std::stable_sort(order.begin(), order.end(),
+                             [&](int64_t a, int64_t b) { return x[at(t * n + a)] > x[at(t * n + b)]; });
             double all = 0, best = 0;
             for (int64_t i = 0; i < n; ++i) (i < k ? best : all) += std::exp(x[at(t * n + order[at(i)])]);
             for (int64_t j = 0; j < k; ++j) out.push_back(static_cast<double>(order[at(j)]));
-            for (int64_t j = 0; j < k; ++j) out.push_back(std::exp(x[at(t * n + order[at(j)])]) / (normalise ? best : all + best));
+            for (int64_t j = 0; j < k; ++j)
+                out.push_back(std::exp(x[at(t * n + order[at(j)])]) / (normalise ? best : all + best));
         }
         return out;
     };
-    return {"top_k", std::to_string(k) + " of " + std::to_string(n) + (normalise ? ", normalised" : ""), tokens, run, expected};
+    return {"top_k", std::to_string(k) + " of " + std::to_string(n) + (normalise ? ", normalised" : ""), tokens, run,
+            expected};
 }
 
 // fan 1: one row of x for all k experts of a token; k: one each.
-OpCase expert_linear(uint64_t seed, int64_t tokens, int64_t k, int64_t fan, int64_t count, int64_t rows, int64_t cols, pb_dtype dtype) {
+OpCase expert_linear(uint64_t seed, int64_t tokens, int64_t k, int64_t fan, int64_t count, int64_t rows, int64_t cols,
+                     pb_dtype dtype) {
     Noise noise(seed);
     Floats w = noise.reals(at(count * rows * cols)), x = noise.reals(at(tokens * fan * cols));
     if (dtype == PB_BF16) // x too, since a device may round it to the dtype of the weights
         for (Floats* v : {&w, &x})
             for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
     std::vector<int32_t> ids;
-    for (int64_t i = 0; i < tokens * k; ++i) ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(count))));
+    for (int64_t i = 0; i < tokens * k; ++i)
+        ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(count))));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, fan * cols), {to - from, fan, cols}));
         PB_TRY(const pb_tensor which, b.put_ints({ids.begin() + from * k, ids.begin() + to * k}, {to - from, k}));
         PB_TRY(const pb_tensor out, b.poison({to - from, k, rows}));
         std::vector<const pb_weight*> experts;
         for (int64_t e = 0; e < count; ++e) {
-            PB_TRY(const pb_weight* expert, b.weight(PB_WEIGHT_LINEAR, rows, cols, slice(w, e, e + 1, rows * cols), {}, 0, dtype));
+            PB_TRY(const pb_weight* expert,
+                   b.weight(PB_WEIGHT_LINEAR, rows, cols, slice(w, e, e + 1, rows * cols), {}, 0, dtype));
             experts.push_back(expert);
         }
-        return b.finish(out, [&](const pb_ops& o) { o.expert_linear(o.ctx, &out, &in, experts.data(), static_cast<uint32_t>(count), &which); });
+        return b.finish(out, [&](const pb_ops& o) {
+            o.expert_linear(o.ctx, &out, &in, experts.data(), static_cast<uint32_t>(count), &which);
+        });
     };
     const auto expected = [=](const Bench& b) {
         const Floats in = b.rounded(x);
@@ -136,12 +149,17 @@ OpCase expert_linear(uint64_t seed, int64_t tokens, int64_t k, int64_t fan, int6
         for (int64_t p = 0; p < tokens * k; ++p)
             for (int64_t r = 0; r < rows; ++r) {
                 double sum = 0;
-                for (int64_t c = 0; c < cols; ++c) sum += double{in[at((fan == 1 ? p / k : p) * cols + c)]} * w[at((ids[at(p)] * rows + r) * cols + c)];
+                for (int64_t c = 0; c < cols; ++c)
+                    sum +=
+                        double{in[at((fan == 1 ? p / k : p) * cols + c)]} * w[at((ids[at(p)] * rows + r) * cols + c)];
                 out.push_back(sum);
             }
         return out;
     };
-    return {"expert_linear", std::to_string(k) + " of " + std::to_string(count) + " experts" + (fan == 1 ? ", " : ", by expert, ") + dtype_name(dtype), tokens, run, expected};
+    return {"expert_linear",
+            std::to_string(k) + " of " + std::to_string(count) + " experts" + (fan == 1 ? ", " : ", by expert, ") +
+                dtype_name(dtype),
+            tokens, run, expected};
 }
 
 OpCase weighted_sum(uint64_t seed, int64_t tokens, int64_t k, int64_t n) {
@@ -158,7 +176,8 @@ OpCase weighted_sum(uint64_t seed, int64_t tokens, int64_t k, int64_t n) {
         Doubles out(at(tokens * n));
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t j = 0; j < k; ++j)
-                for (int64_t i = 0; i < n; ++i) out[at(t * n + i)] += double{w[at(t * k + j)]} * in[at((t * k + j) * n + i)];
+                for (int64_t i = 0; i < n; ++i)
+                    out[at(t * n + i)] += double{w[at(t * k + j)]} * in[at((t * k + j) * n + i)];
         return out;
     };
     return {"weighted_sum", std::to_string(k) + " of " + std::to_string(n), tokens, run, expected};
@@ -169,11 +188,18 @@ OpCase weighted_sum(uint64_t seed, int64_t tokens, int64_t k, int64_t n) {
 std::vector<OpCase> optional_op_cases() {
     return {layer_norm(21, 5, 67, 0),
             layer_norm(22, 3, 16, 3),
-            in_place("relu", 23, 4, 37, 2, [](const pb_ops& o, const pb_tensor* x) { o.relu(o.ctx, x); }, [](double x) { return x < 0 ? 0 : x; }),
-            in_place("gelu_tanh", 24, 5, 45, 8, [](const pb_ops& o, const pb_tensor* x) { o.gelu_tanh(o.ctx, x); }, gelu),
+            in_place(
+                "relu", 23, 4, 37, 2, [](const pb_ops& o, const pb_tensor* x) { o.relu(o.ctx, x); },
+                [](double x) { return x < 0 ? 0 : x; }),
+            in_place(
+                "gelu_tanh", 24, 5, 45, 8, [](const pb_ops& o, const pb_tensor* x) { o.gelu_tanh(o.ctx, x); }, gelu),
             gelu_tanh_mul(25, 5, 37),
-            in_place("scale", 26, 3, 29, 4, [](const pb_ops& o, const pb_tensor* x) { o.scale(o.ctx, x, 1.75f); }, [](double x) { return x * 1.75; }),
-            in_place("soft_cap", 27, 4, 33, 90, [](const pb_ops& o, const pb_tensor* x) { o.soft_cap(o.ctx, x, 30); }, [](double x) { return 30 * std::tanh(x / 30); }),
+            in_place(
+                "scale", 26, 3, 29, 4, [](const pb_ops& o, const pb_tensor* x) { o.scale(o.ctx, x, 1.75f); },
+                [](double x) { return x * 1.75; }),
+            in_place(
+                "soft_cap", 27, 4, 33, 90, [](const pb_ops& o, const pb_tensor* x) { o.soft_cap(o.ctx, x, 30); },
+                [](double x) { return 30 * std::tanh(x / 30); }),
             top_k(28, 6, 8, 2, 1),
             top_k(29, 5, 13, 4, 0),
             expert_linear(30, 9, 2, 1, 4, 24, 17, PB_F32),

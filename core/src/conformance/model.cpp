@@ -14,10 +14,24 @@ constexpr uint32_t kMostWeights = 1u << 20;
 
 // What decoder models call their hyperparameters in config.json.
 Config small_config(const pb_model& table) {
-    return {{"architectures.0", table.architectures[0]}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"},
-            {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"},
-            {"rms_norm_eps", "1e-05"}, {"rope_theta", "10000.0"}, {"hidden_act", "silu"}, {"tie_word_embeddings", "false"},
-            {"n_embd", "64"}, {"n_inner", "96"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "256"}, {"ffn_dim", "96"}};
+    return {{"architectures.0", table.architectures[0]},
+            {"hidden_size", "64"},
+            {"intermediate_size", "96"},
+            {"num_hidden_layers", "2"},
+            {"num_attention_heads", "4"},
+            {"num_key_value_heads", "2"},
+            {"vocab_size", "128"},
+            {"max_position_embeddings", "256"},
+            {"rms_norm_eps", "1e-05"},
+            {"rope_theta", "10000.0"},
+            {"hidden_act", "silu"},
+            {"tie_word_embeddings", "false"},
+            {"n_embd", "64"},
+            {"n_inner", "96"},
+            {"n_layer", "2"},
+            {"n_head", "4"},
+            {"n_positions", "256"},
+            {"ffn_dim", "96"}};
 }
 
 // The same with one key changed, whatever a model calls it.
@@ -40,7 +54,8 @@ Loaded load(const host::Component& component, const Config& config) {
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
     Loaded out{};
     out.facts.struct_size = sizeof out.facts;
-    out.status = static_cast<const pb_model*>(component.type().vtable)->load_config(component.self(), &wire, &out.facts);
+    out.status =
+        static_cast<const pb_model*>(component.type().vtable)->load_config(component.self(), &wire, &out.facts);
     if (out.status != PB_OK) out.reason = component.check(out.status, "load_config").error();
     return out;
 }
@@ -60,7 +75,8 @@ Outcome refuses(Subject& subject) {
             const std::string what = *key ? std::string(key) + " " + value : "an empty config.json";
             const Loaded loaded = load(*component, config);
             if (loaded.status == PB_OK) return fail("it accepts " + what);
-            if (loaded.reason.ends_with("invalid argument") || loaded.reason.ends_with("failed")) return fail("it refuses " + what + " without a reason");
+            if (loaded.reason.ends_with("invalid argument") || loaded.reason.ends_with("failed"))
+                return fail("it refuses " + what + " without a reason");
         }
     return {};
 }
@@ -78,15 +94,17 @@ Result<Small> load_small(Subject& subject) {
 template <Result<> (*Run)(const host::Component&, const pb_model&, const pb_model_facts&)>
 Outcome when_loaded(Subject& subject) {
     PB_TRY(const Small small, load_small(subject));
-    if (small.loaded.status == PB_UNSUPPORTED) return Outcome::skip("it does not do the small configuration: " + small.loaded.reason);
+    if (small.loaded.status == PB_UNSUPPORTED)
+        return Outcome::skip("it does not do the small configuration: " + small.loaded.reason);
     if (small.loaded.status != PB_OK) return fail("it refuses a small configuration: " + small.loaded.reason);
     return Run(*small.component, subject.table<pb_model>(), small.loaded.facts);
 }
 
 Result<> facts(const host::Component&, const pb_model&, const pb_model_facts& f) {
     if (f.vocab_size == 128 && f.layer_count == 2 && f.hidden_size == 64 && f.max_position > 0) return {};
-    return fail("its facts are vocab_size " + std::to_string(f.vocab_size) + ", layer_count " + std::to_string(f.layer_count) + ", hidden_size " + std::to_string(f.hidden_size) +
-                ", max_position " + std::to_string(f.max_position) + ", config.json says 128, 2 and 64");
+    return fail("its facts are vocab_size " + std::to_string(f.vocab_size) + ", layer_count " +
+                std::to_string(f.layer_count) + ", hidden_size " + std::to_string(f.hidden_size) + ", max_position " +
+                std::to_string(f.max_position) + ", config.json says 128, 2 and 64");
 }
 
 template <size_t N>
@@ -99,12 +117,17 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
     if (s.shard < PB_SHARD_NONE || s.shard > PB_SHARD_COLS) return "is sharded in an unknown way";
     if (s.same_as >= 0) return static_cast<uint32_t>(s.same_as) < index ? "" : "is the same as one that comes later";
     if (s.cols < 1 || s.cols > 1 << 24) return "has " + std::to_string(s.cols) + " columns";
-    if (s.part_count > PB_MAX_FUSED) return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) + " can be";
+    if (s.part_count > PB_MAX_FUSED)
+        return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) +
+               " can be";
     if (!(s.uses >> s.role & 1)) return "has `uses` without its own role";
     for (uint32_t p = 0; p < s.part_count; ++p) {
-        if (!is_text(s.parts[p].name) || !is_text(s.parts[p].bias) || !s.parts[p].name[0]) return "has a part without a terminated name";
-        if (s.parts[p].rows < 1 || s.parts[p].rows > 1 << 24) return "has a part of " + std::to_string(s.parts[p].rows) + " rows";
-        if (s.parts[p].first_row < 0 || (s.parts[p].stored_rows && s.parts[p].first_row + s.parts[p].rows > s.parts[p].stored_rows))
+        if (!is_text(s.parts[p].name) || !is_text(s.parts[p].bias) || !s.parts[p].name[0])
+            return "has a part without a terminated name";
+        if (s.parts[p].rows < 1 || s.parts[p].rows > 1 << 24)
+            return "has a part of " + std::to_string(s.parts[p].rows) + " rows";
+        if (s.parts[p].first_row < 0 ||
+            (s.parts[p].stored_rows && s.parts[p].first_row + s.parts[p].rows > s.parts[p].stored_rows))
             return "takes rows that are not in " + std::string(s.parts[p].name);
     }
     return "";
@@ -117,17 +140,21 @@ Result<> weights(const host::Component& c, const pb_model& table, const pb_model
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec s{};
         PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
-        if (const std::string fault = fault_of(s, i); !fault.empty()) return fail("weight " + std::to_string(i) + " " + fault);
+        if (const std::string fault = fault_of(s, i); !fault.empty())
+            return fail("weight " + std::to_string(i) + " " + fault);
         for (uint32_t p = 0; s.same_as < 0 && p < s.part_count; ++p)
-            if (const auto [at, fresh] = seen.emplace(std::pair(std::string(s.parts[p].name), s.parts[p].first_row), i); !fresh)
-                return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " + at->first.first);
+            if (const auto [at, fresh] = seen.emplace(std::pair(std::string(s.parts[p].name), s.parts[p].first_row), i);
+                !fresh)
+                return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " +
+                            at->first.first);
     }
     return {};
 }
 
 Result<> weights_end(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     pb_weight_spec beyond{};
-    if (table.weight(c.self(), table.weight_count(c.self()), &beyond) == PB_OK) return fail("it describes a weight past its last");
+    if (table.weight(c.self(), table.weight_count(c.self()), &beyond) == PB_OK)
+        return fail("it describes a weight past its last");
     return {};
 }
 
@@ -143,7 +170,8 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
         PB_CHECK(c.check(table.fill(c.self(), i, values.data()), "fill"));
         for (size_t k = 0; k < values.size(); ++k)
             if (k < n ? !std::isfinite(values[k]) : values[k] != kGuard)
-                return fail("weight " + std::to_string(i) + " is " + (k < n ? "not filled at " + std::to_string(k) : "filled past its end"));
+                return fail("weight " + std::to_string(i) + " is " +
+                            (k < n ? "not filled at " + std::to_string(k) : "filled past its end"));
     }
     return {};
 }
@@ -156,9 +184,12 @@ Result<> kv(const host::Component& c, const pb_model& table, const pb_model_fact
         if (s.kind < PB_KV_FULL || s.kind > PB_KV_RECURRENT) return fail(who + "has KV of an unknown kind");
         if (s.kind == PB_KV_RECURRENT) continue;
         if (s.kv_heads == 0 || s.heads == 0 || s.heads % s.kv_heads != 0 || s.head_dim == 0)
-            return fail(who + "has " + std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads) + " of KV, of " + std::to_string(s.head_dim));
-        if (!std::isfinite(s.scale) || s.scale == 0 || !std::isfinite(s.soft_cap)) return fail(who + "has no finite scale");
-        if ((s.kind == PB_KV_SLIDING) != (s.sliding_window > 0)) return fail(who + "has a window and is not sliding, or slides without one");
+            return fail(who + "has " + std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads) +
+                        " of KV, of " + std::to_string(s.head_dim));
+        if (!std::isfinite(s.scale) || s.scale == 0 || !std::isfinite(s.soft_cap))
+            return fail(who + "has no finite scale");
+        if ((s.kind == PB_KV_SLIDING) != (s.sliding_window > 0))
+            return fail(who + "has a window and is not sliding, or slides without one");
     }
     return {};
 }

@@ -21,7 +21,8 @@ std::vector<History> histories() {
     std::vector<History> out = {{{}, kMostDrafts}, {{7}, kMostDrafts}, {{7, 7}, 0}};
     for (uint32_t i = 0; i < 24; ++i) {
         History h{{}, i % (kMostDrafts + 1)};
-        for (uint32_t k = noise.between(2, 120); k > 0; --k) h.tokens.push_back(static_cast<int32_t>(noise.below(2 + i / 2)));
+        for (uint32_t k = noise.between(2, 120); k > 0; --k)
+            h.tokens.push_back(static_cast<int32_t>(noise.below(2 + i / 2)));
         out.push_back(std::move(h));
     }
     return out;
@@ -38,20 +39,25 @@ Result<Proposed> propose(const host::Component& component, const std::vector<His
     const size_t n = histories.size();
     std::vector<pb_propose_row> rows;
     for (size_t i = 0; i < n; ++i)
-        rows.push_back({100 + i, histories[i].tokens.data(), static_cast<uint32_t>(histories[i].tokens.size()), histories[i].max_drafts});
+        rows.push_back({100 + i, histories[i].tokens.data(), static_cast<uint32_t>(histories[i].tokens.size()),
+                        histories[i].max_drafts});
     Proposed out;
     out.drafts.assign(n * kMostDrafts + kGuards, kGuard);
     out.counts.assign(n + kGuards, 0);
     std::fill(out.counts.begin() + static_cast<ptrdiff_t>(n), out.counts.end(), static_cast<uint32_t>(kGuard));
-    pb_propose_batch b{sizeof b, static_cast<uint32_t>(n), sizeof(pb_propose_row), kMostDrafts, rows.data(), out.drafts.data(), out.counts.data(), nullptr};
+    pb_propose_batch b{sizeof b,    static_cast<uint32_t>(n), sizeof(pb_propose_row), kMostDrafts,
+                       rows.data(), out.drafts.data(),        out.counts.data(),      nullptr};
     const auto& table = *static_cast<const pb_proposer*>(component.type().vtable);
     PB_CHECK(component.check(table.propose(component.self(), &b), "propose"));
-    out.within_bounds = std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
-                        std::all_of(out.counts.end() - kGuards, out.counts.end(), [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
+    out.within_bounds =
+        std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
+        std::all_of(out.counts.end() - kGuards, out.counts.end(),
+                    [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
     // A row without drafts owns no room: what lies there belongs to nobody.
     for (size_t i = 0; i < n; ++i)
         if (histories[i].max_drafts == 0)
-            out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * kMostDrafts), out.drafts.begin() + static_cast<ptrdiff_t>((i + 1) * kMostDrafts),
+            out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * kMostDrafts),
+                                             out.drafts.begin() + static_cast<ptrdiff_t>((i + 1) * kMostDrafts),
                                              [](int32_t t) { return t == kGuard; });
     return out;
 }
@@ -66,7 +72,8 @@ Outcome answers(Subject& subject) {
 Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(const Proposed p, propose(*component, histories()));
-    if (!p.within_bounds) return fail("it wrote where no draft may go: past its buffers, or into a row with max_drafts 0");
+    if (!p.within_bounds)
+        return fail("it wrote where no draft may go: past its buffers, or into a row with max_drafts 0");
     return {};
 }
 
@@ -76,7 +83,8 @@ Outcome counts(Subject& subject) {
     PB_TRY(const Proposed p, propose(*component, all));
     for (size_t i = 0; i < all.size(); ++i)
         if (p.counts[i] > all[i].max_drafts)
-            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) + ", whose max_drafts is " + std::to_string(all[i].max_drafts));
+            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
+                        ", whose max_drafts is " + std::to_string(all[i].max_drafts));
     return {};
 }
 
@@ -86,7 +94,9 @@ Outcome tokens(Subject& subject) {
     PB_TRY(const Proposed p, propose(*component, all));
     for (size_t i = 0; i < all.size(); ++i)
         for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k)
-            if (const int32_t t = p.drafts[i * kMostDrafts + k]; t < 0) return fail("draft " + std::to_string(k) + " of row " + std::to_string(i) + " is token " + std::to_string(t));
+            if (const int32_t t = p.drafts[i * kMostDrafts + k]; t < 0)
+                return fail("draft " + std::to_string(k) + " of row " + std::to_string(i) + " is token " +
+                            std::to_string(t));
     return {};
 }
 

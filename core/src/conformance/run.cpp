@@ -11,8 +11,9 @@ using What = Outcome::What;
 
 // What Library::open() looked at when it refuses nothing.
 constexpr const char* kTableChecks[] = {"abi.entry", "abi.magic", "abi.version", "abi.complete"};
-constexpr const char* kComponentTableChecks[] = {"component.complete", "component.kind", "component.digest", "component.name",
-                                                 "component.vtable", "component.state_functions", "component.schema"};
+constexpr const char* kComponentTableChecks[] = {"component.complete", "component.kind",   "component.digest",
+                                                 "component.name",     "component.vtable", "component.state_functions",
+                                                 "component.schema"};
 
 // A C function that throws has broken the contract: nothing may be thrown through the wall.
 template <class F>
@@ -76,7 +77,8 @@ class Run {
         for (const Check& c : life_checks()) check(who, c.name, [&] { return c.run(subject); });
         bool answers = true; // the first check of a suite is the ground of the others
         for (const Check& c : suite_of(kind).checks) {
-            const Outcome o = check(who, c.name, [&] { return answers ? c.run(subject) : Outcome::skip("the checks before it failed"); });
+            const Outcome o = check(
+                who, c.name, [&] { return answers ? c.run(subject) : Outcome::skip("the checks before it failed"); });
             if (&c == suite_of(kind).checks.data()) answers = o.what != What::kFailed;
         }
         return "";

@@ -23,7 +23,9 @@ Outcome range(Subject& subject) {
     for (const auto& rows : {random_rows(2, 40), strange_rows()}) {
         PB_TRY(const Sampled s, sample(*component, all(rows)));
         for (size_t i = 0; i < rows.size(); ++i)
-            if (!in_vocab(s.tokens[i])) return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " + std::to_string(kVocab - 1));
+            if (!in_vocab(s.tokens[i]))
+                return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " +
+                            std::to_string(kVocab - 1));
     }
     return {};
 }
@@ -49,7 +51,8 @@ Outcome greedy(Subject& subject) {
         const auto& l = rows[i].logits;
         const auto best = std::max_element(l.begin(), l.end()) - l.begin();
         if (s.tokens[i] != best)
-            return fail("at temperature 0 " + row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", the highest logit is that of " + std::to_string(best));
+            return fail("at temperature 0 " + row_name(i) + " became token " + std::to_string(s.tokens[i]) +
+                        ", the highest logit is that of " + std::to_string(best));
     }
     return {};
 }
@@ -72,7 +75,8 @@ Outcome repeatable(Subject& subject) {
     PB_TRY(const Sampled b, sample(*second, all(rows)));
     PB_TRY(const Sampled c, sample(*first, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
-        if (a.tokens[i] != b.tokens[i] || a.tokens[i] != c.tokens[i]) return fail(row_name(i) + " became two different tokens for the same logits, seed and position");
+        if (a.tokens[i] != b.tokens[i] || a.tokens[i] != c.tokens[i])
+            return fail(row_name(i) + " became two different tokens for the same logits, seed and position");
     return {};
 }
 
@@ -88,8 +92,10 @@ Outcome batch(Subject& subject) {
         PB_TRY(auto fresh, subject.make());
         PB_TRY(const Sampled alone, sample(*fresh, {order[i]}));
         if (alone.tokens[0] != together.tokens[i])
-            return fail(row_name(i) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " + std::to_string(together.tokens[i]) + " in a batch of " + std::to_string(rows.size()));
-        if (alone.tokens[0] != reversed.tokens[rows.size() - 1 - i]) return fail(row_name(i) + " becomes another token when the batch is turned round");
+            return fail(row_name(i) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " +
+                        std::to_string(together.tokens[i]) + " in a batch of " + std::to_string(rows.size()));
+        if (alone.tokens[0] != reversed.tokens[rows.size() - 1 - i])
+            return fail(row_name(i) + " becomes another token when the batch is turned round");
     }
     return {};
 }
@@ -101,7 +107,9 @@ Outcome faults(Subject& subject) {
     if (none.faults != 0) return fail("it counts " + std::to_string(none.faults) + " faults in sane rows");
     const auto strange = strange_rows();
     PB_TRY(const Sampled some, sample(*component, {&strange[0], &strange[1], &strange[2], &strange[3]}));
-    if (some.faults != 4) return fail("it counts " + std::to_string(some.faults) + " faults in 4 rows that have nothing to choose from (NaN, -inf, masked)");
+    if (some.faults != 4)
+        return fail("it counts " + std::to_string(some.faults) +
+                    " faults in 4 rows that have nothing to choose from (NaN, -inf, masked)");
     return {};
 }
 
@@ -118,14 +126,17 @@ Outcome logprobs(Subject& subject) {
         const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - most - std::log(sum); };
         const auto wrong = [](double got, double expected) { return !(std::abs(got - expected) <= 1e-3); };
         if (in_vocab(s.tokens[i]) && wrong(s.logprobs[i], logprob(s.tokens[i])))
-            return fail(row_name(i) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " + std::to_string(logprob(s.tokens[i])) + " (log-softmax of the raw logits)");
+            return fail(row_name(i) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " +
+                        std::to_string(logprob(s.tokens[i])) + " (log-softmax of the raw logits)");
         std::vector<float> sorted = l;
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
         for (size_t k = 0; k < kTop; ++k) {
             const int32_t t = s.top_tokens[i * kTop + k];
             const bool wanted = static_cast<int32_t>(k) < rows[i].params.logprobs;
-            if (wanted && (!in_vocab(t) || l[static_cast<size_t>(t)] != sorted[k] || wrong(s.top_logprobs[i * kTop + k], logprob(t))))
-                return fail(row_name(i) + " has token " + std::to_string(t) + " at place " + std::to_string(k) + " of its top list, or a wrong logprob there");
+            if (wanted && (!in_vocab(t) || l[static_cast<size_t>(t)] != sorted[k] ||
+                           wrong(s.top_logprobs[i * kTop + k], logprob(t))))
+                return fail(row_name(i) + " has token " + std::to_string(t) + " at place " + std::to_string(k) +
+                            " of its top list, or a wrong logprob there");
             if (!wanted && t != -1) return fail(row_name(i) + " has more in its top list than it asked for");
         }
     }
@@ -142,11 +153,14 @@ Outcome process(Subject& subject) {
         double sum = 0;
         for (uint32_t t = 0; t < kVocab; ++t) {
             const float x = s.logits[i * kVocab + t];
-            if (!rows[i].may(t) && x > -INFINITY) return fail(row_name(i) + " keeps token " + std::to_string(t) + ", which its mask excludes");
+            if (!rows[i].may(t) && x > -INFINITY)
+                return fail(row_name(i) + " keeps token " + std::to_string(t) + ", which its mask excludes");
             sum += std::exp(static_cast<double>(x));
         }
-        if (!(std::abs(sum - 1) < 1e-3)) return fail("the probabilities of " + row_name(i) + " sum to " + std::to_string(sum));
-        if (const int32_t t = chosen.tokens[i]; in_vocab(t) && !(s.logits[i * kVocab + static_cast<size_t>(t)] > -INFINITY))
+        if (!(std::abs(sum - 1) < 1e-3))
+            return fail("the probabilities of " + row_name(i) + " sum to " + std::to_string(sum));
+        if (const int32_t t = chosen.tokens[i];
+            in_vocab(t) && !(s.logits[i * kVocab + static_cast<size_t>(t)] > -INFINITY))
             return fail(row_name(i) + " samples token " + std::to_string(t) + ", which process() excludes");
     }
     return {};

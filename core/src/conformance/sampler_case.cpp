@@ -21,7 +21,8 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
         if (noise.one_in(4)) c.params.repetition_penalty = noise.real(1, 1.5f);
         if (noise.one_in(4)) c.params.presence_penalty = noise.real(-1, 1);
         if (noise.one_in(4)) c.params.frequency_penalty = noise.real(-1, 1);
-        for (uint32_t k = noise.between(1, 20); k > 0; --k) c.prompt.push_back(static_cast<int32_t>(noise.below(kVocab)));
+        for (uint32_t k = noise.between(1, 20); k > 0; --k)
+            c.prompt.push_back(static_cast<int32_t>(noise.below(kVocab)));
         for (uint32_t k = noise.below(20); k > 0; --k) c.output.push_back(static_cast<int32_t>(noise.below(kVocab)));
         if (noise.one_in(3)) {
             c.allow_none();
@@ -66,8 +67,9 @@ Result<Sampled> sample(const host::Component& component, const std::vector<const
     for (size_t i = 0; i < n; ++i) {
         const RowCase& c = *cases[i];
         out.logits.insert(out.logits.end(), c.logits.begin(), c.logits.end());
-        rows.push_back({100 + i, c.seed, c.position, &c.params, c.prompt.data(), c.output.data(), static_cast<uint32_t>(c.prompt.size()),
-                        static_cast<uint32_t>(c.output.size()), c.allowed.empty() ? nullptr : c.allowed.data()});
+        rows.push_back({100 + i, c.seed, c.position, &c.params, c.prompt.data(), c.output.data(),
+                        static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),
+                        c.allowed.empty() ? nullptr : c.allowed.data()});
     }
     out.logits.resize(n * kVocab + kGuards, kGuard);
     out.tokens.assign(n + kGuards, kGuardToken);
@@ -89,9 +91,11 @@ Result<Sampled> sample(const host::Component& component, const std::vector<const
     if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), &b), "sample"));
     else PB_CHECK(component.check(table.process(component.self(), &b), "process"));
     out.faults = b.fault_count;
-    const auto guarded = [](const auto& v, auto guard) { return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; }); };
-    out.within_bounds = guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) && guarded(out.top_tokens, -1) &&
-                        guarded(out.top_logprobs, kGuard) && guarded(out.logits, kGuard);
+    const auto guarded = [](const auto& v, auto guard) {
+        return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; });
+    };
+    out.within_bounds = guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
+                        guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) && guarded(out.logits, kGuard);
     return out;
 }
 

@@ -10,8 +10,9 @@ namespace {
 constexpr uint32_t kMostSteps = 4000; // of a closed loop; a policy needs a few hundred
 
 std::string of_view(const View& v) {
-    return " (" + std::to_string(v.running.size()) + " running, " + std::to_string(v.waiting.size()) + " waiting, budget " +
-           std::to_string(v.in.max_num_batched_tokens) + " tokens and " + std::to_string(v.in.max_num_seqs) + " sequences)";
+    return " (" + std::to_string(v.running.size()) + " running, " + std::to_string(v.waiting.size()) +
+           " waiting, budget " + std::to_string(v.in.max_num_batched_tokens) + " tokens and " +
+           std::to_string(v.in.max_num_seqs) + " sequences)";
 }
 
 // Judges every view's plan by one rule, which says what is wrong or nothing.
@@ -29,7 +30,9 @@ Outcome answers(Subject& subject) {
 }
 
 Outcome bounds(Subject& subject) {
-    return judge(subject, [](const View&, const Planned& p) { return p.within_bounds ? std::string() : "it wrote past item_capacity or preempt_capacity"; });
+    return judge(subject, [](const View&, const Planned& p) {
+        return p.within_bounds ? std::string() : "it wrote past item_capacity or preempt_capacity";
+    });
 }
 
 Outcome known_ids(Subject& subject) {
@@ -76,7 +79,8 @@ Outcome tokens(Subject& subject) {
             const pb_sequence* s = v.find(i.id);
             if (i.tokens == 0) return "it plans no tokens for sequence " + std::to_string(i.id);
             if (s && i.tokens > remaining(*s))
-                return "it plans " + std::to_string(i.tokens) + " tokens for sequence " + std::to_string(i.id) + ", which needs " + std::to_string(remaining(*s));
+                return "it plans " + std::to_string(i.tokens) + " tokens for sequence " + std::to_string(i.id) +
+                       ", which needs " + std::to_string(remaining(*s));
         }
         return std::string();
     });
@@ -90,7 +94,8 @@ Outcome chunking(Subject& subject) {
             const bool may_split = (v.in.flags & PB_STEP_CHUNKED_PREFILL) && !(s->flags & PB_SEQ_NO_CHUNK);
             const uint32_t whole = remaining(*s) - std::min(s->cached_tokens, remaining(*s) - 1);
             if (!may_split && i.tokens < whole)
-                return "it plans " + std::to_string(i.tokens) + " of " + std::to_string(whole) + " tokens of sequence " + std::to_string(i.id) + ", which may not be split";
+                return "it plans " + std::to_string(i.tokens) + " of " + std::to_string(whole) +
+                       " tokens of sequence " + std::to_string(i.id) + ", which may not be split";
         }
         return std::string();
     });
@@ -102,7 +107,8 @@ Outcome preemptions(Subject& subject) {
         for (const pb_preempt_item& i : p.preempts) {
             if (!v.runs(i.id)) return "it preempts sequence " + std::to_string(i.id) + ", which is not running";
             if (!gone.insert(i.id).second) return "it preempts sequence " + std::to_string(i.id) + " twice";
-            if (i.how != PB_PREEMPT_RECOMPUTE && i.how != PB_PREEMPT_SWAP) return "it preempts in way " + std::to_string(i.how) + ", which there is none";
+            if (i.how != PB_PREEMPT_RECOMPUTE && i.how != PB_PREEMPT_SWAP)
+                return "it preempts in way " + std::to_string(i.how) + ", which there is none";
         }
         for (const pb_plan_item& i : p.items)
             if (gone.contains(i.id)) return "it preempts sequence " + std::to_string(i.id) + " and plans it";
@@ -114,7 +120,9 @@ Outcome stride(Subject& subject) {
     for (const View& view : random_views()) {
         PB_TRY(const Planned exact, plan_fresh(subject, view));
         PB_TRY(const Planned longer, plan_fresh(subject, view, 48));
-        if (!same(exact, longer)) return fail("it plans differently when the host's records are larger: step by sequence_stride" + of_view(view));
+        if (!same(exact, longer))
+            return fail("it plans differently when the host's records are larger: step by sequence_stride" +
+                        of_view(view));
     }
     return {};
 }
@@ -131,7 +139,8 @@ Outcome deterministic(Subject& subject) {
         PB_TRY(const LoopResult a, run_loop(*first, l, 64));
         PB_TRY(const LoopResult b, run_loop(*second, l, 64));
         for (size_t i = 0; i < std::min(a.plans.size(), b.plans.size()); ++i)
-            if (!same(a.plans[i], b.plans[i])) return fail("two fresh objects part ways at step " + std::to_string(i) + " of '" + l.name + "'");
+            if (!same(a.plans[i], b.plans[i]))
+                return fail("two fresh objects part ways at step " + std::to_string(i) + " of '" + l.name + "'");
     }
     return {};
 }
@@ -141,8 +150,8 @@ Outcome progress(Subject& subject) {
         PB_TRY(auto component, subject.make());
         PB_TRY(const LoopResult result, run_loop(*component, l, kMostSteps));
         if (!result.unfinished.empty())
-            return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) + " requests have not ended after " +
-                        std::to_string(kMostSteps) + " steps of '" + l.name + "'");
+            return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) +
+                        " requests have not ended after " + std::to_string(kMostSteps) + " steps of '" + l.name + "'");
     }
     return {};
 }

@@ -38,7 +38,11 @@ std::vector<char> laid_out(const std::vector<pb_sequence>& from, uint32_t stride
 }
 
 struct Shown { // owns what the pointers of `in` mean
-    Shown(const View& view, uint32_t extra) : stride(sizeof(pb_sequence) + extra), running(laid_out(view.running, stride)), waiting(laid_out(view.waiting, stride)), in(view.in) {
+    Shown(const View& view, uint32_t extra)
+        : stride(sizeof(pb_sequence) + extra),
+          running(laid_out(view.running, stride)),
+          waiting(laid_out(view.waiting, stride)),
+          in(view.in) {
         in.struct_size = sizeof in;
         in.sequence_stride = stride;
         in.running = reinterpret_cast<const pb_sequence*>(running.data());
@@ -80,7 +84,8 @@ std::vector<View> random_views() {
         v.in.long_prefill_token_threshold = chunked && noise.one_in(3) ? noise.between(1, 64) : 0;
         const bool empty = i % 16 == 0, decodes_only = i % 16 == 1 || !chunked;
         uint64_t id = 1 + i * 1000;
-        const uint32_t running = empty ? 0 : noise.between(0, v.in.max_num_seqs), waiting = empty || i % 16 == 1 ? 0 : noise.between(0, 30);
+        const uint32_t running = empty ? 0 : noise.between(0, v.in.max_num_seqs),
+                       waiting = empty || i % 16 == 1 ? 0 : noise.between(0, 30);
         uint32_t used = 0;
         for (uint32_t k = 0; k < running; ++k) {
             pb_sequence s = random_sequence(noise, id++, v.in.now_us);
@@ -146,8 +151,12 @@ Result<Planned> plan_fresh(Subject& subject, const View& view, uint32_t extra) {
 }
 
 bool same(const Planned& a, const Planned& b) {
-    const auto equal_items = [](const pb_plan_item& x, const pb_plan_item& y) { return x.id == y.id && x.tokens == y.tokens; };
-    const auto equal_preempts = [](const pb_preempt_item& x, const pb_preempt_item& y) { return x.id == y.id && x.how == y.how; };
+    const auto equal_items = [](const pb_plan_item& x, const pb_plan_item& y) {
+        return x.id == y.id && x.tokens == y.tokens;
+    };
+    const auto equal_preempts = [](const pb_preempt_item& x, const pb_preempt_item& y) {
+        return x.id == y.id && x.how == y.how;
+    };
     return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), equal_items) &&
            std::equal(a.preempts.begin(), a.preempts.end(), b.preempts.begin(), b.preempts.end(), equal_preempts);
 }
@@ -167,7 +176,8 @@ std::vector<LoopCase> loop_cases() {
 namespace {
 
 struct Loop {
-    Loop(const host::Component& c, const LoopCase& which) : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which) {}
+    Loop(const host::Component& c, const LoopCase& which)
+        : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which) {}
 
     void arrive(uint64_t id, Noise& noise) {
         pb_sequence s{};

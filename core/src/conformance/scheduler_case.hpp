@@ -16,7 +16,8 @@ struct View {
     bool runs(uint64_t id) const;
 };
 
-// Of every shape that a policy meets: empty, decodes only, mixed, budgets of one token, no free page, chunking on and off.
+// Of every shape that a policy meets: empty, decodes only, mixed, budgets of one token, no free page, chunking on and
+// off.
 std::vector<View> random_views();
 
 struct Planned {

@@ -20,6 +20,7 @@ namespace patchbay::engine {
 struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
     uint64_t kv_bytes, weight_bytes, page_bytes;
+    uint64_t load_ns; // to read, convert and prepare the weights, and to allocate KV
     runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;

@@ -70,22 +70,30 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
     Series& s = *series_;
     m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
     for (size_t i = 0; i < kPhaseCount; ++i)
-        s.phases[i] = &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
+        s.phases[i] =
+            &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
     for (size_t i = 1; i < s.finished.size(); ++i)
-        s.finished[i] = &m.counter("patchbay_requests_finished_total", {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
+        s.finished[i] = &m.counter("patchbay_requests_finished_total",
+                                   {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
     for (const host::Identity& p : facts.plugins) {
         const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
-        const metrics::Labels labels{{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}};
+        const metrics::Labels labels{
+            {"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}};
         s.plugins.push_back(&m.gauge("patchbay_plugin_info", labels));
         s.plugins.back()->Set(1);
         const auto call = [&](const char* name) {
-            return &m.counter("patchbay_plugin_call_seconds_total", {{"kind", p.kind}, {"name", p.name}, {"call", name}});
+            return &m.counter("patchbay_plugin_call_seconds_total",
+                              {{"kind", p.kind}, {"name", p.name}, {"call", name}});
         };
-        const auto faults = [&] { return &m.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}}); };
+        const auto faults = [&] {
+            return &m.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}});
+        };
         if (p.kind == "scheduler") s.plan_call = call("plan"), s.plan_faults = faults();
         if (p.kind == "sampler") s.sample_call = call("sample"), s.sampler_faults = faults();
         using Times = runner::CallTimes;
-        const auto forward_call = [&](const char* name, uint64_t Times::*ns) { s.forward_calls.push_back({call(name), ns}); };
+        const auto forward_call = [&](const char* name, uint64_t Times::*ns) {
+            s.forward_calls.push_back({call(name), ns});
+        };
         if (p.kind == "model") forward_call("forward", &Times::model_forward);
         if (p.kind == "attention") {
             forward_call("plan", &Times::attention_plan);
@@ -111,7 +119,8 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
 EngineMetrics::~EngineMetrics() {
     Series& s = *series_;
     for (prometheus::Gauge* plugin : s.plugins) plugin->Set(0);
-    for (prometheus::Gauge* now : {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation})
+    for (prometheus::Gauge* now :
+         {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation})
         now->Set(0);
 }
 
@@ -174,7 +183,10 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.step_tokens.Observe(r.scheduled_tokens);
     s.step_sequences.Observe(r.scheduled_seqs);
     s.useful.Increment(r.scheduled_tokens);
-    s.all.counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", r.graph_replayed ? "" : std::string(r.graph_miss)}}).Increment();
+    s.all
+        .counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"},
+                                                     {"reason", r.graph_replayed ? "" : std::string(r.graph_miss)}})
+        .Increment();
     if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
     if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
     for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));

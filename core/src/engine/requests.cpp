@@ -25,21 +25,33 @@ Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
     PB_CHECK(check_range("logprobs", p.logprobs, -1, 100));
     if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
     if (p.min_tokens > p.max_tokens)
-        return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " + std::to_string(p.max_tokens));
+        return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
+                    std::to_string(p.max_tokens));
     if (p.stop.size() > 64) return fail(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
     for (const std::string& s : p.stop)
-        if (s.empty() || s.size() > 4096) return fail("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
+        if (s.empty() || s.size() > 4096)
+            return fail("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
     for (const auto& [token, bias] : p.logit_bias) {
         if (token < 0 || static_cast<uint32_t>(token) >= vocab)
-            return fail("logit_bias for token " + std::to_string(token) + ", expected 0 to " + std::to_string(vocab - 1));
+            return fail("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
+                        std::to_string(vocab - 1));
         PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
     }
     return {};
 }
 
 pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
-    return {sizeof(pb_sampling_params), p.top_k, p.temperature, p.top_p, p.min_p, p.repetition_penalty, p.presence_penalty,
-            p.frequency_penalty, p.logprobs, static_cast<uint32_t>(bias.size()), bias.data()};
+    return {sizeof(pb_sampling_params),
+            p.top_k,
+            p.temperature,
+            p.top_p,
+            p.min_p,
+            p.repetition_penalty,
+            p.presence_penalty,
+            p.frequency_penalty,
+            p.logprobs,
+            static_cast<uint32_t>(bias.size()),
+            bias.data()};
 }
 
 }  // namespace
@@ -52,7 +64,8 @@ Result<RequestId> Engine::State::add(Request request) {
     const size_t length = request.prompt.size() + sampling.max_tokens;
     if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)
         return fail("a prompt of " + std::to_string(request.prompt.size()) + " tokens and max_tokens of " +
-                    std::to_string(sampling.max_tokens) + " exceed max_model_len of " + std::to_string(facts.max_model_len));
+                    std::to_string(sampling.max_tokens) + " exceed max_model_len of " +
+                    std::to_string(facts.max_model_len));
     for (const TokenId t : request.prompt)
         if (t < 0 || static_cast<uint32_t>(t) >= vocab)
             return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
@@ -82,7 +95,8 @@ Result<RequestId> Engine::State::add(Request request) {
     if (params.min_tokens > 0) { // no stop before: tokens that would stop are not sampled
         s.no_stop_mask.assign((vocab + 31) / 32, ~0u);
         const auto forbid = [&](TokenId t) {
-            if (t >= 0 && static_cast<uint32_t>(t) < vocab) s.no_stop_mask[static_cast<size_t>(t) / 32] &= ~(1u << (t % 32));
+            if (t >= 0 && static_cast<uint32_t>(t) < vocab)
+                s.no_stop_mask[static_cast<size_t>(t) / 32] &= ~(1u << (t % 32));
         };
         if (!params.ignore_eos) std::for_each(eos.begin(), eos.end(), forbid);
         std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
@@ -128,7 +142,8 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
-    if (s.place != Place::kPending && scheduler.table->finished) scheduler.table->finished(scheduler.self(), s.id, s.outputs());
+    if (s.place != Place::kPending && scheduler.table->finished)
+        scheduler.table->finished(scheduler.self(), s.id, s.outputs());
     if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
     report.finished += 1;
 }
@@ -159,7 +174,8 @@ void Engine::State::fail_all(const std::string& reason) {
     std::sort(ids.begin(), ids.end());
     for (const RequestId id : ids) {
         Sequence& s = *sequences.at(id);
-        if (s.delta.finish == FinishReason::kNone) finish(s, FinishReason::kError, reason); // else it ended in this step
+        if (s.delta.finish == FinishReason::kNone)
+            finish(s, FinishReason::kError, reason);  // else it ended in this step
         s.delta.time_ns = clock.now_ns();
         ended.push_back(std::move(sequences.at(id)));
     }

@@ -178,7 +178,8 @@ void Engine::State::build() {
     max_logprobs = 0;
     for (const Scheduled& item : scheduled) {
         const Sequence& s = *item.sequence;
-        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table.blocks}, kv->block_size());
+        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table.blocks},
+                  kv->block_size());
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             const uint32_t made = item.confirmed - s.prompt_count + j;
             const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
@@ -186,7 +187,8 @@ void Engine::State::build() {
                                    s.tokens.data() + s.prompt_count, s.prompt_count, made,
                                    may_stop ? nullptr : s.no_stop_mask.data()});
         }
-        if (item.rows > 0 && s.params.logprobs > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
+        if (item.rows > 0 && s.params.logprobs > 0)
+            max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
     }
     batch.finish();
     report.scheduled_seqs = static_cast<uint32_t>(scheduled.size());

@@ -1,4 +1,5 @@
-// The ops that a device may leave out, by the names that a model asks for them. For the runner, and the device's checks.
+// The ops that a device may leave out, by the names that a model asks for them. For the runner, and the device's
+// checks.
 #pragma once
 #include <string_view>
 

@@ -67,7 +67,8 @@ void BlockPool::release(BlockId b) {
     if (--blocks_[b].references == 0) push_back(b);
 }
 
-std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const {
+std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent,
+                                       std::span<const int32_t> tokens) const {
     const auto at = by_key_.find(key);
     if (at == by_key_.end()) return std::nullopt;
     const BlockId b = at->second;

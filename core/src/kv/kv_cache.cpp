@@ -62,7 +62,8 @@ void KvCache::release(BlockTable& table) {
 }
 
 Result<> KvCache::reset_prefixes() {
-    if (pool_.used() > 0) return fail("cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
+    if (pool_.used() > 0)
+        return fail("cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
     pool_.forget_all();
     return {};
 }

@@ -38,7 +38,9 @@ void give_away() {
 
 host::CheckOutcome outcome_of(const conformance::Outcome& o) {
     using What = conformance::Outcome::What;
-    return o.what == What::kOk ? host::CheckOutcome::kOk : o.what == What::kFailed ? host::CheckOutcome::kFailed : host::CheckOutcome::kSkipped;
+    return o.what == What::kOk       ? host::CheckOutcome::kOk
+           : o.what == What::kFailed ? host::CheckOutcome::kFailed
+                                     : host::CheckOutcome::kSkipped;
 }
 
 }  // namespace
@@ -48,8 +50,9 @@ int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library) 
     limit(RLIMIT_CPU, uint64_t{timeout_s} * 2 + 1); // on two threads
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     host::ProbeWriter verdict(fd);
-    const auto manifest = conformance::run_all(library, {[&](const std::string& component, const std::string& check) { verdict.begin(component, check); },
-                                                         [&](const conformance::Outcome& o) { verdict.end(outcome_of(o), o.reason); }});
+    const auto manifest = conformance::run_all(
+        library, {[&](const std::string& component, const std::string& check) { verdict.begin(component, check); },
+                  [&](const conformance::Outcome& o) { verdict.end(outcome_of(o), o.reason); }});
     verdict.done(manifest ? &*manifest : nullptr);
     return 0;
 }

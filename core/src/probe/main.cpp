@@ -30,9 +30,10 @@ int run_parent(const std::string& file, uint32_t timeout_s) {
     }
     for (const host::CheckLine& line : report->lines)
         if (line.outcome == host::CheckOutcome::kFailed)
-            std::fprintf(stderr, "%s: refused by %s: %s%s%s\n", file.c_str(), line.check.c_str(), line.component.c_str(),
-                         line.component.empty() ? "" : ": ", line.reason.c_str());
-    if (report->verdict == host::Verdict::kUnavailable) std::printf("%s: not available on this machine: %s\n", file.c_str(), report->reason.c_str());
+            std::fprintf(stderr, "%s: refused by %s: %s%s%s\n", file.c_str(), line.check.c_str(),
+                         line.component.c_str(), line.component.empty() ? "" : ": ", line.reason.c_str());
+    if (report->verdict == host::Verdict::kUnavailable)
+        std::printf("%s: not available on this machine: %s\n", file.c_str(), report->reason.c_str());
     return report->verdict == host::Verdict::kRefused ? 1 : 0;
 }
 
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN); // a manifest beyond the limit of a file's size is a failed write
     spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
     uint32_t fd = 0, timeout_s = 60;
-    if (argc == 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) && read_number(argv[3], timeout_s))
+    if (argc == 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
+        read_number(argv[3], timeout_s))
         return probe::run_child(static_cast<int>(fd), timeout_s, argv[4]);
     int at = 1;
     if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {

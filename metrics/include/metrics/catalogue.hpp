@@ -33,8 +33,8 @@ class Metrics {
     prometheus::Gauge& gauge(const std::string& name, const Labels& = {});
     prometheus::Histogram& histogram(const std::string& name, const Labels& = {});
 
-    // A plugin's own metrics, patchbay_plugin_<name>{kind,plugin}: not in the catalogue, at most 64 a plugin. A name that
-    // Prometheus would not take is dropped. [any thread]
+    // A plugin's own metrics, patchbay_plugin_<name>{kind,plugin}: not in the catalogue, at most 64 a plugin. A name
+    // that Prometheus would not take is dropped. [any thread]
     void plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount);
     void plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value);
 

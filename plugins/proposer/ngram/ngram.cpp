@@ -8,7 +8,8 @@ namespace {
 class Ngram {
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::integer("prompt_lookup_max", "4", 1, 64, "tokens", "longest run of last tokens that is looked up"),
+        patchbay::param::integer("prompt_lookup_max", "4", 1, 64, "tokens",
+                                 "longest run of last tokens that is looked up"),
         patchbay::param::integer("prompt_lookup_min", "2", 1, 64, "tokens", "shortest run that is looked up"),
         patchbay::param::integer("window", "16384", 16, 1e7, "tokens", "how far back to look")};
 
@@ -43,7 +44,8 @@ class Ngram {
             while (i + k < n && tokens[n - 1 - k] == tokens[n - 1 - i - k]) ++k;
             if (i + k > right) left = i, right = i + k;
             agree_[i] = k;
-            if (const size_t length = std::min<size_t>(k, longest_); length > best_length) best = i, best_length = length;
+            if (const size_t length = std::min<size_t>(k, longest_); length > best_length)
+                best = i, best_length = length;
             if (best_length == longest_) break;
         }
         return best == 0 ? std::span<const int32_t>{} : tokens.last(best);
@@ -56,4 +58,5 @@ class Ngram {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::proposer<Ngram>({.name = "ngram", .version = "1.0.0", .summary = "prompt lookup: repeats what followed the last tokens before"}))
+PATCHBAY_PLUGIN(patchbay::proposer<Ngram>(
+    {.name = "ngram", .version = "1.0.0", .summary = "prompt lookup: repeats what followed the last tokens before"}))

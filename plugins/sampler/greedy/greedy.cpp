@@ -14,7 +14,8 @@ class Greedy {
             const auto logits = batch.logits(i);
             int32_t best = -1;
             for (size_t t = 0; t < logits.size(); ++t) // NaN compares false
-                if (patchbay::allowed(batch.row(i), t) && logits[t] > -INFINITY && (best < 0 || logits[t] > logits[static_cast<size_t>(best)]))
+                if (patchbay::allowed(batch.row(i), t) && logits[t] > -INFINITY &&
+                    (best < 0 || logits[t] > logits[static_cast<size_t>(best)]))
                     best = static_cast<int32_t>(t);
             if (best < 0) {
                 faults[i] = 1;
@@ -32,4 +33,5 @@ class Greedy {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::sampler<Greedy>({.name = "greedy", .version = "1.0.0", .summary = "the most likely token, always"}))
+PATCHBAY_PLUGIN(
+    patchbay::sampler<Greedy>({.name = "greedy", .version = "1.0.0", .summary = "the most likely token, always"}))

@@ -13,12 +13,15 @@ struct Candidate {
     float logit;
 };
 
-bool likelier(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; }
+bool likelier(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
 
 void penalise(std::span<float> logits, const pb_sample_row& row) {
     const pb_sampling_params& p = *row.params;
     for (uint32_t i = 0; i < p.logit_bias_count; ++i)
-        if (const auto t = static_cast<size_t>(p.logit_bias[i].token); t < logits.size()) logits[t] += p.logit_bias[i].bias;
+        if (const auto t = static_cast<size_t>(p.logit_bias[i].token); t < logits.size())
+            logits[t] += p.logit_bias[i].bias;
     if (p.repetition_penalty == 1 && p.presence_penalty == 0 && p.frequency_penalty == 0) return;
     std::unordered_map<int32_t, uint32_t> counts; // of output tokens; prompt tokens appear with 0
     for (uint32_t i = 0; i < row.prompt_count; ++i) counts.emplace(row.prompt[i], 0);
@@ -51,7 +54,8 @@ std::vector<Candidate> candidates(std::span<const float> logits, const pb_sample
     }
     const auto weight = [](const Candidate& c) { return std::exp(static_cast<double>(c.logit)); }; // 1 of the likeliest
     if (p.top_p < 1) { // the fewest most likely that reach top_p: sorted only as far as needed
-        std::sort(left.begin(), left.end(), [](auto& a, auto& b) { return a.token < b.token; }); // one order for the sum
+        std::sort(left.begin(), left.end(),
+                  [](auto& a, auto& b) { return a.token < b.token; });  // one order for the sum
         double total = 0;
         for (const Candidate& c : left) total += weight(c);
         double sum = 0;
@@ -59,7 +63,8 @@ std::vector<Candidate> candidates(std::span<const float> logits, const pb_sample
         while (kept < left.size() && sum < p.top_p * total) {
             if (kept == sorted) {
                 sorted = std::min(left.size(), std::max<size_t>(64, sorted * 4));
-                std::partial_sort(left.begin() + static_cast<ptrdiff_t>(kept), left.begin() + static_cast<ptrdiff_t>(sorted), left.end(), likelier);
+                std::partial_sort(left.begin() + static_cast<ptrdiff_t>(kept),
+                                  left.begin() + static_cast<ptrdiff_t>(sorted), left.end(), likelier);
             }
             sum += weight(left[kept++]);
         }
@@ -125,5 +130,7 @@ class Standard {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::sampler<Standard>({.name = "standard", .version = "1.0.0",
-                                             .summary = "temperature, top-k, top-p, min-p, penalties, logit bias, logprobs"}))
+PATCHBAY_PLUGIN(
+    patchbay::sampler<Standard>({.name = "standard",
+                                 .version = "1.0.0",
+                                 .summary = "temperature, top-k, top-p, min-p, penalties, logit bias, logprobs"}))

@@ -5,8 +5,8 @@ namespace {
 
 class Priority {
   public:
-    static constexpr pb_param kParams[] = {
-        patchbay::param::real("ageing", "0", 0, 1e6, "1/s", "how much a waiting request's value falls a second", PB_PARAM_HOT)};
+    static constexpr pb_param kParams[] = {patchbay::param::real(
+        "ageing", "0", 0, 1e6, "1/s", "how much a waiting request's value falls a second", PB_PARAM_HOT)};
 
     explicit Priority(const patchbay::Context& context) : ageing_(context.get<double>("ageing")) {}
 
@@ -27,4 +27,5 @@ class Priority {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::scheduler<Priority>({.name = "priority", .version = "1.0.0", .summary = "the lower priority value first, with ageing"}))
+PATCHBAY_PLUGIN(patchbay::scheduler<Priority>(
+    {.name = "priority", .version = "1.0.0", .summary = "the lower priority value first, with ageing"}))

@@ -6,7 +6,8 @@ namespace {
 class ShortestFirst {
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::real("ageing", "50", 0, 1e9, "tokens/s", "by how many tokens a waiting prompt counts as shorter for each second", PB_PARAM_HOT)};
+        patchbay::param::real("ageing", "50", 0, 1e9, "tokens/s",
+                              "by how many tokens a waiting prompt counts as shorter for each second", PB_PARAM_HOT)};
 
     explicit ShortestFirst(const patchbay::Context& context) : ageing_(context.get<double>("ageing")) {}
 
@@ -25,4 +26,5 @@ class ShortestFirst {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::scheduler<ShortestFirst>({.name = "sjf", .version = "1.0.0", .summary = "shortest prompt first, with ageing"}))
+PATCHBAY_PLUGIN(patchbay::scheduler<ShortestFirst>(
+    {.name = "sjf", .version = "1.0.0", .summary = "shortest prompt first, with ageing"}))

@@ -36,5 +36,7 @@ class Static {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static", .version = "1.0.0",
-                                             .summary = "static batching: nobody joins until the whole batch has ended", .state = "static/1"}))
+PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static",
+                                             .version = "1.0.0",
+                                             .summary = "static batching: nobody joins until the whole batch has ended",
+                                             .state = "static/1"}))

@@ -26,8 +26,8 @@ TEST(BenchMachine, HasWhatTheDeviceMeasured) {
 
 TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     std::vector<std::string> said;
-    const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 20, 6}, {4, 20, 6}}, 2,
-                                   [&](const std::string& what) { said.push_back(what); });
+    const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 20, 6}, {4, 20, 6}},
+                                   2, [&](const std::string& what) { said.push_back(what); });
     ASSERT_TRUE(bench) << bench.error();
     ASSERT_EQ(bench->cases.size(), 2u);
     for (const CaseResult& c : bench->cases) {
@@ -52,7 +52,8 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
 }
 
 TEST(BenchModel, RefusesWhatTheModelCannotHold) {
-    const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 600, 6}}, 1, [](const auto&) {});
+    const auto bench =
+        bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 600, 6}}, 1, [](const auto&) {});
     ASSERT_FALSE(bench);
     EXPECT_NE(bench.error().find("606 is more than the model's 512 positions"), std::string::npos) << bench.error();
 }

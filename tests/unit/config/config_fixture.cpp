@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-host::ComponentManifest component(const std::string& kind, const std::string& name, std::vector<host::ParamManifest> params = {}) {
+host::ComponentManifest component(const std::string& kind, const std::string& name,
+                                  std::vector<host::ParamManifest> params = {}) {
     host::ComponentManifest c;
     c.kind = kind;
     c.kind_id = "patchbay." + kind + "/1-draft";
@@ -35,17 +36,32 @@ ConfigFiles::ConfigFiles() {
     m.name = "all";
     m.version = "1.0.0";
     m.sha256 = std::string(64, '0');
-    m.components = {component("scheduler", "fcfs"),
-                    component("scheduler", "sjf",
-                              {{.name = "ageing", .type = "float", .fallback = "50", .min = 0, .max = 1e9, .unit = "tokens/s", .meaning = "credit for waiting"},
-                               {.name = "first", .type = "enum", .fallback = "short", .choices = {"short", "long"}, .meaning = "who goes first"},
-                               {.name = "name", .type = "string", .fallback = "a: b # c", .meaning = "a text that must be quoted"}}),
-                    component("scheduler", "needy", {{.name = "must", .type = "int", .min = 1, .max = 8, .meaning = "what it cannot guess"}}),
-                    component("sampler", "standard"),
-                    component("attention", "paged"),
-                    component("device", "cpu"),
-                    component("proposer", "ngram", {{.name = "n", .type = "int", .fallback = "3", .min = 1, .max = 8, .meaning = "tokens that must match"}}),
-                    component("model", "llama")};
+    m.components = {
+        component("scheduler", "fcfs"),
+        component(
+            "scheduler", "sjf",
+            {{.name = "ageing",
+              .type = "float",
+              .fallback = "50",
+              .min = 0,
+              .max = 1e9,
+              .unit = "tokens/s",
+              .meaning = "credit for waiting"},
+             {.name = "first",
+              .type = "enum",
+              .fallback = "short",
+              .choices = {"short", "long"},
+              .meaning = "who goes first"},
+             {.name = "name", .type = "string", .fallback = "a: b # c", .meaning = "a text that must be quoted"}}),
+        component("scheduler", "needy",
+                  {{.name = "must", .type = "int", .min = 1, .max = 8, .meaning = "what it cannot guess"}}),
+        component("sampler", "standard"),
+        component("attention", "paged"),
+        component("device", "cpu"),
+        component(
+            "proposer", "ngram",
+            {{.name = "n", .type = "int", .fallback = "3", .min = 1, .max = 8, .meaning = "tokens that must match"}}),
+        component("model", "llama")};
     fs::create_directory(folder_ / "plugins");
     write("plugins/all.so", "");
     EXPECT_TRUE(host::write_manifest(m, folder_ / "plugins" / "all.plugin.json"));

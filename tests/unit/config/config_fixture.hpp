@@ -23,7 +23,8 @@ class ConfigFiles : public ::testing::Test {
     std::string fault_of(const std::string& text, const Overrides& = {}) const;
     Loaded load(const std::string& text, const Overrides& = {}) const; // fails the test on a fault
 
-    // fcfs, sjf {ageing: float, first: enum, name: string}, needy {must: int}, standard, paged, cpu, ngram {n: int}, llama
+    // fcfs, sjf {ageing: float, first: enum, name: string}, needy {must: int}, standard, paged, cpu, ngram {n: int},
+    // llama
     const host::Registry& registry() const { return *registry_; }
 
   private:

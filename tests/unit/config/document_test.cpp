@@ -38,7 +38,8 @@ TEST(Yaml, broken_text_is_a_fault_with_its_place) {
 
 TEST(Yaml, only_utf8_is_text) {
     EXPECT_EQ(parse_fault(std::string("a: 1\nb: \0", 9)), "a.yaml:2: this line is not UTF-8 text");
-    for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+    for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+                            "\xf4\x90\x80\x80", "\xe2\x82"})
         EXPECT_EQ(parse_fault(std::string("a: ") + bad), "a.yaml:1: this line is not UTF-8 text");
     EXPECT_EQ(parse("a: \u00e9\u20ac\U0001f999\n").at("a")->text, "\u00e9\u20ac\U0001f999");
 }
@@ -57,10 +58,13 @@ TEST(Yaml, a_key_given_twice_is_a_fault_that_names_the_first) {
 TEST(Yaml, keys_must_be_words) {
     EXPECT_EQ(parse_fault("? [a, b]\n: 1\n"), "a.yaml:1:3: a key must be a word, this one is a list");
     EXPECT_EQ(parse_fault("~: 1\n"), "a.yaml:1:1: a key must be a word, this one is empty");
-    EXPECT_EQ(parse_fault("a: &x {b: 1}\nc:\n  <<: *x\n"), "a.yaml:3:3: merge keys (<<) are not supported, use include");
+    EXPECT_EQ(parse_fault("a: &x {b: 1}\nc:\n  <<: *x\n"),
+              "a.yaml:3:3: merge keys (<<) are not supported, use include");
 }
 
-TEST(Yaml, a_second_document_is_refused) { EXPECT_EQ(parse_fault("a: 1\n---\nb: 2\n"), "a.yaml:3:1: a second document (---), expected one"); }
+TEST(Yaml, a_second_document_is_refused) {
+    EXPECT_EQ(parse_fault("a: 1\n---\nb: 2\n"), "a.yaml:3:1: a second document (---), expected one");
+}
 
 TEST(Yaml, an_empty_file_is_empty_and_has_a_place) {
     EXPECT_EQ(parse("").kind, NodeKind::kNull);
@@ -82,7 +86,8 @@ TEST(Yaml, aliases_are_expanded_within_the_limits) {
     for (int i = 0; i < 20; ++i) texts += ", *a";
     EXPECT_THAT(parse_fault(texts + "]\n"), ::testing::HasSubstr("more than 8388608 bytes, aliases expanded"));
     std::string deep = "a0: &a0 [1]\n";
-    for (int i = 1; i < 40; ++i) deep += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
+    for (int i = 1; i < 40; ++i)
+        deep += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
     EXPECT_THAT(parse_fault(deep), ::testing::HasSubstr("nested more than 32 levels deep"));
 }
 
@@ -139,7 +144,8 @@ TEST_F(Document_, a_file_may_be_included_twice_but_not_without_end) {
     write("left.yaml", "include: base.yaml\n");
     write("both.yaml", "include: [left.yaml, base.yaml]\n");
     EXPECT_TRUE(load_document("both.yaml"));
-    for (int i = 0; i < 30; ++i) write("f" + std::to_string(i) + ".yaml", "include: f" + std::to_string(i + 1) + ".yaml\n");
+    for (int i = 0; i < 30; ++i)
+        write("f" + std::to_string(i) + ".yaml", "include: f" + std::to_string(i + 1) + ".yaml\n");
     EXPECT_EQ(load_document("f0.yaml").error(), "f16.yaml:1:10: more than 16 files that include one another");
     std::string many = "include: [base.yaml";
     for (int i = 0; i < 300; ++i) many += ", base.yaml";
@@ -173,8 +179,10 @@ TEST(Dotted, paths_become_maps_and_keep_their_places) {
 }
 
 TEST(Dotted, what_is_no_path_is_a_fault) {
-    EXPECT_EQ(expand_dotted(parse("a..b: 1")).error(), "a.yaml:1:1: key 'a..b' is no dotted path such as engine.max_num_seqs");
-    EXPECT_EQ(expand_dotted(parse(".a: 1")).error(), "a.yaml:1:1: key '.a' is no dotted path such as engine.max_num_seqs");
+    EXPECT_EQ(expand_dotted(parse("a..b: 1")).error(),
+              "a.yaml:1:1: key 'a..b' is no dotted path such as engine.max_num_seqs");
+    EXPECT_EQ(expand_dotted(parse(".a: 1")).error(),
+              "a.yaml:1:1: key '.a' is no dotted path such as engine.max_num_seqs");
     std::string deep = "a";
     for (int i = 0; i < 50; ++i) deep += ".a";
     EXPECT_THAT(expand_dotted(parse(deep + ": 1")).error(), ::testing::HasSubstr("nested more than 32 levels deep"));
@@ -192,7 +200,8 @@ TEST(Faults, they_are_sorted_by_place_and_flags_come_last) {
 TEST(Faults, a_file_full_of_them_is_cut_short) {
     std::string text = "a: 1\n";
     for (int i = 0; i < 150; ++i) text += "a: 1\n";
-    EXPECT_THAT(parse_fault(text), ::testing::EndsWith("\na.yaml:101:1: key 'a' is given twice, first at line 1\nand 50 more"));
+    EXPECT_THAT(parse_fault(text),
+                ::testing::EndsWith("\na.yaml:101:1: key 'a' is given twice, first at line 1\nand 50 more"));
 }
 
 }  // namespace

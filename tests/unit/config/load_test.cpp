@@ -18,16 +18,29 @@ TEST_F(Load, a_model_alone_gives_the_defaults) {
 }
 
 TEST_F(Load, every_key_of_the_engine_arrives) {
-    const Loaded l = load("model: {path: model, plugin: llama, tokenizer: none, dtype: bf16}\n"
-                          "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
-                          "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
-                          "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: 2, cudagraph_mode: NONE}\n"
-                          "scheduler: {plugin: sjf, ageing: 2.5}\nproposer: ngram\n");
+    const Loaded l = load(
+        "model: {path: model, plugin: llama, tokenizer: none, dtype: bf16}\n"
+        "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
+        "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
+        "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
+        "2, cudagraph_mode: NONE}\n"
+        "scheduler: {plugin: sjf, ageing: 2.5}\nproposer: ngram\n");
     EngineConfig e;
     e.model = {.path = l.config.model.path, .plugin = "llama", .tokenizer = "none", .dtype = DType::kBf16};
-    e.engine = {.max_model_len = 100, .max_num_batched_tokens = 200, .max_num_seqs = 3, .enable_chunked_prefill = false,
-                .long_prefill_token_threshold = 5, .block_size = 32, .num_blocks = 7, .kv_cache_dtype = DType::kF32,
-                .enable_prefix_caching = false, .watermark = 0.1, .num_speculative_tokens = 4, .max_waiting = 9, .seed = 11, .threads = 2};
+    e.engine = {.max_model_len = 100,
+                .max_num_batched_tokens = 200,
+                .max_num_seqs = 3,
+                .enable_chunked_prefill = false,
+                .long_prefill_token_threshold = 5,
+                .block_size = 32,
+                .num_blocks = 7,
+                .kv_cache_dtype = DType::kF32,
+                .enable_prefix_caching = false,
+                .watermark = 0.1,
+                .num_speculative_tokens = 4,
+                .max_waiting = 9,
+                .seed = 11,
+                .threads = 2};
     e.scheduler = {"sjf", {{"ageing", "2.5"}, {"first", "short"}, {"name", "a: b # c"}}};
     e.proposer = PluginChoice{"ngram", {{"n", "3"}}};
     EXPECT_EQ(l.config, e);
@@ -35,39 +48,55 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
 }
 
 TEST_F(Load, a_shape_is_flattened_as_config_json_is) {
-    const Loaded l = load("model:\n  load_format: dummy\n  shape:\n    architectures: [LlamaForCausalLM]\n    rms_norm_eps: 1.0e-5\n"
-                          "    rope_scaling: {factor: 32.0}\n    tie_word_embeddings: true\n    bos_token_id: ~\n");
-    const std::map<std::string, std::string> expected{{"architectures.0", "LlamaForCausalLM"}, {"rms_norm_eps", "1.0e-5"}, {"rope_scaling.factor", "32.0"},
-                                                      {"tie_word_embeddings", "true"}, {"bos_token_id", "null"}};
+    const Loaded l = load(
+        "model:\n  load_format: dummy\n  shape:\n    architectures: [LlamaForCausalLM]\n    rms_norm_eps: 1.0e-5\n"
+        "    rope_scaling: {factor: 32.0}\n    tie_word_embeddings: true\n    bos_token_id: ~\n");
+    const std::map<std::string, std::string> expected{{"architectures.0", "LlamaForCausalLM"},
+                                                      {"rms_norm_eps", "1.0e-5"},
+                                                      {"rope_scaling.factor", "32.0"},
+                                                      {"tie_word_embeddings", "true"},
+                                                      {"bos_token_id", "null"}};
     EXPECT_EQ(l.config.model.shape, expected);
 }
 
 TEST_F(Load, a_misspelt_key_is_a_fault_with_place_and_guess) {
-    EXPECT_EQ(fault_of("model: model\nengine:\n  max_num_seq: 8\n"), "a.yaml:3:3: unknown key 'max_num_seq' (did you mean 'max_num_seqs'?)");
-    EXPECT_EQ(fault_of("model: model\nshedular: fcfs\n"), "a.yaml:2:1: unknown key 'shedular' (did you mean 'scheduler'?)");
-    EXPECT_EQ(fault_of("model: model\nblock_size: 8\n"), "a.yaml:2:1: unknown key 'block_size' (did you mean 'engine.block_size'?)");
+    EXPECT_EQ(fault_of("model: model\nengine:\n  max_num_seq: 8\n"),
+              "a.yaml:3:3: unknown key 'max_num_seq' (did you mean 'max_num_seqs'?)");
+    EXPECT_EQ(fault_of("model: model\nshedular: fcfs\n"),
+              "a.yaml:2:1: unknown key 'shedular' (did you mean 'scheduler'?)");
+    EXPECT_EQ(fault_of("model: model\nblock_size: 8\n"),
+              "a.yaml:2:1: unknown key 'block_size' (did you mean 'engine.block_size'?)");
     EXPECT_EQ(fault_of("model: {pth: model}\n"), "a.yaml:1:9: unknown key 'pth' (did you mean 'path'?)");
 }
 
 TEST_F(Load, a_missing_plugin_is_a_fault_with_a_guess) {
     EXPECT_EQ(fault_of("model: model\nscheduler: fcsf\n"), "a.yaml:2:12: no scheduler 'fcsf' (did you mean 'fcfs'?)");
-    EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: fcsf}\n"), "a.yaml:2:21: no scheduler 'fcsf' (did you mean 'fcfs'?)");
+    EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: fcsf}\n"),
+              "a.yaml:2:21: no scheduler 'fcsf' (did you mean 'fcfs'?)");
     EXPECT_EQ(fault_of("model: {path: model, plugin: lama}\n"), "a.yaml:1:30: no model 'lama' (did you mean 'llama'?)");
-    EXPECT_EQ(fault_of("model: model\n", {{"sampler.plugin", "standerd", "--sampler"}}), "--sampler: no sampler 'standerd' (did you mean 'standard'?)");
+    EXPECT_EQ(fault_of("model: model\n", {{"sampler.plugin", "standerd", "--sampler"}}),
+              "--sampler: no sampler 'standerd' (did you mean 'standard'?)");
 }
 
 TEST_F(Load, a_plugins_own_keys_are_checked_against_its_schema) {
     const std::string head = "model: model\nscheduler:\n  plugin: sjf\n";
-    EXPECT_EQ(fault_of(head + "  agein: 1\n"), "a.yaml:4:3: unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
+    EXPECT_EQ(fault_of(head + "  agein: 1\n"),
+              "a.yaml:4:3: unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
     EXPECT_EQ(fault_of(head + "  ageing: fast\n"), "a.yaml:4:11: 'ageing' is 'fast', expected a number");
     EXPECT_EQ(fault_of(head + "  ageing: -1\n"), "a.yaml:4:11: 'ageing' is -1, expected 0 to 1000000000 tokens/s");
     EXPECT_EQ(fault_of(head + "  ageing: [1]\n"), "a.yaml:4:11: 'ageing' is a list, expected one value");
-    EXPECT_EQ(fault_of(head + "  first: shrt\n"), "a.yaml:4:10: 'first' is 'shrt', expected one of short, long (did you mean 'short'?)");
-    EXPECT_EQ(fault_of("model: model\nscheduler: {ageing: 1}\n"), "a.yaml:2:13: unknown key 'ageing' of scheduler 'fcfs' (it has none)");
-    EXPECT_EQ(fault_of("model: model\nscheduler: needy\n"), "a.yaml:2:12: scheduler 'needy' needs 'must': what it cannot guess");
-    EXPECT_EQ(fault_of("model: model\nscheduler: [sjf]\n"), "a.yaml:2:12: 'scheduler' is a list, expected the name of a plugin or {plugin: NAME, …}");
-    EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: [a]}\n"), "a.yaml:2:21: 'plugin' is a list, expected the name of a scheduler");
-    EXPECT_EQ(fault_of("model: model\nproposer: {n: 2}\n"), "a.yaml:2:12: unknown key 'n' of no proposer (set plugin: NAME)");
+    EXPECT_EQ(fault_of(head + "  first: shrt\n"),
+              "a.yaml:4:10: 'first' is 'shrt', expected one of short, long (did you mean 'short'?)");
+    EXPECT_EQ(fault_of("model: model\nscheduler: {ageing: 1}\n"),
+              "a.yaml:2:13: unknown key 'ageing' of scheduler 'fcfs' (it has none)");
+    EXPECT_EQ(fault_of("model: model\nscheduler: needy\n"),
+              "a.yaml:2:12: scheduler 'needy' needs 'must': what it cannot guess");
+    EXPECT_EQ(fault_of("model: model\nscheduler: [sjf]\n"),
+              "a.yaml:2:12: 'scheduler' is a list, expected the name of a plugin or {plugin: NAME, …}");
+    EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: [a]}\n"),
+              "a.yaml:2:21: 'plugin' is a list, expected the name of a scheduler");
+    EXPECT_EQ(fault_of("model: model\nproposer: {n: 2}\n"),
+              "a.yaml:2:12: unknown key 'n' of no proposer (set plugin: NAME)");
 }
 
 TEST_F(Load, a_model_folder_is_looked_for_beside_the_file_then_in_the_current_directory) {
@@ -84,26 +113,34 @@ TEST_F(Load, a_model_folder_is_looked_for_beside_the_file_then_in_the_current_di
     write("sub/c.yaml", "model: nowhere\n");
     EXPECT_EQ(load_engine_config("sub/c.yaml", registry()).error(),
               "sub/c.yaml:1:8: 'path': nowhere is not there (looked for sub/nowhere, then in the current directory)");
-    EXPECT_EQ(fault_of("model: a.yaml\n"), "a.yaml:1:8: 'path': a.yaml is not a folder, expected a Hugging Face model folder");
+    EXPECT_EQ(fault_of("model: a.yaml\n"),
+              "a.yaml:1:8: 'path': a.yaml is not a folder, expected a Hugging Face model folder");
 }
 
 TEST_F(Load, an_included_files_model_is_relative_to_that_file) {
     make_model("sub/inner");
     write("sub/base.yaml", "model: inner\n");
-    EXPECT_EQ(load("include: sub/base.yaml\n").config.model.path, (std::filesystem::current_path() / "sub/inner").string());
+    EXPECT_EQ(load("include: sub/base.yaml\n").config.model.path,
+              (std::filesystem::current_path() / "sub/inner").string());
 }
 
 TEST_F(Load, without_a_model_there_is_nothing_to_run) {
-    EXPECT_EQ(fault_of("engine: {seed: 1}\n"), "a.yaml:1:1: no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
-    EXPECT_EQ(load_engine_config("", registry()).error(), "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
-    EXPECT_EQ(fault_of("model: {load_format: dummy}\n"),
-              "a.yaml:1:22: load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
-    EXPECT_EQ(fault_of("model: {path: model, shape: {a: 1}}\n"), "a.yaml:1:29: 'shape' is for load_format: dummy, which is not set");
+    EXPECT_EQ(fault_of("engine: {seed: 1}\n"),
+              "a.yaml:1:1: no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
+    EXPECT_EQ(load_engine_config("", registry()).error(),
+              "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
+    EXPECT_EQ(
+        fault_of("model: {load_format: dummy}\n"),
+        "a.yaml:1:22: load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
+    EXPECT_EQ(fault_of("model: {path: model, shape: {a: 1}}\n"),
+              "a.yaml:1:29: 'shape' is for load_format: dummy, which is not set");
 }
 
 TEST_F(Load, settings_that_contradict_one_another_are_faults) {
-    EXPECT_EQ(fault_of("model: model\nengine: {block_size: 24}\n"), "a.yaml:2:22: 'block_size' is 24, expected a power of two (16 or 32)");
-    EXPECT_EQ(fault_of("model: model\nengine: {block_size: 512}\n"), "a.yaml:2:22: 'block_size' is 512, expected 1 to 256 tokens");
+    EXPECT_EQ(fault_of("model: model\nengine: {block_size: 24}\n"),
+              "a.yaml:2:22: 'block_size' is 24, expected a power of two (16 or 32)");
+    EXPECT_EQ(fault_of("model: model\nengine: {block_size: 512}\n"),
+              "a.yaml:2:22: 'block_size' is 512, expected 1 to 256 tokens");
     EXPECT_EQ(fault_of("model: model\nengine: {num_speculative_tokens: 2}\n"),
               "a.yaml:2:34: num_speculative_tokens is 2 without a proposer: set proposer: NAME, or 0");
     EXPECT_EQ(fault_of("model: model\nproposer: ngram\n"),
@@ -114,18 +151,21 @@ TEST_F(Load, settings_that_contradict_one_another_are_faults) {
 
 TEST_F(Load, settings_that_can_hardly_be_meant_are_warnings) {
     EXPECT_EQ(load("model: model\nengine: {max_num_batched_tokens: 16}\n").warnings,
-              std::vector<std::string>{"a.yaml:2:34: max_num_batched_tokens (16) is below max_num_seqs (64): a step never decodes all running sequences"});
+              std::vector<std::string>{"a.yaml:2:34: max_num_batched_tokens (16) is below max_num_seqs (64): a step "
+                                       "never decodes all running sequences"});
     EXPECT_EQ(load("model: model\nengine: {num_blocks: 16, kv_cache_memory: 1MiB}\n").warnings,
               std::vector<std::string>{"a.yaml:2:43: kv_cache_memory has no effect beside num_blocks"});
 }
 
 TEST_F(Load, flags_override_the_file_and_are_named_as_origin) {
-    const Loaded l = load("model: model\nscheduler: {plugin: sjf, ageing: 7}\nengine: {max_num_seqs: 8}\n",
-                          {{"engine.max_num_seqs", "9", "--max-num-seqs"}, {"scheduler.plugin", "fcfs", "--scheduler"}});
+    const Loaded l =
+        load("model: model\nscheduler: {plugin: sjf, ageing: 7}\nengine: {max_num_seqs: 8}\n",
+             {{"engine.max_num_seqs", "9", "--max-num-seqs"}, {"scheduler.plugin", "fcfs", "--scheduler"}});
     EXPECT_EQ(l.config.engine.max_num_seqs, 9u);
     EXPECT_EQ(l.effective.at("engine.max_num_seqs")->origin.text(), "command line --max-num-seqs");
     EXPECT_EQ(l.config.scheduler, (PluginChoice{"fcfs", {}}));
-    EXPECT_EQ(fault_of("model: model\n", {{"engine.max_num_seqs", "x", "--max-num-seqs"}}), "--max-num-seqs: 'max_num_seqs' is 'x', expected a whole number");
+    EXPECT_EQ(fault_of("model: model\n", {{"engine.max_num_seqs", "x", "--max-num-seqs"}}),
+              "--max-num-seqs: 'max_num_seqs' is 'x', expected a whole number");
     const auto no_file = load_engine_config("", registry(), {{"model.path", "model", "--model"}});
     ASSERT_TRUE(no_file) << no_file.error();
     EXPECT_EQ(no_file->effective.at("model.path")->origin.text(), "command line --model");
@@ -134,7 +174,8 @@ TEST_F(Load, flags_override_the_file_and_are_named_as_origin) {
 }
 
 TEST_F(Load, a_variant_is_a_patch_of_dotted_paths_over_a_base) {
-    const auto base = load_document(write("base.yaml", "model: model\nscheduler: sjf\nengine: {seed: 1, max_num_seqs: 4}\nworkload: {requests: 3}\n"));
+    const auto base = load_document(write(
+        "base.yaml", "model: model\nscheduler: sjf\nengine: {seed: 1, max_num_seqs: 4}\nworkload: {requests: 3}\n"));
     const auto patch = expand_dotted(*parse_yaml("scheduler.ageing: 9\nengine.max_num_seqs: 8\n", "variant"));
     const auto l = load_engine_config(merge(engine_part(base->root), *patch), registry());
     ASSERT_TRUE(l) << l.error();
@@ -152,7 +193,8 @@ TEST_F(Load, speculation_can_be_switched_off_over_a_base) {
 }
 
 TEST_F(Load, the_files_in_the_tree_are_right) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(PATCHBAY_SOURCE_DIR) + "/configs/models")) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(PATCHBAY_SOURCE_DIR) + "/configs/models")) {
         const auto l = load_engine_config(entry.path(), registry());
         ASSERT_TRUE(l) << l.error();
         EXPECT_TRUE(l->config.model.shape.contains("architectures.0")) << entry.path();

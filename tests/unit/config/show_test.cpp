@@ -16,11 +16,14 @@ const char* kBusy = "model: {path: model, dtype: bf16}\n"
                     "scheduler: {plugin: sjf, ageing: 2.5e-3}\nproposer: ngram\n";
 
 TEST_F(Show, each_value_has_its_origin_behind_it) {
-    const std::string text = show_yaml(load("model: model\nengine: {seed: 7}\n", {{"engine.threads", "2", "--threads"}}).effective);
+    const std::string text =
+        show_yaml(load("model: model\nengine: {seed: 7}\n", {{"engine.threads", "2", "--threads"}}).effective);
     EXPECT_THAT(text, ::testing::HasSubstr("\n  seed: 7                                        # a.yaml:2:16\n"));
-    EXPECT_THAT(text, ::testing::HasSubstr("\n  threads: 2                                     # command line --threads\n"));
+    EXPECT_THAT(text,
+                ::testing::HasSubstr("\n  threads: 2                                     # command line --threads\n"));
     EXPECT_THAT(text, ::testing::HasSubstr("\n  kv_cache_memory: 256MiB                        # default\n"));
-    EXPECT_THAT(text, ::testing::HasSubstr("\nscheduler:\n  plugin: fcfs                                   # default\n"));
+    EXPECT_THAT(text,
+                ::testing::HasSubstr("\nscheduler:\n  plugin: fcfs                                   # default\n"));
     EXPECT_THAT(text, ::testing::HasSubstr("\nproposer: none "));
 }
 
@@ -35,12 +38,14 @@ TEST_F(Show, plugin_defaults_are_shown_and_texts_quoted_where_needed) {
 TEST_F(Show, what_is_shown_reads_back_as_the_same_configuration) {
     const std::vector<std::string> inputs{
         "model: model\n", kBusy,
-        "model: {load_format: dummy, tokenizer: none, shape: {architectures: [A, \"1\"], eps: 1e-5, \"odd key: #\": \"null\", none: ~, deep: {a: [[1], {b: 2}]}, text: \"a\\nb\\tc\\u00e9\"}}\n"};
+        "model: {load_format: dummy, tokenizer: none, shape: {architectures: [A, \"1\"], eps: 1e-5, \"odd key: #\": "
+        "\"null\", none: ~, deep: {a: [[1], {b: 2}]}, text: \"a\\nb\\tc\\u00e9\"}}\n"};
     for (const std::string& input : inputs) {
         const Loaded first = load(input);
         const Loaded second = load(show_yaml(first.effective));
         EXPECT_EQ(first.config, second.config) << show_yaml(first.effective);
-        EXPECT_EQ(json::parse(show_json(first.effective))["values"], json::parse(show_json(second.effective))["values"]);
+        EXPECT_EQ(json::parse(show_json(first.effective))["values"],
+                  json::parse(show_json(second.effective))["values"]);
     }
 }
 
@@ -72,7 +77,9 @@ TEST_F(Show, check_sums_a_good_file_up_in_a_line) {
 TEST_F(Show, experiments_go_to_their_own_reader) {
     write("e.yaml", "model: model\nworkload: {}\n");
     EXPECT_EQ(check_file("e.yaml", registry()).error(), "e.yaml is an experiment, expected an engine configuration");
-    const auto check = [](const Document& d, const host::Registry&) -> Result<Checked> { return Checked{"read " + std::to_string(d.files.size()), {}, {}}; };
+    const auto check = [](const Document& d, const host::Registry&) -> Result<Checked> {
+        return Checked{"read " + std::to_string(d.files.size()), {}, {}};
+    };
     EXPECT_EQ(check_file("e.yaml", registry(), check)->summary, "read 1");
 }
 
@@ -81,7 +88,8 @@ void expect_every_key(const std::vector<KeyInfo>& keys, const json& schema) {
         ASSERT_TRUE(schema["properties"].contains(key.name)) << key.name;
         const json& property = schema["properties"][key.name];
         EXPECT_FALSE(property["description"].get<std::string>().empty()) << key.name;
-        if (key.type == ValueType::kMap) expect_every_key(key.children, property.contains("anyOf") ? property["anyOf"][1] : property);
+        if (key.type == ValueType::kMap)
+            expect_every_key(key.children, property.contains("anyOf") ? property["anyOf"][1] : property);
     }
 }
 
@@ -91,8 +99,10 @@ TEST_F(Show, the_json_schema_names_every_key_and_every_plugins_own) {
     EXPECT_TRUE(schema["properties"].contains("include"));
     EXPECT_EQ(schema["additionalProperties"], false);
     expect_every_key(engine_config_table(registry()).keys(), schema);
-    EXPECT_EQ(schema["properties"]["engine"]["properties"]["max_num_seqs"],
-              json::parse(R"j({"type": "integer", "minimum": 1, "maximum": 65536, "description": "sequences that run at once (sequences)", "default": 64})j"));
+    EXPECT_EQ(
+        schema["properties"]["engine"]["properties"]["max_num_seqs"],
+        json::parse(
+            R"j({"type": "integer", "minimum": 1, "maximum": 65536, "description": "sequences that run at once (sequences)", "default": 64})j"));
     const json& word = schema["properties"]["scheduler"]["anyOf"][0]["enum"];
     EXPECT_THAT(word, ::testing::Contains(json("sjf")));
     bool found = false;
@@ -108,7 +118,8 @@ TEST_F(Show, the_json_schema_names_every_key_and_every_plugins_own) {
 }
 
 TEST_F(Show, the_schema_of_experiments_has_their_keys_besides) {
-    const json schema = json::parse(json_schema(registry(), {{.name = "workload", .type = ValueType::kMap, .meaning = "what is asked", .required = true}}));
+    const json schema = json::parse(json_schema(
+        registry(), {{.name = "workload", .type = ValueType::kMap, .meaning = "what is asked", .required = true}}));
     EXPECT_TRUE(schema["properties"].contains("workload"));
     EXPECT_TRUE(schema["properties"].contains("engine"));
 }
@@ -118,8 +129,12 @@ TEST_F(Show, the_schema_of_experiments_has_their_keys_besides) {
 std::string range_of(const KeyInfo& key) {
     if (key.type == ValueType::kEnum) return expected_text(key);
     if (!key.min || !key.max) return key.min ? "≥ " + print_float(*key.min) : "";
-    const auto shown = [&](double x) { return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x)) : std::to_string(static_cast<int64_t>(x)); };
-    return (key.type == ValueType::kFloat ? print_float(*key.min) + " to " + print_float(*key.max) : shown(*key.min) + " to " + shown(*key.max)) +
+    const auto shown = [&](double x) {
+        return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x))
+                                             : std::to_string(static_cast<int64_t>(x));
+    };
+    return (key.type == ValueType::kFloat ? print_float(*key.min) + " to " + print_float(*key.max)
+                                          : shown(*key.min) + " to " + shown(*key.max)) +
            (key.unit.empty() || key.type == ValueType::kBytes ? "" : " " + key.unit);
 }
 
@@ -128,7 +143,8 @@ std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
     for (const KeyInfo& key : keys) {
         const std::string fallback = !key.fallback ? "" : key.fallback->empty() ? "empty" : "`" + *key.fallback + "`";
         if (key.type == ValueType::kMap) out += rows(key.children, prefix + key.name + ".");
-        else out += "| `" + prefix + key.name + "` | " + fallback + " | " + range_of(key) + " | " + key.meaning + " |\n";
+        else
+            out += "| `" + prefix + key.name + "` | " + fallback + " | " + range_of(key) + " | " + key.meaning + " |\n";
     }
     return out;
 }
@@ -138,7 +154,8 @@ TEST_F(Show, the_documentation_has_a_row_of_every_key) {
     std::stringstream page;
     page << in.rdbuf();
     EXPECT_TRUE(page.str().find(rows(engine_config_table(registry()).keys(), "")) != std::string::npos)
-        << "docs/configuration.md should hold exactly these rows:\n" << rows(engine_config_table(registry()).keys(), "");
+        << "docs/configuration.md should hold exactly these rows:\n"
+        << rows(engine_config_table(registry()).keys(), "");
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ Table<Everything> table() {
         .key("seed", &E::seed, "any 64 bits")
         .key("share", &E::share, {0, 1, ""}, "a part")
         .key("text", &E::text, "words")
-        .word("mode", &E::mode, {{"strict", Mode::kStrict}, {"loose", Mode::kLoose}, {"lax", Mode::kLoose}}, "how strict")
+        .word("mode", &E::mode, {{"strict", Mode::kStrict}, {"loose", Mode::kLoose}, {"lax", Mode::kLoose}},
+              "how strict")
         .bytes("memory", &E::memory, {1024, 1 << 30, ""}, "how much")
         .key("limit", &E::limit, {0, 100, "ms"}, "none when left out")
         .section("inner", &E::inner, inner, "a part")
@@ -65,8 +66,10 @@ Everything read(const std::string& text) {
 }
 
 TEST(Table, reads_every_type) {
-    const Everything e = read("on: false\ncount: 8\nbalance: -7\nseed: 18446744073709551615\nshare: 1e-1\ntext: 12\nmode: lax\nmemory: 1.5MiB\n"
-                              "limit: 20\ninner: {label: x}\nall: [{label: a}, {}]\nsizes: [9]\nelsewhere: {a: b}\n");
+    const Everything e = read(
+        "on: false\ncount: 8\nbalance: -7\nseed: 18446744073709551615\nshare: 1e-1\ntext: 12\nmode: lax\nmemory: "
+        "1.5MiB\n"
+        "limit: 20\ninner: {label: x}\nall: [{label: a}, {}]\nsizes: [9]\nelsewhere: {a: b}\n");
     EXPECT_FALSE(e.on);
     EXPECT_EQ(e.count, 8u);
     EXPECT_EQ(e.balance, -7);
@@ -103,7 +106,8 @@ TEST(Table, a_value_of_the_wrong_type_says_what_was_expected) {
     EXPECT_EQ(fault_of("count: [1]"), "a.yaml:1:8: 'count' is a list, expected a whole number");
     EXPECT_EQ(fault_of("share: half"), "a.yaml:1:8: 'share' is 'half', expected a number");
     EXPECT_EQ(fault_of("text: {a: b}"), "a.yaml:1:7: 'text' is a map, expected a text");
-    EXPECT_EQ(fault_of("mode: strikt"), "a.yaml:1:7: 'mode' is 'strikt', expected one of strict, loose, lax (did you mean 'strict'?)");
+    EXPECT_EQ(fault_of("mode: strikt"),
+              "a.yaml:1:7: 'mode' is 'strikt', expected one of strict, loose, lax (did you mean 'strict'?)");
     EXPECT_EQ(fault_of("inner: x"), "a.yaml:1:8: 'inner' is 'x', expected a map of keys");
     EXPECT_EQ(fault_of("all: {label: a}"), "a.yaml:1:6: 'all' is a map, expected a list");
     EXPECT_EQ(fault_of("all: [a]"), "a.yaml:1:7: an item of 'all' is 'a', expected a map of keys");
@@ -113,9 +117,11 @@ TEST(Table, a_value_of_the_wrong_type_says_what_was_expected) {
 TEST(Table, a_value_out_of_range_says_the_range_and_unit) {
     EXPECT_EQ(fault_of("count: 9"), "a.yaml:1:8: 'count' is 9, expected 1 to 8 things");
     EXPECT_EQ(fault_of("count: -1"), "a.yaml:1:8: 'count' is -1, expected 1 to 8 things");
-    EXPECT_EQ(fault_of("count: 99999999999999999999999"), "a.yaml:1:8: 'count' is 99999999999999999999999, expected 1 to 8 things");
+    EXPECT_EQ(fault_of("count: 99999999999999999999999"),
+              "a.yaml:1:8: 'count' is 99999999999999999999999, expected 1 to 8 things");
     EXPECT_EQ(fault_of("balance: -11"), "a.yaml:1:10: 'balance' is -11, expected -10 to 10");
-    EXPECT_EQ(fault_of("seed: 18446744073709551616"), "a.yaml:1:7: 'seed' is 18446744073709551616, expected at least 0");
+    EXPECT_EQ(fault_of("seed: 18446744073709551616"),
+              "a.yaml:1:7: 'seed' is 18446744073709551616, expected at least 0");
     EXPECT_EQ(fault_of("share: nan"), "a.yaml:1:8: 'share' is nan, expected 0 to 1");
     EXPECT_EQ(fault_of("limit: 101"), "a.yaml:1:8: 'limit' is 101, expected 0 to 100 ms");
 }

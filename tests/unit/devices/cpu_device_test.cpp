@@ -181,9 +181,11 @@ TEST_P(CpuDevice, RefusesMisfitsOfMixturesOfExperts) {
               *norm = prepare(PB_WEIGHT_VECTOR, 1, 8, ramp(8));
     std::vector<float> memory(64), small(64);
     std::vector<int32_t> ids(8);
-    const pb_tensor logits = tensor(memory.data(), PB_F32, {2, 3}), x = tensor(memory.data(), PB_F32, {2, 1, 8}), out = tensor(small.data(), PB_F32, {2, 2, 4}),
-                    k2 = tensor(ids.data(), PB_I32, {2, 2}), k4 = tensor(ids.data(), PB_I32, {2, 4}), w2 = tensor(small.data(), PB_F32, {2, 2}),
-                    w4 = tensor(small.data(), PB_F32, {2, 4}), three_of_x = tensor(memory.data(), PB_F32, {2, 3, 8}), y = tensor(small.data(), PB_F32, {2, 8});
+    const pb_tensor logits = tensor(memory.data(), PB_F32, {2, 3}), x = tensor(memory.data(), PB_F32, {2, 1, 8}),
+                    out = tensor(small.data(), PB_F32, {2, 2, 4}), k2 = tensor(ids.data(), PB_I32, {2, 2}),
+                    k4 = tensor(ids.data(), PB_I32, {2, 4}), w2 = tensor(small.data(), PB_F32, {2, 2}),
+                    w4 = tensor(small.data(), PB_F32, {2, 4}), three_of_x = tensor(memory.data(), PB_F32, {2, 3, 8}),
+                    y = tensor(small.data(), PB_F32, {2, 8});
     const auto refused = [&](auto&& op, const std::string& why) {
         op();
         EXPECT_EQ(end_step(), PB_INVALID);
@@ -197,11 +199,13 @@ TEST_P(CpuDevice, RefusesMisfitsOfMixturesOfExperts) {
     };
     refused([&] { experts(expert, other, x, k2); }, "expert_linear: expert 1 has another shape than expert 0");
     refused([&] { experts(expert, norm, x, k2); }, "expert_linear: the weight was not prepared for linear");
-    refused([&] { experts(expert, expert, three_of_x, k2); }, "expert_linear: x is f32 (2, 3, 8), expected f32 (2, 2, 8)");
+    refused([&] { experts(expert, expert, three_of_x, k2); },
+            "expert_linear: x is f32 (2, 3, 8), expected f32 (2, 2, 8)");
     refused([&] { experts(expert, expert, x, k4); }, "expert_linear: ids is i32 (2, 4), expected i32 (2, 2)");
     ids[3] = 2;
     refused([&] { experts(expert, expert, x, k2); }, "expert_linear: ids[3] is 2, expected 0 to 1");
-    refused([&] { ops->weighted_sum(ops->ctx, &y, &three_of_x, &w2); }, "weighted_sum: weights is f32 (2, 2), expected f32 (2, 3)");
+    refused([&] { ops->weighted_sum(ops->ctx, &y, &three_of_x, &w2); },
+            "weighted_sum: weights is f32 (2, 2), expected f32 (2, 3)");
     for (pb_weight* w : {expert, other, norm}) device->release(plugin.self(), w);
 }
 

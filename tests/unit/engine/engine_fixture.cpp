@@ -20,8 +20,14 @@ config::EngineConfig tiny_model() {
     config::EngineConfig c;
     c.model.load_format = config::LoadFormat::kDummy;
     c.model.tokenizer = "none";
-    c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"},
-                     {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "300"}, {"max_position_embeddings", "512"}};
+    c.model.shape = {{"architectures.0", "LlamaForCausalLM"},
+                     {"hidden_size", "64"},
+                     {"intermediate_size", "96"},
+                     {"num_hidden_layers", "2"},
+                     {"num_attention_heads", "4"},
+                     {"num_key_value_heads", "2"},
+                     {"vocab_size", "300"},
+                     {"max_position_embeddings", "512"}};
     c.model.dtype = config::DType::kF32;
     c.engine.num_blocks = 512;
     c.engine.block_size = 8;
@@ -99,7 +105,8 @@ SamplingParams seeded(uint64_t seed, uint32_t max_tokens) {
 
 std::vector<TokenId> random_prompt(uint64_t seed, uint32_t length, uint32_t vocab) {
     std::vector<TokenId> out;
-    for (uint32_t i = 0; i < length; ++i) out.push_back(static_cast<TokenId>(draw(seed, i, Stream::kTest, 0)[0] % vocab));
+    for (uint32_t i = 0; i < length; ++i)
+        out.push_back(static_cast<TokenId>(draw(seed, i, Stream::kTest, 0)[0] % vocab));
     return out;
 }
 

@@ -114,7 +114,8 @@ TEST(EngineMetricsTest, AStepWithoutWorkIsNoForwardPass) {
 TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
     Scrape s;
     s.expect("patchbay_build_info{version=\"9.9\"} 1");
-    EXPECT_NE(s.all.text().find("kind=\"proposer\",name=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"), std::string::npos);
+    EXPECT_NE(s.all.text().find("kind=\"proposer\",name=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"),
+              std::string::npos);
 }
 
 TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
@@ -146,7 +147,9 @@ TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
     request.sampling = greedy(4);
     ASSERT_TRUE((*made)->add_request(std::move(request)));
     while ((*made)->has_unfinished()) ASSERT_TRUE((*made)->step());
-    EXPECT_NE(all.text().find("patchbay_plugin_ngram_lookups_total{kind=\"proposer\",plugin=\"ngram\"} "), std::string::npos) << all.text();
+    EXPECT_NE(all.text().find("patchbay_plugin_ngram_lookups_total{kind=\"proposer\",plugin=\"ngram\"} "),
+              std::string::npos)
+        << all.text();
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST(Engine, AbortWorksInEveryStateAndLeavesNothingBehind) {
     later.prompt = random_prompt(3, 10);
     later.sampling = greedy(5);
     later.arrival_ns = 1'000'000'000;
-    const RequestId running = h.add(random_prompt(1, 20), greedy(50)), waiting = h.add(random_prompt(2, 20), greedy(50)), pending = h.add(later);
+    const RequestId running = h.add(random_prompt(1, 20), greedy(50)),
+                    waiting = h.add(random_prompt(2, 20), greedy(50)), pending = h.add(later);
     h.step();
     h.step();
     for (const RequestId id : {running, waiting, pending}) h.engine->abort(id);
@@ -150,7 +151,8 @@ TEST(Engine, RefusalsSayWhatWasGotAndExpected) {
     Engine& e = *h.engine;
     SamplingParams bad = greedy(4);
     EXPECT_EQ(refusal(e, {}, greedy(4)), "the prompt is empty");
-    EXPECT_EQ(refusal(e, random_prompt(1, 62), greedy(4)), "a prompt of 62 tokens and max_tokens of 4 exceed max_model_len of 64");
+    EXPECT_EQ(refusal(e, random_prompt(1, 62), greedy(4)),
+              "a prompt of 62 tokens and max_tokens of 4 exceed max_model_len of 64");
     EXPECT_EQ(refusal(e, {1, 300}, greedy(4)), "prompt token 300, expected 0 to 299");
     bad.temperature = -1;
     EXPECT_EQ(refusal(e, {1}, bad), "temperature is -1, expected 0 to 100");
@@ -374,7 +376,9 @@ TEST(Engine, AModelThatDoesNotFitItsCacheIsRefusedWithAHint) {
     VirtualClock clock;
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
-    EXPECT_EQ(made.error(), "max_model_len of 100 tokens does not fit the KV cache of 4 blocks of 8 (raise kv_cache_memory or num_blocks)");
+    EXPECT_EQ(
+        made.error(),
+        "max_model_len of 100 tokens does not fit the KV cache of 4 blocks of 8 (raise kv_cache_memory or num_blocks)");
 }
 
 TEST(Engine, AnUnknownArchitectureIsNamed) {
@@ -383,7 +387,8 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
     VirtualClock clock;
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
-    EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: GPT2LMHeadModel, "));
+    EXPECT_THAT(made.error(),
+                HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: GPT2LMHeadModel, "));
     EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MistralForCausalLM, "));
 }
 

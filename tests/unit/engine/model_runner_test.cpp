@@ -14,13 +14,22 @@ struct Parts {
 
 Parts parts(const std::string& model) {
     const host::Services services;
-    return {*registry().device("cpu", {}, services), *registry().model(model, {}, services), *registry().attention("paged", {}, services)};
+    return {*registry().device("cpu", {}, services), *registry().model(model, {}, services),
+            *registry().attention("paged", {}, services)};
 }
 
 runner::RunnerSettings settings(const std::string& architecture) {
     runner::RunnerSettings s;
-    s.model_config = {{"architectures.0", architecture}, {"vocab_size", "64"}, {"n_embd", "32"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "64"},
-                      {"hidden_size", "32"}, {"intermediate_size", "48"}, {"num_hidden_layers", "2"}, {"num_attention_heads", "4"}};
+    s.model_config = {{"architectures.0", architecture},
+                      {"vocab_size", "64"},
+                      {"n_embd", "32"},
+                      {"n_layer", "2"},
+                      {"n_head", "4"},
+                      {"n_positions", "64"},
+                      {"hidden_size", "32"},
+                      {"intermediate_size", "48"},
+                      {"num_hidden_layers", "2"},
+                      {"num_attention_heads", "4"}};
     s.num_blocks = 8;
     s.device = "cpu";
     return s;
@@ -35,8 +44,8 @@ TEST(ModelRunner, RefusesAModelWhoseOpsTheDeviceLacks) {
     lacking.ops = [](void*) -> const pb_ops* { return &ops; };
     p.device.table = &lacking;
     VirtualClock clock;
-    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
-                                                  settings("GPT2LMHeadModel"), clock);
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("GPT2LMHeadModel"), clock);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error(), "model 'gpt2' needs the op 'layer_norm', which the device 'cpu' does not have");
 }
@@ -44,8 +53,8 @@ TEST(ModelRunner, RefusesAModelWhoseOpsTheDeviceLacks) {
 TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {
     Parts p = parts("gpt2");
     VirtualClock clock;
-    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
-                                                  settings("GPT2LMHeadModel"), clock);
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("GPT2LMHeadModel"), clock);
     ASSERT_TRUE(made) << made.error();
     EXPECT_EQ((*made)->facts().max_position, 64u);
 }
@@ -68,8 +77,8 @@ TEST(ModelRunner, BindsAttentionOnceForEachKindOfLayer) {
     s.model_config["sliding_window"] = "8";
     s.model_config["max_window_layers"] = "2";
     VirtualClock clock;
-    const auto made =
-        runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1), s, clock);
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), s, clock);
     ASSERT_TRUE(made) << made.error();
     EXPECT_EQ(bound, 2);
 }
@@ -86,8 +95,8 @@ TEST(ModelRunner, RefusesLayersThatKeepKvOfDifferentShapes) {
     };
     p.model.table = &uneven;
     VirtualClock clock;
-    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
-                                                  settings("LlamaForCausalLM"), clock);
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error(), "layers 0 and 1 keep different KV; this host runs one KV group");
 }
@@ -101,15 +110,14 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
     beyond.forward = [](void* self, const pb_forward* f) {
         pb_forward other = *f;
         attend = f->attend;
-        other.attend = [](void* ctx, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k, const pb_tensor* v) {
-            attend(ctx, layer + 1, out, q, k, v);
-        };
+        other.attend = [](void* ctx, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
+                          const pb_tensor* v) { attend(ctx, layer + 1, out, q, k, v); };
         return real->forward(self, &other);
     };
     p.model.table = &beyond;
     VirtualClock clock;
-    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention), weights::WeightSource::dummy(1),
-                                                  settings("LlamaForCausalLM"), clock);
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
     ASSERT_TRUE(made) << made.error();
     const std::vector<int32_t> tokens = {1, 2, 3};
     const std::vector<kv::BlockId> blocks = {0};

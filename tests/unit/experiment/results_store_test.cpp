@@ -107,9 +107,10 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
               "3 2length");
     EXPECT_EQ(query("SELECT first_token_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
     EXPECT_EQ(query("SELECT waiting_requests || '' FROM step WHERE run_id = 1 AND step = 1"), "9");
-    EXPECT_EQ(query("SELECT forward_ns || ' ' || attention_ns || ' ' || plan_faults || ' ' || proposer_faults || ' ' || "
-                    "graph_miss FROM step WHERE run_id = 1 AND step = 1"),
-              "70 7 11 13 device");
+    EXPECT_EQ(
+        query("SELECT forward_ns || ' ' || attention_ns || ' ' || plan_faults || ' ' || proposer_faults || ' ' || "
+              "graph_miss FROM step WHERE run_id = 1 AND step = 1"),
+        "70 7 11 13 device");
     EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"),
               "better0.5ms");
     EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");

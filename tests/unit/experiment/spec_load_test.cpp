@@ -101,7 +101,8 @@ TEST(Spec, FaultsHaveTheirPlaceAndAGuess) {
                 HasSubstr("e.yaml:4:25: unknown key 'tokns'"));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: {poisson: {rate: -1}}\n"), HasSubstr("e.yaml:5:30: "));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: {poisson: {}}\n"), HasSubstr("'rate' is missing"));
-    EXPECT_THAT(error_of(kWorkload + "  arrivals: poisson\n"), ::testing::ContainsRegex("[0-9]+:13: 'rate' is missing"));
+    EXPECT_THAT(error_of(kWorkload + "  arrivals: poisson\n"),
+                ::testing::ContainsRegex("[0-9]+:13: 'rate' is missing"));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: trace\n"),
                 HasSubstr("e.yaml:5:13: arrivals from a trace need prompts from a trace"));
     EXPECT_THAT(error_of("workload:\n  requests: 1\n  prompts: {synthetic: {tokens: {uniform: {min: 9, max: 3}}}}\n  "

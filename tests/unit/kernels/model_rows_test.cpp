@@ -129,7 +129,8 @@ TEST_P(ModelRows, WeightedSumAddsInOrder) {
 
 // (experts, rows, cols) as packed matrices, and linear() of them by the reference.
 struct Experts {
-    Experts(Random& random, const Machine& machine, int64_t count, int64_t out, int64_t in, pb_dtype dtype) : rows(out), cols(in) {
+    Experts(Random& random, const Machine& machine, int64_t count, int64_t out, int64_t in, pb_dtype dtype)
+        : rows(out), cols(in) {
         for (int64_t e = 0; e < count; ++e) {
             values.push_back(rounded_to_bf16(random.values(rows * cols)));
             const std::vector<uint16_t> bits = to_bf16(values.back());
@@ -148,22 +149,24 @@ TEST_P(ModelRows, ExpertLinearSendsEachRowToItsExpert) {
     for (int i = 0; i < 24; ++i) {
         const int64_t tokens = random.between(1, 40), k = random.between(1, 4), count = random.between(1, 9);
         const int64_t fan = i % 2 ? 1 : k; // one row of x for all j, or one each
-        const Experts experts(random, machine, count, random.between(1, 70), random.between(1, 90), i % 3 ? PB_F32 : PB_BF16);
+        const Experts experts(random, machine, count, random.between(1, 70), random.between(1, 90),
+                              i % 3 ? PB_F32 : PB_BF16);
         const std::vector<float> x = rounded_to_bf16(random.values(tokens * fan * experts.cols));
         std::vector<int32_t> ids(size_t(tokens * k));
         for (int32_t& id : ids) id = int32_t(random.between(0, count - 1));
         std::vector<float> want(size_t(tokens * k * experts.rows));
         for (int64_t p = 0; p < tokens * k; ++p) {
             const int64_t row = fan == 1 ? p / k : p;
-            reference::linear(want.data() + p * experts.rows, x.data() + row * experts.cols, experts.values[size_t(ids[size_t(p)])].data(),
-                              nullptr, 1, experts.rows, experts.cols);
+            reference::linear(want.data() + p * experts.rows, x.data() + row * experts.cols,
+                              experts.values[size_t(ids[size_t(p)])].data(), nullptr, 1, experts.rows, experts.cols);
         }
         Poisoned out(tokens, k * experts.rows), in(tokens, fan * experts.cols);
         in.fill(x);
         Scratch scratch, rows;
         Machine with = machine;
         with.scratch = &scratch;
-        expert_linear(with, rows, out.heads_view(k), in.heads_view(fan), experts.pointers.data(), uint32_t(count), ids.data());
+        expert_linear(with, rows, out.heads_view(k), in.heads_view(fan), experts.pointers.data(), uint32_t(count),
+                      ids.data());
         expect_near(out.values(), want, 1e-4, 1e-5);
         EXPECT_TRUE(out.intact());
     }
@@ -185,7 +188,8 @@ TEST_P(ModelRows, ExpertLinearGivesARowTheSameBitsWhoeverElseGoesToItsExpert) {
         for (int64_t t = 0; t < tokens; ++t) {
             Poisoned alone(1, k * experts.rows), one(1, experts.cols);
             one.fill({x.begin() + t * experts.cols, x.begin() + (t + 1) * experts.cols});
-            expert_linear(with, rows, alone.heads_view(k), one.heads_view(1), experts.pointers.data(), count, ids.data() + t * k);
+            expert_linear(with, rows, alone.heads_view(k), one.heads_view(1), experts.pointers.data(), count,
+                          ids.data() + t * k);
             EXPECT_TRUE(same_bits(alone.row(0), all.row(t), k * experts.rows)) << "token " << t;
         }
     }

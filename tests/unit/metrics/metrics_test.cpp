@@ -120,7 +120,8 @@ TEST(Metrics, AnOccupiedPortIsSaid) {
         const Server second(first.port(), m);
         FAIL() << "both serve port " << first.port();
     } catch (const std::runtime_error& e) {
-        EXPECT_EQ(e.what(), "cannot serve metrics on port " + std::to_string(first.port()) + ": Address already in use");
+        EXPECT_EQ(e.what(),
+                  "cannot serve metrics on port " + std::to_string(first.port()) + ": Address already in use");
     }
 }
 

@@ -8,8 +8,13 @@ namespace {
 
 using Config = std::map<std::string, std::string>;
 
-const Config kGood = {{"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "2"}, {"num_attention_heads", "4"},
-                      {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"}};
+const Config kGood = {{"hidden_size", "64"},
+                      {"intermediate_size", "96"},
+                      {"num_hidden_layers", "2"},
+                      {"num_attention_heads", "4"},
+                      {"num_key_value_heads", "2"},
+                      {"vocab_size", "128"},
+                      {"max_position_embeddings", "256"}};
 
 struct Loaded {
     host::Model model;
@@ -24,7 +29,8 @@ Loaded load(Config changes, uint32_t ranks = 1) {
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0};
     Loaded l{must(registry().model("llama", {}, services())), {}, ""};
-    const auto done = l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
+    const auto done =
+        l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
     if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
     return l;
 }
@@ -33,12 +39,15 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({}).error, "");
     EXPECT_EQ(load({{"hidden_size", "0"}}).error, "hidden_size is 0, expected 1 to 65536");
     EXPECT_EQ(load({{"num_hidden_layers", "many"}}).error, "num_hidden_layers: cannot read 'many'");
-    EXPECT_EQ(load({{"num_key_value_heads", "3"}}).error, "num_attention_heads is not a multiple of num_key_value_heads");
+    EXPECT_EQ(load({{"num_key_value_heads", "3"}}).error,
+              "num_attention_heads is not a multiple of num_key_value_heads");
     EXPECT_EQ(load({{"hidden_size", "66"}}).error, "hidden_size is not a multiple of num_attention_heads");
     EXPECT_EQ(load({{"hidden_act", "gelu"}}).error, "hidden_act 'gelu' is not supported (supported: silu)");
-    EXPECT_EQ(load({{"rope_scaling.rope_type", "ntk"}}).error, "rope_type 'ntk' is not supported (supported: default, linear, llama3, yarn, longrope)");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "ntk"}}).error,
+              "rope_type 'ntk' is not supported (supported: default, linear, llama3, yarn, longrope)");
     EXPECT_EQ(load({{"rope_scaling.rope_type", "dynamic"}}).error,
-              "rope_type 'dynamic' is not supported (supported: default, linear, llama3, yarn, longrope); its frequencies change with a "
+              "rope_type 'dynamic' is not supported (supported: default, linear, llama3, yarn, longrope); its "
+              "frequencies change with a "
               "sequence's length, under keys that are cached");
     EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
@@ -88,9 +97,13 @@ TEST(Llama, RopeFrequenciesFollowTheFormula) {
     Loaded l = load({{"rope_theta", "10000.0"}});
     std::vector<float> f(8);
     EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
-    for (size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16)));
-    l = load({{"rope_scaling.rope_type", "llama3"}, {"rope_scaling.factor", "8.0"}, {"rope_scaling.low_freq_factor", "1.0"},
-              {"rope_scaling.high_freq_factor", "4.0"}, {"rope_scaling.original_max_position_embeddings", "128"}});
+    for (size_t i = 0; i < 8; ++i)
+        EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16)));
+    l = load({{"rope_scaling.rope_type", "llama3"},
+              {"rope_scaling.factor", "8.0"},
+              {"rope_scaling.low_freq_factor", "1.0"},
+              {"rope_scaling.high_freq_factor", "4.0"},
+              {"rope_scaling.original_max_position_embeddings", "128"}});
     std::vector<float> g(8);
     EXPECT_EQ(l.model.table->fill(l.model.self(), 1, g.data()), PB_OK);
     for (size_t i = 0; i < 8; ++i) {
@@ -127,7 +140,8 @@ TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
     std::vector<float> f(8);
     EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
     for (size_t i = 0; i < 8; ++i)
-        EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) / (1.0 + static_cast<double>(i))));
+        EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) /
+                                                 (1.0 + static_cast<double>(i))));
     config.erase("rope_scaling.short_factor.7");
     EXPECT_EQ(load(config).error, "short_factor has 7 values, expected 8");
 }

@@ -28,49 +28,76 @@ struct Loaded {
 };
 
 Loaded load(const std::string& plugin, const std::string& architecture, const Config& changes) {
-    Config config = {{"architectures.0", architecture}, {"hidden_size", "64"}, {"intermediate_size", "96"}, {"num_hidden_layers", "6"},
-                     {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"vocab_size", "128"}, {"max_position_embeddings", "256"},
-                     {"n_embd", "64"}, {"n_layer", "2"}, {"n_head", "4"}, {"n_positions", "256"}, {"ffn_dim", "96"}};
+    Config config = {{"architectures.0", architecture},
+                     {"hidden_size", "64"},
+                     {"intermediate_size", "96"},
+                     {"num_hidden_layers", "6"},
+                     {"num_attention_heads", "4"},
+                     {"num_key_value_heads", "2"},
+                     {"vocab_size", "128"},
+                     {"max_position_embeddings", "256"},
+                     {"n_embd", "64"},
+                     {"n_layer", "2"},
+                     {"n_head", "4"},
+                     {"n_positions", "256"},
+                     {"ffn_dim", "96"}};
     for (const auto& [key, value] : changes) config[key] = value;
     std::vector<pb_setting> items;
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
     Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
-    const auto done = l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
+    const auto done =
+        l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
     if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
     return l;
 }
 
 TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
-    const auto error = [](const char* plugin, const char* architecture, const Config& changes) { return load(plugin, architecture, changes).error; };
-    const char *qwen2 = "Qwen2ForCausalLM", *gpt2 = "GPT2LMHeadModel", *opt = "OPTForCausalLM", *phi3 = "Phi3ForCausalLM", *gemma2 = "Gemma2ForCausalLM";
+    const auto error = [](const char* plugin, const char* architecture, const Config& changes) {
+        return load(plugin, architecture, changes).error;
+    };
+    const char *qwen2 = "Qwen2ForCausalLM", *gpt2 = "GPT2LMHeadModel", *opt = "OPTForCausalLM",
+               *phi3 = "Phi3ForCausalLM", *gemma2 = "Gemma2ForCausalLM";
     EXPECT_EQ(error("qwen", qwen2, {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not supported (supported: silu)");
     EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "linear_attention"}}),
               "layer_types.0 'linear_attention' is not supported (supported: full_attention, sliding_attention)");
-    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.1", "sliding_attention"}}), "layer 1 slides, but there is no sliding_window");
+    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.1", "sliding_attention"}}),
+              "layer 1 slides, but there is no sliding_window");
     EXPECT_EQ(error("gpt2", gpt2, {{"activation_function", "gelu"}}),
               "activation_function 'gelu' is not supported (supported: gelu_new, gelu_pytorch_tanh, relu)");
-    EXPECT_EQ(error("gpt2", gpt2, {{"add_cross_attention", "true"}}), "add_cross_attention 'true' is not supported (supported: false)");
+    EXPECT_EQ(error("gpt2", gpt2, {{"add_cross_attention", "true"}}),
+              "add_cross_attention 'true' is not supported (supported: false)");
     EXPECT_EQ(error("gpt2", gpt2, {{"n_head", "5"}}), "n_embd is not a multiple of n_head");
     EXPECT_EQ(error("opt", opt, {{"word_embed_proj_dim", "32"}}), "word_embed_proj_dim 32 is not hidden_size 64");
-    EXPECT_EQ(error("opt", opt, {{"layer_norm_elementwise_affine", "false"}}), "layer_norm_elementwise_affine 'false' is not supported (supported: true)");
-    EXPECT_EQ(error("opt", opt, {{"activation_function", "gelu"}}), "activation_function 'gelu' is not supported (supported: relu)");
-    EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "0.2"}}), "partial_rotary_factor turns 3 elements of a head, expected an even number");
+    EXPECT_EQ(error("opt", opt, {{"layer_norm_elementwise_affine", "false"}}),
+              "layer_norm_elementwise_affine 'false' is not supported (supported: true)");
+    EXPECT_EQ(error("opt", opt, {{"activation_function", "gelu"}}),
+              "activation_function 'gelu' is not supported (supported: relu)");
+    EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "0.2"}}),
+              "partial_rotary_factor turns 3 elements of a head, expected an even number");
     EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "1.5"}}), "partial_rotary_factor is out of range");
-    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_experts_per_tok", "9"}}), "num_experts_per_tok is 9, but there are 8 experts");
-    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_local_experts", "0"}}), "num_local_experts is 0, expected 1 to 4096");
-    EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", {{"mlp_only_layers.0", "6"}}), "mlp_only_layers.0 is 6, expected 0 to 5");
-    EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}), "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
-    EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}), "use_bidirectional_attention 'true' is not supported (supported: false)");
-    EXPECT_EQ(error("gemma", gemma2, {{"query_pre_attn_scalar", "0"}}), "query_pre_attn_scalar is 0.000000, expected more than 0");
+    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_experts_per_tok", "9"}}),
+              "num_experts_per_tok is 9, but there are 8 experts");
+    EXPECT_EQ(error("mixtral", "MixtralForCausalLM", {{"num_local_experts", "0"}}),
+              "num_local_experts is 0, expected 1 to 4096");
+    EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", {{"mlp_only_layers.0", "6"}}),
+              "mlp_only_layers.0 is 6, expected 0 to 5");
+    EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}),
+              "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
+    EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}),
+              "use_bidirectional_attention 'true' is not supported (supported: false)");
+    EXPECT_EQ(error("gemma", gemma2, {{"query_pre_attn_scalar", "0"}}),
+              "query_pre_attn_scalar is 0.000000, expected more than 0");
 }
 
 TEST(Models, QwenSlidesFromTheLayerThatItIsTold) {
-    Loaded l = load("qwen", "Qwen2ForCausalLM", {{"use_sliding_window", "true"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
+    Loaded l = load("qwen", "Qwen2ForCausalLM",
+                    {{"use_sliding_window", "true"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
     ASSERT_EQ(l.error, "");
     EXPECT_EQ(l.kv(3).sliding_window, 0u);
     EXPECT_EQ(l.kv(4).sliding_window, 32u);
-    l = load("qwen", "Qwen2ForCausalLM", {{"use_sliding_window", "false"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
+    l = load("qwen", "Qwen2ForCausalLM",
+             {{"use_sliding_window", "false"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
     EXPECT_EQ(l.kv(4).sliding_window, 0u);
 }
 
@@ -78,7 +105,8 @@ TEST(Models, QwenTwoHasABiasOnQueriesAndQwenThreeOnlyIfItSaysSo) {
     const std::string q = "model.layers.0.self_attn.q_proj.weight";
     EXPECT_STRNE(load("qwen", "Qwen2ForCausalLM", {}).weight(q).parts[0].bias, "");
     EXPECT_STREQ(load("qwen", "Qwen3ForCausalLM", {{"head_dim", "16"}}).weight(q).parts[0].bias, "");
-    EXPECT_STRNE(load("qwen", "Qwen3ForCausalLM", {{"head_dim", "16"}, {"attention_bias", "true"}}).weight(q).parts[0].bias, "");
+    EXPECT_STRNE(
+        load("qwen", "Qwen3ForCausalLM", {{"head_dim", "16"}, {"attention_bias", "true"}}).weight(q).parts[0].bias, "");
     EXPECT_EQ(load("qwen", "Qwen3ForCausalLM", {}).kv(0).head_dim, 128u);
 }
 
@@ -97,8 +125,9 @@ TEST(Models, GemmaAlternatesLocalAndGlobalLayers) {
         EXPECT_EQ(three.kv(layer).sliding_window, layer < 5 ? 32u : 0u) << layer;
         EXPECT_EQ(one.kv(layer).sliding_window, 0u) << layer;
     }
-    Loaded told = load("gemma", "Gemma3ForCausalLM",
-                       {{"sliding_window", "32"}, {"layer_types.0", "full_attention"}, {"layer_types.5", "sliding_attention"}});
+    Loaded told =
+        load("gemma", "Gemma3ForCausalLM",
+             {{"sliding_window", "32"}, {"layer_types.0", "full_attention"}, {"layer_types.5", "sliding_attention"}});
     EXPECT_EQ(told.kv(0).sliding_window, 0u);
     EXPECT_EQ(told.kv(5).sliding_window, 32u);
 }
@@ -135,6 +164,44 @@ TEST(Models, QwenMixturesHaveDenseLayersWhereTheyAreTold) {
     EXPECT_EQ(count(small), 2u + 6 * (6 + 1 + 2 * 4) + 2); // router, and two matrices an expert
     EXPECT_EQ(count(some), 2u + 5 * (6 + 1 + 2 * 4) + (6 + 2) + 2);
     EXPECT_EQ(count(second), 2u + 3 * (6 + 1 + 2 * 4) + 3 * (6 + 2) + 2);
+}
+
+// Every key of every golden model's config.json, with values that make no sense: refused with a reason, or a model
+// that still describes itself.
+TEST(Models, SurviveAnyValueOfAnyKey) {
+    namespace fs = std::filesystem;
+    size_t tried = 0, refused = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(PATCHBAY_SOURCE_DIR) / "tests/golden/models")) {
+        std::ifstream in(entry.path() / "config.json");
+        Config good;
+        for (const auto& [pointer, value] : nlohmann::json::parse(in).flatten().items()) {
+            std::string key = pointer.substr(1);
+            std::replace(key.begin(), key.end(), '/', '.');
+            good[key] = value.is_string() ? value.get<std::string>() : value.dump();
+        }
+        const std::string architecture = good.at("architectures.0"), plugin = must(registry().model_for(architecture));
+        ASSERT_EQ(load_exactly(plugin, good).error, "") << entry.path();
+        for (const auto& [key, value] : good)
+            for (const char* bad : {"-1", "0", "1", "3", "1e99", "nan", "99999999999999999999", "true", "null", "x", ""}) {
+                Config config = good;
+                config[key] = bad;
+                Loaded l = load_exactly(plugin, config);
+                tried += 1;
+                if (!l.error.empty()) {
+                    refused += 1;
+                    continue;
+                }
+                EXPECT_GT(l.facts.layer_count, 0u) << key << " " << bad;
+                const uint32_t last = l.model.table->weight_count(l.model.self()) - 1;
+                pb_weight_spec spec{};
+                EXPECT_EQ(l.model.table->weight(l.model.self(), last, &spec), PB_OK) << key << " " << bad;
+                const pb_kv_spec kv = l.kv(l.facts.layer_count - 1);
+                EXPECT_TRUE(kv.kv_heads > 0 && kv.heads % kv.kv_heads == 0 && kv.head_dim > 0) << key << " " << bad;
+                EXPECT_TRUE(std::isfinite(kv.scale) && kv.scale > 0 && std::isfinite(kv.soft_cap)) << key << " " << bad;
+            }
+    }
+    EXPECT_GT(tried, 5000u);
+    EXPECT_GT(refused, 1000u);
 }
 
 TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {

@@ -16,7 +16,9 @@ Tokens propose(const Tokens& history, uint32_t most, const host::Settings& setti
     return drafts;
 }
 
-TEST(Ngram, RepeatsWhatFollowedTheLastTokensBefore) { EXPECT_EQ(propose({1, 2, 3, 4, 5, 9, 1, 2, 3}, 3), (Tokens{4, 5, 9})); }
+TEST(Ngram, RepeatsWhatFollowedTheLastTokensBefore) {
+    EXPECT_EQ(propose({1, 2, 3, 4, 5, 9, 1, 2, 3}, 3), (Tokens{4, 5, 9}));
+}
 
 TEST(Ngram, TheLongestAgreementWins) {
     // "2 3" stands twice; after "1 2 3" came 7, after "8 2 3" came 5
@@ -46,14 +48,17 @@ TEST(Ngram, AgreesWithANaiveSearch) {
             if (std::min<size_t>(k, 4) > best_length) best = back, best_length = std::min<size_t>(k, 4);
         }
         Tokens expected;
-        if (best > 0) expected.assign(h.end() - static_cast<ptrdiff_t>(best), h.end() - static_cast<ptrdiff_t>(best) + static_cast<ptrdiff_t>(std::min<size_t>(best, 5)));
+        if (best > 0)
+            expected.assign(h.end() - static_cast<ptrdiff_t>(best),
+                            h.end() - static_cast<ptrdiff_t>(best) + static_cast<ptrdiff_t>(std::min<size_t>(best, 5)));
         ASSERT_EQ(propose(h, 5), expected) << round;
     }
 }
 
 TEST(Ngram, RefusesLengthsThatMakeNoSense) {
-    EXPECT_EQ(registry().proposer("ngram", {{"prompt_lookup_min", "5"}, {"prompt_lookup_max", "2"}}, services()).error(),
-              "proposer 'ngram': create: prompt_lookup_min is more than prompt_lookup_max");
+    EXPECT_EQ(
+        registry().proposer("ngram", {{"prompt_lookup_min", "5"}, {"prompt_lookup_max", "2"}}, services()).error(),
+        "proposer 'ngram': create: prompt_lookup_min is more than prompt_lookup_max");
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 namespace patchbay::policies {
 
 const host::Registry& registry() {
-    static const host::Registry all = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    static const host::Registry all =
+        must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
     return all;
 }
 
@@ -13,7 +14,8 @@ const host::Services& services() {
     return all;
 }
 
-World::World(const std::string& plugin, const host::Settings& settings) : scheduler(must(registry().scheduler(plugin, settings, services()))) {
+World::World(const std::string& plugin, const host::Settings& settings)
+    : scheduler(must(registry().scheduler(plugin, settings, services()))) {
     in.struct_size = sizeof in;
     in.sequence_stride = sizeof(pb_sequence);
     in.now_us = 1'000'000;

@@ -36,8 +36,9 @@ Sampled sample(const std::string& plugin, std::vector<Row> rows, bool process = 
         r.params.logit_bias = r.bias.data();
         r.params.logit_bias_count = static_cast<uint32_t>(r.bias.size());
         out.processed.insert(out.processed.end(), r.logits.begin(), r.logits.end());
-        wire.push_back({wire.size(), r.seed, r.position, &r.params, r.prompt.data(), r.output.data(), static_cast<uint32_t>(r.prompt.size()),
-                        static_cast<uint32_t>(r.output.size()), r.mask.empty() ? nullptr : r.mask.data()});
+        wire.push_back({wire.size(), r.seed, r.position, &r.params, r.prompt.data(), r.output.data(),
+                        static_cast<uint32_t>(r.prompt.size()), static_cast<uint32_t>(r.output.size()),
+                        r.mask.empty() ? nullptr : r.mask.data()});
     }
     const size_t n = rows.size();
     out.tokens.resize(n);
@@ -49,7 +50,8 @@ Sampled sample(const std::string& plugin, std::vector<Row> rows, bool process = 
     b.row_count = static_cast<uint32_t>(n);
     b.row_stride = sizeof(pb_sample_row);
     b.max_logprobs = 3;
-    b.logits = tensor(out.processed.data(), PB_F32, {static_cast<int64_t>(n), static_cast<int64_t>(rows[0].logits.size())});
+    b.logits =
+        tensor(out.processed.data(), PB_F32, {static_cast<int64_t>(n), static_cast<int64_t>(rows[0].logits.size())});
     b.rows = wire.data();
     b.tokens = out.tokens.data();
     b.logprobs = out.logprobs.data();
@@ -138,10 +140,12 @@ std::vector<Named> distributions() {
     out[3].name = "top_p", out[3].row.params.top_p = 0.7f;
     out[4].name = "min_p", out[4].row.params.min_p = 0.2f;
     out[5].name = "penalties";
-    out[5].row.params.repetition_penalty = 1.3f, out[5].row.params.presence_penalty = 0.4f, out[5].row.params.frequency_penalty = 0.2f;
+    out[5].row.params.repetition_penalty = 1.3f, out[5].row.params.presence_penalty = 0.4f,
+    out[5].row.params.frequency_penalty = 0.2f;
     out[5].row.prompt = {1, 5, 5}, out[5].row.output = {3, 3, 6};
     out[6].name = "all_at_once";
-    out[6].row.params.temperature = 1.5f, out[6].row.params.top_k = 9, out[6].row.params.top_p = 0.9f, out[6].row.params.min_p = 0.05f;
+    out[6].row.params.temperature = 1.5f, out[6].row.params.top_k = 9, out[6].row.params.top_p = 0.9f,
+    out[6].row.params.min_p = 0.05f;
     out[6].row.bias = {{2, 3.0f}, {1, -1.0f}}, out[6].row.mask = {0xfbf}, out[6].row.seed = 77;
     return out;
 }
@@ -222,7 +226,8 @@ TEST(Samplers, LogprobsAreOfTheRawLogitsHighestFirst) {
         const auto p = exact(raw);
         EXPECT_NEAR(got.logprobs[0], std::log(p[static_cast<size_t>(got.tokens[0])]), 1e-5) << plugin;
         EXPECT_EQ(got.top, (std::vector<int32_t>{1, 6, 3})) << plugin;
-        for (size_t k = 0; k < 3; ++k) EXPECT_NEAR(got.top_logprobs[k], std::log(p[static_cast<size_t>(got.top[k])]), 1e-5);
+        for (size_t k = 0; k < 3; ++k)
+            EXPECT_NEAR(got.top_logprobs[k], std::log(p[static_cast<size_t>(got.top[k])]), 1e-5);
     }
 }
 
@@ -240,7 +245,8 @@ TEST(Samplers, ARowWithoutNumbersGivesAnAllowedIdAndAFault) {
 TEST(StandardSampler, TopPOverALargeVocabularyNeedsNoFullSort) {
     Row r;
     r.logits.resize(5000);
-    for (size_t t = 0; t < r.logits.size(); ++t) r.logits[t] = static_cast<float>((t * 7919) % 5000) * 0.001f; // flat: thousands are kept
+    for (size_t t = 0; t < r.logits.size(); ++t)
+        r.logits[t] = static_cast<float>((t * 7919) % 5000) * 0.001f;  // flat: thousands are kept
     r.params.top_p = 0.9f;
     const auto p = exact(r);
     const auto got = sample("standard", {r}, true).processed;

@@ -176,7 +176,9 @@ TEST(Static, OneThatWasPreemptedComesBackIntoItsBatch) {
 }
 
 TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {
-    const auto refusal = [](const std::string& name, const host::Settings& s) { return registry().scheduler(name, s, services()).error(); };
+    const auto refusal = [](const std::string& name, const host::Settings& s) {
+        return registry().scheduler(name, s, services()).error();
+    };
     EXPECT_EQ(refusal("sjf", {{"agein", "1"}}), "unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
     EXPECT_EQ(refusal("static", {{"batch_size", "-1"}}), "'batch_size' is -1, expected 0 to 65536 sequences");
     EXPECT_EQ(refusal("static", {{"batch_size", "two"}}), "'batch_size' is 'two', expected a whole number");

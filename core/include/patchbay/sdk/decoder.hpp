@@ -10,7 +10,8 @@
 namespace patchbay {
 
 struct DecoderShape {
-    uint32_t hidden = 0, inner = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, positions = 0, ranks = 1;
+    uint32_t hidden = 0, inner = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, positions = 0,
+             ranks = 1;
 
     int64_t q_size() const { return int64_t{heads} * head_dim; }     // of all ranks
     int64_t kv_size() const { return int64_t{kv_heads} * head_dim; }
@@ -18,7 +19,8 @@ struct DecoderShape {
 
     // KV of a layer of this rank; window 0: full. scale: of q·k, mostly 1 / sqrt(head_dim).
     pb_kv_spec kv(uint32_t window, float scale, float soft_cap = 0) const {
-        return {window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim, window, scale, soft_cap, 0};
+        return {
+            window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim, window, scale, soft_cap, 0};
     }
     float usual_scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
 };
@@ -42,7 +44,8 @@ inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim =
         throw Error(PB_INVALID, "num_attention_heads is not a multiple of num_key_value_heads");
     s.ranks = config.raw.tensor_parallel_size;
     if (s.heads % s.ranks != 0 || s.kv_heads % s.ranks != 0 || s.inner % s.ranks != 0)
-        throw Error(PB_UNSUPPORTED, "heads and intermediate_size do not divide among " + std::to_string(s.ranks) + " ranks");
+        throw Error(PB_UNSUPPORTED,
+                    "heads and intermediate_size do not divide among " + std::to_string(s.ranks) + " ranks");
     return s;
 }
 
@@ -60,9 +63,11 @@ std::vector<uint32_t> layer_windows(const ModelConfig& config, uint32_t layers, 
         const std::string key = "layer_types." + std::to_string(i);
         const auto type = config.find(key);
         if (type && *type != "full_attention" && *type != "sliding_attention")
-            throw Error(PB_UNSUPPORTED, key + " '" + std::string(*type) + "' is not supported (supported: full_attention, sliding_attention)");
+            throw Error(PB_UNSUPPORTED, key + " '" + std::string(*type) +
+                                            "' is not supported (supported: full_attention, sliding_attention)");
         const bool sliding = type ? *type == "sliding_attention" : slides(i);
-        if (sliding && window == 0) throw Error(PB_INVALID, "layer " + std::to_string(i) + " slides, but there is no sliding_window");
+        if (sliding && window == 0)
+            throw Error(PB_INVALID, "layer " + std::to_string(i) + " slides, but there is no sliding_window");
         out.push_back(sliding ? window : 0);
     }
     return out;

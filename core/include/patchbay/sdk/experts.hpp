@@ -13,12 +13,14 @@ struct ExpertShape {
     TopK weights = TopK::kSumsToOne;
 };
 
-inline ExpertShape expert_shape(const ModelConfig& config, const char* count_key, uint32_t count, uint32_t chosen) { // fallbacks
+inline ExpertShape expert_shape(const ModelConfig& config, const char* count_key, uint32_t count,
+                                uint32_t chosen) {  // fallbacks
     ExpertShape e;
     e.count = config.integer(count_key, 1, 4096, count);
     e.chosen = config.integer("num_experts_per_tok", 1, 4096, chosen);
     if (e.chosen > e.count)
-        throw Error(PB_INVALID, "num_experts_per_tok is " + std::to_string(e.chosen) + ", but there are " + std::to_string(e.count) + " experts");
+        throw Error(PB_INVALID, "num_experts_per_tok is " + std::to_string(e.chosen) + ", but there are " +
+                                    std::to_string(e.count) + " experts");
     return e;
 }
 
@@ -31,14 +33,17 @@ struct ExpertWeights { // indices; the experts' are consecutive
     uint32_t router = 0, gate_up = 0, down = 0;
 
     static ExpertWeights list(WeightList& weights, const ExpertShape& e, int64_t hidden, const ExpertNames& names) {
-        const auto expert = [&](uint32_t i, const char* matrix) { return names.block + "experts." + std::to_string(i) + "." + matrix; };
+        const auto expert = [&](uint32_t i, const char* matrix) {
+            return names.block + "experts." + std::to_string(i) + "." + matrix;
+        };
         ExpertWeights out;
         out.router = weights.linear(PB_SHARD_NONE, hidden, {{names.block + names.router, e.count}});
         out.gate_up = weights.count();
         for (uint32_t i = 0; i < e.count; ++i)
             weights.linear(PB_SHARD_ROWS, hidden, {{expert(i, names.gate), e.inner}, {expert(i, names.up), e.inner}});
         out.down = weights.count();
-        for (uint32_t i = 0; i < e.count; ++i) weights.linear(PB_SHARD_COLS, e.inner, {{expert(i, names.down), hidden}});
+        for (uint32_t i = 0; i < e.count; ++i)
+            weights.linear(PB_SHARD_COLS, e.inner, {{expert(i, names.down), hidden}});
         return out;
     }
 };
@@ -54,7 +59,8 @@ struct ExpertTensors {
           outputs(f.temp({f.tokens(), e.chosen, s.hidden})) {}
 
     // y (T, hidden) from h (T, hidden); of this rank.
-    void run(const Forward& f, const ExpertShape& e, const ExpertWeights& w, const pb_tensor& y, const pb_tensor& h) const {
+    void run(const Forward& f, const ExpertShape& e, const ExpertWeights& w, const pb_tensor& y,
+             const pb_tensor& h) const {
         f.linear(logits, h, w.router);
         f.top_k(ids, weights, logits, e.weights);
         f.expert_linear(gate_up, one_each(h), w.gate_up, e.count, ids);

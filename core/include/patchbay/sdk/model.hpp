@@ -47,7 +47,8 @@ class ModelConfig {
     uint32_t integer(std::string_view key, uint32_t low, uint32_t high, std::optional<uint32_t> fallback = {}) const {
         const int64_t x = fallback ? get<int64_t>(key, *fallback) : require<int64_t>(key);
         if (x < low || x > high)
-            throw Error(PB_INVALID, std::string(key) + " is " + std::to_string(x) + ", expected " + std::to_string(low) + " to " + std::to_string(high));
+            throw Error(PB_INVALID, std::string(key) + " is " + std::to_string(x) + ", expected " +
+                                        std::to_string(low) + " to " + std::to_string(high));
         return static_cast<uint32_t>(x);
     }
     // Refuses what the model does not do; `supported` first is what a missing key means.
@@ -58,7 +59,8 @@ class ModelConfig {
             if (value == s) return value;
             all += (all.empty() ? "" : ", ") + std::string(s);
         }
-        throw Error(PB_UNSUPPORTED, std::string(key) + " '" + std::string(value) + "' is not supported (supported: " + all + ")");
+        throw Error(PB_UNSUPPORTED,
+                    std::string(key) + " '" + std::string(value) + "' is not supported (supported: " + all + ")");
     }
 
     const pb_model_config& raw;
@@ -77,12 +79,17 @@ struct Forward {
     }
     const pb_weight* weight(uint32_t index) const { return raw.weights[index]; }
 
-    void embedding(const pb_tensor& out, uint32_t table) const { ops.embedding(ops.ctx, &out, weight(table), &raw.ids); }
-    void linear(const pb_tensor& out, const pb_tensor& x, uint32_t w) const { ops.linear(ops.ctx, &out, &x, weight(w)); }
+    void embedding(const pb_tensor& out, uint32_t table) const {
+        ops.embedding(ops.ctx, &out, weight(table), &raw.ids);
+    }
+    void linear(const pb_tensor& out, const pb_tensor& x, uint32_t w) const {
+        ops.linear(ops.ctx, &out, &x, weight(w));
+    }
     void rms_norm(const pb_tensor& out, const pb_tensor& x, uint32_t w, float eps) const {
         ops.rms_norm(ops.ctx, &out, &x, weight(w), eps);
     }
-    void add_rms_norm(const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, uint32_t w, float eps) const {
+    void add_rms_norm(const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, uint32_t w,
+                      float eps) const {
         if (ops.add_rms_norm) return ops.add_rms_norm(ops.ctx, &out, &residual, &x, weight(w), eps);
         ops.add(ops.ctx, &residual, &x);
         rms_norm(out, residual, w, eps);
@@ -104,13 +111,16 @@ struct Forward {
         known(ops.top_k, "top_k")(ops.ctx, &ids, &weights, &logits, sum == TopK::kSumsToOne);
     }
     // The experts are the weights [first, first + count).
-    void expert_linear(const pb_tensor& out, const pb_tensor& x, uint32_t first, uint32_t count, const pb_tensor& ids) const {
+    void expert_linear(const pb_tensor& out, const pb_tensor& x, uint32_t first, uint32_t count,
+                       const pb_tensor& ids) const {
         known(ops.expert_linear, "expert_linear")(ops.ctx, &out, &x, raw.weights + first, count, &ids);
     }
     void weighted_sum(const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) const {
         known(ops.weighted_sum, "weighted_sum")(ops.ctx, &out, &x, &weights);
     }
-    void embed_positions(const pb_tensor& out, uint32_t table) const { ops.embedding(ops.ctx, &out, weight(table), &raw.positions); }
+    void embed_positions(const pb_tensor& out, uint32_t table) const {
+        ops.embedding(ops.ctx, &out, weight(table), &raw.positions);
+    }
     void silu_mul(const pb_tensor& out, const pb_tensor& gate_up) const { ops.silu_mul(ops.ctx, &out, &gate_up); }
     void add(const pb_tensor& a, const pb_tensor& b) const { ops.add(ops.ctx, &a, &b); }
     void gather_rows(const pb_tensor& out, const pb_tensor& x, const pb_tensor& rows) const {
@@ -119,7 +129,8 @@ struct Forward {
     void all_reduce(const pb_tensor& x) const {
         if (ops.all_reduce) ops.all_reduce(ops.ctx, &x);
     }
-    void attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q, const pb_tensor& k, const pb_tensor& v) const {
+    void attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q, const pb_tensor& k,
+                const pb_tensor& v) const {
         raw.attend(raw.ctx, layer, &out, &q, &k, &v);
     }
 

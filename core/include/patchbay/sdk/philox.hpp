@@ -1,5 +1,6 @@
 // patchbay/sdk/philox.hpp - Philox4x32-10, the counter-based generator behind every draw. No state: a draw is a pure
-// function of (seed, position, stream, index). Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// function of (seed, position, stream, index). Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011.
 #pragma once
 #include <array>
 #include <cmath>
@@ -24,9 +25,10 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<uint32_t, 2> ke
 
 // 128 random bits of (seed, position, stream, index): position of the token, index of the draw within it.
 constexpr PhiloxBlock draw(uint64_t seed, uint64_t position, Stream stream, uint32_t index) {
-    return philox4x32({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32) ^ (static_cast<uint32_t>(stream) << 24),
-                       index, 0x50424159u},
-                      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    return philox4x32(
+        {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32) ^ (static_cast<uint32_t>(stream) << 24),
+         index, 0x50424159u},
+        {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
 // Uniform in the open interval (0, 1), 32 bits of it: never 0, so that log() is finite.

@@ -10,7 +10,8 @@ struct ProposeBatch {
     explicit ProposeBatch(pb_propose_batch& batch) : raw(batch) {}
     uint32_t size() const { return raw.row_count; }
     const pb_propose_row& row(uint32_t i) const {
-        return *reinterpret_cast<const pb_propose_row*>(reinterpret_cast<const char*>(raw.rows) + size_t{i} * raw.row_stride);
+        return *reinterpret_cast<const pb_propose_row*>(reinterpret_cast<const char*>(raw.rows) +
+                                                        size_t{i} * raw.row_stride);
     }
     std::span<const int32_t> tokens(uint32_t i) const { return {row(i).tokens, row(i).token_count}; }
 

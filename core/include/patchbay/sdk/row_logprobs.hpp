@@ -41,7 +41,9 @@ inline void write_logprobs(SampleBatch& batch, uint32_t i, int32_t token) {
     if (n == 0) return;
     std::vector<int32_t> order(logits.size());
     for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int32_t>(t);
-    const auto rank = [&](int32_t t) { return std::isnan(logits[static_cast<size_t>(t)]) ? -INFINITY : logits[static_cast<size_t>(t)]; };
+    const auto rank = [&](int32_t t) {
+        return std::isnan(logits[static_cast<size_t>(t)]) ? -INFINITY : logits[static_cast<size_t>(t)];
+    };
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(n), order.end(),
                       [&](int32_t a, int32_t b) { return rank(a) != rank(b) ? rank(a) > rank(b) : a < b; });
     for (size_t k = 0; k < n; ++k) {

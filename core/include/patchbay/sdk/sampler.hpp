@@ -10,7 +10,8 @@ struct SampleBatch {
     uint32_t size() const { return raw.row_count; }
     int64_t vocab() const { return raw.logits.shape[1]; }
     const pb_sample_row& row(uint32_t i) const {
-        return *reinterpret_cast<const pb_sample_row*>(reinterpret_cast<const char*>(raw.rows) + size_t{i} * raw.row_stride);
+        return *reinterpret_cast<const pb_sample_row*>(reinterpret_cast<const char*>(raw.rows) +
+                                                       size_t{i} * raw.row_stride);
     }
     std::span<float> logits(uint32_t i) const {
         return {static_cast<float*>(raw.logits.data) + i * raw.logits.strides[0], static_cast<size_t>(vocab())};

@@ -57,7 +57,8 @@ class StepPacker {
         uint32_t n = std::min(remaining(s), tokens_);
         if (!decoding(s)) n = std::min(n, chunk_limit());
         if (n == 0 || plan_.size() == step_.raw.max_num_seqs) return;
-        if (step_.pages_for(s, n) > blocks_) n = std::min(n, remaining(s) - s.draft_tokens); // drafts are worth nobody's place
+        if (step_.pages_for(s, n) > blocks_)
+            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts are worth nobody's place
         while (step_.pages_for(s, n) > blocks_) {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
@@ -106,7 +107,9 @@ void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
     std::vector<Entry> order;
     order.reserve(step.waiting.size());
     for (const pb_sequence& s : step.waiting) order.push_back({static_cast<double>(key(s)), &s});
-    const auto first = [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : arrived_later(*b.s, *a.s); };
+    const auto first = [](const Entry& a, const Entry& b) {
+        return a.key != b.key ? a.key < b.key : arrived_later(*b.s, *a.s);
+    };
     const size_t most = std::min<size_t>(order.size(), step.raw.max_num_seqs);
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(), first);
     for (size_t i = 0; i < most; ++i)
