@@ -1,4 +1,10 @@
 // What the model plugins refuse, and what they make of a config.json; their numbers are held by tests/golden.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "unit/policies/plugins_fixture.hpp"
 
 namespace patchbay::policies {
@@ -27,6 +33,17 @@ struct Loaded {
     }
 };
 
+Loaded load_exactly(const std::string& plugin, const Config& config) {
+    std::vector<pb_setting> items;
+    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
+    Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
+    const auto done =
+        l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
+    if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
+    return l;
+}
+
 Loaded load(const std::string& plugin, const std::string& architecture, const Config& changes) {
     Config config = {{"architectures.0", architecture},
                      {"hidden_size", "64"},
@@ -42,14 +59,7 @@ Loaded load(const std::string& plugin, const std::string& architecture, const Co
                      {"n_positions", "256"},
                      {"ffn_dim", "96"}};
     for (const auto& [key, value] : changes) config[key] = value;
-    std::vector<pb_setting> items;
-    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
-    Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
-    const auto done =
-        l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
-    if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
-    return l;
+    return load_exactly(plugin, config);
 }
 
 TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
@@ -174,7 +184,8 @@ TEST(Models, SurviveAnyValueOfAnyKey) {
     for (const auto& entry : fs::directory_iterator(fs::path(PATCHBAY_SOURCE_DIR) / "tests/golden/models")) {
         std::ifstream in(entry.path() / "config.json");
         Config good;
-        for (const auto& [pointer, value] : nlohmann::json::parse(in).flatten().items()) {
+        const nlohmann::json flat = nlohmann::json::parse(in).flatten();
+        for (const auto& [pointer, value] : flat.items()) {
             std::string key = pointer.substr(1);
             std::replace(key.begin(), key.end(), '/', '.');
             good[key] = value.is_string() ? value.get<std::string>() : value.dump();

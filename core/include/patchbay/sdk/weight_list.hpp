@@ -67,12 +67,15 @@ class WeightList {
     }
 
   private:
+    static constexpr size_t kMost = 1 << 16; // a config.json of nonsense must not take all memory
+
     template <size_t n>
     static void write(char (&field)[n], const std::string& text) {
         std::snprintf(field, n, "%s", text.c_str());
     }
 
     uint32_t add(pb_weight_role role, pb_shard shard, int64_t cols, std::initializer_list<LinearPart> parts) {
+        if (specs_.size() == kMost) throw Error(PB_UNSUPPORTED, "more than " + std::to_string(kMost) + " weights");
         pb_weight_spec s{};
         s.role = role;
         s.shard = shard;
