@@ -1,9 +1,7 @@
 // What the machine does at best: the yardstick beside which kernels are measured. Several rounds, of which the best
 // counts, since others may want the machine too.
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 
 #include "cpu/tables.hpp"
 
@@ -29,10 +27,8 @@ double best_rate(uint64_t (*now_ns)(void* ctx), void* ctx, F&& work) { // work()
 double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, uint64_t bytes) {
     constexpr int64_t kPiece = 1 << 18; // elements of a task
     const int64_t pieces = std::max<int64_t>(int64_t(bytes / sizeof(float)) / kPiece, 1);
-    const std::unique_ptr<float, AlignedFree> memory(
-        static_cast<float*>(std::aligned_alloc(64, size_t(pieces * kPiece) * sizeof(float))));
-    if (!memory) throw std::bad_alloc();
-    float* const from = memory.get();
+    const AlignedBytes memory = allocate_aligned(uint64_t(pieces * kPiece) * sizeof(float));
+    auto* const from = reinterpret_cast<float*>(memory.get());
     const Table& table = table_of(machine.isa);
     // Each thread writes first what it is likely to read: pages lie near it then.
     run_tasks(machine.crew, pieces, [&](int64_t i) { std::memset(from + i * kPiece, 0, kPiece * sizeof(float)); });

@@ -48,8 +48,8 @@ void linear_vectors(const Machine& machine, const pb_tensor& out, const pb_tenso
     }
 }
 
-// x is rounded to bf16 once; then each task works through panels of its own with all rows. Few rows: many tasks, as each
-// panel is read once; many rows: few, as each task reads all of x.
+// x is rounded to bf16 once; then each task works through panels of its own with all rows. Few rows: many tasks, as
+// each panel is read once; many rows: few, as each task reads all of x.
 void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
                   const PackedMatrix& w) {
     const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();

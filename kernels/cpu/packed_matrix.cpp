@@ -1,6 +1,4 @@
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "cpu/tables.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -15,21 +13,10 @@ float read_as_f32(pb_dtype dtype, const void* data, int64_t i) {
 
 }  // namespace
 
-void AlignedFree::operator()(void* p) const { std::free(p); }
-
-void* Scratch::at_least(uint64_t bytes) {
-    if (bytes <= bytes_) return memory_.get();
-    memory_.reset(); // the old and the new need not be there together
-    bytes_ = 0;
-    const uint64_t rounded = (bytes + 63) / 64 * 64;
-    memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, rounded)));
-    if (!memory_) throw std::bad_alloc();
-    bytes_ = rounded;
-    return memory_.get();
-}
 
 // Layout of a panel: f32 (cols, columns); bf16 (⌈cols / 2⌉, columns, 2), so that one load brings two elements of K for
-// each lane and a shift or a mask makes either an f32. Tiles are read out of the same layout: 16 pairs of K, 16 columns.
+// each lane and a shift or a mask makes either an f32. Tiles are read out of the same layout: 16 pairs of K, 16
+// columns.
 PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
                                 const void* bias) {
     PackedMatrix m;
@@ -41,8 +28,7 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t 
     const int64_t unit = dtype != PB_BF16 ? 1 : tiles ? tiles->depth : 2; // of K
     const uint64_t depth = uint64_t((cols + unit - 1) / unit * unit);
     m.panel_bytes_ = (depth * uint64_t(m.columns_) * (dtype == PB_BF16 ? 2 : 4) + 63) / 64 * 64;
-    m.memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, m.panel_bytes_ * uint64_t(m.panels()))));
-    if (!m.memory_) throw std::bad_alloc();
+    m.memory_ = allocate_aligned(m.panel_bytes_ * uint64_t(m.panels()));
     split_rows(machine.crew, m.panels(), m.columns_ * cols, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) m.pack_panel(p, data);
     });

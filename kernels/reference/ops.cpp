@@ -115,7 +115,8 @@ void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int6
         }
         for (int64_t i = 0; i < n; ++i) all += std::exp(double(x[i]) - x[ids[r * k]]);
         for (int64_t j = 0; j < k; ++j)
-            weights[r * k + j] = float(std::exp(double(x[ids[r * k + j]]) - x[ids[r * k]]) * (total > 0 ? total / sum : 1 / all));
+            weights[r * k + j] =
+                float(std::exp(double(x[ids[r * k + j]]) - x[ids[r * k]]) * (total > 0 ? total / sum : 1 / all));
     }
 }
 

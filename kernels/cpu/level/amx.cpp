@@ -135,7 +135,9 @@ void round_rows(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, in
         for (int64_t k = 0; k < cols; k += kTileDepth, row += rows * kTileDepth) {
             const int64_t left = cols - k;
             const __mmask16 low = left >= 16 ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
-            const __mmask16 high = left >= 32 ? 0xffff : left <= 16 ? 0 : static_cast<__mmask16>((1u << (left - 16)) - 1);
+            const __mmask16 high = left >= 32   ? 0xffff
+                                   : left <= 16 ? 0
+                                                : static_cast<__mmask16>((1u << (left - 16)) - 1);
             const __m512 a = _mm512_maskz_loadu_ps(low, from + k), b = _mm512_maskz_loadu_ps(high, from + k + 16);
             _mm512_storeu_si512(row, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a)));
         }
@@ -169,8 +171,9 @@ void linear(const TilePart& part) {
             const bool last = step + count == steps;
             for (int64_t p = 0; p < part.panel_count; ++p) {
                 const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
-                const uint8_t* next = p + 1 < part.panel_count ? panel + panel_bytes
-                                                               : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
+                const uint8_t* next = p + 1 < part.panel_count
+                                          ? panel + panel_bytes
+                                          : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
                 const int64_t column = p * kColumns;
                 Ahead ahead{next, (kPair + pairs - 1) / pairs}; // 32 lines of a panel a step, shared by the pairs
                 for (int64_t pair = 0; pair < pairs; ++pair) {

@@ -11,7 +11,10 @@
 
 namespace patchbay::kernels {
 
+// Memory for vectors and tiles: on a 64-byte line; from 2 MiB on in huge pages where the system gives them. Not zeroed.
 struct AlignedFree { void operator()(void* p) const; };
+using AlignedBytes = std::unique_ptr<uint8_t[], AlignedFree>;
+AlignedBytes allocate_aligned(uint64_t bytes); // throws std::bad_alloc
 
 struct Crew { // who works: the host's pool, or the calling thread alone
     uint32_t threads = 1;
@@ -26,7 +29,7 @@ class Scratch {
     void* at_least(uint64_t bytes); // 64-byte aligned; what was there is gone. Throws std::bad_alloc.
 
   private:
-    std::unique_ptr<uint8_t[], AlignedFree> memory_;
+    AlignedBytes memory_;
     uint64_t bytes_ = 0;
 };
 
@@ -64,7 +67,7 @@ class PackedMatrix {
     pb_dtype dtype_ = PB_F32;
     int64_t rows_ = 0, cols_ = 0, columns_ = 0;
     uint64_t panel_bytes_ = 0;
-    std::unique_ptr<uint8_t[], AlignedFree> memory_;
+    AlignedBytes memory_;
     std::unique_ptr<float[]> bias_;
 };
 
@@ -93,7 +96,8 @@ void expert_linear(const Machine&, Scratch& rows, const pb_tensor& out, const pb
 void weighted_sum(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
 // What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
-double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx, uint64_t bytes); // B/s of a buffer so large
+double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
+                    uint64_t bytes);  // B/s of a buffer so large
 double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype); // per s; F32 or BF16
 
 // out (n) = e^x. Relative error below 3e-7 for x in [−87.3, 88.3]; 0 below, saturated above, NaN stays NaN.

@@ -63,7 +63,8 @@ const float* vector_of(const pb_weight* w, const char* name, int64_t size) {
 const int32_t* indices(const char* name, const pb_tensor& t, std::initializer_list<int64_t> shape, int64_t limit) {
     expect(name, t, PB_I32, shape);
     const int64_t count = elements(t);
-    if (t.rank == 2 && t.shape[0] > 1 && t.strides[0] != t.shape[1]) throw Mismatch{std::string(name) + " is not contiguous"};
+    if (t.rank == 2 && t.shape[0] > 1 && t.strides[0] != t.shape[1])
+        throw Mismatch{std::string(name) + " is not contiguous"};
     const auto* data = static_cast<const int32_t*>(t.data);
     for (int64_t i = 0; i < count; ++i)
         if (data[i] < 0 || data[i] >= limit)

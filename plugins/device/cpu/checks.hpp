@@ -14,7 +14,8 @@ struct Mismatch {
 // Each throws Mismatch.
 void expect(const char* name, const pb_tensor&, pb_dtype, std::initializer_list<int64_t> shape);
 void expect_rank(const char* name, const pb_tensor&, int32_t least, int32_t most);
-void expect_f32(const char* name, const pb_tensor&, int32_t least_rank, int32_t most_rank); // of any shape of rank 2 or 3
+void expect_f32(const char* name, const pb_tensor&, int32_t least_rank,
+                int32_t most_rank);  // of any shape of rank 2 or 3
 void expect_like(const char* name, const pb_tensor&, const pb_tensor& model);
 const kernels::PackedMatrix& matrix_of(const pb_weight*, pb_weight_role, const char* role_name);
 const float* vector_of(const pb_weight*, const char* name, int64_t size);

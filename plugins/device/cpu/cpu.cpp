@@ -27,7 +27,10 @@ kernels::Isa choose_isa(const Context& context) {
 }  // namespace
 
 CpuDevice::CpuDevice(const Context& context)
-    : pool_(context.host()), clock_(context.host()), machine_{choose_isa(context), {}, &scratch_}, ops_(cpu_ops(*this)) {
+    : pool_(context.host()),
+      clock_(context.host()),
+      machine_{choose_isa(context), {}, &scratch_},
+      ops_(cpu_ops(*this)) {
     machine_.crew.threads = pool_.threads();
     machine_.crew.ctx = &pool_;
     machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {

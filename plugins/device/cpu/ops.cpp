@@ -81,12 +81,14 @@ void gather_rows(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_t
     });
 }
 
-void layer_norm(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, const pb_weight* b, float eps) {
+void layer_norm(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, const pb_weight* b,
+                float eps) {
     run(ctx, "layer_norm", [&](const kernels::Machine& machine) {
         expect_f32("x", *x, 2, 2);
         expect_like("out", *out, *x);
         const int64_t n = x->shape[1];
-        kernels::layer_norm(machine, *out, *x, vector_of(w, "the norm's weight", n), vector_of(b, "the norm's bias", n), eps);
+        kernels::layer_norm(machine, *out, *x, vector_of(w, "the norm's weight", n), vector_of(b, "the norm's bias", n),
+                            eps);
     });
 }
 
@@ -126,8 +128,10 @@ void top_k(void* ctx, const pb_tensor* ids, const pb_tensor* weights, const pb_t
         expect("weights", *weights, PB_F32, {logits->shape[0], weights->shape[1]});
         expect("ids", *ids, PB_I32, {logits->shape[0], weights->shape[1]});
         if (weights->shape[1] < 1 || weights->shape[1] > logits->shape[1])
-            throw Mismatch{"k is " + std::to_string(weights->shape[1]) + ", expected 1 to " + std::to_string(logits->shape[1])};
-        kernels::top_k(machine, *ids, *weights, *logits, normalise ? kernels::Normalise::kSumToOne : kernels::Normalise::kNo);
+            throw Mismatch{"k is " + std::to_string(weights->shape[1]) + ", expected 1 to " +
+                           std::to_string(logits->shape[1])};
+        kernels::top_k(machine, *ids, *weights, *logits,
+                       normalise ? kernels::Normalise::kSumToOne : kernels::Normalise::kNo);
     });
 }
 
