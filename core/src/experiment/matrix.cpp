@@ -1,6 +1,7 @@
 #include "experiment/matrix.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "experiment/draws.hpp"
@@ -8,9 +9,14 @@
 namespace patchbay::experiment {
 namespace {
 
-// A plain value by itself; {plugin: ngram, n: 3} as "ngram n=3".
+// A plain value by itself, of a path the last part, so that a folder is named alike wherever it lies; {plugin: ngram,
+// n: 3} as "ngram n=3".
 std::string value_name(const config::Node& value) {
-    if (value.kind != config::NodeKind::kMap) return value.kind == config::NodeKind::kScalar ? value.text : "none";
+    if (value.kind == config::NodeKind::kScalar) {
+        const std::filesystem::path path(value.text);
+        return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+    }
+    if (value.kind != config::NodeKind::kMap) return "none";
     std::string name;
     for (const auto& entry : value.entries)
         name += (name.empty() ? "" : " ") + (entry.key == "plugin" || entry.key == "path" ? "" : entry.key + "=") +

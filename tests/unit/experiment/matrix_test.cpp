@@ -21,6 +21,14 @@ TEST(Factors, MakeAllCombinationsWithTheLastFastest) {
     EXPECT_THAT(leaf_paths(variants[2].patch), ::testing::UnorderedElementsAre("scheduler", "engine.max_num_seqs"));
 }
 
+TEST(Factors, NameAFolderByItsLastPartWhereverItLies) {
+    for (const char* folder : {"models/big", "/data/models/big", "../big/"})
+        EXPECT_EQ((*expand({{"model", {Node::scalar(folder)}}}))[0].name, "model=big") << folder;
+    const auto both = expand({{"model", {Node::scalar("a/big"), Node::scalar("b/big")}}});
+    ASSERT_FALSE(both);
+    EXPECT_EQ(both.error(), "two variants would be named 'model=big'");
+}
+
 TEST(RunOrder, RunsEachVariantOnceARepeatForwardsThenBackwards) {
     const auto order = run_order(4, 6, 9);
     ASSERT_EQ(order.size(), 24u);
