@@ -40,8 +40,8 @@ json tree_of(const Machine& m) {
 std::string table_of(const ModelBench& bench) {
     const engine::EngineFacts& f = bench.facts;
     std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.architecture + " " +
-                      f.weight_dtype + ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") + " of weights, loaded in " +
-                      with_prefix(static_cast<double>(f.load_ns) * 1e-9, "s") + "\n";
+                      f.weight_dtype + ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") +
+                      " of weights, loaded in " + with_prefix(static_cast<double>(f.load_ns) * 1e-9, "s") + "\n";
     for (const Limit& l : bench.before.limits)
         out += "limit " + l.name + ": " + with_prefix(l.value, l.unit) + " before, " +
                with_prefix(bench.after[l.name], l.unit) + " after\n";

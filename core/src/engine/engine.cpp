@@ -54,7 +54,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
-    PB_TRY(const ModelChoice model, choose_model(c, registry));
+    PB_TRY(ModelChoice model, choose_model(c, registry));
+    model.source.read_with(*s.pool);
     std::string identity = "dummy";
     if (c.model.load_format != config::LoadFormat::kDummy) {
         PB_TRY(identity, weights::model_identity(c.model.path));
@@ -87,6 +88,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
     r.device = c.device.plugin;
+    const uint64_t before_load = clock.now_ns();
     PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention), model.source, r, clock));
 
     EngineFacts& f = s.facts;
@@ -98,6 +100,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.page_bytes = s.runner->page_bytes();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = s.runner->weight_bytes();
+    f.load_ns = clock.now_ns() - before_load;
     f.work = s.runner->work();
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;

@@ -102,6 +102,8 @@ Result<> ModelRunner::bind_attention(const pb_attention_spec& spec) {
 
 Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype dtype) {
     const uint32_t count = model_.table->weight_count(model_.self());
+    weights::LoadedWeight loaded;
+    std::vector<float> filled;
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec spec{};
         PB_CHECK(model_.component->check(model_.table->weight(model_.self(), i, &spec), "weight"));
@@ -110,12 +112,16 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
             weights_.push_back(weights_[static_cast<size_t>(spec.same_as)]);
             continue;
         }
-        weights::LoadedWeight loaded;
         if (spec.part_count == 0) {
-            loaded = {PB_F32, 1, spec.cols, std::vector<std::byte>(static_cast<size_t>(spec.cols) * sizeof(float)), {}};
-            PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, reinterpret_cast<float*>(loaded.data.data())), "fill"));
+            filled.assign(static_cast<size_t>(spec.cols), 0);
+            PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, filled.data()), "fill"));
+            loaded.dtype = PB_F32;
+            loaded.rows = 1;
+            loaded.cols = spec.cols;
+            loaded.data = std::as_bytes(std::span(filled));
+            loaded.bias = {};
         } else {
-            PB_TRY(loaded, source.load(spec, dtype, 0, 1));
+            PB_TRY(loaded, source.load(spec, dtype, 0, 1, std::move(loaded)));
         }
         const pb_weight_source prepared{sizeof(pb_weight_source), spec.role, loaded.dtype, 0, loaded.rows, loaded.cols,
                                         loaded.data.data(), loaded.bias.empty() ? nullptr : loaded.bias.data(), spec.uses};

@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-std::optional<pb_dtype> dtype_of(std::string_view word) {
-    if (word == "F32") return PB_F32;
-    if (word == "BF16") return PB_BF16;
-    if (word == "F16") return PB_F16;
-    if (word == "I32") return PB_I32;
-    if (word == "I64") return PB_I64;
-    if (word == "I8") return PB_I8;
-    if (word == "U8") return PB_U8;
+std::optional<Encoding> encoding_of(std::string_view word) {
+    if (word == "F32") return Encoding::kF32;
+    if (word == "BF16") return Encoding::kBf16;
+    if (word == "F16") return Encoding::kF16;
+    if (word == "I32") return Encoding::kI32;
+    if (word == "I64") return Encoding::kI64;
+    if (word == "I8") return Encoding::kI8;
+    if (word == "U8") return Encoding::kU8;
     return std::nullopt;
 }
 
@@ -47,12 +47,12 @@ class Safetensors final : public Checkpoint {
         if (at == places_.end())
             return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
         const auto& [file, entry] = at->second;
-        const auto dtype = dtype_of(entry.dtype);
-        if (!dtype)
+        const auto encoding = encoding_of(entry.dtype);
+        if (!encoding)
             return fail("tensor '" + name + "' in " + files_[file].path.string() + " has dtype " + entry.dtype +
                         ", which is not supported (supported: F32, BF16, F16, I64, I32, I8, U8)");
         const std::byte* data = files_[file].mapping.bytes().data() + entry.begin;
-        return TensorView{*dtype, entry.shape, data, entry.end - entry.begin};
+        return TensorView{*encoding, entry.shape, data, entry.end - entry.begin};
     }
 
     bool has(const std::string& name) const override { return places_.contains(name); }

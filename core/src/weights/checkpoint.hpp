@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "patchbay/abi/tensor.h"
+#include "weights/encoding.hpp"
 
 namespace patchbay::weights {
 
@@ -23,10 +23,12 @@ Result<FlatConfig> flatten_json(std::string_view text, const std::string& where)
 Result<FlatConfig> read_model_config(const std::filesystem::path& folder);
 
 struct TensorView { // lives as long as its checkpoint; data may be unaligned
-    pb_dtype dtype;
-    std::vector<int64_t> shape;
-    const std::byte* data;
+    Encoding encoding;
+    std::vector<int64_t> shape; // of what it stands for, outermost first
+    const std::byte* data;      // row by row
     uint64_t bytes;
+    bool turned = false;        // the bytes are those of the transposed matrix
+    int64_t interleaved = 0;    // n: of every n rows, r and r + n / 2 lie as rows 2·r and 2·r + 1; 0: in order
 };
 
 class Checkpoint {

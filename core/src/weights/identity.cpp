@@ -14,7 +14,7 @@ Result<std::string> model_identity(const std::filesystem::path& folder) {
         text += '\0' + name;
         const auto view = checkpoint->tensor(name);
         if (!view) continue; // a dtype that is not supported: its name has to do
-        text += '\0' + std::to_string(view->dtype);
+        text += '\0' + std::to_string(static_cast<int>(view->encoding));
         for (const int64_t n : view->shape) text += ',' + std::to_string(n);
         const uint64_t sample = std::min(view->bytes, kSample);
         text.append(reinterpret_cast<const char*>(view->data) + (view->bytes - sample) / 2, sample);

@@ -5,22 +5,9 @@
 #include <new>
 
 #include "patchbay/sdk/tensor.hpp"
-#include "weights/convert.hpp"
-#include "weights/dummy.hpp"
+#include "weights/piece.hpp"
 
 namespace patchbay::weights {
-
-// One tensor's share in a weight: of `shape`, rows [row, row + rows) and columns [col, col + cols).
-struct WeightSource::Piece {
-    std::string name;
-    std::vector<int64_t> shape; // whole, as the checkpoint must have it
-    int64_t row, rows, col, cols;
-    enum class Holds { kWeights, kBias } holds = Holds::kWeights;
-    enum class Stored { kAsIs, kTransposed } stored = Stored::kAsIs; // in the checkpoint; shape is what it stands for
-
-    int64_t width() const { return shape.back(); }
-    int64_t count() const { return rows * cols; }
-};
 
 namespace {
 
@@ -76,6 +63,14 @@ Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, 
 
 }  // namespace
 
+bool LoadMemory::at_least(size_t bytes) {
+    if (bytes <= bytes_) return true;
+    memory_.reset(); // the old and the new need not be there together
+    memory_.reset(new (std::nothrow) std::byte[bytes]);
+    bytes_ = memory_ ? bytes : 0;
+    return memory_ != nullptr;
+}
+
 Result<WeightSource> WeightSource::from_folder(const std::filesystem::path& folder) {
     PB_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(folder));
     return from_checkpoint(std::move(checkpoint));
@@ -109,56 +104,25 @@ Result<> WeightSource::check(const Piece& piece) const {
     if (view.shape != shape)
         return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
                     shape_text(shape) + " (is config.json of another model?)");
-    if (view.dtype != PB_F32 && view.dtype != PB_BF16 && view.dtype != PB_F16)
-        return fail("tensor '" + piece.name + "' holds " + dtype_name(view.dtype) +
+    if (!is_real(view.encoding))
+        return fail("tensor '" + piece.name + "' holds " + facts_of(view.encoding).name +
                     ", but a weight is f32, bf16 or f16");
     return {};
 }
 
-void WeightSource::read_transposed(const Piece& piece, pb_dtype wanted, std::byte* target) const {
-    const TensorView view = *checkpoint_->tensor(stored_name(piece.name)); // check() has passed
-    const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
-    std::vector<std::byte> column(static_cast<size_t>(piece.rows) * bytes);
-    for (int64_t c = 0; c < piece.cols; ++c) {
-        const int64_t first = (piece.col + c) * piece.shape[0] + piece.row;
-        convert(view.dtype, view.data + first * dtype_bytes(view.dtype), wanted, column.data(), piece.rows);
-        for (int64_t r = 0; r < piece.rows; ++r)
-            std::memcpy(target + static_cast<size_t>(r * piece.cols + c) * bytes, column.data() + static_cast<size_t>(r) * bytes, bytes);
-    }
-}
-
+// Zeros, a tensor's share, or made up.
 void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) const {
-    if (checkpoint_ && piece.stored == Piece::Stored::kTransposed) return read_transposed(piece, wanted, target);
-    const bool whole_rows = piece.cols == piece.width();
-    const int64_t run = whole_rows ? piece.count() : piece.cols, runs = whole_rows ? 1 : piece.rows;
-    std::vector<float> made;
-    const TensorView view = checkpoint_ ? *checkpoint_->tensor(stored_name(piece.name)) : TensorView{}; // check() has passed
-    for (int64_t r = 0; r < runs; ++r, target += run * dtype_bytes(wanted)) {
-        const int64_t first = (piece.row + r) * piece.width() + piece.col;
-        if (checkpoint_) {
-            convert(view.dtype, view.data + first * dtype_bytes(view.dtype), wanted, target, run);
-            continue;
-        }
-        constexpr int64_t kChunk = 1 << 16;
-        made.resize(static_cast<size_t>(std::min(run, kChunk)));
-        for (int64_t i = 0; i < run; i += kChunk) {
-            const int64_t n = std::min(kChunk, run - i);
-            const int64_t rows = piece.shape.size() == 1 ? 1 : piece.shape[0];
-            fill_dummy_slice(seed_, piece.name, rows, piece.width(), first + i, n, made.data());
-            if (piece.holds == Piece::Holds::kBias) // made like a norm's vector, near 1
-                for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
-            convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted, target + i * dtype_bytes(wanted),
-                    n);
-        }
-    }
+    if (piece.name.empty()) std::memset(target, 0, static_cast<size_t>(piece.count() * dtype_bytes(wanted)));
+    else if (checkpoint_) read_piece(piece, *checkpoint_->tensor(stored_name(piece.name)), wanted, target, pool_);
+    else make_piece(piece, seed_, wanted, target, pool_);
 }
 
-Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank,
-                                        uint32_t size) const {
+Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size,
+                                        LoadedWeight reuse) const {
     PB_CHECK(check_spec(spec, wanted, rank, size));
     const bool vector = spec.role == PB_WEIGHT_VECTOR;
     if (spec.offset != 0) wanted = PB_F32; // a sum that bf16 would round
-    LoadedWeight out{wanted, 0, 0, {}, {}};
+    LoadedWeight out{wanted, 0, 0, {}, {}, std::move(reuse.memory)};
     std::vector<Piece> pieces, biases; // a bias of no name: zeros
     bool has_bias = false;
     for (uint32_t i = 0; i < spec.part_count; ++i) {
@@ -187,46 +151,46 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         out.cols = cols.count;
     }
     if (spec.shard == PB_SHARD_COLS && rank != 0) has_bias = false;
-    try {
-        out.data.resize(static_cast<size_t>(out.rows * out.cols * dtype_bytes(wanted)));
-        if (has_bias) out.bias.resize(static_cast<size_t>(out.rows * dtype_bytes(wanted)));
-    } catch (const std::bad_alloc&) {
+    const auto bytes = static_cast<size_t>(out.rows * out.cols * dtype_bytes(wanted));
+    const std::byte* in_place = nullptr;
+    if (checkpoint_ && pieces.size() == 1 && spec.offset == 0)
+        in_place = piece_in_place(pieces[0], *checkpoint_->tensor(stored_name(pieces[0].name)), wanted);
+    const size_t bias_bytes = has_bias ? static_cast<size_t>(out.rows * dtype_bytes(wanted)) : 0;
+    const size_t copied = in_place ? 0 : bytes;
+    if (!out.memory.at_least(copied + bias_bytes))
         return fail("no memory for '" + pieces[0].name + "' of shape " + shape_text({out.rows, out.cols}) + " in " +
                     dtype_name(wanted));
+    std::byte* const data = out.memory.data();
+    std::byte* const bias = data + copied;
+    out.data = {in_place ? in_place : data, bytes};
+    out.bias = {bias, bias_bytes};
+    int64_t row = 0;
+    for (size_t i = 0; i < pieces.size(); row += pieces[i].rows, ++i) {
+        if (!in_place) read(pieces[i], wanted, data + row * out.cols * dtype_bytes(wanted));
+        if (has_bias) read(biases[i], wanted, bias + row * dtype_bytes(wanted));
     }
-    std::byte* data = out.data.data();
-    std::byte* bias = out.bias.data();
-    for (size_t i = 0; i < pieces.size(); ++i) {
-        read(pieces[i], wanted, data);
-        data += pieces[i].count() * dtype_bytes(wanted);
-        if (!has_bias) continue;
-        if (!biases[i].name.empty()) read(biases[i], wanted, bias);
-        bias += biases[i].count() * dtype_bytes(wanted);
-    }
-    if (spec.offset != 0 && checkpoint_) { // dummy vectors are near 1 as they are
+    if (spec.offset != 0 && checkpoint_) // dummy vectors are near 1 as they are
         for (int64_t i = 0; i < out.rows * out.cols; ++i) {
             float value;
-            std::memcpy(&value, out.data.data() + i * 4, 4);
+            std::memcpy(&value, data + i * 4, 4);
             value += spec.offset;
-            std::memcpy(out.data.data() + i * 4, &value, 4);
+            std::memcpy(data + i * 4, &value, 4);
         }
-    }
     return out;
 }
 
 Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
     if (checkpoint_) {
         uint64_t most = 0;
-        std::optional<pb_dtype> dtype;
+        std::optional<Encoding> largest;
         for (const std::string& name : checkpoint_->names()) {
             const auto view = checkpoint_->tensor(name);
-            if (!view || (view->dtype != PB_F32 && view->dtype != PB_BF16 && view->dtype != PB_F16)) continue;
-            if (dtype && view->bytes <= most) continue;
+            if (!view || !is_real(view->encoding) || (largest && view->bytes <= most)) continue;
             most = view->bytes;
-            dtype = view->dtype;
+            largest = view->encoding;
         }
-        if (!dtype) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
-        return *dtype == PB_BF16 ? PB_BF16 : PB_F32;
+        if (!largest) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
+        return *largest == Encoding::kBf16 || in_blocks(*largest) ? PB_BF16 : PB_F32;
     }
     for (const char* key : {"dtype", "torch_dtype"})
         if (const auto at = config.find(key); at != config.end() && at->second != "null")

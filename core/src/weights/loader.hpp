@@ -5,20 +5,35 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "base/result.hpp"
+#include "base/thread_pool.hpp"
 #include "patchbay/abi/model.h"
 #include "weights/checkpoint.hpp"
 
 namespace patchbay::weights {
 
+struct Piece;
+
+// Memory that is not zeroed, and not copied where it grows.
+class LoadMemory {
+  public:
+    bool at_least(size_t bytes); // false: there is not so much; what it held is gone
+    std::byte* data() const { return memory_.get(); }
+
+  private:
+    std::unique_ptr<std::byte[]> memory_;
+    size_t bytes_ = 0;
+};
+
 struct LoadedWeight {
-    pb_dtype dtype;
-    int64_t rows, cols;
-    std::vector<std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset
-    std::vector<std::byte> bias; // (rows) of dtype; empty: none
+    pb_dtype dtype = PB_F32;
+    int64_t rows = 0, cols = 0;
+    std::span<const std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset
+    std::span<const std::byte> bias; // (rows) of dtype; empty: none
+    LoadMemory memory;               // where both lie, but for data that the checkpoint's file has just so
 };
 
 class WeightSource {
@@ -28,23 +43,26 @@ class WeightSource {
     static WeightSource dummy(uint64_t seed);
 
     // The part of `rank` of `size`. wanted: PB_F32 or PB_BF16. The bias of a weight that is cut along its columns goes
-    // to rank 0 only, because the ranks' outputs are summed.
-    Result<LoadedWeight> load(const pb_weight_spec&, pb_dtype wanted, uint32_t rank, uint32_t size) const;
+    // to rank 0 only, because the ranks' outputs are summed. The result lives no longer than this source. reuse: an
+    // earlier result, whose memory is taken: fresh pages cost more than what is written to them.
+    Result<LoadedWeight> load(const pb_weight_spec&, pb_dtype wanted, uint32_t rank, uint32_t size,
+                              LoadedWeight reuse = {}) const;
+    void read_with(ThreadPool& pool) { pool_ = &pool; } // with all its threads; it outlives this source
 
-    // What dtype: auto means: that of the checkpoint's largest tensor (f16: f32, which holds its every value);
+    // What dtype: auto means: that of the checkpoint's largest tensor (f16: f32, which holds its every value; blocks of
+    // quantised numbers: bf16, which rounds them by less than they were rounded);
     // of dummy weights what config.json's dtype or torch_dtype says, f32 without one.
     Result<pb_dtype> native_dtype(const FlatConfig&) const;
 
   private:
     WeightSource() = default;
-    struct Piece;
     std::string stored_name(const std::string& name) const;
     Result<> check(const Piece&) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target) const;
-    void read_transposed(const Piece&, pb_dtype wanted, std::byte* target) const;
 
     std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
     uint64_t seed_ = 0;
+    ThreadPool* pool_ = nullptr;
 };
 
 // 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json and of

@@ -35,12 +35,12 @@ TEST_F(CheckpointFolder, gives_each_tensor_its_dtype_shape_and_bytes) {
     ASSERT_TRUE(opened) << opened.error();
     const auto a = (*opened)->tensor("a"), b = (*opened)->tensor("b");
     ASSERT_TRUE(a && b);
-    EXPECT_EQ(a->dtype, PB_F32);
+    EXPECT_EQ(a->encoding, Encoding::kF32);
     EXPECT_THAT(a->shape, ElementsAre(2, 1));
     float second;
     std::memcpy(&second, a->data + 4, 4);
     EXPECT_EQ(second, -2);
-    EXPECT_EQ(b->dtype, PB_BF16);
+    EXPECT_EQ(b->encoding, Encoding::kBf16);
     EXPECT_EQ(b->bytes, 6u);
     EXPECT_THAT((*opened)->names(), ElementsAre("a", "b"));
 }

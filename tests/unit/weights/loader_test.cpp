@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "patchbay/sdk/philox.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 #include "weights/convert.hpp"
+#include "weights/dummy.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -38,7 +40,7 @@ pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_s
     return out;
 }
 
-std::vector<float> values(const std::vector<std::byte>& bytes, pb_dtype dtype) {
+std::vector<float> values(std::span<const std::byte> bytes, pb_dtype dtype) {
     std::vector<float> out(bytes.size() / static_cast<size_t>(dtype_bytes(dtype)));
     convert(dtype, bytes.data(), PB_F32, reinterpret_cast<std::byte*>(out.data()), static_cast<int64_t>(out.size()));
     return out;
@@ -122,6 +124,52 @@ TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     EXPECT_THAT(values(from.load(spec(2, {some}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, 5, 2, 6));
     EXPECT_EQ(from.load(spec(4, {whole}), PB_F32, 0, 1).error(),
               "tensor 'c_attn' is (2, 4) but the model needs (4, 4) (is config.json of another model?)");
+}
+
+TEST_F(Loader, hands_out_the_bytes_of_the_file_where_they_are_as_they_must_be) {
+    write("model.safetensors", safetensors({counting("a", {4, 2}, 0), counting("b", {4}, 0)}));
+    const std::shared_ptr<const Checkpoint> checkpoint = *Checkpoint::open(folder);
+    const auto from = WeightSource::from_checkpoint(checkpoint);
+    const std::byte* const file = checkpoint->tensor("a")->data;
+    const auto rows = *from.load(spec(2, {part("a", 4, "b")}, PB_SHARD_ROWS), PB_F32, 1, 2);
+    EXPECT_EQ(rows.data.data(), file + 16);
+    EXPECT_THAT(values(rows.bias, PB_F32), ElementsAre(2, 3));
+    EXPECT_NE(from.load(spec(2, {part("a", 4)}), PB_BF16, 0, 1)->data.data(), file);
+    EXPECT_NE(from.load(spec(2, {part("a", 4)}, PB_SHARD_COLS), PB_F32, 0, 2)->data.data(), file);
+    EXPECT_NE(from.load(spec(2, {part("a", 4), part("a", 4)}), PB_F32, 0, 1)->data.data(), file);
+}
+
+TEST_F(Loader, aligns_numbers_that_lie_at_any_byte_of_the_file) {
+    std::string header = R"({"a": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}})";
+    header.resize(77, ' ');
+    write("model.safetensors", safetensors(header, f32_bytes({3, 4})));
+    const auto weight = *WeightSource::from_folder(folder)->load(spec(2, {part("a", 1)}), PB_F32, 0, 1);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(weight.data.data()) % 4, 0u);
+    EXPECT_THAT(values(weight.data, PB_F32), ElementsAre(3, 4));
+}
+
+TEST_F(Loader, reads_and_makes_up_the_same_with_many_threads_as_with_one) {
+    ThreadPool pool(3);
+    for (auto from :
+         {source({counting("a", {1500, 600}, -4e5f), counting("b", {600, 1500}, 9)}), WeightSource::dummy(3)}) {
+        auto threaded = from;
+        threaded.read_with(pool);
+        pb_weight_part turned = part("b", 1500);
+        turned.transposed = 1;
+        for (const auto& wanted : {spec(600, {part("a", 1500), turned}), spec(600, {part("a", 1500)}, PB_SHARD_COLS)})
+            for (const pb_dtype dtype : {PB_F32, PB_BF16})
+                EXPECT_EQ(values(threaded.load(wanted, dtype, 0, 2)->data, dtype),
+                          values(from.load(wanted, dtype, 0, 2)->data, dtype));
+    }
+}
+
+TEST_F(Loader, takes_over_the_memory_of_an_earlier_weight) {
+    const auto from = source({counting("a", {4, 2}, 0), counting("b", {2, 2}, 10)});
+    auto earlier = *from.load(spec(2, {part("a", 4)}), PB_BF16, 0, 1);
+    const std::byte* const memory = earlier.data.data();
+    const auto later = *from.load(spec(2, {part("b", 2)}), PB_BF16, 0, 1, std::move(earlier));
+    EXPECT_EQ(later.data.data(), memory);
+    EXPECT_THAT(values(later.data, PB_BF16), ElementsAre(10, 11, 12, 13));
 }
 
 TEST_F(Loader, adds_an_offset_to_a_vector_in_f32) {
@@ -215,6 +263,20 @@ TEST(Dummy, depends_on_seed_name_and_index_alone) {
     EXPECT_NE(a, c);
     fill_dummy(1, "v", 20, 30, c.data());
     EXPECT_NE(a, c);
+}
+
+TEST(Dummy, takes_eight_values_from_each_draw_of_the_generator) {
+    constexpr int64_t kCols = 3, kFirst = 5;
+    std::vector<float> got(1000);
+    fill_dummy_slice(11, "w", 500, kCols, kFirst, static_cast<int64_t>(got.size()), got.data());
+    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a of the name
+    hash = (hash ^ 'w') * 0x100000001b3u;
+    for (size_t i = 0; i < got.size(); ++i) {
+        const size_t at = i + kFirst;
+        const PhiloxBlock block = draw(11, hash, Stream::kWeights, static_cast<uint32_t>(at / 8));
+        const uint32_t bits = block[at % 8 / 2] >> (16 * (at % 2)) & 0xffffu;
+        EXPECT_NEAR(got[i], (bits + 0.5) / 0x8000 - 1, 1e-6) << i;
+    }
 }
 
 TEST(Dummy, has_the_mean_and_the_variance_that_it_promises) {

@@ -26,7 +26,9 @@ std::string safetensors(const std::vector<WrittenTensor>& tensors) {
                   std::to_string(data.size()) + "," + std::to_string(data.size() + t.bytes.size()) + "]}";
         data += t.bytes;
     }
-    return safetensors(header + "}", data);
+    header += "}";
+    header.resize((header.size() + 7) / 8 * 8, ' '); // as writers of the format do
+    return safetensors(header, data);
 }
 
 std::string f32_bytes(const std::vector<float>& values) {

@@ -1,0 +1,52 @@
+#include "weights/encoding.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "weights/blocks.hpp"
+#include "weights/convert.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+void decode_block(Encoding encoding, const std::byte* block, float* out) {
+    switch (encoding) {
+        case Encoding::kQ4_0: return decode_q4_0(block, out);
+        case Encoding::kQ4_1: return decode_q4_1(block, out);
+        case Encoding::kQ5_0: return decode_q5_0(block, out);
+        case Encoding::kQ5_1: return decode_q5_1(block, out);
+        case Encoding::kQ8_0: return decode_q8_0(block, out);
+        case Encoding::kQ4_K: return decode_q4_k(block, out);
+        case Encoding::kQ5_K: return decode_q5_k(block, out);
+        case Encoding::kQ6_K: return decode_q6_k(block, out);
+        default: return; // plain
+    }
+}
+
+}  // namespace
+
+EncodingFacts facts_of(Encoding encoding) {
+    static constexpr EncodingFacts kFacts[] = {
+        {"f32", 1, 4},    {"bf16", 1, 2},   {"f16", 1, 2},    {"i32", 1, 4},     {"i64", 1, 8},
+        {"i8", 1, 1},     {"u8", 1, 1},     {"Q4_0", 32, 18}, {"Q4_1", 32, 20},  {"Q5_0", 32, 22},
+        {"Q5_1", 32, 24}, {"Q8_0", 32, 34}, {"Q4_K", 256, 144}, {"Q5_K", 256, 176}, {"Q6_K", 256, 210},
+    };
+    return kFacts[static_cast<size_t>(encoding)];
+}
+
+void decode(Encoding encoding, const std::byte* tensor, int64_t first, int64_t count, pb_dtype to, std::byte* target) {
+    const EncodingFacts facts = facts_of(encoding);
+    if (!in_blocks(encoding))
+        return convert(*dtype_of(encoding), tensor + first * facts.block_bytes, to, target, count);
+    std::array<float, 256> numbers;
+    for (int64_t i = first; i < first + count;) {
+        decode_block(encoding, tensor + i / facts.block * facts.block_bytes, numbers.data());
+        const int64_t skipped = i % facts.block, n = std::min(facts.block - skipped, first + count - i);
+        convert(PB_F32, reinterpret_cast<const std::byte*>(numbers.data() + skipped), to, target, n);
+        target += n * dtype_bytes(to);
+        i += n;
+    }
+}
+
+}  // namespace patchbay::weights

@@ -1,0 +1,109 @@
+#include "weights/piece.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "weights/convert.hpp"
+#include "weights/dummy.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+// Calls work(begin, end) until all of [0, rows) is done, on all threads of the pool.
+template <class F>
+void share_rows(ThreadPool* pool, int64_t rows, int64_t cols, F&& work) {
+    constexpr int64_t kElements = 1 << 18; // of a task: some hundred microseconds
+    const int64_t each = std::max<int64_t>(1, kElements / std::max<int64_t>(cols, 1));
+    const int64_t tasks = (rows + each - 1) / each;
+    if (!pool || tasks <= 1) return work(int64_t{0}, rows);
+    struct Job {
+        F& work;
+        int64_t rows, each;
+    } job{work, rows, each};
+    const auto task = [](void* arg, uint32_t index) {
+        const Job& j = *static_cast<const Job*>(arg);
+        j.work(index * j.each, std::min(j.rows, (index + int64_t{1}) * j.each));
+    };
+    pool->run(static_cast<uint32_t>(tasks), task, &job);
+}
+
+bool is_turned(const Piece& piece, const TensorView& view) {
+    return view.turned != (piece.stored == Piece::Stored::kTransposed);
+}
+
+// Where the tensor has row r of what it stands for.
+int64_t stored_row(const TensorView& view, int64_t r) {
+    const int64_t n = view.interleaved;
+    if (n == 0) return r;
+    const int64_t within = r % n;
+    return r - within + within % (n / 2) * 2 + within / (n / 2);
+}
+
+// Rows [begin, end) of the piece, which lies by columns.
+void read_columns(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, int64_t begin,
+                  int64_t end) {
+    const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
+    std::vector<std::byte> column(static_cast<size_t>(end - begin) * bytes);
+    for (int64_t c = 0; c < piece.cols; ++c) {
+        const int64_t first = (piece.col + c) * piece.shape[0] + piece.row + begin;
+        decode(view.encoding, view.data, first, end - begin, wanted, column.data());
+        for (int64_t r = begin; r < end; ++r)
+            std::memcpy(target + static_cast<size_t>(r * piece.cols + c) * bytes,
+                        column.data() + static_cast<size_t>(r - begin) * bytes, bytes);
+    }
+}
+
+void read_rows(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, int64_t begin,
+               int64_t end) {
+    const int64_t bytes = dtype_bytes(wanted);
+    if (piece.shape.size() == 1 && view.interleaved) { // a bias: its numbers are the rows
+        for (int64_t c = 0; c < piece.cols; ++c)
+            decode(view.encoding, view.data, stored_row(view, piece.col + c), 1, wanted, target + c * bytes);
+        return;
+    }
+    target += begin * piece.cols * bytes;
+    if (piece.cols == piece.width() && !view.interleaved)
+        return decode(view.encoding, view.data, (piece.row + begin) * piece.cols, (end - begin) * piece.cols, wanted,
+                      target);
+    for (int64_t r = begin; r < end; ++r, target += piece.cols * bytes) {
+        const int64_t first = stored_row(view, piece.row + r) * piece.width() + piece.col;
+        decode(view.encoding, view.data, first, piece.cols, wanted, target);
+    }
+}
+
+}  // namespace
+
+void read_piece(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, ThreadPool* pool) {
+    const auto read = is_turned(piece, view) ? read_columns : read_rows;
+    share_rows(pool, piece.rows, piece.cols,
+               [&](int64_t begin, int64_t end) { read(piece, view, wanted, target, begin, end); });
+}
+
+void make_piece(const Piece& piece, uint64_t seed, pb_dtype wanted, std::byte* target, ThreadPool* pool) {
+    constexpr int64_t kChunk = 4096; // numbers between making and converting: they stay in the cache
+    const int64_t bytes = dtype_bytes(wanted), rows = piece.shape.size() == 1 ? 1 : piece.shape[0];
+    share_rows(pool, piece.rows, piece.cols, [&](int64_t begin, int64_t end) {
+        std::vector<float> made(static_cast<size_t>(std::min(piece.cols, kChunk)));
+        for (int64_t r = begin; r < end; ++r)
+            for (int64_t c = 0; c < piece.cols; c += kChunk) {
+                const int64_t n = std::min(kChunk, piece.cols - c);
+                fill_dummy_slice(seed, piece.name, rows, piece.width(),
+                                 (piece.row + r) * piece.width() + piece.col + c, n, made.data());
+                if (piece.holds == Piece::Holds::kBias)
+                    for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
+                convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted,
+                        target + (r * piece.cols + c) * bytes, n);
+            }
+    });
+}
+
+const std::byte* piece_in_place(const Piece& piece, const TensorView& view, pb_dtype wanted) {
+    const bool whole_rows = piece.cols == piece.width() || piece.rows == 1;
+    if (dtype_of(view.encoding) != wanted || !whole_rows || view.interleaved || is_turned(piece, view)) return nullptr;
+    const int64_t bytes = dtype_bytes(wanted);
+    const std::byte* at = view.data + (piece.row * piece.width() + piece.col) * bytes;
+    return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(bytes) == 0 ? at : nullptr;
+}
+
+}  // namespace patchbay::weights
