@@ -8,6 +8,7 @@
 
 #include "bench/model_bench.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/key_flags.hpp"
 #include "config/load.hpp"
 
 namespace patchbay::cli {
@@ -59,14 +60,7 @@ Result<> bench_model(const Options& o) {
 }
 
 void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
-    const auto key = [&](const char* flag, const char* path, const char* meaning) {
-        const auto take = [o, path, flag](const std::string& value) {
-            o->overrides.push_back({path, value, flag});
-            const auto checked = config::check_override(o->overrides.back());
-            if (!checked) throw CLI::ValidationError(checked.error());
-        };
-        app->add_option_function<std::string>(flag, take, meaning);
-    };
+    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--device", "device.plugin", "device plugin");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
     if (work == bench_model) {

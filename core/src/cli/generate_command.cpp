@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/key_flags.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
@@ -204,15 +205,7 @@ void add_generate_command(Commands& commands) {
         "9090");
     auto o = std::make_shared<Options>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
-    // Flags that set keys of the configuration: they appear in `config show` as what they are.
-    const auto key = [&](const char* flag, const char* path, const char* meaning) {
-        const auto take = [o, path, flag](const std::string& value) {
-            o->overrides.push_back({path, value, flag});
-            const auto checked = config::check_override(o->overrides.back());
-            if (!checked) throw CLI::ValidationError(checked.error());
-        };
-        app->add_option_function<std::string>(flag, take, meaning);
-    };
+    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--model", "model.path", "Hugging Face folder of the model");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
