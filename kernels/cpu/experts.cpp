@@ -52,7 +52,6 @@ void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weight
 void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& out, const pb_tensor& x,
                    const PackedMatrix* const* experts, uint32_t count, const int32_t* ids) {
     const int64_t tokens = out.shape[0], k = out.shape[1], n = out.shape[2], cols = x.shape[2], pairs = tokens * k;
-    const int64_t width = (cols + 15) / 16 * 16 + (n + 15) / 16 * 16; // of a gathered row of x and of its result
     std::vector<int64_t> starts(size_t(count) + 1, 0);
     for (int64_t p = 0; p < pairs; ++p) starts[size_t(ids[p]) + 1] += 1;
     std::partial_sum(starts.begin(), starts.end(), starts.begin());
@@ -64,7 +63,8 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
     const auto view = [](float* data, int64_t rows, int64_t columns, int64_t stride) {
         return pb_tensor{data, PB_F32, 2, {rows, columns, 1, 1}, {stride, 1, 1, 1}, 0, 0};
     };
-    auto* gathered = static_cast<float*>(rows_of.at_least(uint64_t(pairs * width) * sizeof(float)));
+    constexpr int64_t kLine = 16; // floats of a cache line
+    auto* const in = static_cast<float*>(rows_of.at_least(uint64_t(pairs * (cols + n) + kLine) * sizeof(float)));
     for (uint32_t e = 0; e < count; ++e) {
         const int64_t first = starts[e], rows = starts[e + 1] - first;
         if (rows == 0) continue;
@@ -73,8 +73,7 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
             linear(machine, view(target(p), 1, n, n), view(source(p), 1, cols, cols), *experts[e]);
             continue;
         }
-        float* in = gathered;
-        float* result = gathered + rows * (width - (n + 15) / 16 * 16);
+        float* const result = in + (rows * cols + kLine - 1) / kLine * kLine;
         split_rows(machine.crew, rows, cols, [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r)
                 std::memcpy(in + r * cols, source(pair_at[size_t(first + r)]), size_t(cols) * sizeof(float));
