@@ -27,7 +27,7 @@ expect '"fault": ""' "$patchbay" plugin list --kind scheduler --json
 # by find_package(patchbay) and add_plugin(), in C++ and in C alone
 for plugin in least_work again; do
     cp -r "$source/tests/sdk/$plugin" "$work/$plugin"
-    quietly cmake -S "$work/$plugin" -B "$work/$plugin/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
+    quietly cmake -G Ninja -S "$work/$plugin" -B "$work/$plugin/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
     quietly cmake --build "$work/$plugin/build"
     built=$work/$plugin/build/lib/patchbay/plugins
     [ -f "$built/$plugin.plugin.json" ] || fail "add_plugin() did not probe $plugin"
@@ -41,7 +41,7 @@ expect "proposer again" "$patchbay" plugin info again
 # a plugin that breaks its contract does not build, and no manifest vouches for what was linked
 cp -r "$source/tests/sdk/least_work" "$work/greedy"
 sed -i 's/packer.keep_running.*/for (const pb_sequence\& s : step.running) plan.run(s, 9999);/' "$work/greedy/least_work.cpp"
-quietly cmake -S "$work/greedy" -B "$work/greedy/build" -DCMAKE_PREFIX_PATH="$work/prefix"
+quietly cmake -G Ninja -S "$work/greedy" -B "$work/greedy/build" -DCMAKE_PREFIX_PATH="$work/prefix"
 if said=$(cmake --build "$work/greedy/build" 2>&1); then fail "an overspending plugin was built"; fi
 [[ $said == *"refused by scheduler.budget"* ]] || fail "the build did not say why:"$'\n'"$said"
 [ ! -e "$work/greedy/build/lib/patchbay/plugins/least_work.plugin.json" ] || fail "the refused plugin has a manifest"
