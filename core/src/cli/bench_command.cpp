@@ -103,7 +103,9 @@ void add_bench_command(Commands& commands) {
         "  patchbay bench model --model models/demo-target --batch 1,8 --prompt 128\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --load-format dummy --dtype bfloat16");
     const auto o = std::make_shared<Options>();
-    model->add_option("--model", o->model, "Hugging Face folder, or a YAML with `model:` such as configs/models/*.yaml")
+    model
+        ->add_option("--model", o->model,
+                     "Hugging Face folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml")
         ->required();
     model->add_option("--batch", o->batches, "requests decoded at once, a list")
         ->delimiter(',')

@@ -206,7 +206,7 @@ void add_generate_command(Commands& commands) {
     auto o = std::make_shared<Options>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    key("--model", "model.path", "Hugging Face folder of the model");
+    key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
     key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");

@@ -19,7 +19,7 @@ enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
 
 struct ModelSettings {                       // `model:` a path, or a map of these
-    std::string path;                        // a Hugging Face folder
+    std::string path;                        // a Hugging Face folder, or a GGUF file
     std::string plugin = "auto";             // model component; auto: by `architectures` of config.json
     std::string tokenizer;                   // folder with tokenizer.json; empty: the model's; "none": ids only
     LoadFormat load_format = LoadFormat::kAuto;

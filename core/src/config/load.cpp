@@ -12,19 +12,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A relative folder is meant from the file that names it, else from the current directory; a flag's only from there.
-std::string resolve_folder(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
+// A folder, or a GGUF file, which is a whole model.
+bool names_model(const fs::path& path) {
+    std::error_code error;
+    return fs::is_directory(path, error) || (path.extension() == ".gguf" && fs::is_regular_file(path, error));
+}
+
+// A relative path is meant from the file that names it, else from the current directory; a flag's only from there.
+std::string resolve_model(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
     std::error_code error;
     fs::path path(given);
     std::string looked;
     if (path.is_relative() && origin.kind == Origin::Kind::kFile) {
         const fs::path beside = (fs::path(*origin.name).parent_path() / path).lexically_normal();
-        if (fs::is_directory(beside, error)) path = beside;
+        if (names_model(beside)) path = beside;
         else looked = " (looked for " + printable(beside.string()) + ", then in the current directory)";
     }
-    if (fs::is_directory(path, error)) return fs::absolute(path, error).lexically_normal().string();
-    const std::string what =
-        fs::exists(path, error) ? "is not a folder, expected a Hugging Face model folder" : "is not there" + looked;
+    if (names_model(path)) return fs::absolute(path, error).lexically_normal().string();
+    const std::string what = fs::exists(path, error)
+                                 ? "is not a folder, expected a Hugging Face model folder or a .gguf file"
+                                 : "is not there" + looked;
     faults.add(origin, "'" + key + "': " + printable(given) + " " + what);
     return given;
 }
@@ -45,10 +52,10 @@ Table<ModelSettings> model_table() {
                                           {"f32", DType::kF32},
                                           {"bf16", DType::kBf16}};
     Table<ModelSettings> t;
-    t.key("path", &ModelSettings::path, "Hugging Face folder with config.json, weights and tokenizer.json")
+    t.key("path", &ModelSettings::path, "Hugging Face folder with config.json, weights and tokenizer; or a GGUF file")
         .key("plugin", &ModelSettings::plugin, "model plugin; auto: the one that serves `architectures` of config.json")
         .key("tokenizer", &ModelSettings::tokenizer,
-             "folder with tokenizer.json; empty: the model's; none: token ids only")
+             "folder with tokenizer.json, or a GGUF file; empty: the model's; none: token ids only")
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
         .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's")
@@ -221,7 +228,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
                  Node effective = model.read(map, out.model, faults);
                  const auto folder = [&](const char* key, std::string& value) {
                      const Node* node = effective.find(key);
-                     value = resolve_folder(value, key, node->origin, faults);
+                     value = resolve_model(value, key, node->origin, faults);
                      effective.set(key, Node::string(value, node->origin));
                  };
                  if (!out.model.path.empty()) folder("path", out.model.path);

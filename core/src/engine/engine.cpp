@@ -5,6 +5,7 @@
 #include "engine/model_choice.hpp"
 #include "engine/state.hpp"
 #include "weights/end_tokens.hpp"
+#include "weights/gguf_tokenizer.hpp"
 
 namespace patchbay::engine {
 
@@ -67,7 +68,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
         const bool without =
             folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
         if (!without) {
-            PB_TRY(s.tokenizer, text::Tokenizer::load(folder));
+            const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
+            PB_TRY(s.tokenizer, load(folder));
         }
     }
 

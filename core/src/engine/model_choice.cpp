@@ -20,7 +20,8 @@ Result<OpenModel> open_model(const config::EngineConfig& c) {
         }
         return OpenModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed)};
     }
-    if (c.model.path.empty()) return fail("no model: give a Hugging Face folder, or load_format: dummy with a shape");
+    if (c.model.path.empty())
+        return fail("no model: give a Hugging Face folder or a GGUF file, or load_format: dummy with a shape");
     PB_TRY(auto config, weights::read_model_config(c.model.path));
     PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
     return OpenModel{std::move(config), std::move(source)};

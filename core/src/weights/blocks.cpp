@@ -22,6 +22,8 @@ uint32_t u32_at(const std::byte* at) {
     return bits;
 }
 
+constexpr float kNoOffset = -0.0f;  // leaves zeros their sign
+
 // Blocks of 32: 16 bytes hold number j in their low and number j + 16 in their high four bits; `fifth` holds bit 4 of
 // each, by number.
 void decode_32(const std::byte* fours, uint32_t fifth, float scale, int zero, float offset, float* out) {
@@ -33,7 +35,7 @@ void decode_32(const std::byte* fours, uint32_t fifth, float scale, int zero, fl
 }
 
 struct GroupScale {
-    float scale, offset; // a number is scale · q − offset
+    float scale, offset;  // a number is scale · q − offset
 };
 
 // Q4_K and Q5_K: eight groups of 32. 12 bytes hold a scale and an offset of six bits for each: those of the first four
@@ -54,14 +56,14 @@ GroupScale group_scale(const std::byte* block, int group) {
 
 }  // namespace
 
-void decode_q4_0(const std::byte* block, float* out) { decode_32(block + 2, 0, f16_at(block), 8, 0, out); }
+void decode_q4_0(const std::byte* block, float* out) { decode_32(block + 2, 0, f16_at(block), 8, kNoOffset, out); }
 
 void decode_q4_1(const std::byte* block, float* out) {
     decode_32(block + 4, 0, f16_at(block), 0, f16_at(block + 2), out);
 }
 
 void decode_q5_0(const std::byte* block, float* out) {
-    decode_32(block + 6, u32_at(block + 2), f16_at(block), 16, 0, out);
+    decode_32(block + 6, u32_at(block + 2), f16_at(block), 16, kNoOffset, out);
 }
 
 void decode_q5_1(const std::byte* block, float* out) {

@@ -5,6 +5,7 @@
 
 #include "base/json_file.hpp"
 #include "base/suggest.hpp"
+#include "weights/gguf_model.hpp"
 #include "weights/mapped_file.hpp"
 #include "weights/safetensors.hpp"
 
@@ -96,16 +97,19 @@ Result<std::map<std::string, std::vector<std::string>>> read_index(const fs::pat
 
 // What a folder without safetensors holds instead, for the error.
 Failure nothing_to_load(const fs::path& folder) {
-    std::string found, others;
+    std::string found, others, whole;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
         const std::string name = entry.path().filename().string(), kind = entry.path().extension().string();
-        if (kind == ".bin" || kind == ".pt" || kind == ".pth" || kind == ".gguf" || kind == ".h5" || kind == ".msgpack")
+        if (kind == ".bin" || kind == ".pt" || kind == ".pth" || kind == ".h5" || kind == ".msgpack")
             found += (found.empty() ? "" : ", ") + name;
         else if (kind == ".safetensors")
             others += (others.empty() ? "" : ", ") + name;
+        else if (kind == ".gguf")
+            whole += (whole.empty() ? "" : ", ") + name;
     }
     std::string text = "no " + std::string(kSingleFile) + " and no " + kIndexFile + " in " + folder.string();
+    if (!whole.empty()) return fail(text + ", only " + whole + " (a GGUF file is named itself, without its folder)");
     if (!others.empty()) return fail(text + ", only " + others + " (is the index file missing?)");
     if (!found.empty()) return fail(text + ", only " + found + " (convert it to safetensors)");
     return fail(text);
@@ -115,6 +119,7 @@ Failure nothing_to_load(const fs::path& folder) {
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const fs::path& folder) {
     std::error_code error;
+    if (is_gguf(folder)) return open_gguf_checkpoint(folder);
     if (!fs::is_directory(folder, error)) return fail("no model folder " + folder.string());
     auto out = std::make_unique<Safetensors>();
     if (fs::exists(folder / kSingleFile, error)) {

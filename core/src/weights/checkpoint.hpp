@@ -1,4 +1,4 @@
-// A model's folder: config.json flattened, and its tensors memory-mapped. Every byte of it is untrusted.
+// A model's folder or GGUF file: config.json flattened, and tensors memory-mapped. Every byte of it is untrusted.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,11 @@ using FlatConfig = std::map<std::string, std::string>;
 Result<FlatConfig> read_json_flat(const std::filesystem::path& file);
 // text: the JSON itself; where: its name, for errors.
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where);
-Result<FlatConfig> read_model_config(const std::filesystem::path& folder);
+// Of a folder, or of a GGUF file: the keys that its config.json would have.
+Result<FlatConfig> read_model_config(const std::filesystem::path& model);
+
+// Whether a model is named by a GGUF file, which holds its configuration, its tokenizer and its tensors.
+bool is_gguf(const std::filesystem::path&);
 
 struct TensorView { // lives as long as its checkpoint; data may be unaligned
     Encoding encoding;
@@ -34,8 +38,8 @@ struct TensorView { // lives as long as its checkpoint; data may be unaligned
 class Checkpoint {
   public:
     virtual ~Checkpoint() = default;
-    // model.safetensors, or model.safetensors.index.json and its shards.
-    static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& folder);
+    // A folder's model.safetensors, or its model.safetensors.index.json and shards; or a GGUF file.
+    static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& model);
 
     // Failure names near misses: "no tensor 'model.layers.0.mlp.gate.weight' (did you mean …)".
     virtual Result<TensorView> tensor(const std::string& name) const = 0;

@@ -16,8 +16,8 @@ uint64_t fnv1a(std::string_view text) {
     return hash;
 }
 
-constexpr size_t kBlocks = 32; // of Philox at a time: the compiler makes vectors of loops that it does not unroll
-using Blocks = std::array<std::array<uint32_t, kBlocks>, 4>; // by word, then by block
+constexpr size_t kBlocks = 32;  // of Philox at a time: the compiler makes vectors of loops that it does not unroll
+using Blocks = std::array<std::array<uint32_t, kBlocks>, 4>;  // by word, then by block
 
 // draw(seed, position, Stream::kWeights, index + i) for each i below kBlocks.
 Blocks draw_blocks(uint64_t seed, uint64_t position, uint32_t index) {
@@ -48,12 +48,12 @@ void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_
     const float centre = rows == 1 ? 1.0f : 0.0f;
     const float width = rows == 1 ? 0.02f : std::sqrt(3.0f / static_cast<float>(cols > 0 ? cols : 1));
     const float step = width * 0x1p-15f;
-    const float lowest = centre - width + step / 2; // the middle of the first of 2^16 steps, so that the mean is exact
+    const float lowest = centre - width + step / 2;  // the middle of the first of 2^16 steps, so that the mean is exact
     const uint64_t position = fnv1a(name);
     // One Philox block gives eight values of 16 bits: enough for weights that mean nothing, and twice as fast.
     constexpr int64_t kValues = 8 * kBlocks;
-    std::array<std::array<float, kBlocks>, 8> lanes; // of a block's values, each in turn
-    std::array<float, kValues> made;                 // the same, in order
+    std::array<std::array<float, kBlocks>, 8> lanes;  // of a block's values, each in turn
+    std::array<float, kValues> made;                  // the same, in order
     for (int64_t i = first; i < first + count;) {
         const Blocks blocks = draw_blocks(seed, position, static_cast<uint32_t>(i / 8));
         for (size_t word = 0; word < 4; ++word)

@@ -30,8 +30,8 @@ enum class Encoding : uint8_t {
 
 struct EncodingFacts {
     const char* name;
-    int64_t block;       // numbers in a block; 1: plain
-    int64_t block_bytes; // that it takes
+    int64_t block;        // numbers in a block; 1: plain
+    int64_t block_bytes;  // that it takes
 };
 EncodingFacts facts_of(Encoding);
 

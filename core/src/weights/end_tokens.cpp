@@ -34,7 +34,11 @@ Result<> collect(const FlatConfig& from, const std::string& where, uint32_t voca
 Result<std::vector<int32_t>> end_tokens(const FlatConfig& config, const std::filesystem::path& folder,
                                         uint32_t vocab_size) {
     std::set<int32_t> ids;
-    PB_CHECK(collect(config, folder.empty() ? "shape" : (folder / "config.json").string(), vocab_size, ids));
+    PB_CHECK(collect(config,
+                     folder.empty()    ? "shape"
+                     : is_gguf(folder) ? folder.string()
+                                       : (folder / "config.json").string(),
+                     vocab_size, ids));
     const std::filesystem::path generation = folder / "generation_config.json";
     std::error_code error;
     if (!folder.empty() && std::filesystem::exists(generation, error)) {

@@ -2,14 +2,21 @@
 
 #include "base/json_file.hpp"
 #include "base/sha256.hpp"
+#include "weights/gguf_model.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::weights {
 
-Result<std::string> model_identity(const std::filesystem::path& folder) {
+Result<std::string> model_identity(const std::filesystem::path& model) {
     constexpr uint64_t kMostConfigBytes = 16 << 20, kSample = 64;
-    PB_TRY(std::string text, read_whole_file(folder / "config.json", kMostConfigBytes));
-    PB_TRY(const auto checkpoint, Checkpoint::open(folder));
+    std::string text;
+    if (is_gguf(model)) {
+        PB_TRY(const GgufFile file, open_gguf(model));
+        text.assign(reinterpret_cast<const char*>(file.gguf.bytes.data()), file.gguf.header.bytes);
+    } else {
+        PB_TRY(text, read_whole_file(model / "config.json", kMostConfigBytes));
+    }
+    PB_TRY(const auto checkpoint, Checkpoint::open(model));
     for (const std::string& name : checkpoint->names()) {
         text += '\0' + name;
         const auto view = checkpoint->tensor(name);

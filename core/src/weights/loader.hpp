@@ -38,7 +38,7 @@ struct LoadedWeight {
 
 class WeightSource {
   public:
-    static Result<WeightSource> from_folder(const std::filesystem::path& folder);
+    static Result<WeightSource> from_folder(const std::filesystem::path& folder); // or a GGUF file
     static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>);
     static WeightSource dummy(uint64_t seed);
 
@@ -65,8 +65,9 @@ class WeightSource {
     ThreadPool* pool_ = nullptr;
 };
 
-// 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json and of
-// each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all weights are equal.
-Result<std::string> model_identity(const std::filesystem::path& folder);
+// 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json, or a GGUF file's
+// metadata, and of each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all weights
+// are equal.
+Result<std::string> model_identity(const std::filesystem::path& model);
 
 }  // namespace patchbay::weights

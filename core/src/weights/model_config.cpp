@@ -2,6 +2,7 @@
 
 #include "base/json_file.hpp"
 #include "weights/checkpoint.hpp"
+#include "weights/gguf_model.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -78,9 +79,13 @@ Result<FlatConfig> read_json_flat(const std::filesystem::path& file) {
 
 Result<FlatConfig> read_model_config(const std::filesystem::path& folder) {
     std::error_code error;
+    if (is_gguf(folder)) {
+        PB_TRY(const GgufFile file, open_gguf(folder));
+        return gguf_config(file.gguf);
+    }
     if (!std::filesystem::exists(folder, error)) return fail("no model folder " + folder.string());
     if (!std::filesystem::is_directory(folder, error))
-        return fail(folder.string() + " is not a folder (a model is a Hugging Face folder)");
+        return fail(folder.string() + " is not a folder (a model is a Hugging Face folder, or a .gguf file)");
     if (!std::filesystem::exists(folder / "config.json", error))
         return fail("no config.json in " + folder.string() + " (is it a Hugging Face model folder?)");
     return read_json_flat(folder / "config.json");

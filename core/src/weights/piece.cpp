@@ -13,7 +13,7 @@ namespace {
 // Calls work(begin, end) until all of [0, rows) is done, on all threads of the pool.
 template <class F>
 void share_rows(ThreadPool* pool, int64_t rows, int64_t cols, F&& work) {
-    constexpr int64_t kElements = 1 << 18; // of a task: some hundred microseconds
+    constexpr int64_t kElements = 1 << 18;  // of a task: some hundred microseconds
     const int64_t each = std::max<int64_t>(1, kElements / std::max<int64_t>(cols, 1));
     const int64_t tasks = (rows + each - 1) / each;
     if (!pool || tasks <= 1) return work(int64_t{0}, rows);
@@ -57,7 +57,7 @@ void read_columns(const Piece& piece, const TensorView& view, pb_dtype wanted, s
 void read_rows(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, int64_t begin,
                int64_t end) {
     const int64_t bytes = dtype_bytes(wanted);
-    if (piece.shape.size() == 1 && view.interleaved) { // a bias: its numbers are the rows
+    if (piece.shape.size() == 1 && view.interleaved) {  // a bias: its numbers are the rows
         for (int64_t c = 0; c < piece.cols; ++c)
             decode(view.encoding, view.data, stored_row(view, piece.col + c), 1, wanted, target + c * bytes);
         return;
@@ -81,15 +81,15 @@ void read_piece(const Piece& piece, const TensorView& view, pb_dtype wanted, std
 }
 
 void make_piece(const Piece& piece, uint64_t seed, pb_dtype wanted, std::byte* target, ThreadPool* pool) {
-    constexpr int64_t kChunk = 4096; // numbers between making and converting: they stay in the cache
+    constexpr int64_t kChunk = 4096;  // numbers between making and converting: they stay in the cache
     const int64_t bytes = dtype_bytes(wanted), rows = piece.shape.size() == 1 ? 1 : piece.shape[0];
     share_rows(pool, piece.rows, piece.cols, [&](int64_t begin, int64_t end) {
         std::vector<float> made(static_cast<size_t>(std::min(piece.cols, kChunk)));
         for (int64_t r = begin; r < end; ++r)
             for (int64_t c = 0; c < piece.cols; c += kChunk) {
                 const int64_t n = std::min(kChunk, piece.cols - c);
-                fill_dummy_slice(seed, piece.name, rows, piece.width(),
-                                 (piece.row + r) * piece.width() + piece.col + c, n, made.data());
+                fill_dummy_slice(seed, piece.name, rows, piece.width(), (piece.row + r) * piece.width() + piece.col + c,
+                                 n, made.data());
                 if (piece.holds == Piece::Holds::kBias)
                     for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
                 convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted,

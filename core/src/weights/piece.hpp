@@ -11,12 +11,12 @@
 
 namespace patchbay::weights {
 
-struct Piece { // of `shape`, rows [row, row + rows) and columns [col, col + cols)
+struct Piece {  // of `shape`, rows [row, row + rows) and columns [col, col + cols)
     std::string name;
-    std::vector<int64_t> shape; // whole; two sizes, or one, which is then a single row
+    std::vector<int64_t> shape;  // whole; two sizes, or one, which is then a single row
     int64_t row, rows, col, cols;
     enum class Holds { kWeights, kBias } holds = Holds::kWeights;
-    enum class Stored { kAsIs, kTransposed } stored = Stored::kAsIs; // in the checkpoint; shape is what it stands for
+    enum class Stored { kAsIs, kTransposed } stored = Stored::kAsIs;  // in the checkpoint; shape is what it stands for
 
     int64_t width() const { return shape.back(); }
     int64_t count() const { return rows * cols; }

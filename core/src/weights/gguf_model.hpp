@@ -1,0 +1,40 @@
+// A GGUF file as the model folder that it was made from: config.json's keys and Hugging Face's names of tensors. Used
+// by Checkpoint::open(), read_model_config() and gguf_tokenizer().
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "weights/checkpoint.hpp"
+#include "weights/gguf.hpp"
+#include "weights/mapped_file.hpp"
+
+namespace patchbay::weights {
+
+struct Gguf {
+    std::string where;  // its path, for errors
+    std::span<const std::byte> bytes;
+    GgufHeader header;  // points into bytes
+};
+struct GgufFile {
+    MappedFile mapping;
+    Gguf gguf;  // points into the mapping
+};
+Result<GgufFile> open_gguf(const std::filesystem::path&);
+Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::filesystem::path&);
+
+// One of those whose names are known: llama, qwen2, qwen3, gpt2.
+Result<std::string> gguf_architecture(const Gguf&);
+// The keys that the architecture's config.json would have, as far as models need them.
+Result<FlatConfig> gguf_config(const Gguf&);
+// The tensors by Hugging Face's names. Those that have no such name are left out.
+struct GgufTensors {
+    std::map<std::string, TensorView> read;
+    std::map<std::string, uint32_t> unread;  // the type of those whose encoding is not read
+};
+Result<GgufTensors> gguf_tensors(const Gguf&);
+
+}  // namespace patchbay::weights

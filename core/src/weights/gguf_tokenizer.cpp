@@ -1,0 +1,190 @@
+#include "weights/gguf_tokenizer.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "text/sentencepiece_tokenizer.hpp"
+#include "text/tokenizer_json.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+using nlohmann::json;
+using PieceKind = text::SentencePieceModel::PieceKind;
+
+constexpr const char* kPrefix = "tokenizer.ggml.";
+
+// What a byte-level tokenizer does before its merges goes by a name. Patterns: tokenizer.json of the models'
+// publishers.
+constexpr const char* kLlama3Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+class Embedded {
+  public:
+    explicit Embedded(const Gguf& file) : file_(file) {}
+
+    Result<std::shared_ptr<const text::Tokenizer>> build() {
+        PB_TRY(const std::string model, needed_text("model"));
+        if (model != "llama" && model != "gpt2") return fault("model", "llama or gpt2");
+        PB_CHECK(read_tokens());
+        return model == "llama" ? sentencepiece() : byte_level();
+    }
+
+  private:
+    const GgufValue* find(const std::string& key) const { return file_.header.find(std::string(kPrefix) + key); }
+    Failure fault(const std::string& key, const std::string& expected) const {
+        const GgufValue* const value = find(key);
+        return fail(file_.where + ": " + kPrefix + key + " is " + (value ? value->shown() : "not there") +
+                    ", expected " + expected);
+    }
+    Result<std::string> needed_text(const std::string& key) const {
+        const GgufValue* const value = find(key);
+        const auto text = value ? value->text() : std::nullopt;
+        if (!text) return fault(key, "a name");
+        return std::string(*text);
+    }
+    Result<bool> flag(const std::string& key, bool fallback) const {
+        const GgufValue* const value = find(key);
+        if (!value) return fallback;
+        if (!value->truth()) return fault(key, "true or false");
+        return *value->truth();
+    }
+    // The numbers of all tokens; empty: the file has none.
+    Result<std::vector<double>> by_token(const std::string& key) const {
+        const GgufValue* const value = find(key);
+        if (!value) return std::vector<double>{};
+        auto numbers = value->numbers();
+        if (!numbers || numbers->size() != tokens_.size())
+            return fault(key, "an array of " + std::to_string(tokens_.size()) + " numbers, one for each token");
+        return *std::move(numbers);
+    }
+
+    Result<> read_tokens() {
+        constexpr size_t kMostTokens = 1 << 22;
+        const GgufValue* const value = find("tokens");
+        if (!value || value->count.value_or(0) > kMostTokens || !value->texts() || value->count == 0)
+            return fault("tokens", "an array of up to " + std::to_string(kMostTokens) + " strings");
+        tokens_ = *value->texts();
+        PB_TRY(const auto kinds, by_token("token_type"));
+        for (const double kind : kinds) {
+            if (!(kind >= 1 && kind <= 6)) return fault("token_type", "numbers from 1 to 6");
+            kinds_.push_back(static_cast<PieceKind>(static_cast<int>(kind)));
+        }
+        kinds_.resize(tokens_.size(), PieceKind::kNormal);
+        return {};
+    }
+
+    // What tokenizer_config.json would say. begins: where the file does not.
+    Result<json> config(bool begins) const {
+        json out = json::object();
+        constexpr std::pair<const char*, const char*> kNamed[] = {
+            {"bos", "bos"}, {"eos", "eos"}, {"unknown", "unk"}, {"padding", "pad"}};  // the file's, the configuration's
+        for (const auto& [ours, name] : kNamed) {
+            const std::string key = std::string(ours) + "_token_id";
+            const GgufValue* const value = find(key);
+            if (!value) continue;
+            const auto id = value->integer();
+            if (!id || *id < 0 || static_cast<size_t>(*id) >= tokens_.size())
+                return fault(key, "a token id below " + std::to_string(tokens_.size()));
+            out[std::string(name) + "_token"] = std::string(tokens_[static_cast<size_t>(*id)]);
+        }
+        PB_TRY(const bool bos, flag("add_bos_token", begins));
+        PB_TRY(const bool eos, flag("add_eos_token", false));
+        out["add_bos_token"] = bos;
+        out["add_eos_token"] = eos;
+        return out;
+    }
+
+    Result<std::shared_ptr<const text::Tokenizer>> sentencepiece() {
+        text::SentencePieceModel model;
+        model.kind = text::SentencePieceModel::Kind::kBpe;
+        PB_TRY(const auto scores, by_token("scores"));
+        if (scores.empty()) return fault("scores", "an array of numbers, one for each token");
+        for (size_t id = 0; id < tokens_.size(); ++id) {
+            // What pads a vocabulary to a round size is in no text.
+            const PieceKind kind = kinds_[id] == PieceKind::kUnused ? PieceKind::kControl : kinds_[id];
+            model.pieces.push_back({std::string(tokens_[id]), static_cast<float>(scores[id]), kind});
+        }
+        model.byte_fallback = std::find(kinds_.begin(), kinds_.end(), PieceKind::kByte) != kinds_.end();
+        PB_TRY(model.add_dummy_prefix, flag("add_space_prefix", true));
+        PB_TRY(model.remove_extra_whitespaces, flag("remove_extra_whitespaces", false));
+        model.eos_id = -1;  // named by the configuration, or there is none
+        PB_TRY(json settings, config(true));
+        json& named = settings["additional_special_tokens"] = json::array();
+        for (size_t id = 0; id < tokens_.size(); ++id)
+            if (kinds_[id] == PieceKind::kControl) named.push_back(std::string(tokens_[id]));
+        return text::sentencepiece_tokenizer(model, std::move(settings), file_.where);
+    }
+
+    struct BeforeMerges {  // the parts of tokenizer.json that a name stands for
+        json normalizer, pre_tokenizer;
+        bool whole_words = false;  // a word that is a token is not merged from its parts
+        bool begins = false;       // with BOS
+    };
+    Result<BeforeMerges> before_merges() const {
+        const auto split = [](const char* pattern) {
+            return json{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
+        };
+        const auto byte_level = [](bool words) {
+            return json{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", words}};
+        };
+        const auto sequence = [](json first, json second) {
+            return json{{"type", "Sequence"}, {"pretokenizers", json::array({std::move(first), std::move(second)})}};
+        };
+        PB_TRY(const std::string name, needed_text("pre"));
+        if (name == "gpt-2" || name == "gpt2") return BeforeMerges{nullptr, byte_level(true)};
+        if (name == "llama-bpe" || name == "llama3" || name == "llama-v3")
+            return BeforeMerges{nullptr, sequence(split(kLlama3Pattern), byte_level(false)), true, true};
+        if (name == "qwen2" || name == "deepseek-r1-qwen")
+            return BeforeMerges{{{"type", "NFC"}}, sequence(split(kQwen2Pattern), byte_level(false))};
+        if (name == "smollm" || name == "starcoder")
+            return BeforeMerges{nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, byte_level(true))};
+        return fault("pre",
+                     "gpt-2, llama-bpe, qwen2, deepseek-r1-qwen, smollm or starcoder (or name a folder with "
+                     "tokenizer.json as the tokenizer)");
+    }
+
+    Result<std::shared_ptr<const text::Tokenizer>> byte_level() {
+        PB_TRY(BeforeMerges before, before_merges());
+        const GgufValue* const merges = find("merges");
+        const auto listed = merges ? merges->texts() : std::nullopt;
+        if (!listed) return fault("merges", "an array of strings");
+        json vocabulary = json::object(), added = json::array(), pairs = json::array();
+        for (const std::string_view pair : *listed) pairs.push_back(std::string(pair));
+        for (size_t id = 0; id < tokens_.size(); ++id) {
+            std::string token(tokens_[id]);
+            const PieceKind kind = kinds_[id];
+            if (kind == PieceKind::kControl || kind == PieceKind::kUserDefined || kind == PieceKind::kUnknown)
+                added.push_back({{"content", token}, {"id", id}, {"special", kind != PieceKind::kUserDefined}});
+            else if (!vocabulary.emplace(token, id).second)
+                return fail(file_.where + ": " + kPrefix + "tokens has number " + std::to_string(id) + " twice");
+        }
+        json model = {{"type", "BPE"},
+                      {"vocab", std::move(vocabulary)},
+                      {"merges", std::move(pairs)},
+                      {"ignore_merges", before.whole_words}};
+        const json tokenizer = {{"normalizer", std::move(before.normalizer)},
+                                {"pre_tokenizer", std::move(before.pre_tokenizer)},
+                                {"model", std::move(model)},
+                                {"added_tokens", std::move(added)}};
+        PB_TRY(const json settings, config(before.begins));
+        return text::tokenizer_from_json(tokenizer, settings, file_.where);
+    }
+
+    const Gguf& file_;
+    std::vector<std::string_view> tokens_;
+    std::vector<PieceKind> kinds_;  // by token
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const text::Tokenizer>> gguf_tokenizer(const Gguf& file) { return Embedded(file).build(); }
+
+Result<std::shared_ptr<const text::Tokenizer>> load_gguf_tokenizer(const std::filesystem::path& path) {
+    PB_TRY(const GgufFile file, open_gguf(path));
+    return gguf_tokenizer(file.gguf);
+}
+
+}  // namespace patchbay::weights

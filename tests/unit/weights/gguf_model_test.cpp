@@ -1,0 +1,277 @@
+// GGUF files beside the Hugging Face folders that they stand for (fixtures/, made by make_gguf_fixtures.py).
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "unit/weights/gguf_fixture.hpp"
+#include "unit/weights/safetensors_fixture.hpp"
+#include "weights/gguf_tokenizer.hpp"
+#include "weights/loader.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kFixtures = std::string(PATCHBAY_SOURCE_DIR) + "/tests/unit/weights/fixtures/";
+
+std::vector<float> decoded(const Gguf& file, const GgufTensor& t, int64_t first, int64_t count) {
+    std::vector<float> out(static_cast<size_t>(count));
+    decode(*t.encoding, file.bytes.data() + t.begin, first, count, PB_F32, reinterpret_cast<std::byte*>(out.data()));
+    return out;
+}
+
+TEST(GgufBlocks, mean_what_the_formats_own_package_says_bit_for_bit) {
+    const auto opened = open_gguf(kFixtures + "blocks.gguf");
+    ASSERT_TRUE(opened) << opened.error();
+    const Gguf& file = opened->gguf;
+    size_t seen = 0;
+    for (const auto& [name, tensor] : file.header.tensors) {
+        const auto expected_at = file.header.tensors.find(name + ".expected");
+        if (expected_at == file.header.tensors.end()) continue;
+        ASSERT_EQ(gguf_type_name(tensor.type), name);
+        const int64_t count = tensor.shape[0] * tensor.shape[1];
+        const auto expected = decoded(file, expected_at->second, 0, count);
+        const auto got = decoded(file, tensor, 0, count);
+        for (size_t i = 0; i < got.size(); ++i)
+            ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << name << " " << i;
+        // From the middle of one block to the middle of another.
+        const int64_t first = count / 3, some = count / 2;
+        EXPECT_EQ(decoded(file, tensor, first, some),
+                  std::vector<float>(expected.begin() + first, expected.begin() + first + some));
+        seen += 1;
+    }
+    EXPECT_EQ(seen, 9u);
+}
+
+class GgufModel : public testing::TestWithParam<const char*> {
+  protected:
+    std::string folder() const { return kFixtures + GetParam(); }
+    std::string file() const { return folder() + ".gguf"; }
+};
+
+TEST_P(GgufModel, has_the_configuration_of_its_folder) {
+    const auto expected = read_model_config(folder()), got = read_model_config(file());
+    ASSERT_TRUE(expected && got) << (got ? "" : got.error());
+    for (const auto& [key, value] : *expected) {
+        ASSERT_TRUE(got->contains(key)) << key;
+        const std::string& own = got->at(key);
+        char *end = nullptr, *own_end = nullptr;
+        const float number = std::strtof(value.c_str(), &end), own_number = std::strtof(own.c_str(), &own_end);
+        if (*end == '\0' && *own_end == '\0')
+            EXPECT_EQ(own_number, number) << key;
+        else
+            EXPECT_EQ(own, value) << key;
+    }
+}
+
+TEST_P(GgufModel, has_the_weights_of_its_folder) {
+    const auto expected = Checkpoint::open(folder()), got = Checkpoint::open(file());
+    ASSERT_TRUE(expected && got) << (got ? "" : got.error());
+    EXPECT_EQ((*got)->names(), (*expected)->names());
+    const auto from = WeightSource::from_folder(folder()), own = WeightSource::from_folder(file());
+    for (const std::string& name : (*expected)->names()) {
+        const auto shape = (*expected)->tensor(name)->shape;
+        pb_weight_spec spec{};
+        spec.part_count = 1;
+        spec.same_as = -1;
+        spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
+        name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
+        spec.parts[0].rows = shape[0];
+        spec.cols = shape.back();
+        if (name.find(".c_") != name.npos && shape.size() == 2) {  // GPT-2's: stored as (in, out)
+            spec.parts[0].transposed = 1;
+            spec.parts[0].rows = shape[1];
+            spec.cols = shape[0];
+        }
+        const bool cut = shape.size() == 2 && spec.parts[0].rows % 4 == 0;
+        for (const pb_shard shard : {PB_SHARD_NONE, PB_SHARD_ROWS, PB_SHARD_COLS}) {
+            if (shard != PB_SHARD_NONE && !cut) continue;
+            spec.shard = shard;
+            for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
+                const uint32_t ranks = shard == PB_SHARD_NONE ? 1 : 4;
+                const auto a = from->load(spec, dtype, ranks - 1, ranks), b = own->load(spec, dtype, ranks - 1, ranks);
+                ASSERT_TRUE(a && b) << (b ? a : b).error();
+                EXPECT_TRUE(std::ranges::equal(a->data, b->data)) << name << ", shard " << shard;
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, GgufModel, testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2"),
+                         [](const auto& test) { return test.param; });
+
+class GgufFiles : public ModelFolder {
+  protected:
+    static GgufBytes llama() {
+        GgufBytes out;
+        out.key("general.architecture", "llama").key("llama.context_length", 64u).key("llama.embedding_length", 32u);
+        out.key("llama.block_count", 1u).key("llama.feed_forward_length", 32u).key("llama.attention.head_count", 4u);
+        out.key("llama.attention.layer_norm_rms_epsilon", 1e-5f).tensor("token_embd.weight", {32, 8}, 0, 0);
+        return out;
+    }
+    std::string config_error(const GgufBytes& bytes) const {
+        write("m.gguf", bytes.with(std::string(1024, '\0')));
+        const auto config = read_model_config(folder / "m.gguf");
+        return config ? "(was read)" : config.error();
+    }
+    std::string tokenizer_error(const GgufBytes& bytes) const {
+        write("m.gguf", bytes.with(""));
+        const auto made = load_gguf_tokenizer(folder / "m.gguf");
+        return made ? "(was read)" : made.error();
+    }
+};
+
+TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
+    EXPECT_EQ(config_error(llama()), "(was read)");
+    const std::string at = (folder / "m.gguf").string() + ": ";
+    EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
+              at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, qwen3, gpt2");
+    EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "llama")),
+              at + "no matrix 'token_embd.weight' (is it a part of a model?)");
+    EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
+              at + "qwen2.embedding_length is not there, expected a size");
+    EXPECT_EQ(config_error(llama().key("llama.rope.dimension_count", 4u)),
+              at + "llama.rope.dimension_count is 4, expected 8, the length of keys");
+    EXPECT_THAT(config_error(llama().key("llama.expert_count", 8u)), HasSubstr("mixtures of experts"));
+    EXPECT_EQ(config_error(llama().key("llama.rope.scaling.type", "longrope")),
+              at + "llama.rope.scaling.type is 'longrope', expected none, linear or yarn");
+    EXPECT_EQ(config_error(llama().key("llama.rope.freq_base", "high")),
+              at + "llama.rope.freq_base is 'high', expected a number");
+    EXPECT_THAT(config_error(llama().tensor("rope_freqs.weight", {5}, 0, 0)),
+                HasSubstr("tensor 'rope_freqs.weight' is not 4 f32 numbers"));
+    EXPECT_EQ(read_model_config(folder / "none.gguf").error(),
+              "cannot open " + (folder / "none.gguf").string() + ": No such file or directory");
+}
+
+TEST_F(GgufFiles, scale_positions_as_they_say) {
+    write("m.gguf", llama()
+                        .key("llama.rope.scaling.type", "yarn")
+                        .key("llama.rope.scaling.factor", 4.0f)
+                        .key("llama.rope.scaling.original_context_length", 16u)
+                        .with(std::string(1024, '\0')));
+    const auto config = *read_model_config(folder / "m.gguf");
+    EXPECT_EQ(config.at("rope_scaling.rope_type"), "yarn");
+    EXPECT_EQ(config.at("rope_scaling.factor"), "4");
+    EXPECT_EQ(config.at("rope_scaling.original_max_position_embeddings"), "16");
+    EXPECT_EQ(config.at("num_key_value_heads"), "4");  // those of q where the file has none
+    EXPECT_EQ(config.at("rope_theta"), "10000");
+}
+
+TEST_F(GgufFiles, name_the_type_of_a_tensor_that_cannot_be_read_only_when_it_is_asked_for) {
+    write("m.gguf", llama()
+                        .tensor("output.weight", {256, 8}, 10, 0)
+                        .tensor("blk.0.attn_q.weight", {32, 30}, 0, 0)
+                        .with(std::string(8192, '\0')));
+    EXPECT_THAT(Checkpoint::open(folder / "m.gguf").error(),
+                HasSubstr("tensor 'blk.0.attn_q.weight' has 30 rows, expected 4 heads of an even size"));
+    write("m.gguf", llama().tensor("output.weight", {256, 8}, 10, 0).with(std::string(1024, '\0')));
+    const auto opened = Checkpoint::open(folder / "m.gguf");
+    ASSERT_TRUE(opened) << opened.error();
+    EXPECT_THAT((*opened)->names(), ElementsAre("model.embed_tokens.weight", "lm_head.weight"));
+    EXPECT_TRUE((*opened)->tensor("model.embed_tokens.weight"));
+    EXPECT_THAT((*opened)->tensor("lm_head.weight").error(),
+                HasSubstr("is of type Q2_K (10), which is not supported (supported: F32, F16, BF16, Q8_0,"));
+    EXPECT_THAT((*opened)->tensor("lm_heat.weight").error(), HasSubstr("(did you mean 'lm_head.weight'?)"));
+    write("m.gguf", llama().key("split.count", 3u).with(std::string(1024, '\0')));
+    EXPECT_THAT(Checkpoint::open(folder / "m.gguf").error(), HasSubstr("is one of 3 parts of a model"));
+    EXPECT_THAT(Checkpoint::open(folder).error(),
+                HasSubstr("only m.gguf (a GGUF file is named itself, without its folder)"));
+}
+
+TEST_F(GgufFiles, become_bf16_where_they_are_quantised) {
+    write("m.gguf", llama().tensor("output.weight", {256, 8}, 8, 0).with(std::string(4096, '\0')));
+    EXPECT_EQ(*WeightSource::from_folder(folder / "m.gguf")->native_dtype({}), PB_BF16);
+    EXPECT_EQ(*WeightSource::from_folder(kFixtures + "qwen2.gguf")->native_dtype({}), PB_F32);
+}
+
+TEST_F(GgufFiles, have_an_identity_of_their_metadata_and_values) {
+    std::vector<std::string> seen;
+    const auto note = [&](const GgufBytes& bytes, char value) {
+        write("m.gguf", bytes.with(std::string(1024, value)));
+        seen.push_back(*model_identity(folder / "m.gguf"));
+    };
+    note(llama(), '\0');
+    note(llama(), '\1');
+    note(llama().key("general.name", "other"), '\0');
+    EXPECT_TRUE(seen[0] != seen[1] && seen[0] != seen[2] && seen[1] != seen[2]);
+    note(llama(), '\0');
+    EXPECT_EQ(seen[0], seen[3]);
+}
+
+TEST(GgufTokenizer, of_sentencepiece_encodes_and_decodes) {
+    const auto made = load_gguf_tokenizer(kFixtures + "llama.gguf");
+    ASSERT_TRUE(made) << made.error();
+    const text::Tokenizer& t = **made;
+    EXPECT_EQ(t.vocab_size(), 32u);
+    EXPECT_EQ(t.eos(), 2);
+    EXPECT_THAT(t.encode("abcd"), ElementsAre(1, *t.id_of("▁abcd")));
+    EXPECT_THAT(t.encode("a b<mark></s>"), ElementsAre(1, *t.id_of("▁a"), *t.id_of("▁b"), *t.id_of("<mark>"), 2));
+    EXPECT_EQ(t.decode(t.encode("a bcd ab</s>")), "a bcd ab");
+    EXPECT_TRUE(t.is_special(2) && t.is_special(31) && !t.is_special(*t.id_of("<mark>")));
+}
+
+GgufBytes byte_level(const std::string& pre) {
+    std::vector<std::string> tokens, merges{"h e", "Ġ t", "Ġt he", "1 2"};
+    const auto character = [](int c) {
+        return c < 128 ? std::string(1, static_cast<char>(c))
+                       : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
+    };
+    for (int c = 33; c < 256; ++c)  // the byte alphabet: what prints stands for itself, the rest are U+0100 and up
+        if (c < 127 || (c > 160 && c != 173)) tokens.push_back(character(c));
+    for (int c = 0x100; tokens.size() < 256; ++c) tokens.push_back(character(c));
+    for (const char* token : {"he", "Ġt", "Ġthe", "12", "123", "<|end|>", "<tool>"}) tokens.push_back(token);
+    std::string kinds;
+    for (size_t i = 0; i < tokens.size(); ++i) kinds += bytes_of<int32_t>(i == 261 ? 3 : i == 262 ? 4 : 1);
+    GgufBytes out;
+    out.key("tokenizer.ggml.model", "gpt2").key("tokenizer.ggml.pre", pre).texts("tokenizer.ggml.tokens", tokens);
+    out.texts("tokenizer.ggml.merges", merges).array("tokenizer.ggml.token_type", GgufType::kI32, tokens.size(), kinds);
+    return out.key("tokenizer.ggml.eos_token_id", 261u).key("tokenizer.ggml.bos_token_id", 261u);
+}
+
+TEST_F(GgufFiles, split_text_by_the_name_of_their_pre_tokenizer) {
+    const auto tokens = [&](const std::string& pre, const std::string& text) {
+        write("m.gguf", byte_level(pre).with(""));
+        const auto made = load_gguf_tokenizer(folder / "m.gguf");
+        EXPECT_TRUE(made) << made.error();
+        std::vector<std::string> out;
+        if (!made) return out;
+        const auto ids = (*made)->encode(text);
+        EXPECT_EQ((*made)->decode(ids), text);
+        for (const auto id : ids) out.emplace_back((*made)->is_special(id) ? "*" : (*made)->token_bytes(id));
+        return out;
+    };
+    EXPECT_THAT(tokens("gpt-2", " the 123"), ElementsAre(" the", " ", "12", "3"));
+    EXPECT_THAT(tokens("llama-bpe", " the 123"), ElementsAre("*", " the", " ", "123"));
+    EXPECT_THAT(tokens("qwen2", " the 12"), ElementsAre(" the", " ", "1", "2"));
+    EXPECT_THAT(tokens("smollm", "12 the<tool>"), ElementsAre("1", "2", " the", "<tool>"));
+    EXPECT_THAT(tokens("gpt-2", "he\xC3\xA9\xF0\x9F\xA6\x99"), testing::SizeIs(7));
+    EXPECT_THAT(tokenizer_error(byte_level("tekken")),
+                HasSubstr("tokenizer.ggml.pre is 'tekken', expected gpt-2, llama-bpe"));
+}
+
+TEST_F(GgufFiles, say_what_is_wrong_with_their_tokenizer) {
+    const auto with = [](const std::string& model) { return GgufBytes().key("tokenizer.ggml.model", model); };
+    const auto llama = [&] { return with("llama").texts("tokenizer.ggml.tokens", {"<unk>", "a"}); };
+    EXPECT_THAT(tokenizer_error(GgufBytes()), HasSubstr("tokenizer.ggml.model is not there, expected a name"));
+    EXPECT_THAT(tokenizer_error(with("bert")), HasSubstr("tokenizer.ggml.model is 'bert', expected llama or gpt2"));
+    EXPECT_THAT(tokenizer_error(with("llama")), HasSubstr("tokenizer.ggml.tokens is not there, expected an array"));
+    EXPECT_THAT(tokenizer_error(llama()), HasSubstr("tokenizer.ggml.scores is not there"));
+    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF32, 1, bytes_of(0.f))),
+                HasSubstr("tokenizer.ggml.scores is an array of 1 f32, expected an array of 2 numbers"));
+    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.token_type", GgufType::kU8, 2, "\1\7")),
+                HasSubstr("expected numbers from 1 to 6"));
+    EXPECT_THAT(tokenizer_error(byte_level("gpt-2").key("tokenizer.ggml.padding_token_id", 263u)),
+                HasSubstr("tokenizer.ggml.padding_token_id is 263, expected a token id below 263"));
+    EXPECT_THAT(tokenizer_error(with("gpt2")
+                                    .key("tokenizer.ggml.pre", "gpt-2")
+                                    .texts("tokenizer.ggml.tokens", {"a", "a"})
+                                    .texts("tokenizer.ggml.merges", {})),
+                HasSubstr("tokenizer.ggml.tokens has number 1 twice"));
+}
+
+}  // namespace
+}  // namespace patchbay::weights
