@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Turns a llama2.c checkpoint (float32, versions 0 and 1) and its tokenizer into a Hugging Face folder. Needs Python alone.
+"""Turns a llama2.c checkpoint (float32, versions 0 and 1) and its tokenizer into a Hugging Face folder. Needs nothing
+but Python.
 
   scripts/import_llama2c.py stories260K.bin --tokenizer tok512.model --out stories260K
   build/release/bin/patchbay generate --model stories260K --prompt "Once upon a time" --temperature 0
@@ -60,7 +61,8 @@ def read_header(file: Weights) -> tuple[int, list[int], bool]:
         shared = file.take(1) != b"\0"
         file.take(256 - file.at)
     if version > 1:
-        sys.exit(f"{file.path} is of version {version}, expected 0 or 1 (version 2 is quantised: export the model as float32)")
+        sys.exit(f"{file.path} is of version {version}, expected 0 or 1 (version 2 is quantised: export the model as "
+                 "float32)")
     dim, hidden, layers, heads, kv_heads, vocab, positions = shape
     if min(shape) < 1 or max(shape) > 1 << 24 or dim % heads or heads % kv_heads or dim // heads % 2:
         sys.exit(f"{file.path}: dim, hidden, layers, heads, kv_heads, vocab, positions are {shape}, which fit no model: "
@@ -159,7 +161,8 @@ def sentencepiece_of(file: Path, vocab: int) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--tokenizer", type=Path, help="SentencePiece model or llama2.c's tokenizer.bin; none: token ids only")
+    parser.add_argument("--tokenizer", type=Path,
+                        help="SentencePiece model or llama2.c's tokenizer.bin; none: token ids only")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write")
     options = parser.parse_args()
     config, tensors = read_tensors(Weights(options.checkpoint))

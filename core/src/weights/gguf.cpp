@@ -204,8 +204,11 @@ Result<> place_tensors(GgufHeader& header, uint64_t file_bytes, const std::strin
         return fail(where + ": ends before its tensors' data (is it truncated?)");
     header.bytes = std::min(header.bytes, file_bytes);
     const uint64_t data = file_bytes - header.bytes;
-    for (auto& [name, tensor] : header.tensors) {
-        const auto fault = [&](const std::string& what) { return fail(where + ": tensor '" + name + "' " + what); };
+    for (auto& entry : header.tensors) {
+        const auto fault = [&](const std::string& what) {
+            return fail(where + ": tensor '" + entry.first + "' " + what);
+        };
+        GgufTensor& tensor = entry.second;
         if (tensor.begin % alignment != 0)
             return fault("begins at byte " + std::to_string(tensor.begin) + " of the data, which is no multiple of " +
                          std::to_string(alignment));
