@@ -88,7 +88,7 @@ Table<EngineSettings> engine_table() {
         .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"},
              "most prompt tokens of one request in a step; 0: no limit")
         .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
-        .key("num_blocks", &E::num_blocks, {0, 1 << 30, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
+        .key("num_blocks", &E::num_blocks, {0, 1 << 26, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
         .word("kv_cache_dtype", &E::kv_cache_dtype, dtypes, "type of keys and values; auto: as the weights")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")

@@ -44,13 +44,16 @@ Result<fs::path> cache_folder() {
     if (folder.empty() && !env("HOME").empty()) folder = env("HOME") / ".cache" / "patchbay";
     if (folder.empty()) folder = fs::temp_directory_path() / ("patchbay-" + std::to_string(getuid()));
     std::error_code error;
-    fs::create_directories(folder, error);
+    const bool made = fs::create_directories(folder, error);
+    if (made) chmod(folder.c_str(), 0700);  // what was there before keeps its mode
     struct stat info {};
     if (stat(folder.c_str(), &info) != 0)
         return fail("cannot make the cache folder " + folder.string() + ": " + std::strerror(errno));
     if (info.st_uid != geteuid())
         return fail("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
-    if (info.st_mode & 022) chmod(folder.c_str(), 0700);
+    if (info.st_mode & 022)
+        return fail("the cache folder " + folder.string() + " can be written to by others (chmod go-w " +
+                    folder.string() + ", or set PATCHBAY_CACHE to a folder of your own)");
     return folder;
 }
 

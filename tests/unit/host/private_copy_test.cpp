@@ -61,13 +61,15 @@ TEST_F(PrivateCopyTest, TheCacheIsFoundByTheEnvironmentInItsOrder) {
 }
 
 TEST_F(PrivateCopyTest, NobodyElseMayWriteToTheCache) {
-    const fs::path source = file("p.so", "bytes");
-    fs::create_directory(cache_);
-    chmod(cache_.c_str(), 0777);
-    must(private_copy(source));
+    const fs::path source = file("abc.so", "abc");
+    (void)must(private_copy(source));
     struct stat info {};
     ASSERT_EQ(stat(cache_.c_str(), &info), 0);
-    EXPECT_EQ(info.st_mode & 0777, 0700u);
+    EXPECT_EQ(info.st_mode & 0777, 0700u) << "made by us";
+    chmod(cache_.c_str(), 01777);
+    EXPECT_THAT(error_of(private_copy(source)), HasSubstr("can be written to by others (chmod go-w "));
+    ASSERT_EQ(stat(cache_.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 01777u) << "what somebody else made keeps its mode";
 }
 
 TEST_F(PrivateCopyTest, AnotherUsersCacheIsRefused) {
