@@ -1,6 +1,7 @@
 // Files: of a readable length, without tabs, and built by something.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 
@@ -15,6 +16,20 @@ TEST(Files, AreOfAReadableLengthAndWithoutTabs) {
         EXPECT_LE(file.lines.size(), kLongest) << file.path << ": what is hiding in it?";
         for (size_t n = 0; n < file.lines.size(); ++n)
             EXPECT_EQ(file.lines[n].find('\t'), std::string::npos) << file.path << ":" << n + 1;
+    }
+}
+
+TEST(Files, FitAColumnOf120Characters) {
+    const std::regex raw("R\"[a-z]*\\(");
+    for (const SourceText& file : sources()) {
+        if (file.path.ends_with(".h")) continue;  // the contract's comments stand in columns of their own
+        for (size_t n = 0; n < file.lines.size(); ++n) {
+            const std::string& line = file.lines[n];
+            const auto characters =
+                std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
+            EXPECT_TRUE(characters <= 120 || std::regex_search(line, raw))
+                << file.path << ":" << n + 1 << " has " << characters;
+        }
     }
 }
 

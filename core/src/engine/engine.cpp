@@ -10,7 +10,8 @@
 namespace patchbay::engine {
 
 std::string_view name_of(Phase phase) {
-    static constexpr std::string_view kNames[kPhaseCount] = {"admit", "plan", "apply", "build", "run", "sample", "commit", "publish"};
+    static constexpr std::string_view kNames[kPhaseCount] = {"admit", "plan",   "apply",  "build",
+                                                             "run",   "sample", "commit", "publish"};
     return kNames[static_cast<size_t>(phase)];
 }
 
@@ -32,10 +33,12 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
     if (e.max_model_len == 0) return static_cast<uint32_t>(std::min({room, reach, step}));
     if (e.max_model_len > reach)
-        return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " + std::to_string(reach) + " positions");
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " +
+                    std::to_string(reach) + " positions");
     if (e.max_model_len > room)
-        return fail("max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " + std::to_string(runner.num_blocks()) +
-                    " blocks of " + std::to_string(e.block_size) + " (raise kv_cache_memory or num_blocks)");
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
+                    std::to_string(runner.num_blocks()) + " blocks of " + std::to_string(e.block_size) +
+                    " (raise kv_cache_memory or num_blocks)");
     return e.max_model_len;
 }
 
@@ -46,8 +49,8 @@ uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry, Clock& clock,
-                                               host::MetricSink* metrics) {
+Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry,
+                                               Clock& clock, host::MetricSink* metrics) {
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
@@ -91,7 +94,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     r.kv_cache_memory = c.engine.kv_cache_memory;
     r.device = c.device.plugin;
     const uint64_t before_load = clock.now_ns();
-    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention), model.source, r, clock));
+    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention),
+                                                 model.source, r, clock));
 
     EngineFacts& f = s.facts;
     PB_TRY(f.max_model_len, model_length(c.engine, *s.runner));
@@ -115,10 +119,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     for (const host::Component* part : parts)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (s.tokenizer && s.tokenizer->vocab_size() > f.vocab_size)
-        return fail("the tokenizer has " + std::to_string(s.tokenizer->vocab_size()) + " tokens, the model only " + std::to_string(f.vocab_size));
+        return fail("the tokenizer has " + std::to_string(s.tokenizer->vocab_size()) + " tokens, the model only " +
+                    std::to_string(f.vocab_size));
 
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
-    s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching, identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
+    s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching,
+                                         identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
     PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
@@ -168,7 +174,8 @@ Result<StepReport> Engine::step() {
         if (!s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first); // nothing to do until then
         else if (s.idle_plans >= kIdlePlansInARow)
             done = fail("scheduler '" + std::string(s.scheduler.component->type().name) + "' ran nothing for " +
-                        std::to_string(kIdlePlansInARow) + " steps in a row with " + std::to_string(s.sequences.size()) + " requests unfinished");
+                        std::to_string(kIdlePlansInARow) + " steps in a row with " +
+                        std::to_string(s.sequences.size()) + " requests unfinished");
     }
     for (const RequestId id : std::exchange(s.refused, {}))
         s.end(id, FinishReason::kError, s.full_queue());

@@ -33,12 +33,13 @@ class Engine {
                                                   host::MetricSink* = nullptr);
     ~Engine();
 
-    // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full queue.
-    // A refusal touches nobody else. [any thread that does not run step at the same time]
+    // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
+    // queue. A refusal touches nobody else. [any thread that does not run step at the same time]
     Result<RequestId> add_request(Request);
     void abort(RequestId);            // in any state; unknown ids are ignored
     bool has_unfinished() const;
-    // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go on.
+    // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
+    // go on.
     Result<StepReport> step();
 
     Result<> reset_prefix_cache();    // refused while blocks are in use

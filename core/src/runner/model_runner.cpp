@@ -20,12 +20,14 @@ ModelRunner::~ModelRunner() {
     if (kv_) device_.table->free(device_.self(), kv_);
 }
 
-Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model, host::Attention attention,
-                                                         const weights::WeightSource& source, const RunnerSettings& settings,
-                                                         const Clock& clock) {
-    std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(device), std::move(model), std::move(attention), clock));
+Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model,
+                                                         host::Attention attention, const weights::WeightSource& source,
+                                                         const RunnerSettings& settings, const Clock& clock) {
+    std::unique_ptr<ModelRunner> runner(
+        new ModelRunner(std::move(device), std::move(model), std::move(attention), clock));
     runner->info_.struct_size = sizeof(pb_device_info);
-    PB_CHECK(runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
+    PB_CHECK(
+        runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
     runner->device_name_ = settings.device;
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     PB_CHECK(runner->load_model(settings));
@@ -45,8 +47,8 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     const pb_ops& ops = *device_.table->ops(device_.self());
     for (const char* const* need = model_.table->needs; need && *need; ++need)
         if (!host::has_op(ops, *need))
-            return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need + "', which the device '" +
-                        device_name_ + "' does not have");
+            return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
+                        "', which the device '" + device_name_ + "' does not have");
     if (facts_.vocab_size == 0 || facts_.layer_count == 0)
         return fail("model '" + std::string(model_.component->type().name) + "' reports no layers or no vocabulary");
     return {};
@@ -60,7 +62,8 @@ Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
         pb_kv_spec kv{};
         PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
-        if (kv.kind == PB_KV_RECURRENT) return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
+        if (kv.kind == PB_KV_RECURRENT)
+            return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
         if (layer == 0) first = kv;
         if (kv.kv_heads != first.kv_heads || kv.head_dim != first.head_dim || kv.heads != first.heads)
             return fail("layers 0 and " + std::to_string(layer) + " keep different KV; this host runs one KV group");
@@ -77,7 +80,8 @@ Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
         }
     }
     page_bytes_ = layout_.page_bytes * facts_.layer_count;
-    if (page_bytes_ == 0) return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
+    if (page_bytes_ == 0)
+        return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
     return {};
 }
 
@@ -90,13 +94,15 @@ Result<> ModelRunner::bind_attention(const pb_attention_spec& spec) {
         layout_ = layout;
         layout_tag_ = tag;
     } else if (layout.page_bytes != layout_.page_bytes || tag != layout_tag_) {
-        return fail("attention '" + std::string(attention_.component->type().name) + "' lays pages out by window or soft cap (" + layout_tag_ +
-                    " and " + tag + "); this host runs one KV group");
+        return fail("attention '" + std::string(attention_.component->type().name) +
+                    "' lays pages out by window or soft cap (" + layout_tag_ + " and " + tag +
+                    "); this host runs one KV group");
     }
     BoundAttention& bound = attentions_.emplace_back();
     PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
     if (layout.plan_bytes > 0)
-        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer), "alloc"));
+        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer),
+                                          "alloc"));
     return {};
 }
 
@@ -108,7 +114,8 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
         pb_weight_spec spec{};
         PB_CHECK(model_.component->check(model_.table->weight(model_.self(), i, &spec), "weight"));
         if (spec.same_as >= 0) {
-            if (static_cast<uint32_t>(spec.same_as) >= i) return fail("weight " + std::to_string(i) + " is the same as a later one");
+            if (static_cast<uint32_t>(spec.same_as) >= i)
+                return fail("weight " + std::to_string(i) + " is the same as a later one");
             weights_.push_back(weights_[static_cast<size_t>(spec.same_as)]);
             continue;
         }
@@ -123,8 +130,15 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
         } else {
             PB_TRY(loaded, source.load(spec, dtype, 0, 1, std::move(loaded)));
         }
-        const pb_weight_source prepared{sizeof(pb_weight_source), spec.role, loaded.dtype, 0, loaded.rows, loaded.cols,
-                                        loaded.data.data(), loaded.bias.empty() ? nullptr : loaded.bias.data(), spec.uses};
+        const pb_weight_source prepared{sizeof(pb_weight_source),
+                                        spec.role,
+                                        loaded.dtype,
+                                        0,
+                                        loaded.rows,
+                                        loaded.cols,
+                                        loaded.data.data(),
+                                        loaded.bias.empty() ? nullptr : loaded.bias.data(),
+                                        spec.uses};
         pb_weight* weight = nullptr;
         PB_CHECK(device_.component->check(device_.table->prepare(device_.self(), &prepared, &weight), "prepare"));
         weights_.push_back(weight);
@@ -144,10 +158,11 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
     constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
     const uint64_t wanted = settings.num_blocks ? settings.num_blocks : settings.kv_cache_memory / page_bytes_;
     if (wanted == 0)
-        return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) + " bytes holds no block (one takes " +
-                    std::to_string(page_bytes_) + " bytes)");
+        return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) +
+                    " bytes holds no block (one takes " + std::to_string(page_bytes_) + " bytes)");
     num_blocks_ = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
-    return device_.component->check(device_.table->alloc(device_.self(), uint64_t{num_blocks_} * page_bytes_, &kv_), "alloc");
+    return device_.component->check(device_.table->alloc(device_.self(), uint64_t{num_blocks_} * page_bytes_, &kv_),
+                                    "alloc");
 }
 
 pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
@@ -186,7 +201,8 @@ Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
     const int64_t shape[] = {n};
     const pb_tensor t = temp(this, PB_I32, 1, shape);
     if (!t.data) return fail("the device has no memory left for the step's workspace");
-    PB_CHECK(device_.component->check(device_.table->to_device(device_.self(), t.data, values.data(), values.size_bytes()), "to_device"));
+    PB_CHECK(device_.component->check(
+        device_.table->to_device(device_.self(), t.data, values.data(), values.size_bytes()), "to_device"));
     return t;
 }
 
@@ -222,17 +238,20 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
         timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
     const Result<> finished = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
-    if (out_of_memory_) return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) + " tokens");
+    if (out_of_memory_)
+        return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) +
+                    " tokens");
     if (wrong_layer_)
-        return fail("model '" + std::string(model_.component->type().name) + "' attends in layer " + std::to_string(*wrong_layer_) + " of " +
-                    std::to_string(facts_.layer_count));
+        return fail("model '" + std::string(model_.component->type().name) + "' attends in layer " +
+                    std::to_string(*wrong_layer_) + " of " + std::to_string(facts_.layer_count));
     PB_CHECK(model_.component->check(status, "forward"));
     PB_CHECK(finished);
 
     const auto count = static_cast<size_t>(elements(forward.logits));
     if (info_.host_memory) return std::span<float>(static_cast<float*>(forward.logits.data), count);
     logits_.resize(count);
-    PB_CHECK(device_.component->check(device_.table->to_host(device_.self(), logits_.data(), forward.logits.data, count * sizeof(float)), "to_host"));
+    PB_CHECK(device_.component->check(
+        device_.table->to_host(device_.self(), logits_.data(), forward.logits.data, count * sizeof(float)), "to_host"));
     return std::span<float>(logits_);
 }
 

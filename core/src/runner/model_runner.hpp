@@ -28,7 +28,8 @@ struct RunnerSettings {
 };
 
 struct ModelWork { // of one token of a forward pass
-    uint64_t linear_params = 0, head_params = 0; // multiply-adds; head: of the matrix that makes logits, for rows that ask
+    uint64_t linear_params = 0,
+             head_params = 0;  // multiply-adds; head: of the matrix that makes logits, for rows that ask
     uint64_t linear_bytes = 0;                   // of all of them in the device's memory
     uint64_t attention_flop = 0;                 // for each key that a token sees, in all layers
 };
@@ -36,7 +37,8 @@ struct ModelWork { // of one token of a forward pass
 class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
-                                                       const weights::WeightSource&, const RunnerSettings&, const Clock&);
+                                                       const weights::WeightSource&, const RunnerSettings&,
+                                                       const Clock&);
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }

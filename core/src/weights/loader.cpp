@@ -55,8 +55,8 @@ Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, 
                         shape_text({rows, spec.cols}));
         const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
         if (stored != 0 && (stored > kMostElements / spec.cols || first < 0 || first > stored - rows))
-            return fail("the model asks for " + std::to_string(rows) + " rows from " + std::to_string(first) + " on of '" +
-                        text_of(spec.parts[i].name) + "', which has " + std::to_string(stored));
+            return fail("the model asks for " + std::to_string(rows) + " rows from " + std::to_string(first) +
+                        " on of '" + text_of(spec.parts[i].name) + "', which has " + std::to_string(stored));
     }
     return {};
 }

@@ -66,8 +66,8 @@ class WeightSource {
 };
 
 // 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json, or a GGUF file's
-// metadata, and of each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all weights
-// are equal.
+// metadata, and of each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all
+// weights are equal.
 Result<std::string> model_identity(const std::filesystem::path& model);
 
 }  // namespace patchbay::weights

@@ -193,7 +193,8 @@ TEST(Models, SurviveAnyValueOfAnyKey) {
         const std::string architecture = good.at("architectures.0"), plugin = must(registry().model_for(architecture));
         ASSERT_EQ(load_exactly(plugin, good).error, "") << entry.path();
         for (const auto& [key, value] : good)
-            for (const char* bad : {"-1", "0", "1", "3", "1e99", "nan", "99999999999999999999", "true", "null", "x", ""}) {
+            for (const char* bad :
+                 {"-1", "0", "1", "3", "1e99", "nan", "99999999999999999999", "true", "null", "x", ""}) {
                 Config config = good;
                 config[key] = bad;
                 Loaded l = load_exactly(plugin, config);

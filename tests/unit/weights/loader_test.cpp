@@ -100,14 +100,16 @@ TEST_F(Loader, takes_some_rows_of_a_stored_tensor_and_of_its_bias) {
     pb_weight_part k = part("qkv", 2, "qkv.bias", 1);
     k.first_row = 2;
     k.stored_rows = 5;
-    const auto all = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 0, 1), second = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 1, 2);
+    const auto all = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 0, 1),
+               second = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 1, 2);
     ASSERT_TRUE(all && second);
     EXPECT_THAT(values(all->data, PB_F32), ElementsAre(4, 5, 6, 7));
     EXPECT_THAT(values(all->bias, PB_F32), ElementsAre(22, 23));
     EXPECT_THAT(values(second->data, PB_F32), ElementsAre(6, 7));
     EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(23));
     k.first_row = 4;
-    EXPECT_EQ(from.load(spec(2, {k}), PB_F32, 0, 1).error(), "the model asks for 2 rows from 4 on of 'qkv', which has 5");
+    EXPECT_EQ(from.load(spec(2, {k}), PB_F32, 0, 1).error(),
+              "the model asks for 2 rows from 4 on of 'qkv', which has 5");
 }
 
 TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
@@ -116,7 +118,8 @@ TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     whole.transposed = 1;
     EXPECT_THAT(values(from.load(spec(2, {whole}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
     EXPECT_THAT(values(from.load(spec(2, {whole}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
-    EXPECT_THAT(values(from.load(spec(2, {whole}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32), ElementsAre(4, 5, 6, 7));
+    EXPECT_THAT(values(from.load(spec(2, {whole}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32),
+                ElementsAre(4, 5, 6, 7));
     pb_weight_part some = whole;
     some.rows = 2;
     some.first_row = 1;
