@@ -73,11 +73,15 @@ Outcome weights(Subject& subject) {
         const char* what;
         pb_weight_source source;
     };
+    const auto source_of = [&](pb_weight_role role, pb_dtype dtype, int64_t rows, int64_t cols) {
+        return pb_weight_source{sizeof(pb_weight_source), role, dtype, 0, rows, cols, data.data(), nullptr, 0, nullptr};
+    };
     const Case kCases[] = {
-        {"of an unknown role", {sizeof(pb_weight_source), 99, PB_F32, 0, 8, 8, data.data(), nullptr, 0}},
-        {"without rows", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_F32, 0, 0, 8, data.data(), nullptr, 1}},
-        {"of -1 columns", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_F32, 0, 8, -1, data.data(), nullptr, 1}},
-        {"of dtype i64", {sizeof(pb_weight_source), PB_WEIGHT_LINEAR, PB_I64, 0, 8, 8, data.data(), nullptr, 1}},
+        {"of an unknown role", source_of(99, PB_F32, 8, 8)},
+        {"without rows", source_of(PB_WEIGHT_LINEAR, PB_F32, 0, 8)},
+        {"of -1 columns", source_of(PB_WEIGHT_LINEAR, PB_F32, 8, -1)},
+        {"of dtype i64", source_of(PB_WEIGHT_LINEAR, PB_I64, 8, 8)},
+        {"of codes without scales", source_of(PB_WEIGHT_LINEAR, PB_I8, 8, 8)},
     };
     for (const Case& c : kCases) {
         pb_weight* w = nullptr;

@@ -138,7 +138,8 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
                                         loaded.cols,
                                         loaded.data.data(),
                                         loaded.bias.empty() ? nullptr : loaded.bias.data(),
-                                        spec.uses};
+                                        spec.uses,
+                                        nullptr};
         pb_weight* weight = nullptr;
         PB_CHECK(device_.component->check(device_.table->prepare(device_.self(), &prepared, &weight), "prepare"));
         weights_.push_back(weight);

@@ -1,5 +1,4 @@
-// AMX: tiles of 16 rows × 64 bytes, bf16 products summed in f32. Each of these instructions is written here, since
-// GCC 12 takes its own _tile_loadconfig to read 8 of the 64 bytes and drops the stores of the others.
+// linear() of bf16 weights in AMX tiles.
 #include <immintrin.h>
 
 #include "cpu/table.hpp"
@@ -7,9 +6,9 @@
 namespace patchbay::kernels {
 namespace {
 
-constexpr int kSide = 16;          // rows of a tile
+#include "cpu/level/tiles.inc"
+
 constexpr int kTileDepth = 32;     // of K in a tile
-constexpr int kTileBytes = 1024;
 constexpr int kColumns = 2 * kSide; // of a panel
 constexpr int kPair = 2 * kSide;    // rows that share a panel's loads
 constexpr int64_t kNearBytes = 1 << 20; // of x that stay in the second-level cache
@@ -17,13 +16,6 @@ constexpr int64_t kNearSteps = 64;      // tiles of K that they have at most
 
 // What each tile register is for.
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
-
-struct alignas(64) Configuration {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t row_bytes[16] = {};
-    uint8_t rows[16] = {};
-};
-static_assert(sizeof(Configuration) == 64);
 
 // For blocks of `upper` rows and `lower` rows below them; lower may be 0.
 void configure(int64_t upper, int64_t lower) {
@@ -35,22 +27,7 @@ void configure(int64_t upper, int64_t lower) {
     set(kUpperLeft, upper), set(kUpperRight, upper), set(kUpperRows, upper);
     set(kLowerLeft, lower), set(kLowerRight, lower), set(kLowerRows, lower);
     set(kLeft, kSide), set(kRight, kSide);
-    asm volatile("ldtilecfg %0" : : "m"(c));
-}
-
-template <int kTile>
-inline void zero() { asm volatile("tilezero %%tmm%c0" : : "i"(kTile)); }
-template <int kTile>
-inline void load(const void* from, int64_t stride) {
-    asm volatile("tileloadd (%1,%2,1), %%tmm%c0" : : "i"(kTile), "r"(from), "r"(stride) : "memory");
-}
-template <int kTile>
-inline void store(void* to, int64_t stride) {
-    asm volatile("tilestored %%tmm%c0, (%1,%2,1)" : : "i"(kTile), "r"(to), "r"(stride) : "memory");
-}
-template <int kSum, int kRows, int kPanel>
-inline void multiply_add() {
-    asm volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(kPanel), "i"(kRows), "i"(kSum));
+    use(c);
 }
 
 // The panel that is next, brought into the second-level cache meanwhile.
@@ -193,7 +170,7 @@ void linear(const TilePart& part) {
             }
         }
     }
-    asm volatile("tilerelease");
+    release();
 }
 
 int64_t multiply_add(int64_t rounds) {
@@ -215,7 +192,7 @@ int64_t multiply_add(int64_t rounds) {
         multiply_add<kLowerLeft, kLowerRows, kLeft>();
         multiply_add<kLowerRight, kLowerRows, kRight>();
     }
-    asm volatile("tilerelease");
+    release();
     return rounds * 4 * kSide * kSide * kTileDepth;
 }
 

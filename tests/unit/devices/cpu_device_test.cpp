@@ -21,7 +21,7 @@ class CpuDevice : public testing::TestWithParam<kernels::Isa> {
 
     pb_weight* prepare(pb_weight_role role, int64_t rows, int64_t cols, const std::vector<float>& data,
                        uint64_t uses = 0, const float* bias = nullptr) {
-        const pb_weight_source source{sizeof source, role, PB_F32, 0, rows, cols, data.data(), bias, uses};
+        const pb_weight_source source{sizeof source, role, PB_F32, 0, rows, cols, data.data(), bias, uses, nullptr};
         pb_weight* out = nullptr;
         EXPECT_EQ(device->prepare(plugin.self(), &source, &out), PB_OK) << plugin.error();
         return out;
@@ -224,12 +224,13 @@ TEST_P(CpuDevice, RefusesWeightsThatItCannotHold) {
         source.struct_size = sizeof source;
         EXPECT_EQ(device->prepare(plugin.self(), &source, &out), status) << plugin.error();
     };
-    refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0}, PB_UNSUPPORTED);
+    refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_UNSUPPORTED);
     EXPECT_EQ(plugin.error(), "weight: dtype i8, this device takes f32 and bf16");
-    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 0, 2, data.data(), nullptr, 0}, PB_INVALID);
-    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, int64_t{1} << 30, int64_t{1} << 30, data.data(), nullptr, 0}, PB_INVALID);
-    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 2, 2, nullptr, nullptr, 0}, PB_INVALID);
-    refused({0, 9, PB_F32, 0, 2, 2, data.data(), nullptr, 0}, PB_INVALID);
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 0, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, int64_t{1} << 30, int64_t{1} << 30, data.data(), nullptr, 0, nullptr},
+            PB_INVALID);
+    refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 2, 2, nullptr, nullptr, 0, nullptr}, PB_INVALID);
+    refused({0, 9, PB_F32, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
 }
 
 TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {

@@ -22,15 +22,25 @@ enum {
     PB_WEIGHT_VECTOR    = 2  /* (n), for norms and rope                           */
 };
 
-typedef struct pb_weight_source { /* [call] a weight in host memory, row-major */
+typedef struct pb_quant { /* [call] a matrix (rows, cols) as small whole numbers: w[r, c] = code[r, c] · scale + offset */
     uint32_t       struct_size;
-    pb_weight_role role;
-    pb_dtype       dtype;     /* of data: F32 or BF16 (F16 is converted by the host)        */
-    uint32_t       reserved;
-    int64_t        rows, cols; /* a vector: rows = 1                                        */
-    const void    *data;      /* NULL where the device computes nothing                     */
-    const void    *bias;      /* rows values of the same dtype; NULL: none                  */
-    uint64_t       uses;      /* bit set of 1 << role, for a weight that is used in two roles */
+    uint32_t       group;    /* columns, from 0 on, that share a scale: 16, 32, 64 or 128; the last may be fewer */
+    const float   *scales;   /* (rows, ⌈cols / group⌉), each finite                         */
+    const float   *offsets;  /* the same shape; NULL: all 0                                 */
+    const int32_t *order;    /* (cols): column c is multiplied with column order[c] of x, a permutation; NULL: c */
+} pb_quant;
+
+typedef struct pb_weight_source { /* [call] a weight in host memory, row-major */
+    uint32_t        struct_size;
+    pb_weight_role  role;
+    pb_dtype        dtype;     /* of data: F32 or BF16 (F16 is converted by the host); with quant: I8, or I4, whose rows
+                                * take ⌈cols / 2⌉ bytes each: the even column in the low half, −8 … 7 */
+    uint32_t        reserved;
+    int64_t         rows, cols; /* a vector: rows = 1                                       */
+    const void     *data;      /* NULL where the device computes nothing                    */
+    const void     *bias;      /* rows values of the same dtype, with quant: of F32; NULL: none */
+    uint64_t        uses;      /* bit set of 1 << role, for a weight that is used in two roles */
+    const pb_quant *quant;     /* NULL: none. A device that does not take it refuses with PB_UNSUPPORTED */
 } pb_weight_source;
 
 typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in comments; T tokens of the batch.
@@ -41,7 +51,8 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     /* out (T, hidden) = rows ids (T) i32 of the table */
     void (*embedding)(void *ctx, const pb_tensor *out, const pb_weight *table, const pb_tensor *ids);
     /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). x may be
-       rounded to the weight's dtype; a row's result must not depend on the rows beside it. */
+       rounded to the weight's dtype, for a quantised weight to 8 bits in its groups of columns; a row's result must not
+       depend on the rows beside it. */
     void (*linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w);
     /* out = x / sqrt(mean(x²) + eps) · w, over the last dimension; x (T, n) or (T, heads, n). out may be x. */
     void (*rms_norm)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w, float eps);

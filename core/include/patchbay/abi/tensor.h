@@ -15,7 +15,8 @@ enum {
     PB_I32  = 3,
     PB_I64  = 4,
     PB_I8   = 5,
-    PB_U8   = 6
+    PB_U8   = 6,
+    PB_I4   = 7 /* of quantised weights only: two a byte, see pb_quant */
 };
 
 #define PB_MAX_RANK 4

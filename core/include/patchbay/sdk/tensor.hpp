@@ -8,7 +8,7 @@
 
 namespace patchbay {
 
-constexpr int64_t dtype_bytes(pb_dtype t) {
+constexpr int64_t dtype_bytes(pb_dtype t) { // of one element; not of I4, two of which share a byte
     switch (t) {
         case PB_F32: case PB_I32: return 4;
         case PB_BF16: case PB_F16: return 2;
@@ -26,6 +26,7 @@ constexpr const char* dtype_name(pb_dtype t) {
         case PB_I64: return "i64";
         case PB_I8: return "i8";
         case PB_U8: return "u8";
+        case PB_I4: return "i4";
         default: return "?";
     }
 }
