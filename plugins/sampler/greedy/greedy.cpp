@@ -12,11 +12,7 @@ class Greedy {
         std::vector<uint8_t> faults(batch.size());
         pool_.run(batch.size(), [&](uint32_t i) {
             const auto logits = batch.logits(i);
-            int32_t best = -1;
-            for (size_t t = 0; t < logits.size(); ++t) // NaN compares false
-                if (patchbay::allowed(batch.row(i), t) && logits[t] > -INFINITY &&
-                    (best < 0 || logits[t] > logits[static_cast<size_t>(best)]))
-                    best = static_cast<int32_t>(t);
+            int32_t best = patchbay::likeliest(logits, batch.row(i));
             if (best < 0) {
                 faults[i] = 1;
                 best = patchbay::first_allowed(batch.row(i), logits.size());

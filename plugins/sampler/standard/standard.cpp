@@ -1,21 +1,17 @@
 // standard - the sampling of OpenAI's and vLLM's APIs. Order: mask, logit bias, penalties, temperature, top-k, top-p,
 // min-p, then one draw by Gumbel-max with noise that is a pure function of (seed, position, token).
+#include <bit>
 #include <unordered_map>
 
 #include "patchbay/sdk/philox.hpp"
-#include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/sampler.hpp"
+#include "truncation.hpp"
 
 namespace {
 
-struct Candidate {
-    int32_t token;
-    float logit;
-};
-
-bool likelier(const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-}
+using patchbay::Candidate;
+using patchbay::Distances;
+using patchbay::each_candidate;
 
 void penalise(std::span<float> logits, const pb_sample_row& row) {
     const pb_sampling_params& p = *row.params;
@@ -33,62 +29,60 @@ void penalise(std::span<float> logits, const pb_sample_row& row) {
     }
 }
 
-// What truncation leaves, as distances from the highest over the temperature, so that no temperature is too low: what
-// is below the highest goes to -infinity, and the highest stays 0. Empty: no finite logit is allowed.
-std::vector<Candidate> candidates(std::span<const float> logits, const pb_sample_row& row) {
-    const pb_sampling_params& p = *row.params;
-    std::vector<Candidate> left;
-    left.reserve(logits.size());
-    float most = -INFINITY;
-    for (size_t t = 0; t < logits.size(); ++t)
-        if (patchbay::allowed(row, t) && logits[t] > -INFINITY) {
-            left.push_back({static_cast<int32_t>(t), logits[t]});
-            most = std::max(most, logits[t]);
-        }
-    if (left.empty()) return left;
-    const float temperature = p.temperature > 0 ? p.temperature : 1;
-    for (Candidate& c : left) c.logit = c.logit == most ? 0 : (c.logit - most) / temperature;
-    if (p.top_k > 0 && static_cast<size_t>(p.top_k) < left.size()) {
-        std::nth_element(left.begin(), left.begin() + p.top_k - 1, left.end(), likelier);
-        left.resize(static_cast<size_t>(p.top_k));
-    }
-    const auto weight = [](const Candidate& c) { return std::exp(static_cast<double>(c.logit)); }; // 1 of the likeliest
-    if (p.top_p < 1) { // the fewest most likely that reach top_p: sorted only as far as needed
-        std::sort(left.begin(), left.end(),
-                  [](auto& a, auto& b) { return a.token < b.token; });  // one order for the sum
-        double total = 0;
-        for (const Candidate& c : left) total += weight(c);
-        double sum = 0;
-        size_t kept = 0, sorted = 0;
-        while (kept < left.size() && sum < p.top_p * total) {
-            if (kept == sorted) {
-                sorted = std::min(left.size(), std::max<size_t>(64, sorted * 4));
-                std::partial_sort(left.begin() + static_cast<ptrdiff_t>(kept),
-                                  left.begin() + static_cast<ptrdiff_t>(sorted), left.end(), likelier);
-            }
-            sum += weight(left[kept++]);
-        }
-        left.resize(std::max<size_t>(kept, 1));
-    }
-    if (p.min_p > 0) std::erase_if(left, [&](const Candidate& c) { return weight(c) < p.min_p; });
-    return left;
+bool adjusts(const pb_sampling_params& p) {
+    return p.logit_bias_count > 0 || p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0;
 }
+
+// The argmax of logit + Gumbel noise. Noise is made only for those that may still win: −log(−log(u)) is at most
+// −log(1 − u), which the leading bits of 1 − u bound.
+class GumbelMax {
+  public:
+    GumbelMax(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}
+
+    void offer(int32_t token, float logit) {
+        constexpr double kBit = 0.6931471806; // ln 2, rounded up
+        const auto t = static_cast<uint32_t>(token);
+        if (logit + 33 * kBit < best_) return;
+        if (t / 4 != block_) {
+            block_ = t / 4;
+            bits_ = patchbay::draw(seed_, position_, patchbay::Stream::kSample, block_);
+        }
+        const uint32_t bits = bits_[t % 4];
+        if (logit + (std::countl_zero(~bits) + 1) * kBit < best_) return;
+        const double x = logit + patchbay::gumbel_of(bits);
+        if (x > best_ || (x == best_ && token < token_)) best_ = x, token_ = token;
+    }
+    int32_t token() const { return token_; } // −1: none was offered
+
+  private:
+    uint64_t seed_, position_;
+    uint32_t block_ = UINT32_MAX;
+    patchbay::PhiloxBlock bits_{};
+    double best_ = -INFINITY;
+    int32_t token_ = -1;
+};
 
 class Standard {
   public:
     explicit Standard(const patchbay::Context& context) : pool_(context.host()) {}
 
     void sample(patchbay::SampleBatch& batch) {
-        std::vector<uint8_t> faults(batch.size());
-        pool_.run(batch.size(), [&](uint32_t i) { faults[i] = sample_row(batch, i); });
-        for (const uint8_t f : faults) batch.raw.fault_count += f;
+        if (memory_.size() < batch.size()) memory_.resize(batch.size());
+        pool_.run(batch.size(), [&](uint32_t i) { memory_[i].fault = sample_row(batch, i, memory_[i]); });
+        for (uint32_t i = 0; i < batch.size(); ++i) batch.raw.fault_count += memory_[i].fault;
     }
 
     void process(patchbay::SampleBatch& batch) {
+        if (memory_.size() < batch.size()) memory_.resize(batch.size());
         pool_.run(batch.size(), [&](uint32_t i) {
             const auto logits = batch.logits(i);
-            penalise(logits, batch.row(i));
-            const auto left = candidates(logits, batch.row(i));
+            const pb_sample_row& row = batch.row(i);
+            RowMemory& m = memory_[i];
+            penalise(logits, row);
+            std::vector<Candidate> left;
+            const Distances all(logits, row);
+            each_candidate(all, *row.params, m.kept, m.before,
+                           [&](int32_t token, float x) { left.push_back({token, x}); });
             std::fill(logits.begin(), logits.end(), -INFINITY);
             for (const Candidate& c : left) logits[static_cast<size_t>(c.token)] = c.logit;
             const double norm = patchbay::log_sum_exp(logits);
@@ -97,24 +91,28 @@ class Standard {
     }
 
   private:
-    static uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i) {
+    struct RowMemory { // kept for the next step
+        std::vector<float> logits;
+        std::vector<Candidate> kept, before;
+        uint8_t fault = 0;
+    };
+
+    static uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) {
         const pb_sample_row& row = batch.row(i);
-        const auto raw = batch.logits(i);
-        std::vector<float> logits(raw.begin(), raw.end()); // logprobs are of the raw ones
-        penalise(logits, row);
+        std::span<const float> logits = batch.logits(i);
+        if (adjusts(*row.params)) { // in a copy: logprobs are of the raw ones
+            m.logits.assign(logits.begin(), logits.end());
+            penalise(m.logits, row);
+            logits = m.logits;
+        }
         int32_t token = -1;
         uint8_t fault = 0;
         if (row.params->temperature == 0) {
-            Candidate best{-1, -INFINITY};
-            for (size_t t = 0; t < logits.size(); ++t)
-                if (patchbay::allowed(row, t) && logits[t] > best.logit) best = {static_cast<int32_t>(t), logits[t]};
-            token = best.token;
-        } else {
-            double best = -INFINITY;
-            for (const Candidate& c : candidates(logits, row)) {
-                const double x = c.logit + patchbay::gumbel(row.seed, row.position, static_cast<uint32_t>(c.token));
-                if (x > best || (x == best && c.token < token)) best = x, token = c.token;
-            }
+            token = patchbay::likeliest(logits, row);
+        } else if (const Distances all(logits, row); !all.empty()) {
+            GumbelMax most(row.seed, row.position);
+            each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
+            token = most.token();
         }
         if (token < 0) {
             token = patchbay::first_allowed(row, logits.size());
@@ -125,6 +123,7 @@ class Standard {
         return fault;
     }
 
+    std::vector<RowMemory> memory_; // by row
     patchbay::Pool pool_;
 };
 

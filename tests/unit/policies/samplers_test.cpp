@@ -215,6 +215,37 @@ TEST(StandardSampler, ASeedRepeatsWhateverElseIsInTheBatch) {
     EXPECT_GT(std::set<int32_t>(first.begin(), first.end()).size(), 4u);
 }
 
+TEST(StandardSampler, ADrawIsTheHighestOfAllLogitsPlusTheirNoise) {
+    std::vector<Row> rows(200);
+    for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i].position = i;
+        rows[i].logits.resize(3000);
+        for (uint32_t t = 0; t < 3000; ++t)
+            rows[i].logits[t] = static_cast<float>(12 * uniform(draw(i, 0, Stream::kTest, t)[0]));
+    }
+    const auto got = sample("standard", rows).tokens;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        double best = -INFINITY;
+        int32_t token = -1;
+        for (int32_t t = 0; t < 3000; ++t)
+            if (const double x = rows[i].logits[static_cast<size_t>(t)] +
+                                 gumbel(rows[i].seed, rows[i].position, static_cast<uint32_t>(t));
+                x > best)
+                best = x, token = t;
+        EXPECT_EQ(got[i], token) << i;
+    }
+}
+
+TEST(StandardSampler, TopKOfManyTakesTheFirstOfEqualLogits) {
+    Row r;
+    r.logits.assign(1000, 1.0f);
+    r.logits[700] = 2;
+    r.params.top_k = 3;
+    const auto got = sample("standard", {r}, true).processed;
+    for (const size_t t : {0, 1, 700}) EXPECT_GT(got[t], -INFINITY) << t;
+    EXPECT_EQ(std::count(got.begin(), got.end(), -INFINITY), 997);
+}
+
 TEST(Samplers, LogprobsAreOfTheRawLogitsHighestFirst) {
     for (const char* plugin : {"standard", "greedy"}) {
         Row r;

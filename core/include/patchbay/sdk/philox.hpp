@@ -34,10 +34,13 @@ constexpr PhiloxBlock draw(uint64_t seed, uint64_t position, Stream stream, uint
 // Uniform in the open interval (0, 1), 32 bits of it: never 0, so that log() is finite.
 constexpr double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
 
+// Standard Gumbel noise that 32 random bits stand for: it grows with them.
+inline double gumbel_of(uint32_t bits) { return -std::log(-std::log(uniform(bits))); }
+
 // Standard Gumbel noise of token `token`: argmax over tokens of (log p + gumbel) samples from p.
 inline double gumbel(uint64_t seed, uint64_t position, uint32_t token) {
     const PhiloxBlock bits = draw(seed, position, Stream::kSample, token / 4);
-    return -std::log(-std::log(uniform(bits[token % 4])));
+    return gumbel_of(bits[token % 4]);
 }
 
 }  // namespace patchbay

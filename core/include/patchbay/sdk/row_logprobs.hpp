@@ -1,9 +1,11 @@
-// patchbay/sdk/row_logprobs.hpp - for samplers: the allowed-token mask, and the log-probabilities that a row asks for.
+// patchbay/sdk/row_logprobs.hpp - for samplers: the allowed-token mask, the likeliest token, and the log-probabilities
+// that a row asks for.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "patchbay/sdk/highest.hpp"
 #include "patchbay/sdk/sampler.hpp"
 
 namespace patchbay {
@@ -18,14 +20,26 @@ inline int32_t first_allowed(const pb_sample_row& row, size_t vocab) {
     return 0;
 }
 
-// log(sum(exp(x))) in double; NaN counts as -inf.
+// The highest allowed logit's token, of equal ones the lowest; −1 where all are NaN or −infinity.
+inline int32_t likeliest(std::span<const float> logits, const pb_sample_row& row) {
+    if (!row.allowed) {
+        const float most = highest(logits);
+        if (!(most > -INFINITY)) return -1;
+        return static_cast<int32_t>(std::find(logits.begin(), logits.end(), most) - logits.begin());
+    }
+    Candidate best{-1, -INFINITY};
+    for (size_t t = 0; t < logits.size(); ++t)
+        if (logits[t] > best.logit && allowed(row, t)) best = {static_cast<int32_t>(t), logits[t]};
+    return best.token;
+}
+
+// log(sum(exp(x))), summed in double; NaN counts as −inf.
 inline double log_sum_exp(std::span<const float> x) {
-    float most = -INFINITY;
-    for (const float v : x) most = v > most ? v : most;
+    const float most = highest(x);
     if (!(most > -INFINITY)) return -INFINITY;
     double sum = 0;
     for (const float v : x)
-        if (!std::isnan(v)) sum += std::exp(static_cast<double>(v) - most);
+        if (v > most - 80) sum += std::exp(v - most); // the others together are below 1e-34 of it, each
     return most + std::log(sum);
 }
 
@@ -39,16 +53,16 @@ inline void write_logprobs(SampleBatch& batch, uint32_t i, int32_t token) {
     batch.raw.logprobs[i] = logprob(token);
     const auto n = std::min<size_t>({static_cast<size_t>(wanted), batch.raw.max_logprobs, logits.size()});
     if (n == 0) return;
-    std::vector<int32_t> order(logits.size());
-    for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int32_t>(t);
-    const auto rank = [&](int32_t t) {
-        return std::isnan(logits[static_cast<size_t>(t)]) ? -INFINITY : logits[static_cast<size_t>(t)];
-    };
-    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(n), order.end(),
-                      [&](int32_t a, int32_t b) { return rank(a) != rank(b) ? rank(a) > rank(b) : a < b; });
+    std::vector<Candidate> top;
+    Highest most(n, top);
+    for (size_t t = 0; t < logits.size(); ++t) most.offer(static_cast<int32_t>(t), logits[t]);
+    most.finish();
+    std::sort(top.begin(), top.end(), likelier);
+    for (size_t t = 0; top.size() < n; ++t) // fewer numbers than asked for: of the others the first
+        if (!(logits[t] > -INFINITY)) top.push_back({static_cast<int32_t>(t), -INFINITY});
     for (size_t k = 0; k < n; ++k) {
-        batch.raw.top_tokens[size_t{i} * batch.raw.max_logprobs + k] = order[k];
-        batch.raw.top_logprobs[size_t{i} * batch.raw.max_logprobs + k] = logprob(order[k]);
+        batch.raw.top_tokens[size_t{i} * batch.raw.max_logprobs + k] = top[k].token;
+        batch.raw.top_logprobs[size_t{i} * batch.raw.max_logprobs + k] = logprob(top[k].token);
     }
 }
 

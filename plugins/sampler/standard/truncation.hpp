@@ -1,0 +1,121 @@
+// Which tokens a row's temperature, top-k, top-p and min-p leave, in time linear in the vocabulary. For standard.cpp.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "patchbay/sdk/highest.hpp"
+#include "patchbay/sdk/row_logprobs.hpp"
+
+namespace patchbay {
+
+// A row's allowed tokens with finite logits, as distances from the highest over the temperature, so that no temperature
+// is too low: what is below the highest goes to −infinity, and the highest stays 0.
+class Distances {
+  public:
+    Distances(std::span<const float> logits, const pb_sample_row& row)
+        : logits_(logits), row_(row), temperature_(row.params->temperature > 0 ? row.params->temperature : 1) {
+        if (!row.allowed) {
+            most_ = highest(logits);
+        } else {
+            for (size_t t = 0; t < logits.size(); ++t)
+                if (allowed(row, t) && logits[t] > most_) most_ = logits[t];
+        }
+    }
+
+    bool empty() const { return !(most_ > -INFINITY); }
+
+    // f(token, distance), by ascending token
+    template <class F>
+    void each(F&& f) const {
+        for (size_t t = 0; t < logits_.size(); ++t) {
+            const float x = logits_[t];
+            if (!(x > -INFINITY) || !allowed(row_, t)) continue;
+            f(static_cast<int32_t>(t), x == most_ ? 0 : (x - most_) / temperature_);
+        }
+    }
+
+  private:
+    std::span<const float> logits_;
+    const pb_sample_row& row_;
+    float temperature_, most_ = -INFINITY;
+};
+
+// What top-p leaves of what each(f) calls f with: the fewest most likely whose weights reach top_p of all. Weights are
+// added up by distance, and only the tokens at the last distance are sorted.
+class Nucleus {
+  public:
+    template <class Each>
+    Nucleus(double top_p, const Each& each) {
+        each([&](int32_t, float x) { mass_[bucket(x)] += weight(x); });
+        double total = 0;
+        for (const double m : mass_) total += m;
+        left_ = top_p * total;
+        while (last_ + 1 < kBuckets && mass_[last_] < left_) left_ -= mass_[last_++];
+    }
+
+    template <class Each>
+    void keep(const Each& each, std::vector<Candidate>& kept) const {
+        std::vector<Candidate> edge;
+        each([&](int32_t token, float x) {
+            const size_t at = bucket(x);
+            if (at < last_) kept.push_back({token, x});
+            else if (at == last_) edge.push_back({token, x});
+        });
+        std::sort(edge.begin(), edge.end(), likelier);
+        double sum = 0;
+        for (const Candidate& c : edge) {
+            if (!(sum < left_) && !kept.empty()) break;
+            sum += weight(c.logit);
+            kept.push_back(c);
+        }
+    }
+
+  private:
+    static constexpr size_t kBuckets = 512;
+    static constexpr float kBucketsPerUnit = 16; // the last one holds all below −32, a weight of nearly nothing
+
+    static double weight(float x) { return std::exp(x); } // 1 of the likeliest
+    static size_t bucket(float x) { return x > -31.9f ? static_cast<size_t>(-x * kBucketsPerUnit) : kBuckets - 1; }
+
+    std::array<double, kBuckets> mass_{};
+    size_t last_ = 0;
+    double left_ = 0; // what the last bucket has to add
+};
+
+// Calls f(token, distance) for what is left, in no order. `kept`, `before`: memory to work in.
+template <class F>
+void each_candidate(const Distances& all, const pb_sampling_params& p, std::vector<Candidate>& kept,
+                    std::vector<Candidate>& before, F&& f) {
+    const float least = p.min_p > 0 ? std::log(p.min_p) : -INFINITY;
+    const auto pass = [&](int32_t token, float x) {
+        if (x >= least) f(token, x);
+    };
+    const bool some = p.top_k > 0, nucleus = p.top_p < 1;
+    if (!some && !nucleus) return all.each(pass);
+    kept.clear();
+    if (some) {
+        Highest most(static_cast<size_t>(p.top_k), kept);
+        all.each([&](int32_t token, float x) { most.offer(token, x); });
+        most.finish();
+    }
+    if (nucleus) {
+        if (some) { // by token: one order for the sums
+            std::sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.token < b.token; });
+            std::swap(kept, before);
+            kept.clear();
+            const auto each = [&](auto&& g) {
+                for (const Candidate& c : before) g(c.token, c.logit);
+            };
+            Nucleus(p.top_p, each).keep(each, kept);
+        } else {
+            const auto each = [&](auto&& g) { all.each(g); };
+            Nucleus(p.top_p, each).keep(each, kept);
+        }
+    }
+    for (const Candidate& c : kept) pass(c.token, c.logit);
+}
+
+}  // namespace patchbay
