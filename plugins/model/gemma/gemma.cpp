@@ -1,8 +1,6 @@
 // gemma - Gemma 1, 2 and 3 (text): norms stored as w − 1, scaled embeddings, GELU gates; from 2 on norms after each
 // block too, soft caps, local and global layers; from 3 on normed heads and rotary positions of two bases.
-#include "patchbay/sdk/decoder.hpp"
-#include "patchbay/sdk/rope.hpp"
-#include "patchbay/sdk/weight_list.hpp"
+#include "patchbay/sdk/decoder_blocks.hpp"
 
 namespace {
 
@@ -26,53 +24,29 @@ class Gemma : public patchbay::ListedWeights {
     pb_kv_spec kv_spec(uint32_t layer) const { return s_.kv(windows_[layer], scale_, attention_cap_); }
 
     void forward(const Forward& f) const {
-        const int64_t t = f.tokens(), inner = s_.inner / s_.ranks;
-        const pb_tensor x = f.temp({t, s_.hidden}), h = f.temp({t, s_.hidden}), y = f.temp({t, s_.hidden});
-        const patchbay::AttentionTensors a(f, s_);
-        const pb_tensor gate_up = f.temp({t, 2 * inner}), gated = f.temp({t, inner});
-
-        f.embedding(x, embedding_);
-        f.scale(x, std::sqrt(static_cast<float>(s_.hidden)));
+        const patchbay::Stream stream(f, s_);
+        const patchbay::RotaryAttention attention(f, s_);
+        const patchbay::GatedMlp mlp(f, s_);
+        f.embedding(stream.x, ends_.embedding);
+        f.scale(stream.x, std::sqrt(static_cast<float>(s_.hidden)));
         for (uint32_t i = 0; i < s_.layers; ++i) {
             const Layer& l = layers_[i];
-            if (i == 0) f.rms_norm(h, x, l.norm, eps_);
-            else f.add_rms_norm(h, x, y, l.norm, eps_);
-            f.linear(a.qkv, h, l.qkv);
-            if (generation_ == 3) {
-                f.rms_norm(a.q, a.q, l.q_norm, eps_);
-                f.rms_norm(a.k, a.k, l.k_norm, eps_);
-            }
-            const Rope& rope = windows_[i] ? local_ : global_;
-            f.rope(a.q, rope.frequencies, rope.scale);
-            f.rope(a.k, rope.frequencies, rope.scale);
-            f.attend(i, a.out, a.q, a.k, a.v);
-            f.linear(y, a.out_rows, l.out);
-            f.all_reduce(y);
-            if (generation_ > 1) f.rms_norm(y, y, l.after_attention, eps_);
-            f.add_rms_norm(h, x, y, l.mlp_norm, eps_);
-            f.linear(gate_up, h, l.gate_up);
-            f.gelu_tanh_mul(gated, gate_up);
-            f.linear(y, gated, l.down);
-            f.all_reduce(y);
-            if (generation_ > 1) f.rms_norm(y, y, l.after_mlp, eps_);
+            stream.enter_layer(f, i, l.norm, eps_);
+            attention.run(f, i, l.attention, windows_[i] ? local_ : global_, stream, eps_);
+            if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_attention, eps_);
+            stream.enter_block(f, l.mlp_norm, eps_);
+            mlp.run(f, l.mlp, stream, patchbay::Gate::kGeluTanh);
+            if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_mlp, eps_);
         }
-        const int64_t rows = f.raw.logit_rows.shape[0];
-        if (rows == 0) return;
-        f.add(x, y);
-        const pb_tensor last = f.temp({rows, s_.hidden}), normed = f.temp({rows, s_.hidden});
-        f.gather_rows(last, x, f.raw.logit_rows);
-        f.rms_norm(normed, last, norm_, eps_);
-        f.linear(f.raw.logits, normed, head_);
-        if (logit_cap_ > 0) f.soft_cap(f.raw.logits, logit_cap_);
+        ends_.logits(f, s_, stream, eps_);
+        if (logit_cap_ > 0 && f.raw.logit_rows.shape[0] > 0) f.soft_cap(f.raw.logits, logit_cap_);
     }
 
   private:
-    struct Rope {
-        uint32_t frequencies;
-        float scale;
-    };
-    struct Layer { // indices of weights
-        uint32_t norm, qkv, q_norm, k_norm, out, after_attention, mlp_norm, gate_up, down, after_mlp;
+    struct Layer { // norms: indices of weights
+        uint32_t norm = 0, after_attention = 0, mlp_norm = 0, after_mlp = 0;
+        patchbay::AttentionWeights attention;
+        patchbay::MlpWeights mlp;
     };
 
     // text_config of a model that also sees, with what such a model has where its config.json does not say.
@@ -106,19 +80,14 @@ class Gemma : public patchbay::ListedWeights {
         config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
         config.one_of("use_bidirectional_attention", {"false"});
         read_attention(config);
+        ends_ = patchbay::DecoderEnds::list(weights, config, s_, {root, head, 1, true});
         local_ = rope(config, {.theta = "rope_local_base_freq", .group = "rope_parameters.sliding_attention."});
         const bool nested = config.find("rope_parameters.full_attention.rope_theta").has_value();
         global_ = rope(config, {.group = nested ? "rope_parameters.full_attention." : "",
                                 .theta_if_missing = generation_ == 3 ? 1e6 : 1e4});
         if (generation_ < 3) local_ = global_;
-
-        embedding_ = weights.embedding({root + "embed_tokens", s_.vocab}, s_.hidden);
         for (uint32_t i = 0; i < s_.layers; ++i)
             layers_.push_back(layer(config, root + "layers." + std::to_string(i) + "."));
-        norm_ = norm(root + "norm");
-        head_ = config.get<bool>("tie_word_embeddings", true)
-                    ? weights.tied(embedding_)
-                    : weights.linear(PB_SHARD_NONE, s_.hidden, {{head, s_.vocab}});
         return s_.facts();
     }
 
@@ -147,29 +116,19 @@ class Gemma : public patchbay::ListedWeights {
         return value;
     }
 
-    Rope rope(const patchbay::ModelConfig& config, const patchbay::RopeKeys& keys) {
-        const patchbay::RopeSettings settings = patchbay::rope_settings(config, keys);
-        s_.positions = std::min(s_.positions, settings.most_positions);
-        return {weights.computed(patchbay::rope_frequencies(settings, s_.head_dim)), settings.cos_scale};
+    patchbay::Rotary rope(const patchbay::ModelConfig& config, const patchbay::RopeKeys& keys) {
+        return patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config, keys), s_.head_dim);
     }
 
     uint32_t norm(const std::string& name) { return weights.vector(s_.hidden, name + ".weight", 1); }
 
     Layer layer(const patchbay::ModelConfig& config, const std::string& name) {
         const bool bias = config.get<bool>("attention_bias", false);
-        const int64_t hidden = s_.hidden, q = s_.q_size(), kv = s_.kv_size(), d = s_.head_dim;
-        const std::string attention = name + "self_attn.", mlp = name + "mlp.";
-        Layer l{};
+        const std::string attention = name + "self_attn.";
+        Layer l;
         l.norm = norm(name + "input_layernorm");
-        l.qkv = weights.linear(PB_SHARD_ROWS, hidden,
-                               {{attention + "q_proj", q, bias, d},
-                                {attention + "k_proj", kv, bias, d},
-                                {attention + "v_proj", kv, bias, d}});
-        if (generation_ == 3) {
-            l.q_norm = weights.vector(d, attention + "q_norm.weight", 1);
-            l.k_norm = weights.vector(d, attention + "k_norm.weight", 1);
-        }
-        l.out = weights.linear(PB_SHARD_COLS, q, {{attention + "o_proj", hidden, bias, d}});
+        l.attention = patchbay::AttentionWeights::list(weights, s_, attention, {bias, bias});
+        if (generation_ == 3) l.attention.list_head_norms(weights, s_, attention, 1);
         if (generation_ > 1) { // the name that the first generation gives the norm before the MLP
             l.after_attention = norm(name + "post_attention_layernorm");
             l.mlp_norm = norm(name + "pre_feedforward_layernorm");
@@ -177,8 +136,7 @@ class Gemma : public patchbay::ListedWeights {
         } else {
             l.mlp_norm = norm(name + "post_attention_layernorm");
         }
-        l.gate_up = weights.linear(PB_SHARD_ROWS, hidden, {{mlp + "gate_proj", s_.inner}, {mlp + "up_proj", s_.inner}});
-        l.down = weights.linear(PB_SHARD_COLS, s_.inner, {{mlp + "down_proj", hidden}});
+        l.mlp = patchbay::MlpWeights::list(weights, s_, name + "mlp.");
         return l;
     }
 
@@ -186,8 +144,8 @@ class Gemma : public patchbay::ListedWeights {
     int generation_ = 0;
     float eps_ = 0, scale_ = 1, attention_cap_ = 0, logit_cap_ = 0; // cap 0: none
     std::vector<uint32_t> windows_;                                  // by layer; 0: it sees all
-    Rope local_{}, global_{};
-    uint32_t embedding_ = 0, norm_ = 0, head_ = 0;
+    patchbay::DecoderEnds ends_;
+    patchbay::Rotary local_, global_;
     std::vector<Layer> layers_;
 };
 

@@ -56,6 +56,9 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({}, 4).error, "heads and intermediate_size do not divide among 4 ranks");
 }
 
+// Indices of weights: the embedding, the last norm, the head, rope's frequencies, then the layers from their norm on.
+constexpr uint32_t kHead = 2, kRope = 3, kQkv = 5;
+
 TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
     Loaded l = load({{"attention_bias", "true"}});
     const auto spec = [&](uint32_t i) {
@@ -64,7 +67,7 @@ TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
         return s;
     };
     EXPECT_EQ(l.model.table->weight_count(l.model.self()), 2u + 2 * 6 + 2);
-    const pb_weight_spec qkv = spec(3);
+    const pb_weight_spec qkv = spec(kQkv);
     EXPECT_EQ(qkv.part_count, 3u);
     EXPECT_STREQ(qkv.parts[1].name, "model.layers.0.self_attn.k_proj.weight");
     EXPECT_STREQ(qkv.parts[1].bias, "model.layers.0.self_attn.k_proj.bias");
@@ -72,12 +75,12 @@ TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
     EXPECT_EQ(qkv.parts[2].rows, 32);
     EXPECT_EQ(qkv.parts[2].shard_unit, 16);
     EXPECT_EQ(qkv.shard, PB_SHARD_ROWS);
-    EXPECT_EQ(spec(4).shard, PB_SHARD_COLS);
-    EXPECT_EQ(spec(15).same_as, -1);
-    EXPECT_STREQ(spec(15).parts[0].name, "lm_head.weight");
+    EXPECT_EQ(spec(kQkv + 1).shard, PB_SHARD_COLS);
+    EXPECT_EQ(spec(kHead).same_as, -1);
+    EXPECT_STREQ(spec(kHead).parts[0].name, "lm_head.weight");
     Loaded tied = load({{"tie_word_embeddings", "true"}});
     pb_weight_spec head{};
-    EXPECT_EQ(tied.model.table->weight(tied.model.self(), 15, &head), PB_OK);
+    EXPECT_EQ(tied.model.table->weight(tied.model.self(), kHead, &head), PB_OK);
     EXPECT_EQ(head.same_as, 0);
 }
 
@@ -96,7 +99,7 @@ TEST(Llama, ASlidingWindowReachesTheKvSpec) {
 TEST(Llama, RopeFrequenciesFollowTheFormula) {
     Loaded l = load({{"rope_theta", "10000.0"}});
     std::vector<float> f(8);
-    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, f.data()), PB_OK);
     for (size_t i = 0; i < 8; ++i)
         EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16)));
     l = load({{"rope_scaling.rope_type", "llama3"},
@@ -105,7 +108,7 @@ TEST(Llama, RopeFrequenciesFollowTheFormula) {
               {"rope_scaling.high_freq_factor", "4.0"},
               {"rope_scaling.original_max_position_embeddings", "128"}});
     std::vector<float> g(8);
-    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, g.data()), PB_OK);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, g.data()), PB_OK);
     for (size_t i = 0; i < 8; ++i) {
         const double wavelength = 2 * std::numbers::pi / f[i];
         if (wavelength < 32) EXPECT_FLOAT_EQ(g[i], f[i]) << i;        // high frequencies stay
@@ -117,10 +120,10 @@ TEST(Llama, RopeFrequenciesFollowTheFormula) {
 TEST(Llama, YarnKeepsFastPairsAndStretchesSlowOnes) {
     Loaded l = load({{"head_dim", "32"}});
     std::vector<float> plain(16), yarn(16);
-    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, plain.data()), PB_OK);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, plain.data()), PB_OK);
     l = load({{"head_dim", "32"}, {"rope_scaling.rope_type", "yarn"}, {"rope_scaling.factor", "4.0"},
               {"rope_scaling.original_max_position_embeddings", "256"}, {"rope_scaling.beta_fast", "8"}});
-    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, yarn.data()), PB_OK);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, yarn.data()), PB_OK);
     // 8 turns in 256 positions: pair 2.83, down to 2; one turn: pair 6.44, up to 7.
     for (size_t i = 0; i <= 2; ++i) EXPECT_FLOAT_EQ(yarn[i], plain[i]) << i;
     for (size_t i = 3; i < 7; ++i) {
@@ -138,7 +141,7 @@ TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
     EXPECT_EQ(l.error, "");
     EXPECT_EQ(l.facts.max_position, 64u);
     std::vector<float> f(8);
-    EXPECT_EQ(l.model.table->fill(l.model.self(), 1, f.data()), PB_OK);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, f.data()), PB_OK);
     for (size_t i = 0; i < 8; ++i)
         EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) /
                                                  (1.0 + static_cast<double>(i))));

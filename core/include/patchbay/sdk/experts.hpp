@@ -3,8 +3,7 @@
 #pragma once
 #include <string>
 
-#include "patchbay/sdk/decoder.hpp"
-#include "patchbay/sdk/weight_list.hpp"
+#include "patchbay/sdk/decoder_blocks.hpp"
 
 namespace patchbay {
 
@@ -58,15 +57,15 @@ struct ExpertTensors {
           gated(f.temp({f.tokens(), e.chosen, e.inner / s.ranks})),
           outputs(f.temp({f.tokens(), e.chosen, s.hidden})) {}
 
-    // y (T, hidden) from h (T, hidden); of this rank.
-    void run(const Forward& f, const ExpertShape& e, const ExpertWeights& w, const pb_tensor& y,
-             const pb_tensor& h) const {
-        f.linear(logits, h, w.router);
+    // stream.y from stream.h
+    void run(const Forward& f, const ExpertShape& e, const ExpertWeights& w, const Stream& stream) const {
+        f.linear(logits, stream.h, w.router);
         f.top_k(ids, weights, logits, e.weights);
-        f.expert_linear(gate_up, one_each(h), w.gate_up, e.count, ids);
+        f.expert_linear(gate_up, one_each(stream.h), w.gate_up, e.count, ids);
         f.silu_mul(each_row(gated), each_row(gate_up));
         f.expert_linear(outputs, gated, w.down, e.count, ids);
-        f.weighted_sum(y, outputs, weights);
+        f.weighted_sum(stream.y, outputs, weights);
+        f.all_reduce(stream.y);
     }
 
     pb_tensor logits, ids, weights, gate_up, gated, outputs;

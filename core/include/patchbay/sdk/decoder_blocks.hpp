@@ -1,0 +1,155 @@
+// patchbay/sdk/decoder_blocks.hpp - the blocks that decoders of the Llama kind are put together from: what is before
+// and behind the layers, rotary positions, attention, the gated MLP. Each lists its weights and computes. For model
+// plugins.
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include "patchbay/sdk/decoder.hpp"
+#include "patchbay/sdk/rope.hpp"
+#include "patchbay/sdk/weight_list.hpp"
+
+namespace patchbay {
+
+// The residual stream, and what blocks read and write beside it; (T, hidden) each.
+struct Stream {
+    Stream(const Forward& f, const DecoderShape& s)
+        : x(f.temp({f.tokens(), s.hidden})), h(f.temp({f.tokens(), s.hidden})), y(f.temp({f.tokens(), s.hidden})) {}
+
+    // h of a layer's first block: the norm of the stream with the layer before.
+    void enter_layer(const Forward& f, uint32_t layer, uint32_t norm, float eps) const {
+        if (layer == 0) f.rms_norm(h, x, norm, eps);
+        else enter_block(f, norm, eps);
+    }
+    // h of a next block: the norm of the stream with the block before.
+    void enter_block(const Forward& f, uint32_t norm, float eps) const { f.add_rms_norm(h, x, y, norm, eps); }
+
+    pb_tensor x; // the stream
+    pb_tensor h; // normed input of a block
+    pb_tensor y; // output of a block
+};
+
+struct EndNames {
+    std::string root = "model.", head = "lm_head";
+    float norm_offset = 0;     // of the last norm
+    bool usually_tied = false; // where config.json does not say
+};
+
+// The token table, the last norm and the lm head. Listed first, so that any other weight's index is above 0.
+struct DecoderEnds {
+    static DecoderEnds list(WeightList& weights, const ModelConfig& config, const DecoderShape& s,
+                            const EndNames& names = {}) {
+        DecoderEnds out;
+        out.embedding = weights.embedding({names.root + "embed_tokens", s.vocab}, s.hidden);
+        out.norm = weights.vector(s.hidden, names.root + "norm.weight", names.norm_offset);
+        out.head = config.get<bool>("tie_word_embeddings", names.usually_tied)
+                       ? weights.tied(out.embedding)
+                       : weights.linear(PB_SHARD_NONE, s.hidden, {{names.head, s.vocab}});
+        return out;
+    }
+
+    // Logits of the rows that sample, from the stream with the last block.
+    void logits(const Forward& f, const DecoderShape& s, const Stream& stream, float eps) const {
+        const int64_t rows = f.raw.logit_rows.shape[0];
+        if (rows == 0) return;
+        f.add(stream.x, stream.y);
+        const pb_tensor last = f.temp({rows, s.hidden}), normed = f.temp({rows, s.hidden});
+        f.gather_rows(last, stream.x, f.raw.logit_rows);
+        f.rms_norm(normed, last, norm, eps);
+        f.linear(f.raw.logits, normed, head);
+    }
+
+    uint32_t embedding = 0, norm = 0, head = 0;
+};
+
+// Rotary positions of the first `turned` elements of a head.
+struct Rotary {
+    // Lowers s.positions to what the frequencies hold for.
+    static Rotary list(WeightList& weights, DecoderShape& s, const RopeSettings& settings, uint32_t turned) {
+        s.positions = std::min(s.positions, settings.most_positions);
+        return {weights.computed(rope_frequencies(settings, turned)), settings.cos_scale};
+    }
+
+    uint32_t frequencies = 0;
+    float scale = 1;
+};
+
+struct AttentionBiases {
+    bool qkv = false, out = false;
+};
+
+// Indices of an attention block's weights; the norms of q's and k's heads: 0: none.
+struct AttentionWeights {
+    // name: "model.layers.0.self_attn."
+    static AttentionWeights list(WeightList& weights, const DecoderShape& s, const std::string& name,
+                                 AttentionBiases bias = {}) {
+        const int64_t d = s.head_dim;
+        AttentionWeights out;
+        out.qkv = weights.linear(PB_SHARD_ROWS, s.hidden,
+                                 {{name + "q_proj", s.q_size(), bias.qkv, d},
+                                  {name + "k_proj", s.kv_size(), bias.qkv, d},
+                                  {name + "v_proj", s.kv_size(), bias.qkv, d}});
+        out.out = weights.linear(PB_SHARD_COLS, s.q_size(), {{name + "o_proj", s.hidden, bias.out, d}});
+        return out;
+    }
+    void list_head_norms(WeightList& weights, const DecoderShape& s, const std::string& name, float offset = 0) {
+        q_norm = weights.vector(s.head_dim, name + "q_norm.weight", offset);
+        k_norm = weights.vector(s.head_dim, name + "k_norm.weight", offset);
+    }
+
+    uint32_t qkv = 0, out = 0, q_norm = 0, k_norm = 0;
+};
+
+// What attention computes with, for all layers of a step.
+struct RotaryAttention : AttentionTensors {
+    using AttentionTensors::AttentionTensors;
+
+    // stream.y from stream.h
+    void run(const Forward& f, uint32_t layer, const AttentionWeights& w, const Rotary& rotary, const Stream& stream,
+             float eps) const {
+        f.linear(qkv, stream.h, w.qkv);
+        if (w.q_norm) f.rms_norm(q, q, w.q_norm, eps);
+        if (w.k_norm) f.rms_norm(k, k, w.k_norm, eps);
+        f.rope(q, rotary.frequencies, rotary.scale);
+        f.rope(k, rotary.frequencies, rotary.scale);
+        f.attend(layer, out, q, k, v);
+        f.linear(stream.y, out_rows, w.out);
+        f.all_reduce(stream.y);
+    }
+};
+
+// Indices of a gated MLP's weights.
+struct MlpWeights {
+    // name: "model.layers.0.mlp."
+    static MlpWeights list(WeightList& weights, const DecoderShape& s, const std::string& name, bool bias = false) {
+        MlpWeights out;
+        out.gate_up = weights.linear(PB_SHARD_ROWS, s.hidden,
+                                     {{name + "gate_proj", s.inner, bias}, {name + "up_proj", s.inner, bias}});
+        out.down = weights.linear(PB_SHARD_COLS, s.inner, {{name + "down_proj", s.hidden, bias}});
+        return out;
+    }
+
+    uint32_t gate_up = 0, down = 0;
+};
+
+enum class Gate { kSilu, kGeluTanh };
+
+// What gated MLPs compute with, for all layers of a step.
+struct GatedMlp {
+    GatedMlp(const Forward& f, const DecoderShape& s)
+        : gate_up(f.temp({f.tokens(), 2 * int64_t{s.inner} / s.ranks})),
+          gated(f.temp({f.tokens(), int64_t{s.inner} / s.ranks})) {}
+
+    // stream.y from stream.h
+    void run(const Forward& f, const MlpWeights& w, const Stream& stream, Gate gate = Gate::kSilu) const {
+        f.linear(gate_up, stream.h, w.gate_up);
+        if (gate == Gate::kSilu) f.silu_mul(gated, gate_up);
+        else f.gelu_tanh_mul(gated, gate_up);
+        f.linear(stream.y, gated, w.down);
+        f.all_reduce(stream.y);
+    }
+
+    pb_tensor gate_up, gated;
+};
+
+}  // namespace patchbay
