@@ -152,4 +152,36 @@ struct GatedMlp {
     pb_tensor gate_up, gated;
 };
 
+// Decoders whose layers are a rotary attention and a gated SiLU MLP, each behind a norm: what derives from it lists the
+// weights in load_config().
+class GatedDecoder : public ListedWeights {
+  public:
+    void forward(const Forward& f) const {
+        const Stream stream(f, shape);
+        const RotaryAttention attention(f, shape);
+        const GatedMlp mlp(f, shape);
+        f.embedding(stream.x, ends.embedding);
+        for (uint32_t i = 0; i < shape.layers; ++i) {
+            const Layer& l = layers[i];
+            stream.enter_layer(f, i, l.norm, eps);
+            attention.run(f, i, l.attention, rotary, stream, eps);
+            stream.enter_block(f, l.mlp_norm, eps);
+            mlp.run(f, l.mlp, stream);
+        }
+        ends.logits(f, shape, stream, eps);
+    }
+
+  protected:
+    struct Layer { // norm, mlp_norm: indices of weights
+        uint32_t norm = 0, mlp_norm = 0;
+        AttentionWeights attention;
+        MlpWeights mlp;
+    };
+    DecoderShape shape;
+    float eps = 0;
+    DecoderEnds ends;
+    Rotary rotary;
+    std::vector<Layer> layers;
+};
+
 }  // namespace patchbay
