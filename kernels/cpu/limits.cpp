@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "cpu/quantised_matrix.hpp"
 #include "cpu/tables.hpp"
 
 namespace patchbay::kernels {
@@ -43,7 +44,9 @@ double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void*
 
 double measure_multiply_add(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype dtype) {
     const TileTable* tiles = dtype == PB_BF16 ? tiles_of(machine.isa) : nullptr;
-    const auto work = tiles ? tiles->multiply_add : table_of(machine.isa).multiply_add;
+    const auto work = dtype == PB_I8 ? quantised_table(machine.isa, INT64_MAX).multiply_add
+                      : tiles        ? tiles->multiply_add
+                                     : table_of(machine.isa).multiply_add;
     const int64_t tasks = machine.crew.threads;
     int64_t rounds = 1000;
     std::unique_ptr<int64_t[]> done(new int64_t[size_t(tasks)]());

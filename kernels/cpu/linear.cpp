@@ -1,4 +1,5 @@
 // linear(): how its work is dealt out. Never over K, so that a sum does not depend on who works on it.
+#include "cpu/quantised_matrix.hpp"
 #include "cpu/tables.hpp"
 
 namespace patchbay::kernels {
@@ -88,6 +89,7 @@ void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tenso
 
 void linear(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
     if (x.shape[0] == 0) return;
+    if (w.quantised()) return linear_quantised(machine, out, x, *w.quantised());
     const TileTable* tiles = w.dtype() == PB_BF16 ? tiles_of(machine.isa) : nullptr;
     if (tiles) linear_tiles(machine, *tiles, out, x, w);
     else linear_vectors(machine, out, x, w);

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "cpu/quantised_matrix.hpp"
 #include "cpu/tables.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
@@ -12,7 +13,6 @@ float read_as_f32(pb_dtype dtype, const void* data, int64_t i) {
 }
 
 }  // namespace
-
 
 // Layout of a panel: f32 (cols, columns); bf16 (⌈cols / 2⌉, columns, 2), so that one load brings two elements of K for
 // each lane and a shift or a mask makes either an f32. Tiles are read out of the same layout: 16 pairs of K, 16
@@ -39,6 +39,19 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t 
     return m;
 }
 
+PackedMatrix PackedMatrix::pack(const Machine& machine, const QuantisedSource& source) {
+    PackedMatrix m;
+    m.dtype_ = source.dtype;
+    m.rows_ = source.rows;
+    m.cols_ = source.cols;
+    m.quantised_ = std::make_shared<const QuantisedMatrix>(machine, source);
+    return m;
+}
+
+uint64_t PackedMatrix::bytes() const {
+    return quantised_ ? quantised_->bytes() : panel_bytes_ * uint64_t(panels()) + bias_bytes();
+}
+
 void PackedMatrix::pack_panel(int64_t p, const void* data) {
     uint8_t* panel = memory_.get() + uint64_t(p) * panel_bytes_;
     std::memset(panel, 0, panel_bytes_);
@@ -57,6 +70,7 @@ void PackedMatrix::pack_panel(int64_t p, const void* data) {
 }
 
 void PackedMatrix::read_row(int64_t row, float* out) const {
+    if (quantised_) return quantised_->read_row(row, out);
     const uint8_t* from = panel(row / columns_);
     const int64_t c = row % columns_;
     if (dtype_ == PB_BF16) {

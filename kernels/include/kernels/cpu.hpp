@@ -39,9 +39,23 @@ struct Machine {
     Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
 };
 
+struct QuantisedSource { // w[r, c] = code · scale + offset, of column c / group: as pb_quant of patchbay/abi/device.h
+    pb_dtype dtype = PB_I8;         // I8 or I4
+    int64_t rows = 0, cols = 0;
+    const void* codes = nullptr;    // (rows, cols); of I4 a row takes ⌈cols / 2⌉ bytes
+    int64_t group = 0;              // 16, 32, 64 or 128
+    const float* scales = nullptr;  // (rows, ⌈cols / group⌉), finite
+    const float* offsets = nullptr; // the same, or nullptr
+    const int32_t* order = nullptr; // (cols), a permutation, or nullptr
+    const float* bias = nullptr;    // (rows), or nullptr
+};
+
+class QuantisedMatrix; // cpu/quantised_matrix.hpp
+
 // A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16.
 class PackedMatrix {
   public:
+    static PackedMatrix pack(const Machine&, const QuantisedSource&); // throws std::bad_alloc
     // `data` (rows, cols) and `bias` (rows, or nullptr) are of `dtype`, F32 or BF16, and may go afterwards. Throws
     // std::bad_alloc.
     static PackedMatrix pack(const Machine&, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
@@ -49,10 +63,11 @@ class PackedMatrix {
 
     int64_t rows() const { return rows_; }
     int64_t cols() const { return cols_; }
-    uint64_t bytes() const { return panel_bytes_ * uint64_t(panels()) + bias_bytes(); }
+    uint64_t bytes() const;
     void read_row(int64_t row, float* out) const; // out (cols)
 
     // For the kernels.
+    const QuantisedMatrix* quantised() const { return quantised_.get(); } // nullptr: it is not; else all below is empty
     pb_dtype dtype() const { return dtype_; }
     int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
     int64_t columns() const { return columns_; } // of a panel
@@ -69,6 +84,7 @@ class PackedMatrix {
     uint64_t panel_bytes_ = 0;
     AlignedBytes memory_;
     std::unique_ptr<float[]> bias_;
+    std::shared_ptr<const QuantisedMatrix> quantised_;
 };
 
 // The ops of patchbay/abi/device.h, f32; rows may be strided, the inner stride is 1.
@@ -98,7 +114,8 @@ void weighted_sum(const Machine&, const pb_tensor& out, const pb_tensor& x, cons
 // What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
 double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
                     uint64_t bytes);  // B/s of a buffer so large
-double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype); // per s; F32 or BF16
+double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
+                            pb_dtype); // per s; F32, BF16 or I8
 
 // out (n) = e^x. Relative error below 3e-7 for x in [−87.3, 88.3]; 0 below, saturated above, NaN stays NaN.
 void exp(Isa, float* out, const float* x, int64_t n);

@@ -9,9 +9,8 @@
 namespace patchbay {
 namespace {
 
-constexpr int64_t kLargestSide = int64_t{1} << 31; // of a weight
-constexpr int64_t kLargestArea = int64_t{1} << 40;
 constexpr uint64_t kMatrixUses = 1u << PB_WEIGHT_LINEAR | 1u << PB_WEIGHT_EMBEDDING;
+constexpr uint64_t kVectorUse = 1u << PB_WEIGHT_VECTOR;
 
 kernels::Isa choose_isa(const Context& context) {
     const kernels::IsaChoice choice =
@@ -60,24 +59,27 @@ void CpuDevice::to_host(void* to, const void* from, uint64_t bytes) { std::memmo
 void CpuDevice::copy_page(void* to, const void* from, uint64_t bytes) { std::memmove(to, from, bytes); }
 
 pb_weight* CpuDevice::prepare(const pb_weight_source& source) {
-    const auto refuse = [](pb_status code, const std::string& why) -> void { throw Error(code, "weight: " + why); };
-    if (source.role < PB_WEIGHT_LINEAR || source.role > PB_WEIGHT_VECTOR)
-        refuse(PB_INVALID, "unknown role " + std::to_string(source.role));
-    if (source.dtype != PB_F32 && source.dtype != PB_BF16)
-        refuse(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) + ", this device takes f32 and bf16");
-    if (source.rows < 1 || source.cols < 1 || source.rows > kLargestSide || source.cols > kLargestSide ||
-        source.rows > kLargestArea / source.cols)
-        refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
-    if (!source.data) refuse(PB_INVALID, "no data");
-
+    check_weight(source);
     auto weight = std::make_unique<pb_weight>();
     weight->uses = source.uses | uint64_t{1} << source.role;
     weight->rows = source.rows;
     weight->cols = source.cols;
+    if (source.quant) {
+        weight->matrix = kernels::PackedMatrix::pack(machine_, {.dtype = source.dtype,
+                                                                .rows = source.rows,
+                                                                .cols = source.cols,
+                                                                .codes = source.data,
+                                                                .group = source.quant->group,
+                                                                .scales = source.quant->scales,
+                                                                .offsets = source.quant->offsets,
+                                                                .order = source.quant->order,
+                                                                .bias = static_cast<const float*>(source.bias)});
+        return weight.release();
+    }
     if (weight->uses & kMatrixUses)
         weight->matrix = kernels::PackedMatrix::pack(machine_, source.dtype, source.rows, source.cols, source.data,
                                                      source.bias);
-    if (weight->uses & uint64_t{1} << PB_WEIGHT_VECTOR) {
+    if (weight->uses & kVectorUse) {
         weight->vector.resize(size_t(source.rows * source.cols));
         for (size_t i = 0; i < weight->vector.size(); ++i)
             weight->vector[i] = source.dtype == PB_BF16 ? bf16_to_f32(static_cast<const uint16_t*>(source.data)[i])
@@ -109,6 +111,7 @@ std::vector<pb_limit> CpuDevice::measure() const {
     add("memory_read", "B/s", kernels::measure_read(machine_, now, clock, bytes));
     add("matmul_f32", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_F32));
     add("matmul_bf16", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_BF16));
+    add("matmul_i8", "OP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_I8));
     return out;
 }
 
@@ -124,4 +127,4 @@ void CpuDevice::end_step() {
 
 PATCHBAY_PLUGIN(patchbay::device<patchbay::CpuDevice>(
     {.name = "cpu", .version = PATCHBAY_PLUGIN_VERSION,
-     .summary = "f32 activations, f32 or bf16 weights, on the host's cores"}))
+     .summary = "f32 activations; f32, bf16, 8-bit or 4-bit weights; on the host's cores"}))

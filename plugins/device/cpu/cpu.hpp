@@ -55,7 +55,8 @@ class CpuDevice {
     std::string fault_; // of this step; ops after it do nothing
 };
 
-pb_ops cpu_ops(CpuDevice&); // ops.cpp
+pb_ops cpu_ops(CpuDevice&);                 // ops.cpp
+void check_weight(const pb_weight_source&); // weights.cpp; throws Error where it is none, or of a kind not taken
 
 // Physical memory in bytes, 0 where the system does not say. (memory.cpp)
 struct HostMemory {

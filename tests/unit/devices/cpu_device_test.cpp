@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu_isa.hpp"
@@ -224,13 +225,74 @@ TEST_P(CpuDevice, RefusesWeightsThatItCannotHold) {
         source.struct_size = sizeof source;
         EXPECT_EQ(device->prepare(plugin.self(), &source, &out), status) << plugin.error();
     };
-    refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_UNSUPPORTED);
-    EXPECT_EQ(plugin.error(), "weight: dtype i8, this device takes f32 and bf16");
+    refused({0, PB_WEIGHT_LINEAR, PB_F16, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_UNSUPPORTED);
+    EXPECT_EQ(plugin.error(), "weight: dtype f16, this device takes f32 and bf16, and quantised i8 and i4");
+    refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
+    EXPECT_EQ(plugin.error(), "weight: codes of i8 without scales");
     refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 0, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
     refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, int64_t{1} << 30, int64_t{1} << 30, data.data(), nullptr, 0, nullptr},
             PB_INVALID);
     refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 2, 2, nullptr, nullptr, 0, nullptr}, PB_INVALID);
     refused({0, 9, PB_F32, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
+}
+
+TEST_P(CpuDevice, MultipliesByQuantisedWeights) {
+    constexpr int64_t kRows = 40, kCols = 64;
+    std::vector<int8_t> codes(kRows * kCols);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<int8_t>(int(i * 7919 % 255) - 127);
+    std::vector<float> scales(kRows * 2), bias = ramp(kRows), x(kCols), out(kRows);
+    for (size_t i = 0; i < scales.size(); ++i) scales[i] = 0.25f * float(1 + i % 3);
+    const pb_quant quant{sizeof quant, 32, scales.data(), nullptr, nullptr};
+    const pb_weight_source source{sizeof source, PB_WEIGHT_LINEAR, PB_I8, 0, kRows, kCols, codes.data(), bias.data(), 0,
+                                  &quant};
+    pb_weight* weight = nullptr;
+    ASSERT_EQ(device->prepare(plugin.self(), &source, &weight), PB_OK) << plugin.error();
+    EXPECT_GE(device->weight_bytes(plugin.self(), weight), uint64_t{kRows} * kCols);
+    EXPECT_LT(device->weight_bytes(plugin.self(), weight), uint64_t{kRows} * kCols * 2);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = float(int(i % 32 * 37 % 255) - 127); // codes of itself
+    x[5] = x[40] = 127;
+    const pb_tensor x_view = tensor(x.data(), PB_F32, {1, kCols}), out_view = tensor(out.data(), PB_F32, {1, kRows});
+    ops->linear(ops->ctx, &out_view, &x_view, weight);
+    ASSERT_EQ(end_step(), PB_OK) << plugin.error();
+    for (int64_t r = 0; r < kRows; ++r) {
+        float want = bias[size_t(r)];
+        for (int64_t c = 0; c < kCols; ++c)
+            want += x[size_t(c)] * float(codes[size_t(r * kCols + c)]) * scales[size_t(r * 2 + c / 32)];
+        EXPECT_EQ(out[size_t(r)], want) << r; // all whole multiples of an eighth
+    }
+    device->release(plugin.self(), weight);
+}
+
+TEST_P(CpuDevice, RefusesQuantisedWeightsThatMakeNoSense) {
+    const std::vector<int8_t> codes(64);
+    std::vector<float> scales(4, 1.0f), offsets(4, 0.0f);
+    std::vector<int32_t> order(32);
+    std::iota(order.begin(), order.end(), 0);
+    pb_quant quant{sizeof quant, 16, scales.data(), offsets.data(), order.data()};
+    pb_weight_source source{sizeof source, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 32, codes.data(), nullptr, 0, &quant};
+    const auto refused = [&](pb_status status, const char* why) {
+        pb_weight* out = nullptr;
+        EXPECT_EQ(device->prepare(plugin.self(), &source, &out), status);
+        EXPECT_EQ(plugin.error(), why);
+    };
+    order[3] = 4;
+    refused(PB_INVALID, "weight: order[4] is 4, expected a permutation of 0 to 31");
+    order[3] = 32;
+    refused(PB_INVALID, "weight: order[3] is 32, expected a permutation of 0 to 31");
+    order[3] = 3;
+    offsets[2] = std::numeric_limits<float>::infinity();
+    refused(PB_INVALID, "weight: offset 0 of row 1 is not finite");
+    scales[3] = std::numeric_limits<float>::quiet_NaN();
+    refused(PB_INVALID, "weight: scale 1 of row 1 is not finite");
+    quant.group = 24;
+    refused(PB_INVALID, "weight: groups of 24, expected 16, 32, 64 or 128");
+    quant.group = 16;
+    quant.scales = nullptr;
+    refused(PB_INVALID, "weight: no scales");
+    source.dtype = PB_U8;
+    refused(PB_UNSUPPORTED, "weight: quantised, of dtype u8, this device takes codes of i8 and i4");
+    source.role = PB_WEIGHT_VECTOR;
+    refused(PB_UNSUPPORTED, "weight: a quantised vector, this device takes quantised matrices");
 }
 
 TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {

@@ -1,0 +1,109 @@
+// Products of codes by AVX2: pairs of codes become sums of 16 bits, which hold them: |code| ≤ 128, |x| ≤ 127.
+#include <immintrin.h>
+
+#include "cpu/quantised_table.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+#include "cpu/level/quantise.inc"
+
+struct F {
+    __m256 v;
+};
+struct I {
+    __m256i v;
+};
+struct Codes {
+    __m256i v;
+};
+
+constexpr int kLanes = 8;
+constexpr int kSide = 4; // rows of a block
+constexpr int kWide = 1; // vectors of columns beside one another where there are several rows
+
+inline F operator+(F a, F b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline F operator*(F a, F b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline I operator+(I a, I b) { return {_mm256_add_epi32(a.v, b.v)}; }
+inline F load(const float* p) { return {_mm256_loadu_ps(p)}; }
+inline void store(float* p, F a) { _mm256_storeu_ps(p, a.v); }
+inline F set(float x) { return {_mm256_set1_ps(x)}; }
+inline F mul_add(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+inline F to_float(I a) { return {_mm256_cvtepi32_ps(a.v)}; }
+inline I to_whole(F a) { return {_mm256_cvtps_epi32(a.v)}; }
+inline I set_whole(int32_t x) { return {_mm256_set1_epi32(x)}; }
+inline I greater(I a, I b) { return {_mm256_max_epi32(a.v, b.v)}; }
+inline I size_bits(F a) { return {_mm256_and_si256(_mm256_castps_si256(a.v), _mm256_set1_epi32(0x7fffffff))}; }
+inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+
+inline int32_t greatest(I a) {
+    int32_t lanes[kLanes], most = 0;
+    _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(lanes), a.v);
+    for (const int32_t lane : lanes) most = lane > most ? lane : most;
+    return most;
+}
+inline int32_t sum_of(I a) {
+    int32_t lanes[kLanes], sum = 0;
+    _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(lanes), a.v);
+    for (const int32_t lane : lanes) sum += lane;
+    return sum;
+}
+inline void store_codes(int8_t* to, I a) {
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i_u*>(to), _mm_packs_epi16(words, words));
+}
+
+inline Codes load_codes(const uint8_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p))};
+}
+inline Codes broadcast_four(const int8_t* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, 4);
+    return {_mm256_set1_epi32(four)};
+}
+inline Codes as_factor(Codes w) { return w; }
+inline Codes low_halves(Codes w) { return {_mm256_and_si256(w.v, _mm256_set1_epi8(15))}; }
+inline Codes high_halves(Codes w) {
+    return {_mm256_and_si256(_mm256_srli_epi16(w.v, 4), _mm256_set1_epi8(15))};
+}
+template <int kBits>
+inline I start(int32_t code_sum) { return set_whole(kBits == 8 ? 0 : -8 * code_sum); } // codes of 4 bits are 8 too great
+template <int kBits>
+inline I add_products(I sum, Codes w, Codes x) {
+    const __m256i pairs = kBits == 8 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w.v), _mm256_sign_epi8(x.v, w.v))
+                                     : _mm256_maddubs_epi16(w.v, x.v);
+    return {_mm256_add_epi32(sum.v, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))};
+}
+inline F load_halves(const uint8_t* p) { // finite, so that an exponent is moved by a product
+    const __m256i half = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p)));
+    const __m256i size = _mm256_slli_epi32(_mm256_and_si256(half, _mm256_set1_epi32(0x7fff)), 13);
+    const __m256 value = _mm256_mul_ps(_mm256_castsi256_ps(size), _mm256_set1_ps(0x1p112f));
+    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(half, _mm256_set1_epi32(0x8000)), 16);
+    return {_mm256_or_ps(value, _mm256_castsi256_ps(sign))};
+}
+
+#include "cpu/level/quantise_vectors.inc"
+#include "cpu/level/quantised.inc"
+
+int64_t multiply_add(int64_t rounds) {
+    constexpr int kChains = 8;
+    I sums[kChains];
+    for (int c = 0; c < kChains; ++c) sums[c] = set_whole(c);
+    const Codes w = {_mm256_set1_epi8(-3)};
+    Codes x = {_mm256_set1_epi8(5)};
+    for (int64_t r = 0; r < rounds; ++r) {
+        asm volatile("" : "+x"(x.v)); // not the same product each time
+#pragma GCC unroll 8
+        for (int c = 0; c < kChains; ++c) sums[c] = add_products<8>(sums[c], w, x);
+    }
+    for (int c = 1; c < kChains; ++c) sums[0] = sums[0] + sums[c];
+    volatile int32_t used = sum_of(sums[0]); // the loop is not to be removed
+    (void)used;
+    return rounds * kChains * kLanes * 4;
+}
+
+}  // namespace
+
+constexpr QuantisedTable kAvx2Quantised = {kSide, 0, quantise, linear, nullptr, multiply_add};
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,105 @@
+// linear() of quantised weights: which kernel computes it, and how its work is dealt out.
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "cpu/quantised_matrix.hpp"
+#include "cpu/tables.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr int64_t kTileRows = 5; // from so many rows on tiles are the faster ones
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
+
+#if defined(__x86_64__)
+// Asked once: where a hypervisor answers, it takes as long as a small product.
+bool has_byte_tiles() {
+    static const bool has = [] {
+        constexpr unsigned int kInt8 = 1u << 25; // of leaf 7, edx
+        unsigned int a = 0, b = 0, c = 0, d = 0;
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kInt8) && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vnni");
+    }();
+    return has;
+}
+#endif
+
+}  // namespace
+
+const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
+#if defined(__x86_64__)
+    if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles()) return kAmxQuantised;
+    if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni")) return kVnniQuantised;
+    if (isa >= Isa::Avx2) return kAvx2Quantised;
+#endif
+    (void)isa, (void)rows;
+    return kPlainQuantised;
+}
+
+// x becomes codes once; then each task works through panels of its own with all rows. Few rows: many tasks, as each
+// panel is read once; many rows: few, as each task reads all of x.
+void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w) {
+    constexpr int64_t kTaskWork = 128 * 1024; // multiply-adds that are worth a dispatch
+    const int64_t rows = x.shape[0], panels = w.panels(), threads = machine.crew.threads;
+    const QuantisedTable& table = quantised_table(machine.isa, rows);
+    QuantisedRows to{};
+    to.rows = rows;
+    to.side = table.filled ? table.side : std::min<int64_t>(rows, table.side);
+    to.groups = w.groups();
+    to.group = w.group();
+    to.steps = ceil_div(to.groups * to.group, kQuantisedStep);
+    const int64_t blocks = ceil_div(rows, to.side), values = blocks * to.groups * to.side;
+
+    int64_t tasks = 1;
+    if (threads > 1) {
+        const int64_t most = std::min(panels, threads * (rows > 4 * table.side ? 2 : 4));
+        tasks = std::clamp<int64_t>(rows * w.rows() * w.cols() / kTaskWork, 1, most);
+    }
+    const int64_t task_bytes =
+        table.scratch_bytes ? whole_lines(table.scratch_bytes(to.steps * kQuantisedStep, w.bits())) : 0;
+    const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
+    Scratch own;
+    Scratch& scratch = machine.scratch ? *machine.scratch : own;
+    auto* memory = static_cast<uint8_t*>(scratch.at_least(
+        uint64_t(tasks * task_bytes + blocks * to.steps * to.side * kQuantisedStep + 3 * value_bytes)));
+    uint8_t* const task_scratch = memory;
+    memory += tasks * task_bytes;
+    to.code_sums = reinterpret_cast<int32_t*>(memory);
+    to.scales = reinterpret_cast<float*>(memory + value_bytes);
+    to.sums = reinterpret_cast<float*>(memory + 2 * value_bytes);
+    to.codes = reinterpret_cast<int8_t*>(memory + 3 * value_bytes);
+
+    const auto* const from = static_cast<const float*>(x.data);
+    split_rows(machine.crew, blocks, to.side * w.cols(), [&](int64_t begin, int64_t end) {
+        table.quantise({.x = from,
+                        .x_stride = x.strides[0],
+                        .first = begin * to.side,
+                        .end = std::min(end * to.side, rows),
+                        .cols = w.cols(),
+                        .order = w.order(),
+                        .scale_unit = w.scale_unit(),
+                        .offset_unit = w.offset_unit(),
+                        .to = to});
+    });
+    run_tasks(machine.crew, tasks, [&](int64_t i) {
+        const int64_t first = panels * i / tasks, column = first * kQuantisedColumns;
+        table.linear({.x = to,
+                      .panels = w.panel(first),
+                      .panel_count = panels * (i + 1) / tasks - first,
+                      .panel_bytes = w.panel_bytes(),
+                      .bits = w.bits(),
+                      .has_offsets = w.has_offsets(),
+                      .bias = w.bias() ? w.bias() + column : nullptr,
+                      .out = static_cast<float*>(out.data) + column,
+                      .out_stride = out.strides[0],
+                      .width = w.rows() - column,
+                      .scratch = task_scratch + i * task_bytes});
+    });
+}
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,58 @@
+// One ISA level's loops over codes of 8 and 4 bits, each over one task's part of the work: like table.hpp, without an
+// inline function, since the files in level/ are compiled for instructions that this machine may lack.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace patchbay::kernels {
+
+constexpr int kQuantisedColumns = 32; // of a panel of codes, at all levels
+constexpr int kQuantisedStep = 64;    // columns of x that lie side by side in QuantisedRows
+
+// Rows of x as codes of 8 bits, in blocks of `side` rows; the last block may be filled up with zeros.
+struct QuantisedRows {
+    int64_t rows, side, groups, group;
+    int64_t steps;      // ⌈groups · group / kQuantisedStep⌉
+    int8_t* codes;      // (blocks, steps, side, kQuantisedStep), −127 … 127
+    int32_t* code_sums; // (blocks, groups, side): of a group's codes
+    float* scales;      // the same shape: what a code is worth, times the power of two of the weight's scales
+    float* sums;        // what the codes sum up to, times the power of two of the weight's offsets
+};
+
+struct QuantisingPart { // x (rows from `first` on) into `to`
+    const float* x;       // row 0
+    int64_t x_stride, first, end, cols;
+    const int32_t* order; // (cols), or nullptr
+    float scale_unit, offset_unit; // powers of two
+    QuantisedRows to;
+};
+
+struct QuantisedPart { // out (rows, width) = x · panels + bias
+    QuantisedRows x;
+    const uint8_t* panels; // the first of this part
+    int64_t panel_count, panel_bytes;
+    uint32_t bits;         // 8 or 4
+    uint32_t has_offsets;
+    const float* bias;     // of the first panel's columns, padded; nullptr: none
+    float* out;            // at the first panel's columns
+    int64_t out_stride, width;
+    uint8_t* scratch;      // QuantisedTable::scratch_bytes() of them, 64-byte aligned
+};
+
+// A level's product of codes. Sums within a group are whole numbers, and groups are added in one order by the same
+// operations, so that two of these give the same bits unless one of them lacks fused multiply-adds.
+struct QuantisedTable {
+    int32_t side;  // rows of a block; 1 … side in the last unless `filled`
+    int32_t filled; // 1: the last block must have `side` rows
+    void (*quantise)(const QuantisingPart&);
+    void (*linear)(const QuantisedPart&);
+    int64_t (*scratch_bytes)(int64_t depth, uint32_t bits); // nullptr: none
+    int64_t (*multiply_add)(int64_t rounds); // of codes of 8 bits; as in Table
+};
+
+extern const QuantisedTable kPlainQuantised;
+extern const QuantisedTable kAvx2Quantised;
+extern const QuantisedTable kVnniQuantised;
+extern const QuantisedTable kAmxQuantised;
+
+}  // namespace patchbay::kernels
