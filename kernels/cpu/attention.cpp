@@ -6,6 +6,8 @@
 #include "cpu/tables.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
+static_assert(patchbay::kernels::CpuAttention::kMaxHeadDim == patchbay::kernels::kMostHeadDim);
+
 namespace patchbay::kernels {
 namespace {
 
@@ -18,10 +20,12 @@ uint64_t key_bytes(const AttentionShape& s) {
     return uint64_t(round_up(s.block_size, kKeyGroup) * s.head_dim * dtype_bytes(s.kv_dtype));
 }
 uint64_t value_bytes(const AttentionShape& s) {
-    return uint64_t(int64_t(s.block_size) * s.head_dim * dtype_bytes(s.kv_dtype));
+    return uint64_t(round_up(s.block_size, s.kv_dtype == PB_BF16 ? 2 : 1) * s.head_dim * dtype_bytes(s.kv_dtype));
 }
 
-AttendState state_at(float* memory) { return {memory, memory + kAttendQueries, memory + 2 * kAttendQueries}; }
+AttendState state_at(float* memory, int64_t queries, int64_t stride) {
+    return {memory + queries * stride, memory + queries * (stride + 1), memory, stride};
+}
 
 float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
     return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
@@ -32,10 +36,10 @@ void write_token(const AttentionShape& s, uint8_t* keys, uint8_t* values, int64_
     const int64_t dim = s.head_dim, group = offset / kKeyGroup, lane = offset % kKeyGroup;
     if (s.kv_dtype == PB_BF16) {
         auto* key = reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim;
-        auto* value = reinterpret_cast<uint16_t*>(values) + offset * dim;
+        auto* value = reinterpret_cast<uint16_t*>(values) + offset / 2 * 2 * dim + offset % 2;
         for (int64_t d = 0; d < dim; ++d) {
             key[(d / 2 * kKeyGroup + lane) * 2 + d % 2] = f32_to_bf16(k[d]);
-            value[d] = f32_to_bf16(v[d]);
+            value[2 * d] = f32_to_bf16(v[d]);
         }
     } else {
         float* key = reinterpret_cast<float*>(keys) + group * kKeyGroup * dim;
@@ -53,13 +57,15 @@ struct CpuAttention::Call {
     const pb_tensor& q;
 };
 
-CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape) : machine_(machine), shape_(shape) {}
+CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
+    : machine_(machine), shape_(shape), in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype == PB_BF16),
+      queries_(in_tiles_ ? kTileQueries : kAttendQueries),
+      stride_(in_tiles_ ? round_up(shape.head_dim, 16) : shape.head_dim),
+      state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))) {}
 
 uint64_t CpuAttention::page_bytes() const {
     return uint64_t(shape_.kv_heads) * (key_bytes(shape_) + value_bytes(shape_));
 }
-
-uint64_t CpuAttention::state_floats() const { return uint64_t(kAttendQueries) * uint64_t(2 + shape_.head_dim); }
 
 void CpuAttention::plan(const AttentionBatch& batch) {
     tiles_.clear();
@@ -69,8 +75,8 @@ void CpuAttention::plan(const AttentionBatch& batch) {
     for (uint32_t s = 0; s < batch.seq_count; ++s) {
         const int32_t pairs = (batch.query_starts[s + 1] - batch.query_starts[s]) * group;
         for (int32_t h = 0; h < shape_.kv_heads; ++h)
-            for (int32_t first = 0; first < pairs; first += kAttendQueries) {
-                Tile tile{int32_t(s), h, first, std::min<int32_t>(kAttendQueries, pairs - first), 0, 0, -1};
+            for (int32_t first = 0; first < pairs; first += queries_) {
+                Tile tile{int32_t(s), h, first, std::min<int32_t>(queries_, pairs - first), 0, 0, -1};
                 find_keys(batch, tile);
                 work += (tile.end - tile.begin) * tile.count * shape_.head_dim * 2;
                 tiles_.push_back(tile);
@@ -84,7 +90,7 @@ void CpuAttention::plan(const AttentionBatch& batch) {
         for (int64_t split = tiles_[i].begin / kSplit; split * kSplit < tiles_[i].end; ++split)
             splits_.emplace_back(uint32_t(i), split);
     }
-    if (scratch_.size() < splits_.size() * state_floats()) scratch_.resize(splits_.size() * state_floats());
+    states_ = static_cast<float*>(scratch_.at_least(splits_.size() * state_floats_ * sizeof(float)));
 }
 
 // Which keys any query of the tile sees.
@@ -135,9 +141,12 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
     part.page_stride = call.kv.page_stride;
     part.begin = std::max(tile.begin, split * kSplit);
     part.end = std::min(tile.end, (split + 1) * kSplit);
+    part.ahead = tile.end;
     part.scale = shape_.scale;
     part.soft_cap = shape_.soft_cap;
-    (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state_at(memory));
+    const AttendState state = state_at(memory, queries_, stride_);
+    if (in_tiles_) tile_attend_of(machine_.isa)->attend(part, state);
+    else (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state);
 }
 
 // Merges the tile's splits in ascending order, also where there is one, so that a row's bits do not depend on how far
@@ -146,27 +155,27 @@ void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
     const Table& table = table_of(machine_.isa);
     const int64_t dim = shape_.head_dim;
     const int32_t group = shape_.heads / shape_.kv_heads;
-    constexpr size_t kFloats = size_t(kAttendQueries) * (2 + kMaxHeadDim);
+    constexpr size_t kFloats = size_t(kTileQueries) * (2 + kMaxHeadDim);
     alignas(64) float sums[kFloats];
-    const AttendState all = state_at(sums);
+    const AttendState all = state_at(sums, queries_, stride_);
     std::fill_n(all.most, tile.count, -std::numeric_limits<float>::infinity());
     std::fill_n(all.total, tile.count, 0.0f);
-    std::fill_n(all.sum, tile.count * dim, 0.0f);
+    std::fill_n(all.sum, tile.count * stride_, 0.0f);
     for (int64_t split = tile.begin / kSplit; split * kSplit < tile.end; ++split) {
         if (tile.scratch >= 0) {
             const auto at = uint64_t(tile.scratch + split - tile.begin / kSplit);
-            table.merge(all, state_at(scratch_.data() + at * state_floats()), tile.count, shape_.head_dim);
+            table.merge(all, state_at(states_ + at * state_floats_, queries_, stride_), tile.count);
         } else {
             alignas(64) float one[kFloats];
             attend_split(call, tile, split, one);
-            table.merge(all, state_at(one), tile.count, shape_.head_dim);
+            table.merge(all, state_at(one, queries_, stride_), tile.count);
         }
     }
     for (int32_t i = 0; i < tile.count; ++i) {
         const int32_t pair = tile.first + i;
         float* to = row_of(call.out, call.batch.query_starts[tile.seq] + pair / group,
                            tile.kv_head * group + pair % group);
-        for (int64_t d = 0; d < dim; ++d) to[d] = all.sum[i * dim + d] / all.total[i];
+        for (int64_t d = 0; d < dim; ++d) to[d] = all.sum[i * stride_ + d] / all.total[i];
     }
 }
 
@@ -175,7 +184,7 @@ void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_
     const Crew alone;
     run_tasks(machine_.crew, int64_t(splits_.size()), [&](int64_t i) {
         const auto [tile, split] = splits_[size_t(i)];
-        attend_split(call, tiles_[tile], split, scratch_.data() + uint64_t(i) * state_floats());
+        attend_split(call, tiles_[tile], split, states_ + uint64_t(i) * state_floats_);
     });
     // What is left of split tiles is a few merges.
     run_tasks(inline_ || !splits_.empty() ? alone : machine_.crew, int64_t(tiles_.size()),

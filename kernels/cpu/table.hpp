@@ -29,13 +29,15 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
     float* sums;           // for its own use: TileTable::sums_floats() of them, 64-byte aligned
 };
 
-constexpr int kAttendQueries = 8; // (row, head) pairs that share the loads of a key
-constexpr int kAttendBlock = 64;  // keys of one softmax update, aligned by absolute position
-constexpr int kKeyGroup = 16;     // keys side by side in a page
+constexpr int kAttendQueries = 8;     // (row, head) pairs that share the loads of a key
+constexpr int kTileQueries = 32;      // the same, where they are rows of tiles
+constexpr int kMostHeadDim = 512;
+constexpr int kAttendBlock = 64;      // keys of one softmax update, aligned by absolute position
+constexpr int kKeyGroup = 16;         // keys side by side in a page
 
 struct AttendPart { // queries over keys [begin, end), both within one split
-    const float* q[kAttendQueries];    // each (head_dim)
-    int64_t position[kAttendQueries];  // the last key it sees
+    const float* q[kTileQueries];      // each (head_dim)
+    int64_t position[kTileQueries];    // the last key it sees
     int32_t queries;
     int32_t block_size, head_dim;
     int64_t window;                    // 0: all
@@ -43,13 +45,15 @@ struct AttendPart { // queries over keys [begin, end), both within one split
     const uint8_t *keys, *values;      // of the kv head in page 0
     uint64_t page_stride;
     int64_t begin, end;
+    int64_t ahead;                     // ≥ end: where the keys end that this thread reads next
     float scale, soft_cap;
 };
 
-struct AttendState { // of up to kAttendQueries queries
-    float* most;  // (queries) greatest score; −inf: no key yet
-    float* total; // (queries) sum of e^(score − most)
-    float* sum;   // (queries, head_dim) sum of e^(score − most) · value
+struct AttendState { // of the queries of a part
+    float* most;    // (queries) greatest score; −inf: no key yet
+    float* total;   // (queries) sum of e^(score − most)
+    float* sum;     // (queries, stride) sum of e^(score − most) · value
+    int64_t stride; // head_dim; in tiles a multiple of 16
 };
 
 struct Table {
@@ -66,7 +70,7 @@ struct Table {
     void (*attend_f32)(const AttendPart&, const AttendState&);
     void (*attend_bf16)(const AttendPart&, const AttendState&);
     // into += later, for keys after those of `into`
-    void (*merge)(const AttendState& into, const AttendState& later, int32_t queries, int32_t head_dim);
+    void (*merge)(const AttendState& into, const AttendState& later, int32_t queries);
     void (*layer_norm)(float* out, const float* x, const float* w, const float* b, int64_t n, float eps);
     void (*gelu_tanh)(float* x, int64_t n);
     void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);
@@ -89,9 +93,15 @@ struct TileTable {
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };
 
+// Attention over bf16 pages in tiles of bf16, of up to kTileQueries queries.
+struct TileAttend {
+    void (*attend)(const AttendPart&, const AttendState&); // sums 64-byte aligned
+};
+
 extern const Table kPlainTable;
 extern const Table kAvx2Table;
 extern const Table kAvx512Table;
 extern const TileTable kAmxTiles;
+extern const TileAttend kAmxAttend;
 
 }  // namespace patchbay::kernels

@@ -26,6 +26,14 @@ inline const TileTable* tiles_of(Isa isa) {
     return nullptr;
 }
 
+inline const TileAttend* tile_attend_of(Isa isa) {
+#if defined(__x86_64__)
+    if (isa == Isa::Amx) return &kAmxAttend;
+#endif
+    (void)isa;
+    return nullptr;
+}
+
 template <class F>
 void run_tasks(const Crew& crew, int64_t count, F&& f) {
     if (crew.threads > 1 && count > 1) {

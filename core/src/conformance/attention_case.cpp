@@ -28,8 +28,12 @@ pb_attention_spec Shape::spec() const {
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
     Noise noise(seed);
     const size_t d = shape.head_dim;
-    return {noise.reals(length * shape.heads * d, -2, 2), noise.reals(length * shape.kv_heads * d, -2, 2),
-            noise.reals(length * shape.kv_heads * d, -2, 2), length};
+    Tokens out{noise.reals(length * shape.heads * d, -2, 2), noise.reals(length * shape.kv_heads * d, -2, 2),
+               noise.reals(length * shape.kv_heads * d, -2, 2), length};
+    // A backend may round q to the dtype of keys.
+    if (shape.kv_dtype == PB_BF16)
+        for (float& x : out.q) x = bf16_to_f32(f32_to_bf16(x));
+    return out;
 }
 
 std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) {

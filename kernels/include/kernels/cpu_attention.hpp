@@ -20,7 +20,7 @@ class CpuAttention {
     CpuAttention(const Machine&, const AttentionShape&);
 
     // A page is, for each kv head, keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16 in
-    // pairs of elements), then for each kv head the values (block_size, head_dim).
+    // pairs of elements), then for each kv head the values (block_size, head_dim), of bf16 in pairs of tokens.
     uint64_t page_bytes() const;
 
     // The step's work list, which run() of the same batch works through.
@@ -29,7 +29,7 @@ class CpuAttention {
     void run(const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q);
 
   private:
-    struct Tile { // up to kAttendQueries (row, head) pairs of one sequence and kv head
+    struct Tile { // up to queries_ (row, head) pairs of one sequence and kv head
         int32_t seq, kv_head;
         int32_t first, count; // in row-major (rows of the sequence, heads of the group)
         int64_t begin, end;   // keys that any of them sees
@@ -40,13 +40,17 @@ class CpuAttention {
     void find_keys(const AttentionBatch&, Tile&) const;
     void attend_split(const Call&, const Tile&, int64_t split, float* memory) const;
     void finish_tile(const Call&, const Tile&);
-    uint64_t state_floats() const; // of one partial state
 
     Machine machine_;
     AttentionShape shape_;
+    bool in_tiles_ = false;     // of bf16
+    int32_t queries_ = 0;       // that share the loads of a key, at most
+    int64_t stride_ = 0;        // floats of a query's sums
+    uint64_t state_floats_ = 0; // of one partial state: a multiple of 64 bytes
     std::vector<Tile> tiles_;
     std::vector<std::pair<uint32_t, int64_t>> splits_; // (tile, split), where tiles are few and long
-    std::vector<float> scratch_;                       // (splits, state_floats())
+    Scratch scratch_;                                  // (splits, state_floats_)
+    float* states_ = nullptr;                          // there
     bool inline_ = true;                               // too little work to wake anybody
 };
 

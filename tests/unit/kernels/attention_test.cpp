@@ -194,6 +194,28 @@ std::string text(const AttentionShape& s) {
 
 class Attention : public EachIsa {
   protected:
+    // Tiles round q to bf16, which is done here for the reference too, and each weight, by 2⁻⁸ of it at most; they
+    // divide by the sum of what was not rounded. So a result is off by 2⁻⁸ of the mean of |v| under the same weights.
+    void expect_close(const AttentionShape& shape, std::vector<Sequence> sequences,
+                      const std::vector<std::vector<Step>>& steps) {
+        const Outputs got = run_fast(machine, shape, sequences, steps);
+        const bool in_tiles = GetParam() == Isa::Amx && shape.kv_dtype == PB_BF16;
+        if (in_tiles)
+            for (Sequence& s : sequences) s.q = rounded_to_bf16(s.q);
+        const Outputs want = run_reference(shape, sequences, steps);
+        for (Sequence& s : sequences)
+            for (float& v : s.v) v = std::abs(v);
+        const Outputs size = run_reference(shape, sequences, steps);
+        for (size_t s = 0; s < got.size(); ++s) {
+            ASSERT_EQ(got[s].size(), want[s].size());
+            for (size_t i = 0; i < got[s].size(); ++i) {
+                const double bound = 5e-6 * (1 + std::abs(want[s][i])) + (in_tiles ? 0x1p-8 * size[s][i] : 0);
+                ASSERT_TRUE(std::abs(double(got[s][i]) - want[s][i]) <= bound)
+                    << "sequence " << s << ", element " << i << " is " << got[s][i] << ", expected " << want[s][i];
+            }
+        }
+    }
+
     Machine machine{GetParam(), {}};
 };
 INSTANTIATE_TEST_SUITE_P(Isa, Attention, each_isa(), isa_test_name);
@@ -207,8 +229,7 @@ TEST_P(Attention, AgreesWithTheReferenceOnAnyShape) {
             sequences.emplace_back(random, shape, random.between(1, 150));
         SCOPED_TRACE(text(shape));
         const std::vector<std::vector<Step>> steps = {at_once(sequences)};
-        const Outputs got = run_fast(machine, shape, sequences, steps), want = run_reference(shape, sequences, steps);
-        for (size_t s = 0; s < sequences.size(); ++s) expect_near(got[s], want[s], 5e-6, 5e-6);
+        expect_close(shape, sequences, steps);
         if (HasFatalFailure()) return;
     }
 }
@@ -219,8 +240,7 @@ TEST_P(Attention, AgreesWithTheReferenceOverSeveralSplits) {
                          .kv_dtype = PB_BF16};
     std::vector<Sequence> sequences;
     sequences.emplace_back(random, shape, 1100);
-    const std::vector<std::vector<Step>> whole = {at_once(sequences)};
-    expect_near(run_fast(machine, shape, sequences, whole)[0], run_reference(shape, sequences, whole)[0], 5e-6, 5e-6);
+    expect_close(shape, sequences, {at_once(sequences)});
 }
 
 TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
@@ -242,43 +262,83 @@ TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
 
 TEST_P(Attention, GivesTheSameBitsForAnyPageSize) {
     Random random(24);
-    AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = 40, .block_size = 16, .window = 70, .scale = 0.2f};
-    std::vector<Sequence> sequences;
-    sequences.emplace_back(random, shape, 150);
-    const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
-    for (const int32_t size : {1, 5, 8, 17, 64, 256}) {
-        shape.block_size = size;
-        EXPECT_EQ(run_fast(machine, shape, sequences, {at_once(sequences)}), want) << size;
-    }
+    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+        for (const int32_t dim : {40, 64}) {
+            AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = dim, .block_size = 16, .window = 70,
+                                 .scale = 0.2f, .kv_dtype = dtype};
+            std::vector<Sequence> sequences;
+            sequences.emplace_back(random, shape, 150);
+            const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+            for (const int32_t size : {1, 5, 8, 17, 64, 256}) {
+                shape.block_size = size;
+                EXPECT_EQ(run_fast(machine, shape, sequences, {at_once(sequences)}), want) << text(shape);
+            }
+        }
 }
 
 TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
     Random random(25);
-    for (const int64_t window : {0, 700}) {
-        const AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .window = window,
-                                   .scale = 0.2f, .kv_dtype = PB_F32};
-        std::vector<Sequence> sequences;
-        sequences.emplace_back(random, shape, 1300);
-        // A long prompt, then single tokens: few tiles over many splits.
-        const std::vector<std::vector<Step>> steps = {{{0, 0, 1290}}, {{0, 1290, 1291}}, {{0, 1291, 1300}}};
-        const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
-        ThreadPool pool(3);
-        for (const Crew& crew : {Crew{}, crew_of(pool.service()), backwards_crew(16)})
-            EXPECT_TRUE(run_fast({GetParam(), crew}, shape, sequences, steps) == want) << crew.threads;
-    }
+    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+        for (const int64_t window : {0, 700}) {
+            const AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .window = window,
+                                       .scale = 0.2f, .kv_dtype = dtype};
+            std::vector<Sequence> sequences;
+            sequences.emplace_back(random, shape, 1300);
+            // A long prompt, then single tokens: few tiles over many splits.
+            const std::vector<std::vector<Step>> steps = {{{0, 0, 1290}}, {{0, 1290, 1291}}, {{0, 1291, 1300}}};
+            const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+            ThreadPool pool(3);
+            for (const Crew& crew : {Crew{}, crew_of(pool.service()), backwards_crew(16)})
+                EXPECT_TRUE(run_fast({GetParam(), crew}, shape, sequences, steps) == want) << crew.threads;
+        }
 }
 
 TEST_P(Attention, DoesNotLetLaterTokensReachEarlierOnes) {
-    Random random(26);
-    const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 16, .block_size = 8, .scale = 0.25f};
+    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+        for (const float poison : {kNaN, std::numeric_limits<float>::infinity()}) {
+            Random random(26);
+            const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 16, .block_size = 8, .scale = 0.25f,
+                                       .kv_dtype = dtype};
+            std::vector<Sequence> sequences;
+            sequences.emplace_back(random, shape, 90);
+            const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+            constexpr int64_t kFrom = 41, kKv = 2 * 16, kQ = 4 * 16;
+            for (size_t i = kFrom * kKv; i < sequences[0].k.size(); ++i) sequences[0].k[i] = sequences[0].v[i] = poison;
+            const Outputs got = run_fast(machine, shape, sequences, {at_once(sequences)});
+            EXPECT_TRUE(same_bits(got[0].data(), want[0].data(), kFrom * kQ));
+            EXPECT_FALSE(std::isfinite(got[0][kFrom * kQ]));
+        }
+}
+
+TEST_P(Attention, ForgetsWhatLeftTheWindow) {
+    for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
+        Random random(28);
+        const AttentionShape shape{.heads = 2, .kv_heads = 1, .head_dim = 16, .block_size = 8, .window = 20,
+                                   .scale = 0.25f, .kv_dtype = dtype};
+        std::vector<Sequence> sequences;
+        sequences.emplace_back(random, shape, 90);
+        const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
+        constexpr int64_t kBad = 33, kQ = 2 * 16;
+        for (int64_t i = kBad * 16; i < (kBad + 1) * 16; ++i) sequences[0].v[size_t(i)] = kNaN;
+        const Outputs got = run_fast(machine, shape, sequences, {at_once(sequences)});
+        EXPECT_TRUE(same_bits(got[0].data(), want[0].data(), kBad * kQ));
+        EXPECT_TRUE(std::isnan(got[0][kBad * kQ]));
+        EXPECT_TRUE(std::isnan(got[0][(kBad + 19) * kQ]));
+        EXPECT_TRUE(same_bits(got[0].data() + (kBad + 20) * kQ, want[0].data() + (kBad + 20) * kQ, (70 - kBad) * kQ));
+    }
+}
+
+TEST_P(Attention, TakesScalesThatAreNotPositive) {
+    Random random(29);
+    AttentionShape shape{.heads = 3, .kv_heads = 1, .head_dim = 24, .block_size = 16, .kv_dtype = PB_BF16};
     std::vector<Sequence> sequences;
-    sequences.emplace_back(random, shape, 90);
-    const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
-    constexpr int64_t kFrom = 41, kKv = 2 * 16, kQ = 4 * 16;
-    for (size_t i = kFrom * kKv; i < sequences[0].k.size(); ++i) sequences[0].k[i] = sequences[0].v[i] = kNaN;
-    const Outputs got = run_fast(machine, shape, sequences, {at_once(sequences)});
-    EXPECT_TRUE(same_bits(got[0].data(), want[0].data(), kFrom * kQ));
-    EXPECT_TRUE(std::isnan(got[0][kFrom * kQ]));
+    sequences.emplace_back(random, shape, 70);
+    for (const float scale : {-0.2f, 0.0f})
+        for (const float soft_cap : {0.0f, 3.0f}) {
+            shape.scale = scale;
+            shape.soft_cap = soft_cap;
+            expect_close(shape, sequences, {at_once(sequences)});
+        }
 }
 
 TEST_P(Attention, SurvivesScoresThatOverflowAPlainSoftmax) {
