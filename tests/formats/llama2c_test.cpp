@@ -115,7 +115,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
         const host::Services services{&pool.service(), nullptr, nullptr};
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(folder_ / "model"));
-        r.weight_dtype = r.kv_dtype = PB_F32;
+        r.weights.dtype = r.kv_dtype = PB_F32;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = "cpu";

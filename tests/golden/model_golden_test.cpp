@@ -42,7 +42,7 @@ class Golden {
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(folder));
         const auto source = must(weights::WeightSource::from_folder(folder));
-        r.weight_dtype = must(source.native_dtype(r.model_config));
+        r.weights.dtype = must(source.native_dtype(r.model_config));
         r.kv_dtype = s.kv;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;

@@ -91,6 +91,12 @@ Machine between(const Machine& before, const Machine& after) {
     return out;
 }
 
+// Which limit multiplications with such weights have: "float32", "bfloat16", "int4 g32".
+std::string matmul_limit(const std::string& weights, const Machine& machine) {
+    if (weights == "float32") return "matmul_f32";
+    return weights != "bfloat16" && machine["matmul_i8"] > 0 ? "matmul_i8" : "matmul_bf16";
+}
+
 Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,
                             const std::function<void(const std::string&)>& progress) {
     std::vector<double> prefills, steps, overheads;
@@ -141,7 +147,7 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     progress("measuring the machine again");
     PB_TRY(out.after, measure_machine(registry, config.device, config.engine.threads));
     const Machine machine = between(out.before, out.after);
-    const std::string matmul = out.facts.weight_dtype == "float32" ? "matmul_f32" : "matmul_bf16";
+    const std::string matmul = matmul_limit(out.facts.weight_dtype, machine);
     for (CaseResult& c : out.cases) {
         const double prompt = c.asked.prompt, context = prompt + c.asked.output / 2.0, batch = c.asked.batch;
         set_limit(c.prefill, work_of(out.facts, prompt, 1, (prompt + 1) / 2, 1, prompt), machine, matmul);

@@ -208,6 +208,8 @@ void add_generate_command(Commands& commands) {
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
+    key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
+    key("--quantization-group-size", "model.quantization_group_size", "32 or 128 columns share a scale");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
     key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");
     key("--scheduler", "scheduler.plugin", "scheduler plugin");

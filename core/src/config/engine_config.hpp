@@ -17,6 +17,7 @@ struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: va
 
 enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
+enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 
 struct ModelSettings {                       // `model:` a path, or a map of these
     std::string path;                        // a Hugging Face folder, or a GGUF file
@@ -24,6 +25,8 @@ struct ModelSettings {                       // `model:` a path, or a map of the
     std::string tokenizer;                   // folder with tokenizer.json; empty: the model's; "none": ids only
     LoadFormat load_format = LoadFormat::kAuto;
     DType dtype = DType::kAuto;              // of weights; auto: the checkpoint's
+    Quantization quantization = Quantization::kAuto; // of linears; auto: as the checkpoint has them
+    uint32_t quantization_group_size = 32;   // columns that share a scale: 32 or 128
     std::map<std::string, std::string> shape; // load_format dummy: config.json keys given in YAML, flattened
 
     bool operator==(const ModelSettings&) const = default;

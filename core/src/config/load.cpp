@@ -59,6 +59,14 @@ Table<ModelSettings> model_table() {
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
         .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's")
+        .word("quantization", &ModelSettings::quantization,
+              {{"auto", Quantization::kAuto},
+               {"none", Quantization::kNone},
+               {"int8", Quantization::kInt8},
+               {"int4", Quantization::kInt4}},
+              "auto: linears as the checkpoint has them; none: all decoded to dtype; int8, int4: rounded while loading")
+        .key("quantization_group_size", &ModelSettings::quantization_group_size, {32, 128, "columns"},
+             "columns that share a scale with quantization: int8 and int4; 32 or 128")
         .custom({.name = "shape",
                  .type = ValueType::kOther,
                  .meaning = "keys of config.json for load_format: dummy, so that no folder is needed",
@@ -134,6 +142,15 @@ class CrossChecks {
         if (!dummy && c_.model.path.empty() && c_.model.shape.empty())
             faults_.add(effective_.origin,
                         "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
+        const uint32_t group = c_.model.quantization_group_size;
+        if (group != 32 && group != 128)
+            faults_.add(at("model.quantization_group_size"),
+                        "'quantization_group_size' is " + n(group) + ", expected 32 or 128");
+        const Quantization kind = c_.model.quantization;
+        const bool rounds = kind == Quantization::kInt8 || kind == Quantization::kInt4;
+        if (!rounds && group != ModelSettings{}.quantization_group_size)
+            warnings_.add(at("model.quantization_group_size"),
+                          "quantization_group_size has no effect without quantization: int8 or int4");
     }
 
     void sizes() {

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
     runner::RunnerSettings r;
     r.model_config = model.config;
-    r.weight_dtype = model.weight_dtype;
+    r.weights = model.weights;
     r.kv_dtype = model.kv_dtype;
     r.block_size = c.engine.block_size;
     r.num_blocks = c.engine.num_blocks;
@@ -111,7 +111,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;
     f.architecture = model.architecture;
-    f.weight_dtype = dtype_word(r.weight_dtype);
+    f.weight_dtype = s.runner->weight_form();
     f.kv_dtype = dtype_word(r.kv_dtype);
     f.model_identity = identity;
     const host::Component* parts[] = {s.scheduler.component.get(), s.sampler.component.get(), &s.runner->attention(),

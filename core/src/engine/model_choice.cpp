@@ -41,6 +41,16 @@ pb_dtype wire(config::DType dtype, pb_dtype automatic) {
     return automatic;
 }
 
+weights::Quantization wire(config::Quantization quantization) {
+    switch (quantization) {
+        case config::Quantization::kAuto: return weights::Quantization::kAsStored;
+        case config::Quantization::kInt8: return weights::Quantization::kInt8;
+        case config::Quantization::kInt4: return weights::Quantization::kInt4;
+        case config::Quantization::kNone: break;
+    }
+    return weights::Quantization::kNone;
+}
+
 // The value that nobody gave, or null.
 config::Node* untold(config::Node& root, const std::string& section, const std::string& key) {
     for (config::Entry& outer : root.entries)
@@ -66,9 +76,11 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
         PB_TRY(plugin, registry.model_for(architecture));
     }
     PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
-    const pb_dtype weight_dtype = wire(c.model.dtype, native);
-    return ModelChoice{std::move(model.config), std::move(model.source), architecture,
-                       std::move(plugin),       weight_dtype,            wire(c.engine.kv_cache_dtype, weight_dtype)};
+    const weights::WeightForm form{wire(c.model.dtype, native), wire(c.model.quantization),
+                                   c.model.quantization_group_size};
+    const pb_dtype kv_dtype = wire(c.engine.kv_cache_dtype, form.dtype);
+    return ModelChoice{std::move(model.config), std::move(model.source), architecture, std::move(plugin), form,
+                       kv_dtype};
 }
 
 uint32_t choose_threads(const config::EngineSettings& e) {
@@ -96,7 +108,7 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
     say("model", "plugin", c.model.plugin == "auto",
         chosen([](const ModelChoice& m) { return m.plugin + ", which serves " + m.architecture; }));
     say("model", "dtype", c.model.dtype == config::DType::kAuto, chosen([&](const ModelChoice& m) {
-            return dtype_word(m.weight_dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
+            return dtype_word(m.weights.dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
         }));
     say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::DType::kAuto,
         chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtype) + std::string(", as the weights"); }));

@@ -15,7 +15,8 @@ struct ModelChoice {
     weights::FlatConfig config;        // config.json, or the shape
     weights::WeightSource source;      // opened, not read
     std::string architecture, plugin;
-    pb_dtype weight_dtype, kv_dtype;
+    weights::WeightForm weights;
+    pb_dtype kv_dtype;
 };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&);
 

@@ -1,11 +1,33 @@
 #include "runner/model_runner.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
 
 #include "host/op_names.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::runner {
+namespace {
+
+using weights::Quantization;
+
+// Rounding of the head shows in every logit, and its codes are few beside the layers': it is never int4.
+weights::WeightForm form_of(const pb_weight_spec& spec, weights::WeightForm form, uint32_t vocab_size) {
+    const bool rounds = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
+    if (rounds && spec.exact) form.quantization = Quantization::kNone;
+    const bool head = spec.part_count == 1 && spec.parts[0].rows == vocab_size;
+    if (head && form.quantization == Quantization::kInt4) form.quantization = Quantization::kInt8;
+    return form;
+}
+
+std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
+    if (group == 0) return dtype == PB_F32 ? "float32" : "bfloat16";
+    return (dtype == PB_I4 ? "int4 g" : "int8 g") + std::to_string(group);
+}
+
+}  // namespace
 
 ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention, const Clock& clock)
     : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
@@ -32,7 +54,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     PB_CHECK(runner->load_model(settings));
     PB_CHECK(runner->bind_attention(settings));
-    PB_CHECK(runner->load_weights(source, settings.weight_dtype));
+    PB_CHECK(runner->load_weights(source, settings.weights));
     PB_CHECK(runner->allocate_kv(settings));
     return runner;
 }
@@ -106,10 +128,38 @@ Result<> ModelRunner::bind_attention(const pb_attention_spec& spec) {
     return {};
 }
 
-Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype dtype) {
+Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weights::LoadedWeight& loaded) {
+    const pb_quant quant{sizeof(pb_quant), loaded.group, loaded.scales.data(),
+                         loaded.offsets.empty() ? nullptr : loaded.offsets.data(),
+                         loaded.order.empty() ? nullptr : loaded.order.data()};
+    const pb_weight_source source{sizeof(pb_weight_source),
+                                  spec.role,
+                                  loaded.dtype,
+                                  0,
+                                  loaded.rows,
+                                  loaded.cols,
+                                  loaded.data.data(),
+                                  loaded.bias.empty() ? nullptr : loaded.bias.data(),
+                                  spec.uses,
+                                  loaded.group ? &quant : nullptr};
+    pb_weight* weight = nullptr;
+    const pb_status status = device_.table->prepare(device_.self(), &source, &weight);
+    const Result<> prepared = device_.component->check(status, "prepare");
+    if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
+        const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
+        return fail(prepared.error() + " (of model '" + std::string(model_.component->type().name) + "', weight '" +
+                    name + "' as " + text_of(loaded.dtype, loaded.group) +
+                    "; with quantization: none it is given real numbers)");
+    }
+    PB_CHECK(prepared);
+    return weight;
+}
+
+Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
     const uint32_t count = model_.table->weight_count(model_.self());
     weights::LoadedWeight loaded;
     std::vector<float> filled;
+    std::map<std::string, uint64_t> params_by_form; // of linears
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec spec{};
         PB_CHECK(model_.component->check(model_.table->weight(model_.self(), i, &spec), "weight"));
@@ -122,26 +172,13 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
         if (spec.part_count == 0) {
             filled.assign(static_cast<size_t>(spec.cols), 0);
             PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, filled.data()), "fill"));
-            loaded.dtype = PB_F32;
-            loaded.rows = 1;
-            loaded.cols = spec.cols;
-            loaded.data = std::as_bytes(std::span(filled));
-            loaded.bias = {};
+            loaded = {.dtype = PB_F32, .rows = 1, .cols = spec.cols, .data = std::as_bytes(std::span(filled)),
+                      .memory = std::move(loaded.memory)};
         } else {
-            PB_TRY(loaded, source.load(spec, dtype, 0, 1, std::move(loaded)));
+            PB_TRY(loaded,
+                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), 0, 1, std::move(loaded)));
         }
-        const pb_weight_source prepared{sizeof(pb_weight_source),
-                                        spec.role,
-                                        loaded.dtype,
-                                        0,
-                                        loaded.rows,
-                                        loaded.cols,
-                                        loaded.data.data(),
-                                        loaded.bias.empty() ? nullptr : loaded.bias.data(),
-                                        spec.uses,
-                                        nullptr};
-        pb_weight* weight = nullptr;
-        PB_CHECK(device_.component->check(device_.table->prepare(device_.self(), &prepared, &weight), "prepare"));
+        PB_TRY(pb_weight* const weight, prepare(spec, loaded));
         weights_.push_back(weight);
         owned_.push_back(weight);
         const uint64_t bytes = device_.table->weight_bytes(device_.self(), weight);
@@ -150,8 +187,13 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, pb_dtype
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
             (loaded.rows == facts_.vocab_size ? work_.head_params : work_.linear_params) += params;
             work_.linear_bytes += bytes;
+            params_by_form[text_of(loaded.dtype, loaded.group)] += params;
         }
     }
+    weight_form_ = text_of(wanted.dtype, 0); // of a model without
+    uint64_t most = 0;
+    for (const auto& [form, params] : params_by_form)
+        if (params > std::exchange(most, std::max(most, params))) weight_form_ = form;
     return {};
 }
 

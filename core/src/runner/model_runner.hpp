@@ -19,7 +19,7 @@ namespace patchbay::runner {
 
 struct RunnerSettings {
     weights::FlatConfig model_config;  // config.json, or the shape of a dummy model
-    pb_dtype weight_dtype = PB_F32;
+    weights::WeightForm weights;       // as most are wanted
     pb_dtype kv_dtype = PB_F32;
     uint32_t block_size = 16;
     uint32_t num_blocks = 0;           // 0: what fits kv_cache_memory
@@ -47,6 +47,7 @@ class ModelRunner {
     uint64_t page_bytes() const { return page_bytes_; }
     uint64_t weight_bytes() const { return weight_bytes_; }
     const ModelWork& work() const { return work_; }
+    const std::string& weight_form() const { return weight_form_; } // that most of the linears have: "int4 g32"
     const std::string& layout_tag() const { return layout_tag_; }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
@@ -60,7 +61,8 @@ class ModelRunner {
   private:
     ModelRunner(host::Device, host::Model, host::Attention, const Clock&);
     Result<> load_model(const RunnerSettings&);
-    Result<> load_weights(const weights::WeightSource&, pb_dtype);
+    Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
+    Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     Result<> bind_attention(const RunnerSettings&);
     Result<> bind_attention(const pb_attention_spec&);
     Result<> allocate_kv(const RunnerSettings&);
@@ -76,7 +78,7 @@ class ModelRunner {
     CallTimes times_;
     pb_device_info info_{};
     pb_model_facts facts_{};
-    std::string device_name_, layout_tag_;
+    std::string device_name_, layout_tag_, weight_form_;
     std::vector<pb_weight*> weights_;  // by spec; aliases repeat
     std::vector<pb_weight*> owned_;    // released once each
     uint64_t weight_bytes_ = 0;

@@ -6,8 +6,15 @@
 
 #include "patchbay/sdk/tensor.hpp"
 #include "weights/piece.hpp"
+#include "weights/rounded_codes.hpp"
 
 namespace patchbay::weights {
+
+struct Share {  // of a weight
+    std::vector<Piece> pieces, biases;  // of each part; a bias of no name: zeros
+    bool has_bias = false;
+    int64_t rows = 0, cols = 0;
+};
 
 namespace {
 
@@ -37,9 +44,15 @@ Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, con
     return Span{total / size * rank, total / size};
 }
 
-Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size) {
-    if (wanted != PB_F32 && wanted != PB_BF16)
-        return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(wanted));
+Result<> check_form(const WeightForm& form) {
+    if (form.dtype != PB_F32 && form.dtype != PB_BF16)
+        return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(form.dtype));
+    if (form.group != 32 && form.group != 128)
+        return fail("weights are quantised in groups of 32 or 128 columns, not of " + std::to_string(form.group));
+    return {};
+}
+
+Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     if (size == 0 || rank >= size)
         return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
     if (spec.same_as >= 0 || spec.part_count == 0)
@@ -59,6 +72,11 @@ Result<> check_spec(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, 
                         " on of '" + text_of(spec.parts[i].name) + "', which has " + std::to_string(stored));
     }
     return {};
+}
+
+Failure no_memory(const Share& share, pb_dtype dtype) {
+    return fail("no memory for '" + share.pieces[0].name + "' of shape " + shape_text({share.rows, share.cols}) +
+                " in " + dtype_name(dtype));
 }
 
 }  // namespace
@@ -111,20 +129,16 @@ Result<> WeightSource::check(const Piece& piece) const {
 }
 
 // Zeros, a tensor's share, or made up.
-void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target) const {
+void WeightSource::read(const Piece& piece, pb_dtype wanted, std::byte* target, ThreadPool* pool) const {
     if (piece.name.empty()) std::memset(target, 0, static_cast<size_t>(piece.count() * dtype_bytes(wanted)));
-    else if (checkpoint_) read_piece(piece, *checkpoint_->tensor(stored_name(piece.name)), wanted, target, pool_);
-    else make_piece(piece, seed_, wanted, target, pool_);
+    else if (checkpoint_) read_piece(piece, *checkpoint_->tensor(stored_name(piece.name)), wanted, target, pool);
+    else make_piece(piece, seed_, wanted, target, pool);
 }
 
-Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wanted, uint32_t rank, uint32_t size,
-                                        LoadedWeight reuse) const {
-    PB_CHECK(check_spec(spec, wanted, rank, size));
+Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uint32_t size) const {
+    PB_CHECK(check_spec(spec, rank, size));
     const bool vector = spec.role == PB_WEIGHT_VECTOR;
-    if (spec.offset != 0) wanted = PB_F32; // a sum that bf16 would round
-    LoadedWeight out{wanted, 0, 0, {}, {}, std::move(reuse.memory)};
-    std::vector<Piece> pieces, biases; // a bias of no name: zeros
-    bool has_bias = false;
+    Share out;
     for (uint32_t i = 0; i < spec.part_count; ++i) {
         const pb_weight_part& part = spec.parts[i];
         const std::string name = text_of(part.name), bias = text_of(part.bias);
@@ -141,42 +155,109 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, pb_dtype wan
         if (part.stored_rows) rows.begin += part.first_row;
         const std::vector<int64_t> shape =
             vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{stored_rows, spec.cols};
-        pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
-        if (part.transposed && !vector) pieces.back().stored = Piece::Stored::kTransposed;
-        PB_CHECK(check(pieces.back()));
-        biases.push_back({bias, {stored_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
-        if (!bias.empty()) PB_CHECK(check(biases.back()));
-        has_bias = has_bias || !bias.empty();
+        out.pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
+        if (part.transposed && !vector) out.pieces.back().stored = Piece::Stored::kTransposed;
+        PB_CHECK(check(out.pieces.back()));
+        out.biases.push_back({bias, {stored_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
+        if (!bias.empty()) PB_CHECK(check(out.biases.back()));
+        out.has_bias = out.has_bias || !bias.empty();
         out.rows += rows.count;
         out.cols = cols.count;
     }
-    if (spec.shard == PB_SHARD_COLS && rank != 0) has_bias = false;
-    const auto bytes = static_cast<size_t>(out.rows * out.cols * dtype_bytes(wanted));
+    if (spec.shard == PB_SHARD_COLS && rank != 0) out.has_bias = false;
+    return out;
+}
+
+// Where the codes of each piece come from; none: the weight is real.
+Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightForm& form) const {
+    CodeSources out;
+    if (form.quantization != Quantization::kInt8 && form.quantization != Quantization::kInt4) return out;
+    for (const Piece& piece : share.pieces) {
+        const CodeForm codes{form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8, form.group};
+        out.push_back(std::make_unique<RoundedCodes>(piece, codes, [this](const Piece& some, float* target) {
+            read(some, PB_F32, reinterpret_cast<std::byte*>(target), nullptr);
+        }));
+    }
+    return out;
+}
+
+Result<LoadedWeight> WeightSource::load_codes(const Share& share, const CodeSources& sources, LoadMemory memory) const {
+    CodeForm form = sources[0]->form();
+    for (const auto& source : sources) form = holding_both(form, source->form());
+    const std::span<const int32_t> order = sources[0]->order();
+    LoadedWeight out{form.dtype, share.rows, share.cols, {}, {}, form.group, {}, {}, {}, std::move(memory)};
+    // One after the other, each from a multiple of 64 bytes on.
+    size_t bytes = 0;
+    const auto place = [&](int64_t count, size_t each) {
+        const size_t at = bytes;
+        bytes += (static_cast<size_t>(count) * each + 63) / 64 * 64;
+        return at;
+    };
+    const int64_t row_bytes = form.row_bytes(out.cols), groups = form.groups(out.cols);
+    const bool with_offsets = form.offsets == CodeForm::Offsets::kSome;
+    const size_t codes = place(out.rows * row_bytes, 1), scales = place(out.rows * groups, sizeof(float)),
+                 offsets = place(with_offsets ? out.rows * groups : 0, sizeof(float)),
+                 ordered = place(static_cast<int64_t>(order.size()), sizeof(int32_t)),
+                 bias = place(share.has_bias ? out.rows : 0, sizeof(float));
+    if (!out.memory.at_least(bytes)) return no_memory(share, form.dtype);
+    std::byte* const data = out.memory.data();
+    const auto floats = [&](size_t at) { return reinterpret_cast<float*>(data + at); };
+    out.data = {data + codes, static_cast<size_t>(out.rows * row_bytes)};
+    out.scales = {floats(scales), static_cast<size_t>(out.rows * groups)};
+    out.offsets = {floats(offsets), with_offsets ? out.scales.size() : 0};
+    out.order = {reinterpret_cast<int32_t*>(data + ordered), order.size()};
+    out.bias = {data + bias, share.has_bias ? static_cast<size_t>(out.rows) * sizeof(float) : 0};
+    if (!order.empty()) std::memcpy(data + ordered, order.data(), order.size_bytes());
+    int64_t row = 0;
+    for (size_t i = 0; i < sources.size(); row += share.pieces[i].rows, ++i) {
+        const CodeTarget target{form, out.cols, data + codes + row * row_bytes, floats(scales) + row * groups,
+                                with_offsets ? floats(offsets) + row * groups : nullptr};
+        PB_CHECK(write_codes(*sources[i], share.pieces[i].rows, target, share.pieces[i].name, pool_));
+        if (share.has_bias)
+            read(share.biases[i], PB_F32, data + bias + static_cast<size_t>(row) * sizeof(float), pool_);
+    }
+    return out;
+}
+
+Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype, float offset,
+                                             LoadMemory memory) const {
+    if (offset != 0) dtype = PB_F32; // a sum that bf16 would round
+    LoadedWeight out{dtype, share.rows, share.cols, {}, {}, 0, {}, {}, {}, std::move(memory)};
+    const auto bytes = static_cast<size_t>(out.rows * out.cols * dtype_bytes(dtype));
     const std::byte* in_place = nullptr;
-    if (checkpoint_ && pieces.size() == 1 && spec.offset == 0)
-        in_place = piece_in_place(pieces[0], *checkpoint_->tensor(stored_name(pieces[0].name)), wanted);
-    const size_t bias_bytes = has_bias ? static_cast<size_t>(out.rows * dtype_bytes(wanted)) : 0;
+    if (checkpoint_ && share.pieces.size() == 1 && offset == 0)
+        in_place = piece_in_place(share.pieces[0], *checkpoint_->tensor(stored_name(share.pieces[0].name)), dtype);
+    const size_t bias_bytes = share.has_bias ? static_cast<size_t>(out.rows * dtype_bytes(dtype)) : 0;
     const size_t copied = in_place ? 0 : bytes;
-    if (!out.memory.at_least(copied + bias_bytes))
-        return fail("no memory for '" + pieces[0].name + "' of shape " + shape_text({out.rows, out.cols}) + " in " +
-                    dtype_name(wanted));
+    if (!out.memory.at_least(copied + bias_bytes)) return no_memory(share, dtype);
     std::byte* const data = out.memory.data();
     std::byte* const bias = data + copied;
     out.data = {in_place ? in_place : data, bytes};
     out.bias = {bias, bias_bytes};
     int64_t row = 0;
-    for (size_t i = 0; i < pieces.size(); row += pieces[i].rows, ++i) {
-        if (!in_place) read(pieces[i], wanted, data + row * out.cols * dtype_bytes(wanted));
-        if (has_bias) read(biases[i], wanted, bias + row * dtype_bytes(wanted));
+    for (size_t i = 0; i < share.pieces.size(); row += share.pieces[i].rows, ++i) {
+        if (!in_place) read(share.pieces[i], dtype, data + row * out.cols * dtype_bytes(dtype), pool_);
+        if (share.has_bias) read(share.biases[i], dtype, bias + row * dtype_bytes(dtype), pool_);
     }
-    if (spec.offset != 0 && checkpoint_) // dummy vectors are near 1 as they are
+    if (offset != 0 && checkpoint_) // dummy vectors are near 1 as they are
         for (int64_t i = 0; i < out.rows * out.cols; ++i) {
             float value;
             std::memcpy(&value, data + i * 4, 4);
-            value += spec.offset;
+            value += offset;
             std::memcpy(data + i * 4, &value, 4);
         }
     return out;
+}
+
+Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, const WeightForm& form, uint32_t rank,
+                                        uint32_t size, LoadedWeight reuse) const {
+    PB_CHECK(check_form(form));
+    PB_TRY(const Share share, this->share(spec, rank, size));
+    if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
+        PB_TRY(const CodeSources sources, code_sources(share, form));
+        if (!sources.empty()) return load_codes(share, sources, std::move(reuse.memory));
+    }
+    return load_real(share, form.dtype, spec.offset, std::move(reuse.memory));
 }
 
 Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {

@@ -7,15 +7,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/thread_pool.hpp"
 #include "patchbay/abi/model.h"
 #include "weights/checkpoint.hpp"
+#include "weights/codes.hpp"
 
 namespace patchbay::weights {
 
 struct Piece;
+struct Share;
+using CodeSources = std::vector<std::unique_ptr<CodeSource>>;
 
 // Memory that is not zeroed, and not copied where it grows.
 class LoadMemory {
@@ -28,12 +32,23 @@ class LoadMemory {
     size_t bytes_ = 0;
 };
 
+enum class Quantization { kAsStored, kNone, kInt8, kInt4 };
+
+struct WeightForm {                     // how a weight is wanted
+    pb_dtype dtype = PB_F32;            // of what stays real: PB_F32 or PB_BF16
+    Quantization quantization = Quantization::kNone;
+    uint32_t group = 32;                // for kInt8 and kInt4: columns that share a scale, 32 or 128
+};
+
 struct LoadedWeight {
-    pb_dtype dtype = PB_F32;
+    pb_dtype dtype = PB_F32;         // PB_I8 or PB_I4: quantised
     int64_t rows = 0, cols = 0;
     std::span<const std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset
-    std::span<const std::byte> bias; // (rows) of dtype; empty: none
-    LoadMemory memory;               // where both lie, but for data that the checkpoint's file has just so
+    std::span<const std::byte> bias; // (rows) of dtype, or of f32 if quantised; empty: none
+    uint32_t group = 0;              // columns; 0: not quantised, and the three below are empty
+    std::span<const float> scales, offsets; // (rows, ⌈cols / group⌉); offsets: empty where all are 0
+    std::span<const int32_t> order;         // (cols) as in pb_quant; empty: as they are
+    LoadMemory memory;               // where all lie, but for data that the checkpoint's file has just so
 };
 
 class WeightSource {
@@ -42,10 +57,10 @@ class WeightSource {
     static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>);
     static WeightSource dummy(uint64_t seed);
 
-    // The part of `rank` of `size`. wanted: PB_F32 or PB_BF16. The bias of a weight that is cut along its columns goes
-    // to rank 0 only, because the ranks' outputs are summed. The result lives no longer than this source. reuse: an
-    // earlier result, whose memory is taken: fresh pages cost more than what is written to them.
-    Result<LoadedWeight> load(const pb_weight_spec&, pb_dtype wanted, uint32_t rank, uint32_t size,
+    // The part of `rank` of `size`. The bias of a weight that is cut along its columns goes to rank 0 only, because the
+    // ranks' outputs are summed. Only what linear() multiplies with is quantised. The result lives no longer than this
+    // source. reuse: an earlier result, whose memory is taken: fresh pages cost more than what is written to them.
+    Result<LoadedWeight> load(const pb_weight_spec&, const WeightForm&, uint32_t rank, uint32_t size,
                               LoadedWeight reuse = {}) const;
     void read_with(ThreadPool& pool) { pool_ = &pool; } // with all its threads; it outlives this source
 
@@ -58,7 +73,11 @@ class WeightSource {
     WeightSource() = default;
     std::string stored_name(const std::string& name) const;
     Result<> check(const Piece&) const;
-    void read(const Piece&, pb_dtype wanted, std::byte* target) const;
+    Result<Share> share(const pb_weight_spec&, uint32_t rank, uint32_t size) const;
+    Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
+    Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
+    Result<LoadedWeight> load_codes(const Share&, const CodeSources&, LoadMemory) const;
+    void read(const Piece&, pb_dtype wanted, std::byte* target, ThreadPool*) const;
 
     std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
     uint64_t seed_ = 0;

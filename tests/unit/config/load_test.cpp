@@ -19,14 +19,16 @@ TEST_F(Load, a_model_alone_gives_the_defaults) {
 
 TEST_F(Load, every_key_of_the_engine_arrives) {
     const Loaded l = load(
-        "model: {path: model, plugin: llama, tokenizer: none, dtype: bf16}\n"
+        "model: {path: model, plugin: llama, tokenizer: none, dtype: bf16, quantization: int4,\n"
+        "  quantization_group_size: 128}\n"
         "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
         "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
         "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
         "2, cudagraph_mode: NONE}\n"
         "scheduler: {plugin: sjf, ageing: 2.5}\nproposer: ngram\n");
     EngineConfig e;
-    e.model = {.path = l.config.model.path, .plugin = "llama", .tokenizer = "none", .dtype = DType::kBf16};
+    e.model = {.path = l.config.model.path, .plugin = "llama", .tokenizer = "none", .dtype = DType::kBf16,
+               .quantization = Quantization::kInt4, .quantization_group_size = 128};
     e.engine = {.max_model_len = 100,
                 .max_num_batched_tokens = 200,
                 .max_num_seqs = 3,
@@ -139,6 +141,8 @@ TEST_F(Load, without_a_model_there_is_nothing_to_run) {
 TEST_F(Load, settings_that_contradict_one_another_are_faults) {
     EXPECT_EQ(fault_of("model: model\nengine: {block_size: 24}\n"),
               "a.yaml:2:22: 'block_size' is 24, expected a power of two (16 or 32)");
+    EXPECT_EQ(fault_of("model: {path: model, quantization: int4, quantization_group_size: 64}\n"),
+              "a.yaml:1:67: 'quantization_group_size' is 64, expected 32 or 128");
     EXPECT_EQ(fault_of("model: model\nengine: {block_size: 512}\n"),
               "a.yaml:2:22: 'block_size' is 512, expected 1 to 256 tokens");
     EXPECT_EQ(fault_of("model: model\nengine: {num_speculative_tokens: 2}\n"),
@@ -155,6 +159,9 @@ TEST_F(Load, settings_that_can_hardly_be_meant_are_warnings) {
                                        "never decodes all running sequences"});
     EXPECT_EQ(load("model: model\nengine: {num_blocks: 16, kv_cache_memory: 1MiB}\n").warnings,
               std::vector<std::string>{"a.yaml:2:43: kv_cache_memory has no effect beside num_blocks"});
+    EXPECT_EQ(load("model: {path: model, quantization_group_size: 128}\n").warnings,
+              std::vector<std::string>{"a.yaml:1:47: quantization_group_size has no effect without quantization: int8 or "
+                                       "int4"});
 }
 
 TEST_F(Load, flags_override_the_file_and_are_named_as_origin) {

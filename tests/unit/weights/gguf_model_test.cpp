@@ -93,7 +93,8 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
             spec.shard = shard;
             for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
                 const uint32_t ranks = shard == PB_SHARD_NONE ? 1 : 4;
-                const auto a = from->load(spec, dtype, ranks - 1, ranks), b = own->load(spec, dtype, ranks - 1, ranks);
+                const auto a = from->load(spec, {dtype}, ranks - 1, ranks);
+                const auto b = own->load(spec, {dtype}, ranks - 1, ranks);
                 ASSERT_TRUE(a && b) << (b ? a : b).error();
                 EXPECT_TRUE(std::ranges::equal(a->data, b->data)) << name << ", shard " << shard;
             }

@@ -9,6 +9,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
+#include "unit/weights/weight_specs.hpp"
 #include "weights/convert.hpp"
 #include "weights/dummy.hpp"
 
@@ -18,33 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-pb_weight_part part(const std::string& name, int64_t rows, const std::string& bias = "", int64_t unit = 0) {
-    pb_weight_part out{};
-    name.copy(out.name, sizeof out.name - 1);
-    bias.copy(out.bias, sizeof out.bias - 1);
-    out.rows = rows;
-    out.shard_unit = unit;
-    return out;
-}
-
-pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_shard shard = PB_SHARD_NONE,
-                    pb_weight_role role = PB_WEIGHT_LINEAR) {
-    pb_weight_spec out{};
-    out.role = role;
-    out.shard = shard;
-    out.cols = cols;
-    out.same_as = -1;
-    out.part_count = static_cast<uint32_t>(parts.size());
-    std::copy(parts.begin(), parts.end(), out.parts);
-    return out;
-}
-
-std::vector<float> values(std::span<const std::byte> bytes, pb_dtype dtype) {
-    std::vector<float> out(bytes.size() / static_cast<size_t>(dtype_bytes(dtype)));
-    convert(dtype, bytes.data(), PB_F32, reinterpret_cast<std::byte*>(out.data()), static_cast<int64_t>(out.size()));
-    return out;
-}
 
 class Loader : public ModelFolder {
   protected:
@@ -64,7 +38,7 @@ class Loader : public ModelFolder {
 
 TEST_F(Loader, fuses_parts_along_rows_and_fills_the_bias_of_a_part_without_one_with_zeros) {
     const auto from = source({counting("q", {2, 2}, 0), counting("k", {1, 2}, 10), counting("k.bias", {1}, 7)});
-    const auto weight = from.load(spec(2, {part("q", 2), part("k", 1, "k.bias")}), PB_F32, 0, 1);
+    const auto weight = from.load(spec(2, {part("q", 2), part("k", 1, "k.bias")}), {PB_F32}, 0, 1);
     ASSERT_TRUE(weight) << weight.error();
     EXPECT_EQ(weight->rows, 3);
     EXPECT_EQ(weight->cols, 2);
@@ -76,18 +50,18 @@ TEST_F(Loader, cuts_rows_of_every_part_in_whole_units) {
     const auto from = source({counting("q", {4, 1}, 0), counting("k", {2, 1}, 10), counting("q.bias", {4}, 20),
                               counting("k.bias", {2}, 30)});
     const auto fused = spec(1, {part("q", 4, "q.bias", 2), part("k", 2, "k.bias", 1)}, PB_SHARD_ROWS);
-    const auto second = from.load(fused, PB_F32, 1, 2);
+    const auto second = from.load(fused, {PB_F32}, 1, 2);
     ASSERT_TRUE(second) << second.error();
     EXPECT_THAT(values(second->data, PB_F32), ElementsAre(2, 3, 11));
     EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(22, 23, 31));
-    EXPECT_THAT(from.load(fused, PB_F32, 0, 4).error(),
+    EXPECT_THAT(from.load(fused, {PB_F32}, 0, 4).error(),
                 HasSubstr("cannot deal the 4 rows of 'q' to 4 ranks in units of 2"));
 }
 
 TEST_F(Loader, cuts_columns_and_gives_the_bias_to_the_first_rank_alone) {
     const auto from = source({counting("o", {2, 4}, 0), counting("o.bias", {2}, 50)});
     const auto down = spec(4, {part("o", 2, "o.bias")}, PB_SHARD_COLS);
-    const auto first = from.load(down, PB_F32, 0, 2), second = from.load(down, PB_F32, 1, 2);
+    const auto first = from.load(down, {PB_F32}, 0, 2), second = from.load(down, {PB_F32}, 1, 2);
     ASSERT_TRUE(first && second);
     EXPECT_THAT(values(first->data, PB_F32), ElementsAre(0, 1, 4, 5));
     EXPECT_THAT(values(second->data, PB_F32), ElementsAre(2, 3, 6, 7));
@@ -100,15 +74,15 @@ TEST_F(Loader, takes_some_rows_of_a_stored_tensor_and_of_its_bias) {
     pb_weight_part k = part("qkv", 2, "qkv.bias", 1);
     k.first_row = 2;
     k.stored_rows = 5;
-    const auto all = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 0, 1),
-               second = from.load(spec(2, {k}, PB_SHARD_ROWS), PB_F32, 1, 2);
+    const auto all = from.load(spec(2, {k}, PB_SHARD_ROWS), {PB_F32}, 0, 1),
+               second = from.load(spec(2, {k}, PB_SHARD_ROWS), {PB_F32}, 1, 2);
     ASSERT_TRUE(all && second);
     EXPECT_THAT(values(all->data, PB_F32), ElementsAre(4, 5, 6, 7));
     EXPECT_THAT(values(all->bias, PB_F32), ElementsAre(22, 23));
     EXPECT_THAT(values(second->data, PB_F32), ElementsAre(6, 7));
     EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(23));
     k.first_row = 4;
-    EXPECT_EQ(from.load(spec(2, {k}), PB_F32, 0, 1).error(),
+    EXPECT_EQ(from.load(spec(2, {k}), {PB_F32}, 0, 1).error(),
               "the model asks for 2 rows from 4 on of 'qkv', which has 5");
 }
 
@@ -116,16 +90,17 @@ TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     const auto from = source({counting("c_attn", {2, 4}, 0)}); // (cols, rows): row r is r, r + 4
     pb_weight_part whole = part("c_attn", 4, "", 1);
     whole.transposed = 1;
-    EXPECT_THAT(values(from.load(spec(2, {whole}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
-    EXPECT_THAT(values(from.load(spec(2, {whole}), PB_BF16, 0, 1)->data, PB_BF16), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
-    EXPECT_THAT(values(from.load(spec(2, {whole}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32),
+    EXPECT_THAT(values(from.load(spec(2, {whole}), {PB_F32}, 0, 1)->data, PB_F32), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+    EXPECT_THAT(values(from.load(spec(2, {whole}), {PB_BF16}, 0, 1)->data, PB_BF16),
+                ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+    EXPECT_THAT(values(from.load(spec(2, {whole}, PB_SHARD_COLS), {PB_F32}, 1, 2)->data, PB_F32),
                 ElementsAre(4, 5, 6, 7));
     pb_weight_part some = whole;
     some.rows = 2;
     some.first_row = 1;
     some.stored_rows = 4;
-    EXPECT_THAT(values(from.load(spec(2, {some}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, 5, 2, 6));
-    EXPECT_EQ(from.load(spec(4, {whole}), PB_F32, 0, 1).error(),
+    EXPECT_THAT(values(from.load(spec(2, {some}), {PB_F32}, 0, 1)->data, PB_F32), ElementsAre(1, 5, 2, 6));
+    EXPECT_EQ(from.load(spec(4, {whole}), {PB_F32}, 0, 1).error(),
               "tensor 'c_attn' is (2, 4) but the model needs (4, 4) (is config.json of another model?)");
 }
 
@@ -134,19 +109,19 @@ TEST_F(Loader, hands_out_the_bytes_of_the_file_where_they_are_as_they_must_be) {
     const std::shared_ptr<const Checkpoint> checkpoint = *Checkpoint::open(folder);
     const auto from = WeightSource::from_checkpoint(checkpoint);
     const std::byte* const file = checkpoint->tensor("a")->data;
-    const auto rows = *from.load(spec(2, {part("a", 4, "b")}, PB_SHARD_ROWS), PB_F32, 1, 2);
+    const auto rows = *from.load(spec(2, {part("a", 4, "b")}, PB_SHARD_ROWS), {PB_F32}, 1, 2);
     EXPECT_EQ(rows.data.data(), file + 16);
     EXPECT_THAT(values(rows.bias, PB_F32), ElementsAre(2, 3));
-    EXPECT_NE(from.load(spec(2, {part("a", 4)}), PB_BF16, 0, 1)->data.data(), file);
-    EXPECT_NE(from.load(spec(2, {part("a", 4)}, PB_SHARD_COLS), PB_F32, 0, 2)->data.data(), file);
-    EXPECT_NE(from.load(spec(2, {part("a", 4), part("a", 4)}), PB_F32, 0, 1)->data.data(), file);
+    EXPECT_NE(from.load(spec(2, {part("a", 4)}), {PB_BF16}, 0, 1)->data.data(), file);
+    EXPECT_NE(from.load(spec(2, {part("a", 4)}, PB_SHARD_COLS), {PB_F32}, 0, 2)->data.data(), file);
+    EXPECT_NE(from.load(spec(2, {part("a", 4), part("a", 4)}), {PB_F32}, 0, 1)->data.data(), file);
 }
 
 TEST_F(Loader, aligns_numbers_that_lie_at_any_byte_of_the_file) {
     std::string header = R"({"a": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}})";
     header.resize(77, ' ');
     write("model.safetensors", safetensors(header, f32_bytes({3, 4})));
-    const auto weight = *WeightSource::from_folder(folder)->load(spec(2, {part("a", 1)}), PB_F32, 0, 1);
+    const auto weight = *WeightSource::from_folder(folder)->load(spec(2, {part("a", 1)}), {PB_F32}, 0, 1);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(weight.data.data()) % 4, 0u);
     EXPECT_THAT(values(weight.data, PB_F32), ElementsAre(3, 4));
 }
@@ -161,16 +136,16 @@ TEST_F(Loader, reads_and_makes_up_the_same_with_many_threads_as_with_one) {
         turned.transposed = 1;
         for (const auto& wanted : {spec(600, {part("a", 1500), turned}), spec(600, {part("a", 1500)}, PB_SHARD_COLS)})
             for (const pb_dtype dtype : {PB_F32, PB_BF16})
-                EXPECT_EQ(values(threaded.load(wanted, dtype, 0, 2)->data, dtype),
-                          values(from.load(wanted, dtype, 0, 2)->data, dtype));
+                EXPECT_EQ(values(threaded.load(wanted, {dtype}, 0, 2)->data, dtype),
+                          values(from.load(wanted, {dtype}, 0, 2)->data, dtype));
     }
 }
 
 TEST_F(Loader, takes_over_the_memory_of_an_earlier_weight) {
     const auto from = source({counting("a", {4, 2}, 0), counting("b", {2, 2}, 10)});
-    auto earlier = *from.load(spec(2, {part("a", 4)}), PB_BF16, 0, 1);
+    auto earlier = *from.load(spec(2, {part("a", 4)}), {PB_BF16}, 0, 1);
     const std::byte* const memory = earlier.data.data();
-    const auto later = *from.load(spec(2, {part("b", 2)}), PB_BF16, 0, 1, std::move(earlier));
+    const auto later = *from.load(spec(2, {part("b", 2)}), {PB_BF16}, 0, 1, std::move(earlier));
     EXPECT_EQ(later.data.data(), memory);
     EXPECT_THAT(values(later.data, PB_BF16), ElementsAre(10, 11, 12, 13));
 }
@@ -179,7 +154,7 @@ TEST_F(Loader, adds_an_offset_to_a_vector_in_f32) {
     const auto from = source({counting("norm", {2}, 0)});
     pb_weight_spec plus_one = spec(2, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR);
     plus_one.offset = 1.001f; // which bf16 would round
-    const auto weight = from.load(plus_one, PB_BF16, 0, 1);
+    const auto weight = from.load(plus_one, {PB_BF16}, 0, 1);
     ASSERT_TRUE(weight) << weight.error();
     EXPECT_EQ(weight->dtype, PB_F32);
     EXPECT_THAT(values(weight->data, PB_F32), ElementsAre(1.001f, 2.001f));
@@ -187,7 +162,7 @@ TEST_F(Loader, adds_an_offset_to_a_vector_in_f32) {
 
 TEST_F(Loader, takes_a_vector_of_one_dimension) {
     const auto from = source({counting("norm", {3}, 1)});
-    const auto weight = from.load(spec(3, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), PB_BF16, 0, 1);
+    const auto weight = from.load(spec(3, {part("norm", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), {PB_BF16}, 0, 1);
     ASSERT_TRUE(weight) << weight.error();
     EXPECT_EQ(weight->rows, 1);
     EXPECT_THAT(values(weight->data, PB_BF16), ElementsAre(1, 2, 3));
@@ -196,26 +171,26 @@ TEST_F(Loader, takes_a_vector_of_one_dimension) {
 TEST_F(Loader, says_which_shape_it_got_and_which_the_model_needs) {
     const auto from =
         source({counting("up", {3, 2}, 0), counting("up.bias", {3}, 0), {"ids", "I64", {1, 1}, std::string(8, '\0')}});
-    EXPECT_EQ(from.load(spec(4, {part("up", 6)}), PB_F32, 0, 1).error(),
+    EXPECT_EQ(from.load(spec(4, {part("up", 6)}), {PB_F32}, 0, 1).error(),
               "tensor 'up' is (3, 2) but the model needs (6, 4) (is config.json of another model?)");
-    EXPECT_THAT(from.load(spec(2, {part("up", 3, "up")}), PB_F32, 0, 1).error(),
+    EXPECT_THAT(from.load(spec(2, {part("up", 3, "up")}), {PB_F32}, 0, 1).error(),
                 HasSubstr("tensor 'up' is (3, 2) but the model needs (3)"));
-    EXPECT_THAT(from.load(spec(2, {part("upp", 3)}), PB_F32, 0, 1).error(), HasSubstr("no tensor 'upp'"));
-    EXPECT_THAT(from.load(spec(1, {part("ids", 1)}), PB_F32, 0, 1).error(),
+    EXPECT_THAT(from.load(spec(2, {part("upp", 3)}), {PB_F32}, 0, 1).error(), HasSubstr("no tensor 'upp'"));
+    EXPECT_THAT(from.load(spec(1, {part("ids", 1)}), {PB_F32}, 0, 1).error(),
                 HasSubstr("tensor 'ids' holds i64, but a weight is f32, bf16 or f16"));
 }
 
 TEST_F(Loader, refuses_specs_that_make_no_sense) {
     const auto from = source({counting("a", {2, 2}, 0)});
-    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_I8, 0, 1));
-    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_F32, 2, 2));
-    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), PB_F32, 0, 0));
-    EXPECT_FALSE(from.load(spec(2, {}), PB_F32, 0, 1));
-    EXPECT_FALSE(from.load(spec(-1, {part("a", 2)}), PB_F32, 0, 1));
-    EXPECT_FALSE(WeightSource::dummy(1).load(spec(int64_t{1} << 40, {part("a", int64_t{1} << 40)}), PB_F32, 0, 1));
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), {PB_I8}, 0, 1));
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), {PB_F32}, 2, 2));
+    EXPECT_FALSE(from.load(spec(2, {part("a", 2)}), {PB_F32}, 0, 0));
+    EXPECT_FALSE(from.load(spec(2, {}), {PB_F32}, 0, 1));
+    EXPECT_FALSE(from.load(spec(-1, {part("a", 2)}), {PB_F32}, 0, 1));
+    EXPECT_FALSE(WeightSource::dummy(1).load(spec(int64_t{1} << 40, {part("a", int64_t{1} << 40)}), {PB_F32}, 0, 1));
     auto many = spec(2, {part("a", 2)});
     many.part_count = 9;
-    EXPECT_FALSE(from.load(many, PB_F32, 0, 1));
+    EXPECT_FALSE(from.load(many, {PB_F32}, 0, 1));
 }
 
 TEST_F(Loader, converts_between_dtypes_exactly_or_to_the_nearest_even) {
@@ -223,12 +198,12 @@ TEST_F(Loader, converts_between_dtypes_exactly_or_to_the_nearest_even) {
         source({{"f16", "F16", {1, 4}, u16_bytes({0x3C00, 0xC000, 0x0001, 0x7C00})},
                 {"bf16", "BF16", {1, 2}, u16_bytes({0x3F80, 0xC040})},
                 {"f32", "F32", {1, 3}, f32_bytes({1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f})}});
-    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_F32, 0, 1)->data, PB_F32),
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), {PB_F32}, 0, 1)->data, PB_F32),
                 ElementsAre(1, -2, 0x1p-24f, INFINITY));
-    EXPECT_THAT(values(from.load(spec(2, {part("bf16", 1)}), PB_F32, 0, 1)->data, PB_F32), ElementsAre(1, -3));
-    EXPECT_THAT(values(from.load(spec(3, {part("f32", 1)}), PB_BF16, 0, 1)->data, PB_BF16),
+    EXPECT_THAT(values(from.load(spec(2, {part("bf16", 1)}), {PB_F32}, 0, 1)->data, PB_F32), ElementsAre(1, -3));
+    EXPECT_THAT(values(from.load(spec(3, {part("f32", 1)}), {PB_BF16}, 0, 1)->data, PB_BF16),
                 ElementsAre(1, 1 + 0x1p-6f, 1 + 0x1p-7f));
-    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), PB_BF16, 0, 1)->data, PB_BF16),
+    EXPECT_THAT(values(from.load(spec(4, {part("f16", 1)}), {PB_BF16}, 0, 1)->data, PB_BF16),
                 ElementsAre(1, -2, 0x1p-24f, INFINITY));
 }
 
@@ -301,11 +276,11 @@ TEST(Dummy, has_the_mean_and_the_variance_that_it_promises) {
 
 TEST(Dummy, gives_ranks_the_slices_of_one_weight_and_biases_near_zero) {
     const auto from = WeightSource::dummy(9);
-    const auto whole = *from.load(spec(6, {part("w", 4, "w.bias")}), PB_F32, 0, 1);
+    const auto whole = *from.load(spec(6, {part("w", 4, "w.bias")}), {PB_F32}, 0, 1);
     const auto all = values(whole.data, PB_F32);
-    const auto rows = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_ROWS), PB_F32, 1, 2)->data, PB_F32);
+    const auto rows = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_ROWS), {PB_F32}, 1, 2)->data, PB_F32);
     EXPECT_EQ(rows, std::vector<float>(all.begin() + 12, all.end()));
-    const auto cols = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_COLS), PB_F32, 1, 2)->data, PB_F32);
+    const auto cols = values(from.load(spec(6, {part("w", 4)}, PB_SHARD_COLS), {PB_F32}, 1, 2)->data, PB_F32);
     for (size_t r = 0; r < 4; ++r)
         for (size_t c = 0; c < 3; ++c) EXPECT_EQ(cols[r * 3 + c], all[r * 6 + 3 + c]);
     for (const float b : values(whole.bias, PB_F32)) EXPECT_LT(std::abs(b), 0.1f);
@@ -315,7 +290,7 @@ TEST(Dummy, makes_the_same_values_in_chunks_as_at_once) {
     constexpr int64_t kCols = 70001; // more than a chunk, no multiple of a block
     std::vector<float> at_once(3 * kCols);
     fill_dummy(4, "w", 3, kCols, at_once.data());
-    EXPECT_EQ(values(WeightSource::dummy(4).load(spec(kCols, {part("w", 3)}), PB_F32, 0, 1)->data, PB_F32), at_once);
+    EXPECT_EQ(values(WeightSource::dummy(4).load(spec(kCols, {part("w", 3)}), {PB_F32}, 0, 1)->data, PB_F32), at_once);
 }
 
 TEST_F(Loader, an_identity_changes_with_the_configuration_the_shapes_and_the_values) {

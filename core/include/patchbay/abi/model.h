@@ -53,7 +53,7 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
     int32_t        same_as;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
     uint64_t       uses;         /* as pb_weight_source.uses */
     float          offset;       /* of a vector: added to each value, in f32 (norms that are stored as w − 1) */
-    uint32_t       reserved;
+    uint32_t       exact;        /* 1: not rounded while loading (a router, whose choices turn on small differences) */
     pb_weight_part parts[PB_MAX_FUSED];
 } pb_weight_spec;
 

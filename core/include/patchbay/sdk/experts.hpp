@@ -36,7 +36,7 @@ struct ExpertWeights { // indices; the experts' are consecutive
             return names.block + "experts." + std::to_string(i) + "." + matrix;
         };
         ExpertWeights out;
-        out.router = weights.linear(PB_SHARD_NONE, hidden, {{names.block + names.router, e.count}});
+        out.router = weights.router(hidden, {names.block + names.router, e.count});
         out.gate_up = weights.count();
         for (uint32_t i = 0; i < e.count; ++i)
             weights.linear(PB_SHARD_ROWS, hidden, {{expert(i, names.gate), e.inner}, {expert(i, names.up), e.inner}});

@@ -31,6 +31,12 @@ class WeightList {
     uint32_t linear(pb_shard shard, int64_t cols, std::initializer_list<LinearPart> parts) {
         return add(PB_WEIGHT_LINEAR, shard, cols, parts);
     }
+    // The same, small, and never quantised while it is loaded: of experts, the matrix that chooses them.
+    uint32_t router(int64_t cols, const LinearPart& part) {
+        const uint32_t index = add(PB_WEIGHT_LINEAR, PB_SHARD_NONE, cols, {part});
+        specs_[index].exact = 1;
+        return index;
+    }
     // The embedding once more, as the lm head.
     uint32_t tied(uint32_t embedding) {
         specs_[embedding].uses |= 1u << PB_WEIGHT_LINEAR;
