@@ -5,6 +5,7 @@
 #include <new>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "weights/block_codes.hpp"
 #include "weights/piece.hpp"
 #include "weights/rounded_codes.hpp"
 
@@ -12,6 +13,7 @@ namespace patchbay::weights {
 
 struct Share {  // of a weight
     std::vector<Piece> pieces, biases;  // of each part; a bias of no name: zeros
+    CodeSources packed;                 // likewise; null: it is not an AWQ or GPTQ linear
     bool has_bias = false;
     int64_t rows = 0, cols = 0;
 };
@@ -91,12 +93,18 @@ bool LoadMemory::at_least(size_t bytes) {
 
 Result<WeightSource> WeightSource::from_folder(const std::filesystem::path& folder) {
     PB_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(folder));
-    return from_checkpoint(std::move(checkpoint));
+    std::error_code error;
+    if (is_gguf(folder) || !std::filesystem::exists(folder / "config.json", error)) return from_checkpoint(checkpoint);
+    PB_TRY(const FlatConfig config, read_model_config(folder));
+    PB_TRY(const auto packed, packed_format(config));
+    return from_checkpoint(std::move(checkpoint), packed);
 }
 
-WeightSource WeightSource::from_checkpoint(std::shared_ptr<const Checkpoint> checkpoint) {
+WeightSource WeightSource::from_checkpoint(std::shared_ptr<const Checkpoint> checkpoint,
+                                           std::optional<PackedFormat> packed) {
     WeightSource out;
     out.checkpoint_ = std::move(checkpoint);
+    out.packed_ = packed;
     return out;
 }
 
@@ -112,6 +120,15 @@ std::string WeightSource::stored_name(const std::string& name) const {
     if (checkpoint_->has(name)) return name;
     const std::string bare = name.substr(name.find('.') + 1);
     return bare.find('.') != bare.npos && checkpoint_->has(bare) ? bare : name;
+}
+
+// "model.layers.0.mlp.up_proj" for the weight of that name, where the checkpoint has it packed.
+std::optional<std::string> WeightSource::packed_module(const std::string& name) const {
+    constexpr std::string_view kWeight = ".weight", kPacked = ".qweight";
+    if (!checkpoint_ || !name.ends_with(kWeight) || checkpoint_->has(stored_name(name))) return std::nullopt;
+    const std::string packed = stored_name(name.substr(0, name.size() - kWeight.size()) + std::string(kPacked));
+    if (!checkpoint_->has(packed)) return std::nullopt;
+    return packed.substr(0, packed.size() - kPacked.size());
 }
 
 Result<> WeightSource::check(const Piece& piece) const {
@@ -157,7 +174,15 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
             vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{stored_rows, spec.cols};
         out.pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
         if (part.transposed && !vector) out.pieces.back().stored = Piece::Stored::kTransposed;
-        PB_CHECK(check(out.pieces.back()));
+        out.packed.emplace_back();
+        if (const auto module = vector ? std::nullopt : packed_module(name)) {
+            if (!packed_)
+                return fail("there is '" + *module + ".qweight' in place of '" + name +
+                            "', but config.json has no quantization_config that says how it is packed");
+            PB_TRY(out.packed.back(), packed_codes(*packed_, *checkpoint_, *module, out.pieces.back()));
+        } else {
+            PB_CHECK(check(out.pieces.back()));
+        }
         out.biases.push_back({bias, {stored_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
         if (!bias.empty()) PB_CHECK(check(out.biases.back()));
         out.has_bias = out.has_bias || !bias.empty();
@@ -168,15 +193,30 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
     return out;
 }
 
-// Where the codes of each piece come from; none: the weight is real.
+// Where the codes of each piece come from; empty: the weight is real.
 Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightForm& form) const {
     CodeSources out;
-    if (form.quantization != Quantization::kInt8 && form.quantization != Quantization::kInt4) return out;
-    for (const Piece& piece : share.pieces) {
-        const CodeForm codes{form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8, form.group};
-        out.push_back(std::make_unique<RoundedCodes>(piece, codes, [this](const Piece& some, float* target) {
-            read(some, PB_F32, reinterpret_cast<std::byte*>(target), nullptr);
-        }));
+    if (form.quantization == Quantization::kNone) return out;
+    const CodeForm rounded{form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8, form.group};
+    for (size_t i = 0; i < share.pieces.size(); ++i) {
+        const Piece& piece = share.pieces[i];
+        const auto view = checkpoint_ && !share.packed[i] ? checkpoint_->tensor(stored_name(piece.name))
+                                                          : Result<TensorView>(fail(""));
+        const bool real = !share.packed[i] && (!view || !in_blocks(view->encoding));
+        if (form.quantization == Quantization::kAsStored) {
+            out.push_back(real || share.packed[i] ? share.packed[i] : block_codes(piece, *view));
+        } else if (real) {
+            out.push_back(std::make_shared<RoundedCodes>(piece, rounded, [this](const Piece& some, float* target) {
+                read(some, PB_F32, reinterpret_cast<std::byte*>(target), nullptr);
+            }));
+        } else {
+            return fail("'" + piece.name + "' is quantised already (" +
+                        (view ? facts_of(view->encoding).name : packed_->name()) + "), and quantization: " +
+                        (rounded.dtype == PB_I4 ? "int4" : "int8") +
+                        " rounds real weights (leave it at auto, or set none to decode them)");
+        }
+        // A weight has one order of columns, and is real where a part is.
+        if (!out.back() || !std::ranges::equal(out.back()->order(), out.front()->order())) return CodeSources();
     }
     return out;
 }
@@ -225,7 +265,7 @@ Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype,
     LoadedWeight out{dtype, share.rows, share.cols, {}, {}, 0, {}, {}, {}, std::move(memory)};
     const auto bytes = static_cast<size_t>(out.rows * out.cols * dtype_bytes(dtype));
     const std::byte* in_place = nullptr;
-    if (checkpoint_ && share.pieces.size() == 1 && offset == 0)
+    if (checkpoint_ && share.pieces.size() == 1 && offset == 0 && !share.packed[0])
         in_place = piece_in_place(share.pieces[0], *checkpoint_->tensor(stored_name(share.pieces[0].name)), dtype);
     const size_t bias_bytes = share.has_bias ? static_cast<size_t>(out.rows * dtype_bytes(dtype)) : 0;
     const size_t copied = in_place ? 0 : bytes;
@@ -236,7 +276,9 @@ Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype,
     out.bias = {bias, bias_bytes};
     int64_t row = 0;
     for (size_t i = 0; i < share.pieces.size(); row += share.pieces[i].rows, ++i) {
-        if (!in_place) read(share.pieces[i], dtype, data + row * out.cols * dtype_bytes(dtype), pool_);
+        std::byte* const target = data + row * out.cols * dtype_bytes(dtype);
+        if (share.packed[i]) write_real(*share.packed[i], share.pieces[i].rows, out.cols, dtype, target, pool_);
+        else if (!in_place) read(share.pieces[i], dtype, target, pool_);
         if (share.has_bias) read(share.biases[i], dtype, bias + row * dtype_bytes(dtype), pool_);
     }
     if (offset != 0 && checkpoint_) // dummy vectors are near 1 as they are
@@ -271,6 +313,7 @@ Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
             largest = view->encoding;
         }
         if (!largest) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
+        if (packed_) return PB_BF16;
         return *largest == Encoding::kBf16 || in_blocks(*largest) ? PB_BF16 : PB_F32;
     }
     for (const char* key : {"dtype", "torch_dtype"})

@@ -14,12 +14,13 @@
 #include "patchbay/abi/model.h"
 #include "weights/checkpoint.hpp"
 #include "weights/codes.hpp"
+#include "weights/packed_linear.hpp"
 
 namespace patchbay::weights {
 
 struct Piece;
 struct Share;
-using CodeSources = std::vector<std::unique_ptr<CodeSource>>;
+using CodeSources = std::vector<std::shared_ptr<const CodeSource>>;
 
 // Memory that is not zeroed, and not copied where it grows.
 class LoadMemory {
@@ -32,6 +33,8 @@ class LoadMemory {
     size_t bytes_ = 0;
 };
 
+// kAsStored: AWQ's and GPTQ's numbers and GGUF's blocks stay codes, real numbers real; kNone: all are made real; kInt8,
+// kInt4: real numbers are rounded.
 enum class Quantization { kAsStored, kNone, kInt8, kInt4 };
 
 struct WeightForm {                     // how a weight is wanted
@@ -54,7 +57,8 @@ struct LoadedWeight {
 class WeightSource {
   public:
     static Result<WeightSource> from_folder(const std::filesystem::path& folder); // or a GGUF file
-    static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>);
+    // packed: how linears without a .weight are stored.
+    static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>, std::optional<PackedFormat> packed = {});
     static WeightSource dummy(uint64_t seed);
 
     // The part of `rank` of `size`. The bias of a weight that is cut along its columns goes to rank 0 only, because the
@@ -65,7 +69,7 @@ class WeightSource {
     void read_with(ThreadPool& pool) { pool_ = &pool; } // with all its threads; it outlives this source
 
     // What dtype: auto means: that of the checkpoint's largest tensor (f16: f32, which holds its every value; blocks of
-    // quantised numbers: bf16, which rounds them by less than they were rounded);
+    // quantised numbers: bf16, which rounds them by less than they were rounded); of an AWQ or GPTQ checkpoint bf16;
     // of dummy weights what config.json's dtype or torch_dtype says, f32 without one.
     Result<pb_dtype> native_dtype(const FlatConfig&) const;
 
@@ -74,12 +78,14 @@ class WeightSource {
     std::string stored_name(const std::string& name) const;
     Result<> check(const Piece&) const;
     Result<Share> share(const pb_weight_spec&, uint32_t rank, uint32_t size) const;
+    std::optional<std::string> packed_module(const std::string& name) const;
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
     Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
     Result<LoadedWeight> load_codes(const Share&, const CodeSources&, LoadMemory) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target, ThreadPool*) const;
 
     std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
+    std::optional<PackedFormat> packed_;
     uint64_t seed_ = 0;
     ThreadPool* pool_ = nullptr;
 };

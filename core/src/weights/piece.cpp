@@ -9,19 +9,19 @@
 #include "weights/row_tasks.hpp"
 
 namespace patchbay::weights {
-namespace {
 
-bool is_turned(const Piece& piece, const TensorView& view) {
+bool lies_by_columns(const Piece& piece, const TensorView& view) {
     return view.turned != (piece.stored == Piece::Stored::kTransposed);
 }
 
-// Where the tensor has row r of what it stands for.
 int64_t stored_row(const TensorView& view, int64_t r) {
     const int64_t n = view.interleaved;
     if (n == 0) return r;
     const int64_t within = r % n;
     return r - within + within % (n / 2) * 2 + within / (n / 2);
 }
+
+namespace {
 
 // Rows [begin, end) of the piece, which lies by columns.
 void read_columns(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, int64_t begin,
@@ -58,7 +58,7 @@ void read_rows(const Piece& piece, const TensorView& view, pb_dtype wanted, std:
 }  // namespace
 
 void read_piece(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, ThreadPool* pool) {
-    const auto read = is_turned(piece, view) ? read_columns : read_rows;
+    const auto read = lies_by_columns(piece, view) ? read_columns : read_rows;
     share_rows(pool, piece.rows, piece.cols,
                [&](int64_t begin, int64_t end) { read(piece, view, wanted, target, begin, end); });
 }
@@ -83,7 +83,8 @@ void make_piece(const Piece& piece, uint64_t seed, pb_dtype wanted, std::byte* t
 
 const std::byte* piece_in_place(const Piece& piece, const TensorView& view, pb_dtype wanted) {
     const bool whole_rows = piece.cols == piece.width() || piece.rows == 1;
-    if (dtype_of(view.encoding) != wanted || !whole_rows || view.interleaved || is_turned(piece, view)) return nullptr;
+    if (dtype_of(view.encoding) != wanted || !whole_rows || view.interleaved || lies_by_columns(piece, view))
+        return nullptr;
     const int64_t bytes = dtype_bytes(wanted);
     const std::byte* at = view.data + (piece.row * piece.width() + piece.col) * bytes;
     return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(bytes) == 0 ? at : nullptr;

@@ -22,6 +22,11 @@ struct Piece {  // of `shape`, rows [row, row + rows) and columns [col, col + co
     int64_t count() const { return rows * cols; }
 };
 
+// Whether the tensor has the piece's matrix column by column.
+bool lies_by_columns(const Piece&, const TensorView&);
+// Where the tensor has row r of what it stands for.
+int64_t stored_row(const TensorView&, int64_t r);
+
 // Writes the piece row by row as `wanted` (PB_F32 or PB_BF16). pool: null: with this thread alone.
 void read_piece(const Piece&, const TensorView&, pb_dtype wanted, std::byte* target, ThreadPool* pool);
 // The values that fill_dummy() makes of seed and name; a bias is made like a norm's vector, near 0 in place of 1.

@@ -1,0 +1,159 @@
+#include "weights/packed_linear.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace patchbay::weights {
+namespace {
+
+constexpr int64_t kAwqPlaces[] = {0, 4, 1, 5, 2, 6, 3, 7};  // of eight numbers in a word, from the low bits on
+
+uint32_t word_at(const TensorView& view, int64_t index) {
+    uint32_t word;
+    std::memcpy(&word, view.data + index * 4, sizeof word);
+    return word;
+}
+
+struct Tensors {
+    TensorView weights;          // i32: AWQ's (in, out / 8), GPTQ's (in / 8, out), or in / 4 of 8 bits
+    TensorView zeros;            // i32 (groups, out / 8), or out / 4
+    TensorView scales;           // real (groups, out)
+    std::vector<int32_t> order;  // of the columns by their groups; empty: as they are
+};
+
+class PackedCodes final : public CodeSource {
+  public:
+    PackedCodes(const PackedFormat& format, const Piece& piece, Tensors tensors, int64_t group_size, uint32_t group)
+        : format_(format), piece_(piece), tensors_(std::move(tensors)), group_size_(group_size),
+          per_word_(32 / format.bits), half_(1 << (format.bits - 1)) {
+        form_ = {format.bits == 4 ? PB_I4 : PB_I8, group, CodeForm::Offsets::kNone};
+        const int64_t first = piece.col / group_size, last = (piece.col + piece.cols - 1) / group_size;
+        for (int64_t g = first; g <= last; ++g)
+            for (int64_t r = 0; r < piece.rows; ++r)
+                if (zero_of(g, piece.row + r) != half_) form_.offsets = CodeForm::Offsets::kSome;
+    }
+
+    CodeForm form() const override { return form_; }
+    std::span<const int32_t> order() const override { return tensors_.order; }
+
+    void unpack(int64_t begin, int64_t end, CodeRows& out) const override {
+        for (int64_t c = 0; c < piece_.cols; ++c) {
+            const auto stored = tensors_.order.empty() ? piece_.col + c : tensors_.order[static_cast<size_t>(c)];
+            for (int64_t r = begin; r < end; ++r)
+                out.codes_of(r - begin)[c] = static_cast<int8_t>(number_of(stored, piece_.row + r) - half_);
+        }
+        std::vector<float> scales(static_cast<size_t>(end - begin));
+        for (int64_t g = 0; g < out.groups; ++g) {
+            const int64_t stored = (piece_.col + g * out.group) / group_size_, outs = tensors_.scales.shape[1];
+            decode(tensors_.scales.encoding, tensors_.scales.data, stored * outs + piece_.row + begin, end - begin,
+                   PB_F32, reinterpret_cast<std::byte*>(scales.data()));
+            for (int64_t r = begin; r < end; ++r) {
+                const float scale = scales[static_cast<size_t>(r - begin)];
+                out.scales_of(r - begin)[g] = scale;
+                out.offsets_of(r - begin)[g] = static_cast<float>(half_ - zero_of(stored, piece_.row + r)) * scale;
+            }
+        }
+    }
+
+  private:
+    int field(uint32_t word, int64_t place) const {
+        return static_cast<int>(word >> (place * format_.bits) & ((1u << format_.bits) - 1));
+    }
+    int number_of(int64_t in, int64_t out) const {
+        if (format_.method == PackedFormat::Method::kAwq)
+            return field(word_at(tensors_.weights, in * tensors_.weights.shape[1] + out / 8), kAwqPlaces[out % 8]);
+        return field(word_at(tensors_.weights, in / per_word_ * tensors_.weights.shape[1] + out), in % per_word_);
+    }
+    int zero_of(int64_t group, int64_t out) const {
+        const uint32_t word = word_at(tensors_.zeros, group * tensors_.zeros.shape[1] + out / per_word_);
+        const int64_t place = out % per_word_;
+        const int stored = field(word, format_.method == PackedFormat::Method::kAwq ? kAwqPlaces[place] : place);
+        return (stored + static_cast<int>(format_.zero_short)) & ((1 << format_.bits) - 1);
+    }
+
+    PackedFormat format_;
+    Piece piece_;
+    Tensors tensors_;
+    int64_t group_size_;  // columns that share a scale in the checkpoint
+    int64_t per_word_;
+    int half_;            // what is taken from a number to make a code with a sign
+    CodeForm form_;
+};
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string out = "(";
+    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
+    return out + ")";
+}
+
+enum class Numbers { kWords, kReal };
+
+Result<TensorView> tensor_of(const Checkpoint& from, const std::string& name, Numbers numbers,
+                             const std::vector<int64_t>& shape) {
+    PB_TRY(TensorView view, from.tensor(name));
+    const bool fits = numbers == Numbers::kWords ? view.encoding == Encoding::kI32
+                                                 : is_real(view.encoding) && !in_blocks(view.encoding);
+    if (!fits || view.shape != shape)
+        return fail("tensor '" + name + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
+                    " but the model needs " + (numbers == Numbers::kWords ? "i32 " : "real numbers ") +
+                    shape_text(shape) + " (is quantization_config of another model?)");
+    return view;
+}
+
+// Columns by their groups, those of a group in order; empty: they are so already.
+Result<std::vector<int32_t>> order_of(const TensorView& groups, const std::string& name, int64_t group_size) {
+    const auto cols = static_cast<size_t>(groups.shape[0]);
+    std::vector<int32_t> group(cols), order(cols);
+    std::memcpy(group.data(), groups.data, cols * sizeof(int32_t));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        return group[static_cast<size_t>(a)] < group[static_cast<size_t>(b)];
+    });
+    for (size_t c = 0; c < cols; ++c) {
+        const int64_t expected = static_cast<int64_t>(c) / group_size;
+        if (group[static_cast<size_t>(order[c])] == expected) continue;
+        return fail("tensor '" + name + "' does not deal the columns in groups of " + std::to_string(group_size) +
+                    ": group " + std::to_string(expected) + " has more or fewer");
+    }
+    if (std::is_sorted(order.begin(), order.end())) order.clear();
+    return order;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& format, const Checkpoint& from,
+                                                       const std::string& module, const Piece& piece) {
+    const int64_t rows = piece.shape[0], cols = piece.shape[1], per_word = 32 / format.bits;
+    const bool awq = format.method == PackedFormat::Method::kAwq;
+    const int64_t group_size = format.group_size < 0 ? cols : std::min(format.group_size, cols);
+    const int64_t groups = (cols + group_size - 1) / group_size;
+    if (rows % per_word != 0 || (!awq && cols % per_word != 0))
+        return fail("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
+                    " is no multiple of " + std::to_string(per_word));
+    // Scales may be repeated, so that a group is one of those that devices know.
+    uint32_t group = 128;
+    while (group >= 16 && groups > 1 && group_size % group != 0) group /= 2;
+    const bool whole = piece.col % group_size == 0 &&
+                       (piece.cols % group_size == 0 || piece.col + piece.cols == cols);
+    if (group < 16)
+        return fail("'" + module + "' has groups of " + std::to_string(group_size) +
+                    " columns, expected a multiple of 16");
+    if (!whole)
+        return fail("'" + module + "' cannot be cut within its groups of " + std::to_string(group_size) + " columns");
+    Tensors tensors;
+    PB_TRY(tensors.weights, tensor_of(from, module + ".qweight", Numbers::kWords,
+                                      awq ? std::vector{cols, rows / per_word} : std::vector{cols / per_word, rows}));
+    PB_TRY(tensors.zeros, tensor_of(from, module + ".qzeros", Numbers::kWords, {groups, rows / per_word}));
+    PB_TRY(tensors.scales, tensor_of(from, module + ".scales", Numbers::kReal, {groups, rows}));
+    if (format.columns == PackedFormat::Columns::kByGroup) {
+        PB_TRY(const TensorView by, tensor_of(from, module + ".g_idx", Numbers::kWords, {cols}));
+        PB_TRY(tensors.order, order_of(by, module + ".g_idx", group_size));
+        if (!tensors.order.empty() && piece.cols != cols)
+            return fail("'" + module + "' has its columns in an order of their own (desc_act): they cannot be dealt");
+    }
+    return std::shared_ptr<const CodeSource>(
+        std::make_shared<PackedCodes>(format, piece, std::move(tensors), group_size, group));
+}
+
+}  // namespace patchbay::weights

@@ -1,0 +1,32 @@
+// Linears of AWQ and GPTQ checkpoints: whole numbers of 4 or 8 bits, packed into words of 32, with a scale and a zero
+// point for each group of columns: w = (q − zero) · scale. Stored as (in, out). Used by the loader.
+// Layouts: https://github.com/casper-hansen/AutoAWQ (gemm), https://github.com/AutoGPTQ/AutoGPTQ.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "weights/checkpoint.hpp"
+#include "weights/codes.hpp"
+#include "weights/piece.hpp"
+
+namespace patchbay::weights {
+
+struct PackedFormat {
+    enum class Method { kAwq, kGptq } method;
+    uint32_t bits;        // 4; of GPTQ 8 too
+    int64_t group_size;   // columns; −1: all of them
+    uint32_t zero_short;  // by so much are stored zero points too small: 1 in GPTQ's first format, else 0
+    enum class Columns { kInOrder, kByGroup } columns;  // kByGroup: g_idx says which group each is in
+
+    const char* name() const { return method == Method::kAwq ? "awq" : "gptq"; }
+};
+// What config.json's quantization_config says; none: it has none. Refused: methods and settings that are not read.
+Result<std::optional<PackedFormat>> packed_format(const FlatConfig&);
+
+// A piece of the linear that is stored as `module`.qweight, .qzeros, .scales and, for kByGroup, .g_idx.
+Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat&, const Checkpoint&,
+                                                       const std::string& module, const Piece&);
+
+}  // namespace patchbay::weights
