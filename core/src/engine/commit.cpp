@@ -61,9 +61,10 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
     while (accepted < verified && drafts[accepted] == sampled[first_row + accepted]) accepted += 1;
     report.drafted_tokens += verified;
     report.accepted_tokens += accepted;
-    for (uint32_t j = 0; j < std::min<uint32_t>(verified, StepReport::kMaxDraftPositions); ++j) {
-        report.drafted_at[j] += 1;
-        report.accepted_at[j] += j < accepted;
+    for (uint32_t j = 0; j < verified; ++j) {
+        const size_t at = std::min<size_t>(j, StepReport::kDraftPositions - 1);
+        report.drafted_at[at] += 1;
+        report.accepted_at[at] += j < accepted;
     }
     if (verified > 0 && proposer.table->observe) proposer.table->observe(proposer.self(), s.id, verified, accepted);
     s.computed = item.confirmed + accepted; // the KV of accepted drafts is there, that of the newest token is not

@@ -1,6 +1,7 @@
 #include "engine/engine_metrics.hpp"
 
 #include <array>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -21,7 +22,17 @@ uint64_t since(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 struct EngineMetrics::Series {
     explicit Series(metrics::Metrics& m) : all(m) {}
 
+    prometheus::Counter& dispatches(const StepReport& r) {
+        const std::string_view reason = r.graph_replayed ? "" : r.graph_miss;
+        prometheus::Counter*& counter = dispatched[reason];
+        if (!counter)
+            counter = &all.counter("patchbay_graph_dispatches_total",
+                                   {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", std::string(reason)}});
+        return *counter;
+    }
+
     metrics::Metrics& all;
+    std::map<std::string_view, prometheus::Counter*> dispatched; // by reason, a static string
     std::unordered_map<RequestId, Timeline> requests;
 
     prometheus::Gauge& waiting = all.gauge("patchbay_requests_waiting");
@@ -57,7 +68,7 @@ struct EngineMetrics::Series {
     prometheus::Counter& generated = all.counter("patchbay_generation_tokens_total");
 
     std::array<prometheus::Counter*, kPhaseCount> phases{};
-    std::array<prometheus::Counter*, StepReport::kMaxDraftPositions> drafted{}, accepted{};
+    std::array<prometheus::Counter*, StepReport::kDraftPositions> drafted{}, accepted{};
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
@@ -183,10 +194,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.step_tokens.Observe(r.scheduled_tokens);
     s.step_sequences.Observe(r.scheduled_seqs);
     s.useful.Increment(r.scheduled_tokens);
-    s.all
-        .counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"},
-                                                     {"reason", r.graph_replayed ? "" : std::string(r.graph_miss)}})
-        .Increment();
+    s.dispatches(r).Increment();
     if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
     if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
     for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));

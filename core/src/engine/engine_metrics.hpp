@@ -1,5 +1,5 @@
 // From step reports and outputs to metrics: merged once a step, at the cost of what was scheduled. Used by whoever
-// drives an engine (generate, run, serve).
+// drives an engine (generate, run).
 #pragma once
 #include <memory>
 #include <string>

@@ -33,8 +33,8 @@ struct StepReport {
     uint32_t evicted_blocks = 0;
 
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
-    static constexpr size_t kMaxDraftPositions = 16;
-    std::array<uint32_t, kMaxDraftPositions> drafted_at{}, accepted_at{}; // by position
+    static constexpr size_t kDraftPositions = 16;
+    std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and behind it
 
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass

@@ -75,19 +75,24 @@ TEST(Engine, NoStopTokenIsSampledBeforeMinTokens) {
 }
 
 TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
-    auto c = tiny_model();
-    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
-    c.engine.num_speculative_tokens = 4;
     const auto prompt = random_prompt(8, 40);
     Harness plain(tiny_model());
     const auto all = plain.run(plain.add(prompt, greedy(40))).tokens;
+    std::string output;
+    for (const TokenId t : all) output += std::to_string(t) + " ";
+    auto c = tiny_model();
+    c.proposer = config::PluginChoice{"foretells", {{"prompt", "40"}, {"output", output}}};
+    c.engine.num_speculative_tokens = 4;
+    uint32_t cut = 0; // drafts that were accepted behind a stop
     for (const size_t at : {5u, 9u, 17u, 30u}) {
         SamplingParams p = greedy(40);
         p.stop_token_ids = {all[at]};
         const auto first = std::find(all.begin(), all.end(), all[at]) - all.begin();
         Harness h(c);
         EXPECT_EQ(h.run(h.add(prompt, p)).tokens, std::vector<TokenId>(all.begin(), all.begin() + first + 1));
+        cut += h.steps.back().accepted_tokens + 1 - h.steps.back().sampled_tokens;
     }
+    EXPECT_GT(cut, 0u) << "no stop came among accepted drafts, so nothing was shown";
 }
 
 TEST(Engine, AbortWorksInEveryStateAndLeavesNothingBehind) {
@@ -253,6 +258,20 @@ TEST(Engine, APromptWhoseCachedBlocksWentIsStillAdmittedWhole) {
     EXPECT_LT(h.steps.size(), 40u);
 }
 
+TEST(Engine, APlanIsTrimmedToTheBlocksThatAreLeftInItsOrder) {
+    auto c = tiny_model();
+    c.engine.num_blocks = 6; // of 8 tokens
+    c.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    Harness h(c);
+    for (const uint64_t i : {1, 2, 3}) h.add(random_prompt(i, 36), greedy(2));
+    const StepReport first = h.step();
+    EXPECT_EQ(first.scheduled_tokens, 36u + 8u); // five blocks, the last one, none
+    EXPECT_EQ(first.trimmed, 2u);
+    EXPECT_EQ(first.running_requests, 2u);
+    EXPECT_EQ(first.waiting_requests, 1u);
+    EXPECT_EQ(first.used_blocks, 6u);
+}
+
 TEST(Engine, WithoutChunkedPrefillTheLongestSequenceFitsAStep) {
     auto c = tiny_model();
     c.engine.enable_chunked_prefill = false;
@@ -295,10 +314,12 @@ TEST(Engine, HitsAreCountedOnceARequest) {
     Harness h(c);
     for (int i = 0; i < 6; ++i) h.add(random_prompt(static_cast<uint64_t>(i), 40), greedy(30));
     h.run_all();
-    uint64_t queried = 0, preemptions = 0;
-    for (const StepReport& r : h.steps) queried += r.prefix_query_tokens, preemptions += r.preemptions;
+    uint64_t queried = 0, hit = 0, preemptions = 0;
+    for (const StepReport& r : h.steps)
+        queried += r.prefix_query_tokens, hit += r.prefix_hit_tokens, preemptions += r.preemptions;
     EXPECT_GT(preemptions, 0u);
     EXPECT_EQ(queried, 6u * 40u);
+    EXPECT_EQ(hit, 0u) << "what a request finds of its own after a preemption is no hit";
 }
 
 TEST(Engine, LogprobsAreOfTheRawLogits) {

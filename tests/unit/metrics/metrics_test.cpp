@@ -53,8 +53,13 @@ TEST(Metrics, EveryNameFollowsPrometheusPractice) {
 
 TEST(Metrics, DocsNameEveryMetricAndNoOther) {
     const std::string docs = read(PATCHBAY_SOURCE_DIR "/docs/metrics.md");
-    for (const Entry& e : parse_catalogue(catalogue_yaml()))
-        EXPECT_NE(docs.find("| `" + e.name + "` | " + e.type + " |"), std::string::npos) << e.name;
+    for (const Entry& e : parse_catalogue(catalogue_yaml())) {
+        std::string labels;
+        for (const std::string& l : e.labels) labels += (labels.empty() ? " " : ", ") + l;
+        const std::string row = "| `" + e.name + "` | " + e.type + " |" + labels + (labels.empty() ? "  | " : " | ") +
+                                e.meaning + " |\n";
+        EXPECT_NE(docs.find(row), std::string::npos) << row;
+    }
     const std::regex row("\\| `(patchbay_[a-z0-9_]+)` \\|");
     for (auto at = std::sregex_iterator(docs.begin(), docs.end(), row); at != std::sregex_iterator(); ++at)
         EXPECT_NE(catalogue_yaml().find("  " + (*at)[1].str() + ":"), std::string::npos) << (*at)[1];

@@ -1,7 +1,10 @@
 // Plugins that keep their contract until their settings say otherwise: for the tests of what the engine does then.
+#include <sstream>
+
 #include "patchbay/sdk/proposer.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/sampler.hpp"
+#include "patchbay/sdk/step_packer.hpp"
 
 namespace {
 
@@ -21,6 +24,51 @@ class Proposer { // the newest token once more
 
   private:
     int64_t fail_at_, calls_ = 0;
+};
+
+class Foreteller { // drafts what it was told that comes
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("prompt", "0", 0, 1'000'000, "tokens", "length of the prompt"),
+        patchbay::param::text("output", "", "the output's tokens, in decimals"),
+    };
+    explicit Foreteller(const patchbay::Context& context) : prompt_(context.get<uint32_t>("prompt")) {
+        std::istringstream in(context.get<std::string>("output"));
+        for (int32_t token; in >> token;) output_.push_back(token);
+    }
+
+    void propose(patchbay::ProposeBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (const size_t made = batch.tokens(i).size() - std::min(prompt_, batch.tokens(i).size());
+                made < output_.size())
+                batch.propose(i, std::span<const int32_t>(output_).subspan(made));
+    }
+
+  private:
+    size_t prompt_;
+    std::vector<int32_t> output_;
+};
+
+class Scheduler { // first come, first served
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::boolean("overplans", "false", "plans everybody whole, as if KV blocks never ran out"),
+    };
+    explicit Scheduler(const patchbay::Context& context) : overplans_(context.get<bool>("overplans")) {}
+
+    void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
+        if (overplans_) {
+            for (const auto& list : {step.running, step.waiting})
+                for (const pb_sequence& s : list) plan.run(s, patchbay::remaining(s));
+            return;
+        }
+        patchbay::StepPacker packer(step, plan);
+        packer.keep_running(patchbay::arrived_later);
+        patchbay::admit_by(step, packer, [](const pb_sequence& s) { return static_cast<double>(s.arrival_us); });
+    }
+
+  private:
+    bool overplans_;
 };
 
 class Sampler { // the highest of the allowed logits
@@ -51,5 +99,7 @@ class Sampler { // the highest of the allowed logits
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::proposer<Proposer>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
+PATCHBAY_PLUGIN(patchbay::scheduler<Scheduler>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::proposer<Proposer>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::proposer<Foreteller>({.name = "foretells", .version = "1.0.0", .summary = "for tests"}),
                 patchbay::sampler<Sampler>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}))

@@ -1,0 +1,148 @@
+// Each metric of the catalogue moves when its subject does: one that is declared and never set is found here.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/engine_metrics.hpp"
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+using namespace testing;
+
+// A microsecond passes between two looks at it.
+class TickingClock final : public Clock {
+  public:
+    uint64_t now_ns() const override { return now_ns_ += 1000; }
+    void wait_until_ns(uint64_t when_ns) override { now_ns_ = std::max(now_ns_, when_ns); }
+
+  private:
+    mutable uint64_t now_ns_ = 0;
+};
+
+// An engine whose metrics are looked at after each step.
+class Watched {
+  public:
+    explicit Watched(const config::EngineConfig& c) { use(c); }
+
+    // Another engine in place of the one before, on the same metrics.
+    void use(const config::EngineConfig& c) {
+        metrics_.reset();
+        auto made = Engine::create(c, registry(), clock_);
+        if (!made) throw std::runtime_error(made.error());
+        engine_ = *std::move(made);
+        metrics_.emplace(all_, engine_->facts(), "9.9");
+    }
+
+    RequestId add(const std::vector<TokenId>& prompt, uint32_t max_tokens) {
+        Request r;
+        r.prompt = prompt;
+        r.sampling = greedy(max_tokens);
+        r.on_output = [this](const RequestOutput& out) { metrics_->on_output(out); };
+        const auto id = engine_->add_request(std::move(r));
+        if (!id) throw std::runtime_error(id.error());
+        metrics_->on_request(*id, clock_.now_ns(), static_cast<uint32_t>(prompt.size()));
+        return *id;
+    }
+
+    void step() {
+        const auto report = engine_->step();
+        if (!report) throw std::runtime_error(report.error());
+        metrics_->on_step(*report);
+        for (const prometheus::MetricFamily& family : all_.registry()->Collect())
+            for (const prometheus::ClientMetric& m : family.metric)
+                if (m.counter.value > 0 || m.gauge.value > 0 || m.histogram.sample_count > 0) {
+                    std::string& labels = moved_[family.name];
+                    for (const auto& label : m.label) labels += label.value + " ";
+                }
+    }
+
+    void run() {
+        while (engine_->has_unfinished()) step();
+    }
+
+    // Values of labels of what was ever above 0, by name.
+    const std::map<std::string, std::string>& moved() const { return moved_; }
+
+  private:
+    TickingClock clock_;
+    metrics::Metrics all_;
+    std::unique_ptr<Engine> engine_;
+    std::optional<EngineMetrics> metrics_;
+    std::map<std::string, std::string> moved_;
+};
+
+// Repeats itself, so that drafts are made and some are accepted.
+std::vector<TokenId> repetitive(uint64_t seed) {
+    auto prompt = random_prompt(seed, 24);
+    const std::vector<TokenId> head(prompt.begin(), prompt.begin() + 12);
+    prompt.insert(prompt.end(), head.begin(), head.end());
+    return prompt;
+}
+
+TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
+    auto c = tiny_model();
+    c.engine.num_blocks = 16; // of 8 tokens: three requests of up to 84 do not fit
+    c.engine.max_model_len = 100;
+    c.engine.max_num_seqs = 3;
+    c.engine.watermark = 0;
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 4;
+    c.sampler = {"fails_when_told", {{"bad_at", "8"}}};
+    Watched w(c);
+    w.add(random_prompt(9, 6), 10); // gets a bad token as its third
+    for (uint64_t i = 0; i < 8; ++i) w.add(repetitive(i / 2), 40); // the second of two finds the prefix of the first
+    w.run();
+    c = tiny_model();
+    c.engine.num_blocks = 6;
+    c.scheduler = {"fails_when_told", {{"overplans", "true"}}}; // the others plan what fits
+    w.use(c);
+    for (const uint64_t i : {1, 2}) w.add(random_prompt(i, 40), 2);
+    w.step();
+    auto moved = w.moved();
+    const auto takes = [&](const char* name) { EXPECT_EQ(moved.erase(name), 1u) << name; };
+    for (const metrics::Entry& e : metrics::parse_catalogue(metrics::catalogue_yaml())) {
+        if (e.name == "patchbay_experiment_info") continue; // `patchbay run` sets it
+        takes(e.name.c_str());
+    }
+    EXPECT_TRUE(moved.empty()) << moved.begin()->first << " is not in the catalogue";
+}
+
+TEST(MetricsMove, EachKindOfPluginCallTakesTime) {
+    auto c = tiny_model();
+    c.proposer = config::PluginChoice{"ngram", {}};
+    c.engine.num_speculative_tokens = 2;
+    Watched w(c);
+    w.add(repetitive(1), 4);
+    w.run();
+    const std::string calls = w.moved().at("patchbay_plugin_call_seconds_total");
+    for (const char* call : {"plan", "sample", "propose", "forward", "append_kv", "run", "begin_step", "end_step"})
+        EXPECT_NE((" " + calls).find(" " + std::string(call) + " "), std::string::npos) << call << " in " << calls;
+    const std::string phases = w.moved().at("patchbay_step_phase_seconds_total");
+    for (size_t i = 0; i < kPhaseCount; ++i)
+        EXPECT_NE((" " + phases).find(" " + std::string(name_of(static_cast<Phase>(i))) + " "), std::string::npos) << i;
+}
+
+TEST(MetricsMove, NoVerifiedDraftIsLeftOutHoweverLongTheDrafts) {
+    auto c = tiny_model();
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 40;
+    Harness h(c);
+    for (uint64_t i = 0; i < 4; ++i) h.add(repetitive(i), greedy(60));
+    h.run_all();
+    uint64_t drafted = 0, accepted = 0, behind = 0, by_position = 0, accepted_by_position = 0;
+    for (const StepReport& r : h.steps) {
+        drafted += r.drafted_tokens;
+        accepted += r.accepted_tokens;
+        behind += r.drafted_at.back();
+        for (const uint32_t n : r.drafted_at) by_position += n;
+        for (const uint32_t n : r.accepted_at) accepted_by_position += n;
+    }
+    EXPECT_GT(behind, h.steps.size()) << "no drafts are longer than there are positions, so nothing was shown";
+    EXPECT_EQ(by_position, drafted);
+    EXPECT_EQ(accepted_by_position, accepted);
+}
+
+}  // namespace
+}  // namespace patchbay::engine
