@@ -60,35 +60,44 @@ prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels&
     return prometheus::BuildHistogram().Name(name).Help(e.meaning).Register(*registry_).Add(labels, e.buckets);
 }
 
-bool Metrics::admits(const std::string& plugin, const std::string& name) {
+Metrics::PluginSeries* Metrics::plugin_series(const std::string& kind, const std::string& plugin,
+                                              const std::string& name) {
     constexpr size_t kMostNames = 64;
+    auto& known = plugin_series_[kind + "/" + plugin];
+    if (const auto at = known.find(name); at != known.end()) return &at->second;
     const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-    if (name.empty() || name.size() > 80 || !std::all_of(name.begin(), name.end(), is_word)) return false;
+    if (name.empty() || name.size() > 80 || !std::all_of(name.begin(), name.end(), is_word)) return nullptr;
     const auto is_ours = [&](const Entry& e) { return e.name == "patchbay_plugin_" + name; };
-    if (std::any_of(entries_.begin(), entries_.end(), is_ours)) return false;
-    auto& names = plugin_names_[plugin];
-    if (std::find(names.begin(), names.end(), name) != names.end()) return true;
-    if (names.size() == kMostNames) return false;
-    names.push_back(name);
-    return true;
+    if (known.size() == kMostNames || std::any_of(entries_.begin(), entries_.end(), is_ours)) return nullptr;
+    return &known[name];
 }
 
 void Metrics::plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount) {
     const std::lock_guard lock(plugin_mutex_);
-    if (!(amount >= 0) || std::isinf(amount) || !admits(kind + "/" + plugin, name + "_total")) return;
-    prometheus::BuildCounter()
-        .Name("patchbay_plugin_" + name + "_total")
-        .Help("counted by a plugin")
-        .Register(*registry_)
-        .Add({{"kind", kind}, {"plugin", plugin}})
-        .Increment(amount);
+    if (!(amount >= 0) || std::isinf(amount)) return;
+    PluginSeries* const series = plugin_series(kind, plugin, name + "_total");
+    if (!series) return;
+    if (!series->counter)
+        series->counter = &prometheus::BuildCounter()
+                               .Name("patchbay_plugin_" + name + "_total")
+                               .Help("counted by a plugin")
+                               .Register(*registry_)
+                               .Add({{"kind", kind}, {"plugin", plugin}});
+    series->counter->Increment(amount);
 }
 
 void Metrics::plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value) {
     const std::lock_guard lock(plugin_mutex_);
-    if (name.ends_with("_total") || !admits(kind + "/" + plugin, name)) return;
-    prometheus::BuildGauge().Name("patchbay_plugin_" + name).Help("set by a plugin").Register(*registry_)
-        .Add({{"kind", kind}, {"plugin", plugin}}).Set(value);
+    if (name.ends_with("_total")) return;
+    PluginSeries* const series = plugin_series(kind, plugin, name);
+    if (!series) return;
+    if (!series->gauge)
+        series->gauge = &prometheus::BuildGauge()
+                             .Name("patchbay_plugin_" + name)
+                             .Help("set by a plugin")
+                             .Register(*registry_)
+                             .Add({{"kind", kind}, {"plugin", plugin}});
+    series->gauge->Set(value);
 }
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }

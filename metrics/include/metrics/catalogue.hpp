@@ -44,12 +44,17 @@ class Metrics {
 
   private:
     const Entry& entry(const std::string& name, const char* type, const Labels&) const;
-    bool admits(const std::string& plugin, const std::string& name); // under plugin_mutex_
+    struct PluginSeries { // one of the two, made at its first use
+        prometheus::Counter* counter = nullptr;
+        prometheus::Gauge* gauge = nullptr;
+    };
+    // Null: not admitted. [under plugin_mutex_]
+    PluginSeries* plugin_series(const std::string& kind, const std::string& plugin, const std::string& name);
 
     std::shared_ptr<prometheus::Registry> registry_;
     std::vector<Entry> entries_;
     std::mutex plugin_mutex_;
-    std::map<std::string, std::vector<std::string>> plugin_names_; // by "kind/plugin"
+    std::map<std::string, std::map<std::string, PluginSeries>> plugin_series_; // by "kind/plugin", then name
 };
 
 }  // namespace patchbay::metrics
