@@ -71,7 +71,7 @@ Result<RequestId> Engine::State::add(Request request) {
             return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
     if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
     const uint64_t now = clock.now_ns();
-    if (request.arrival_ns <= now) { // those that are to come are judged when they do
+    if (settings.max_waiting > 0 && request.arrival_ns <= now) { // those that are to come are judged when they do
         const auto arrived = pending.upper_bound({now, UINT64_MAX}); // since the last step
         if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived)))) return fail(full_queue());
     }
