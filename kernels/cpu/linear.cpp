@@ -49,15 +49,20 @@ void linear_vectors(const Machine& machine, const pb_tensor& out, const pb_tenso
     }
 }
 
-// x is rounded to bf16 once; then each task works through panels of its own with all rows. Few rows: many tasks, as
-// each panel is read once; many rows: few, as each task reads all of x.
+// x is rounded to bf16 once. Then each task takes some rows that stay in its cache past some panels; the tasks of one
+// range of panels come one after the other, so that threads which work on them read the panels at about one time.
 void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
                   const PackedMatrix& w) {
     const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();
     const int64_t depth = ceil_div(cols, tiles.depth) * tiles.depth;
-    const int64_t most = rows > 4 * tiles.side ? int64_t(machine.crew.threads) * 2 : panels;
-    const int64_t tasks = std::min({wanted_tasks(machine.crew, rows, w), most, panels});
-    const int64_t sums = tiles.sums_floats(rows, depth, ceil_div(panels, tasks));
+    const int64_t fewest_blocks = ceil_div(rows, tiles.near_rows(depth));
+    const int64_t block = ceil_div(ceil_div(rows, fewest_blocks), tiles.side) * tiles.side;
+    const int64_t row_blocks = ceil_div(rows, block);
+    // Few rows: many tasks, as each panel is read once; many rows: few, as each brings its rows into a cache.
+    const int64_t most = rows > 2 * tiles.side ? int64_t(machine.crew.threads) * 4 : row_blocks * panels;
+    const int64_t wanted = std::min(wanted_tasks(machine.crew, rows, w), most);
+    const int64_t ranges = std::clamp<int64_t>(ceil_div(wanted, row_blocks), 1, panels), tasks = row_blocks * ranges;
+    const int64_t sums = tiles.sums_floats(block, depth, ceil_div(panels, ranges));
     const int64_t sums_bytes = ceil_div(sums * int64_t(sizeof(float)), 64) * 64;
 
     Scratch own;
@@ -71,14 +76,15 @@ void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tenso
                              cols);
     });
     run_tasks(machine.crew, tasks, [&](int64_t i) {
-        const int64_t first = panels * i / tasks;
-        tiles.linear({.x = rounded,
-                      .rows = rows,
+        const int64_t range = i / row_blocks, top = i % row_blocks * block;
+        const int64_t first = panels * range / ranges;
+        tiles.linear({.x = rounded + top * depth,
+                      .rows = std::min(block, rows - top),
                       .depth = depth,
                       .panels = w.panel(first),
-                      .panel_count = panels * (i + 1) / tasks - first,
+                      .panel_count = panels * (range + 1) / ranges - first,
                       .bias = w.bias() ? w.bias() + first * w.columns() : nullptr,
-                      .out = row(out, 0) + first * w.columns(),
+                      .out = row(out, top) + first * w.columns(),
                       .out_stride = out.strides[0],
                       .width = w.rows() - first * w.columns(),
                       .sums = reinterpret_cast<float*>(memory + i * sums_bytes)});

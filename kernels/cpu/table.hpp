@@ -20,7 +20,7 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
 
 struct TilePart { // the same, with rows of x as round_rows() lays them and K padded
     const uint16_t* x;     // of the first row, which is a multiple of TileTable::side
-    int64_t rows, depth;   // depth: a multiple of TileTable::depth
+    int64_t rows, depth;   // rows: best at most TileTable::near_rows(); depth: a multiple of TileTable::depth
     const uint8_t* panels;
     int64_t panel_count;
     const float* bias;
@@ -85,10 +85,11 @@ struct Table {
 
 // Where matrices are multiplied in tiles of bf16.
 struct TileTable {
-    int32_t side, depth; // a tile of x: rows, elements of K
+    int32_t side, depth; // a block of x: rows, elements of K
     // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
     void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
     void (*linear)(const TilePart&);
+    int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels go by
     int64_t (*sums_floats)(int64_t rows, int64_t depth, int64_t panel_count); // of TilePart::sums
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };

@@ -8,11 +8,16 @@ namespace {
 
 #include "cpu/level/tiles.inc"
 
-constexpr int kTileDepth = 32;     // of K in a tile
+constexpr int kTileDepth = 32;      // of K in a tile
 constexpr int kColumns = 2 * kSide; // of a panel
 constexpr int kPair = 2 * kSide;    // rows that share a panel's loads
 constexpr int64_t kNearBytes = 1 << 20; // of x that stay in the second-level cache
 constexpr int64_t kNearSteps = 64;      // tiles of K that they have at most
+constexpr int64_t kHeldSteps = 16;      // of a panel that stay in the first-level cache while pairs of rows go by
+constexpr int64_t kTurn = 8;            // steps between what is done beside multiplying
+constexpr int64_t kFewRows = 64;        // whose results are likely to be still in a cache when they are read
+constexpr uint64_t kPages = 4, kPageLines = 64;
+constexpr int64_t kSumStride = kColumns * sizeof(float);
 
 // What each tile register is for.
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
@@ -32,51 +37,98 @@ void configure(int64_t upper, int64_t lower) {
 
 // The panel that is next, brought into the second-level cache meanwhile.
 struct Ahead {
-    const uint8_t* panel;
-    int64_t lines; // a step
+    const uint8_t* panel = nullptr;
+    uint64_t lines = 0; // a step
+    uint64_t line = 0;
 
+    // Where the panel is read once, in order. Else from four pages in turn: the hardware follows each of them and is
+    // ahead of us, and a page's first lines, for which it is not, come a while before the others.
+    template <bool kInTurn>
     void step() {
-        for (int64_t i = 0; i < lines; ++i, panel += 64)
-            _mm_prefetch(reinterpret_cast<const char*>(panel), _MM_HINT_T1);
+        for (const uint64_t end = line + lines; line < end; ++line) {
+            const uint64_t group = line / (kPages * kPageLines), in_group = line % (kPages * kPageLines);
+            const uint64_t at = kInTurn ? (group * kPages + in_group % kPages) * kPageLines + in_group / kPages : line;
+            _mm_prefetch(reinterpret_cast<const char*>(panel + at * 64), _MM_HINT_T1);
+        }
     }
 };
 
-// sums (32, 32) += rows of x · a panel over `steps` tiles of K; `fresh`: sums are 0 before.
+// Sums (rows, 32) on their way to out (rows, width ≤ 32), a few rows now and then while the next sums are computed: out
+// lies in as many pages as it has rows, often in the same sets of a cache, and is slow to arrive there. Results of many
+// rows pass the caches, where they would not stay until they are read.
+struct Results {
+    const float* sums = nullptr;
+    const float* bias = nullptr;
+    float* out = nullptr;
+    int64_t out_stride = 0, width = 0, rows = 0;
+    bool past_caches = false;
+
+    void write(int64_t most) {
+        if (rows == 0) return;
+        const __mmask16 left = width >= kSide ? 0xffff : static_cast<__mmask16>((1u << width) - 1);
+        const __mmask16 right = width >= kColumns ? 0xffff
+                                : width <= kSide  ? 0
+                                                  : static_cast<__mmask16>((1u << (width - kSide)) - 1);
+        for (const int64_t later = rows > most ? rows - most : 0; rows > later; --rows) {
+            __m512 a = _mm512_loadu_ps(sums), b = _mm512_loadu_ps(sums + kSide);
+            if (bias) {
+                a = _mm512_add_ps(a, _mm512_loadu_ps(bias));
+                b = _mm512_add_ps(b, _mm512_loadu_ps(bias + kSide));
+            }
+            if (past_caches) {
+                _mm512_stream_ps(out, a);
+                _mm512_stream_ps(out + kSide, b);
+            } else {
+                _mm512_mask_storeu_ps(out, left, a);
+                _mm512_mask_storeu_ps(out + kSide, right, b);
+            }
+            sums += kColumns;
+            out += out_stride;
+        }
+    }
+};
+
+// What is done beside multiplying.
+struct Meanwhile {
+    Ahead ahead;
+    Results results;
+    int64_t result_rows = 0;          // each two steps
+    const float* next_sums = nullptr; // that the next pair goes on with; nullptr: it starts with 0
+    void* spare;                      // a tile
+
+    // The processor takes some 700 cycles longer for a tile store that comes 2,000 cycles after the last one: so there
+    // is a needless one now and then.
+    void turn() {
+        store<kUpperRows>(spare, 64);
+        if (!next_sums) return;
+        for (int64_t i = 0; i < kPair * kColumns; i += kSide * (kNearSteps / kTurn))
+            _mm_prefetch(reinterpret_cast<const char*>(next_sums + i), _MM_HINT_T0);
+        next_sums += kSide;
+    }
+};
+
 template <bool kLower>
-void multiply(float* sums, const uint8_t* upper, int64_t upper_tile, const uint8_t* lower, int64_t lower_tile,
-              const uint8_t* panel, int64_t steps, bool fresh, Ahead& ahead) {
-    constexpr int64_t kSumStride = kColumns * sizeof(float);
-    if (fresh) {
-        zero<kUpperLeft>();
-        zero<kUpperRight>();
-        if constexpr (kLower) {
-            zero<kLowerLeft>();
-            zero<kLowerRight>();
-        }
-    } else {
-        load<kUpperLeft>(sums, kSumStride);
-        load<kUpperRight>(sums + kSide, kSumStride);
-        if constexpr (kLower) {
-            load<kLowerLeft>(sums + kSide * kColumns, kSumStride);
-            load<kLowerRight>(sums + kSide * kColumns + kSide, kSumStride);
-        }
+void clear() {
+    zero<kUpperLeft>();
+    zero<kUpperRight>();
+    if constexpr (kLower) {
+        zero<kLowerLeft>();
+        zero<kLowerRight>();
     }
-    for (int64_t s = 0; s < steps; ++s) {
-        ahead.step();
-        load<kUpperRows>(upper, 64);
-        load<kLeft>(panel, 128);
-        multiply_add<kUpperLeft, kUpperRows, kLeft>();
-        load<kRight>(panel + 64, 128);
-        multiply_add<kUpperRight, kUpperRows, kRight>();
-        if constexpr (kLower) {
-            load<kLowerRows>(lower, 64);
-            multiply_add<kLowerLeft, kLowerRows, kLeft>();
-            multiply_add<kLowerRight, kLowerRows, kRight>();
-        }
-        upper += upper_tile;
-        lower += lower_tile;
-        panel += 2 * kTileBytes;
+}
+
+template <bool kLower>
+void resume(const float* sums) {
+    load<kUpperLeft>(sums, kSumStride);
+    load<kUpperRight>(sums + kSide, kSumStride);
+    if constexpr (kLower) {
+        load<kLowerLeft>(sums + kSide * kColumns, kSumStride);
+        load<kLowerRight>(sums + kSide * kColumns + kSide, kSumStride);
     }
+}
+
+template <bool kLower>
+void keep(float* sums) {
     store<kUpperLeft>(sums, kSumStride);
     store<kUpperRight>(sums + kSide, kSumStride);
     if constexpr (kLower) {
@@ -85,24 +137,57 @@ void multiply(float* sums, const uint8_t* upper, int64_t upper_tile, const uint8
     }
 }
 
-// out (rows, width ≤ 32) = sums + bias
-void write(float* out, int64_t out_stride, const float* sums, const float* bias, int64_t rows, int64_t width) {
-    const __m512 zeros = _mm512_setzero_ps();
-    const __m512 left_bias = bias ? _mm512_loadu_ps(bias) : zeros;
-    const __m512 right_bias = bias ? _mm512_loadu_ps(bias + kSide) : zeros;
-    const __mmask16 left = width >= kSide ? 0xffff : static_cast<__mmask16>((1u << width) - 1);
-    const __mmask16 right = width >= kColumns ? 0xffff
-                            : width <= kSide  ? 0
-                                              : static_cast<__mmask16>((1u << (width - kSide)) - 1);
-    for (int64_t r = 0; r < rows; ++r) {
-        __m512 a = _mm512_loadu_ps(sums + r * kColumns), b = _mm512_loadu_ps(sums + r * kColumns + kSide);
-        if (bias) {
-            a = _mm512_add_ps(a, left_bias);
-            b = _mm512_add_ps(b, right_bias);
+// Up to 32 rows of x by a panel, from some tile of K on.
+struct Operands {
+    const uint8_t* x; // for each step the upper tile, then the lower
+    int64_t x_step, upper_bytes;
+    const uint8_t* panel;
+};
+
+// The sums += x · panel over `steps` tiles of K. The loads that limit are those out of the second-level cache: the rows
+// of x pass the first level, so that what is held of a panel, the steps with kHeld, stays there from pair to pair.
+template <bool kLower, bool kHeld, bool kInTurn>
+void multiply(Operands& o, int64_t steps, Meanwhile& meanwhile) {
+    const auto step = [&] {
+        meanwhile.ahead.step<kInTurn>();
+        load_past<kUpperRows>(o.x, 64);
+        if constexpr (kHeld) load<kLeft>(o.panel, 128);
+        else load_past<kLeft>(o.panel, 128);
+        multiply_add<kUpperLeft, kUpperRows, kLeft>();
+        if constexpr (kHeld) load<kRight>(o.panel + 64, 128);
+        else load_past<kRight>(o.panel + 64, 128);
+        multiply_add<kUpperRight, kUpperRows, kRight>();
+        if constexpr (kLower) {
+            load_past<kLowerRows>(o.x + o.upper_bytes, 64);
+            multiply_add<kLowerLeft, kLowerRows, kLeft>();
+            multiply_add<kLowerRight, kLowerRows, kRight>();
         }
-        _mm512_mask_storeu_ps(out + r * out_stride, left, a);
-        _mm512_mask_storeu_ps(out + r * out_stride + kSide, right, b);
+        o.x += o.x_step;
+        o.panel += 2 * kTileBytes;
+    };
+    for (; steps >= kTurn; steps -= kTurn) {
+        for (int64_t s = 0; s < kTurn; s += 2) {
+            step();
+            step();
+            meanwhile.results.write(meanwhile.result_rows);
+        }
+        meanwhile.turn();
     }
+    for (; steps > 0; --steps) step();
+}
+
+template <bool kLower>
+void multiply(Operands o, int64_t steps, bool once, float* sums, bool fresh, Meanwhile& meanwhile) {
+    if (fresh) clear<kLower>();
+    else resume<kLower>(sums);
+    if (once) {
+        multiply<kLower, true, false>(o, steps, meanwhile);
+    } else {
+        const int64_t held = steps < kHeldSteps ? steps : kHeldSteps;
+        multiply<kLower, true, true>(o, held, meanwhile);
+        multiply<kLower, false, true>(o, steps - held, meanwhile);
+    }
+    keep<kLower>(sums);
 }
 
 void round_rows(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols) {
@@ -122,54 +207,68 @@ void round_rows(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, in
 }
 
 // Rows of x that stay in the second-level cache, beside a panel and the next one, while all panels go by.
-int64_t near_rows(int64_t steps) {
-    const int64_t rows = kNearBytes / (steps * 64) / kPair * kPair;
+int64_t near_rows(int64_t depth) {
+    const int64_t steps = depth / kTileDepth, near = steps < kNearSteps ? steps : kNearSteps;
+    const int64_t rows = kNearBytes / (near * 64) / kPair * kPair;
     return rows < kPair ? kPair : rows;
 }
 
+// Tiles of K that are computed before the next panel: all, if the rows stay near with them.
+int64_t near_steps(int64_t rows, int64_t steps) {
+    return rows * steps * 64 <= kNearBytes || steps < kNearSteps ? steps : kNearSteps;
+}
+
+// A spare tile, and the sums of two pairs; or of all pairs and panels where K is taken in parts.
 int64_t sums_floats(int64_t rows, int64_t depth, int64_t panel_count) {
-    const int64_t steps = depth / kTileDepth, near = steps < kNearSteps ? steps : kNearSteps, most = near_rows(near);
-    const int64_t pairs = ((rows < most ? rows : most) + kPair - 1) / kPair;
-    return (steps > near ? pairs * panel_count : 1) * kPair * kColumns;
+    const int64_t steps = depth / kTileDepth, pairs = (rows + kPair - 1) / kPair;
+    return kSide * kSide + (near_steps(rows, steps) < steps ? pairs * panel_count : 2) * kPair * kColumns;
 }
 
 // Each sum runs over K in one chain, whatever the rows, panels and parts of K that it is computed among.
 void linear(const TilePart& part) {
-    const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes, row_bytes = steps * 64;
-    const int64_t near = steps < kNearSteps ? steps : kNearSteps, block = near_rows(near);
+    const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes;
+    const int64_t near = near_steps(part.rows, steps), pairs = (part.rows + kPair - 1) / kPair;
     const bool in_parts = steps > near; // of K: the sums of all panels are kept meanwhile
+    const bool aligned = (reinterpret_cast<uintptr_t>(part.out) | static_cast<uintptr_t>(part.out_stride * 4)) % 64 == 0;
     const auto* x = reinterpret_cast<const uint8_t*>(part.x);
-    int64_t configured = 0; // rows
-    for (int64_t top = 0; top < part.rows; top += block) {
-        const int64_t bottom = top + block < part.rows ? top + block : part.rows;
-        const int64_t pairs = (bottom - top + kPair - 1) / kPair;
-        for (int64_t step = 0; step < steps; step += near) {
-            const int64_t count = step + near < steps ? near : steps - step;
-            const bool last = step + count == steps;
-            for (int64_t p = 0; p < part.panel_count; ++p) {
-                const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
-                const uint8_t* next = p + 1 < part.panel_count
-                                          ? panel + panel_bytes
-                                          : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
-                const int64_t column = p * kColumns;
-                Ahead ahead{next, (kPair + pairs - 1) / pairs}; // 32 lines of a panel a step, shared by the pairs
-                for (int64_t pair = 0; pair < pairs; ++pair) {
-                    const int64_t row = top + pair * kPair, rows = row + kPair < bottom ? kPair : bottom - row;
-                    const int64_t upper = rows < kSide ? rows : kSide, lower = rows - upper;
-                    if (rows != configured) configure(upper, lower);
-                    configured = rows;
-                    float* sums = part.sums + (in_parts ? p * pairs + pair : 0) * kPair * kColumns;
-                    const uint8_t* u = x + row * row_bytes + step * upper * 64;
-                    const uint8_t* l = x + (row + kSide) * row_bytes + step * lower * 64;
-                    if (lower) multiply<true>(sums, u, upper * 64, l, lower * 64, panel, count, step == 0, ahead);
-                    else multiply<false>(sums, u, upper * 64, l, 0, panel, count, step == 0, ahead);
-                    if (last)
-                        write(part.out + row * part.out_stride + column, part.out_stride, sums,
-                              part.bias ? part.bias + column : nullptr, rows, part.width - column);
-                }
+    float* const all_sums = part.sums + kSide * kSide;
+    Meanwhile meanwhile{.spare = part.sums};
+    int64_t configured = 0, block = 0; // rows; pairs times panels until now
+    for (int64_t step = 0; step < steps; step += near) {
+        const int64_t count = step + near < steps ? near : steps - step;
+        const bool last = step + count == steps;
+        meanwhile.result_rows = (2 * kPair + count - 1) / count;
+        for (int64_t p = 0; p < part.panel_count; ++p) {
+            const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
+            const uint8_t* next = p + 1 < part.panel_count
+                                      ? panel + panel_bytes
+                                      : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
+            // 32 lines of a panel a step, shared by the pairs
+            meanwhile.ahead = {next, static_cast<uint64_t>((kPair + pairs - 1) / pairs)};
+            for (int64_t pair = 0; pair < pairs; ++pair, ++block) {
+                const int64_t row = pair * kPair, rows = row + kPair < part.rows ? kPair : part.rows - row;
+                const int64_t upper = rows < kSide ? rows : kSide, column = p * kColumns;
+                if (rows != configured) configure(upper, rows - upper);
+                configured = rows;
+                float* const sums = all_sums + (in_parts ? p * pairs + pair : block % 2) * kPair * kColumns;
+                meanwhile.next_sums = step > 0 ? sums + kPair * kColumns : nullptr;
+                const Operands o{x + row * steps * 64 + step * rows * 64, rows * 64, upper * 64, panel};
+                if (rows > upper) multiply<true>(o, count, pairs == 1, sums, step == 0, meanwhile);
+                else multiply<false>(o, count, pairs == 1, sums, step == 0, meanwhile);
+                if (!last) continue;
+                meanwhile.results.write(kPair); // what too few steps have left
+                meanwhile.results = {.sums = sums,
+                                     .bias = part.bias ? part.bias + column : nullptr,
+                                     .out = part.out + row * part.out_stride + column,
+                                     .out_stride = part.out_stride,
+                                     .width = part.width - column,
+                                     .rows = rows,
+                                     .past_caches = aligned && part.rows > kFewRows && part.width >= column + kColumns};
             }
         }
     }
+    meanwhile.results.write(kPair);
+    _mm_sfence(); // who reads the results next need not know how they were written
     release();
 }
 
@@ -198,6 +297,6 @@ int64_t multiply_add(int64_t rounds) {
 
 }  // namespace
 
-constexpr TileTable kAmxTiles = {kSide, kTileDepth, round_rows, linear, sums_floats, multiply_add};
+constexpr TileTable kAmxTiles = {kPair, kTileDepth, round_rows, linear, near_rows, sums_floats, multiply_add};
 
 }  // namespace patchbay::kernels
