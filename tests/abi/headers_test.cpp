@@ -51,6 +51,7 @@ TEST_P(Header, CompilesAlone) {
     EXPECT_FALSE(words(CXX_COMPILERS).empty());
     for (const std::string& compiler : words(CXX_COMPILERS)) expect_compiles(compiler, "-x c++ -std=c++20");
     if (!is_c) return;
+    EXPECT_FALSE(words(C_COMPILERS).empty());
     for (const std::string& compiler : words(C_COMPILERS)) expect_compiles(compiler, "-x c -std=c11");
 }
 

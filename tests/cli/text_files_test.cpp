@@ -95,8 +95,10 @@ class CommandLine : public ::testing::TestWithParam<std::string> {};
 TEST_P(CommandLine, PrintsWhatTheFileSays) {
     const fs::path file = fs::path(PATCHBAY_SOURCE_DIR) / "tests/cli" / (GetParam() + ".test");
     std::string name = (fs::temp_directory_path() / "patchbay-cli-XXXXXX").string();
+    const std::vector<Step> steps = parse(file);
+    ASSERT_FALSE(steps.empty());
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    for (const Step& step : parse(file)) {
+    for (const Step& step : steps) {
         const Ran ran = run(step.command, name);
         std::ostringstream got;
         for (const std::string& line : ran.lines) got << "  " << line << "\n";

@@ -1,6 +1,7 @@
 // The checks on machines that are made up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -15,8 +16,8 @@ class Doctor : public testing::Test {
   protected:
     Doctor() {
         machine_.root = fs::path(testing::TempDir()) /
-                        ("doctor-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-        fs::remove_all(machine_.root);
+                        ("doctor-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + "-" +
+                         std::to_string(getpid()));
         machine_.can_load = [this](const std::string& library) { return library == loads_; };
         machine_.in_path = [](const std::string&) { return false; };
     }

@@ -34,6 +34,7 @@ class GuardTest : public HostTest {
             const auto report = e.step();
             if (!report) return report.error();
             plan_faults_ += report->plan_faults;
+            proposer_faults_ += report->proposer_faults;
         }
         return "";
     }
@@ -43,7 +44,7 @@ class GuardTest : public HostTest {
     std::unique_ptr<Registry> registry_;
     FinishReason finish_ = FinishReason::kNone;
     std::string stop_reason_;
-    uint32_t plan_faults_ = 0;
+    uint32_t plan_faults_ = 0, proposer_faults_ = 0;
 };
 
 TEST_F(GuardTest, ASchedulerThatAlwaysThrowsFailsTheRunAfterAFewSteps) {
@@ -68,6 +69,7 @@ TEST_F(GuardTest, AProposerThatThrowsCostsNobodyButItsDrafts) {
     config_.engine.num_speculative_tokens = 2;
     const auto e = must(make());
     EXPECT_EQ(run(*e), "");
+    EXPECT_GT(proposer_faults_, 0u) << "it was never asked";
     EXPECT_EQ(finish_, FinishReason::kLength);
 }
 

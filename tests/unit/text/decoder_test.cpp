@@ -79,7 +79,7 @@ TEST(Decoder, replaces_over_the_borders_of_tokens_after_fuse) {
 TEST(Decoder, streams_what_steps_that_hold_back_say_of_the_whole) {
     const json part = sequence({replace("_", " "), kByteFallback, kFuse, replace("  ", "="), strip(" ", 1, 1)});
     const std::vector<std::string> tokens = {"_", "_", "_a", "<0x20>", "<0xE2>", "_", "<0x82>", "__", "b", "_"};
-    std::string joined, once;
+    std::string joined;
     for (const std::string& delta : deltas(part, tokens)) joined += delta;
     EXPECT_EQ(joined, "= a \uFFFD \uFFFD=b");
 }

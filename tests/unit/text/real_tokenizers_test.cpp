@@ -1,6 +1,7 @@
 // Tokenizers and texts that others wrote, under $PATCHBAY_TEST_DATA. The demo models' own tokenizer is tested in
 // tests/golden.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -93,7 +94,7 @@ TEST(RealTokenizers, a_whole_library_of_prose_comes_back_as_it_was) {
 }
 
 TEST(Tokenizer, says_what_a_folder_without_a_tokenizer_holds) {
-    const fs::path folder = fs::temp_directory_path() / "patchbay-empty-tokenizer";
+    const fs::path folder = fs::temp_directory_path() / ("patchbay-empty-tokenizer-" + std::to_string(getpid()));
     fs::create_directories(folder);
     EXPECT_THAT(Tokenizer::load(folder).error(), testing::HasSubstr("no tokenizer.json in"));
     std::ofstream(folder / "tokenizer.model") << "x";

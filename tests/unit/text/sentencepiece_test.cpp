@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
@@ -127,7 +128,7 @@ TEST(SentencePiece, refuses_by_name_what_it_does_not_do) {
 
 TEST(SentencePiece, loads_from_a_folder_with_its_older_list_of_added_tokens) {
     namespace fs = std::filesystem;
-    const fs::path folder = fs::temp_directory_path() / "patchbay-sentencepiece-folder";
+    const fs::path folder = fs::temp_directory_path() / ("patchbay-sentencepiece-" + std::to_string(getpid()));
     fs::create_directories(folder);
     std::ofstream(folder / "tokenizer.model", std::ios::binary) << kSmall + kBpe;
     std::ofstream(folder / "added_tokens.json") << R"({"<x>": 8})";
