@@ -75,6 +75,7 @@ TEST(Spec, HasDefaultsForAllButTheWorkload) {
     EXPECT_EQ(spec->variants.size(), 1u);
     EXPECT_EQ(spec->repeats, 5u);
     EXPECT_TRUE(std::holds_alternative<AllAtOnce>(spec->workload.arrivals));
+    EXPECT_EQ(spec->workload.sampling.temperature, 1);
     EXPECT_THAT(error_of("repeats: 3\n"), HasSubstr("'workload' is missing"));
 }
 
