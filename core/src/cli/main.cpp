@@ -54,7 +54,8 @@ int run(int argc, char** argv) {
         "  patchbay generate --model models/demo-target --prompt \"Once upon a time\"\n"
         "  patchbay run experiments/quickstart/experiment.yaml\n"
         "  patchbay plugin list\n"
-        "Exit codes: 0 done, 1 the work failed, 2 bad usage. PATCHBAY_LOG sets the log level (debug, info, warn).");
+        "Exit codes: 0 done, 1 the work failed, 2 bad usage.\n"
+        "PATCHBAY_LOG sets the log level: debug, info, warn (the default), err, off.");
     Commands commands{app, {}};
     add_generate_command(commands);
     add_run_command(commands);
