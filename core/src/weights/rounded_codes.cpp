@@ -4,39 +4,64 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace patchbay::weights {
 namespace {
 
-constexpr int64_t kLanes = 16;  // groups are whole multiples, but for a matrix's last; loops over it become vectors
+// Four numbers at a time, which every x86-64 and aarch64 has instructions for; compilers leave such loops scalar at -O2.
+using Floats = float __attribute__((vector_size(16)));
+using Ints = int32_t __attribute__((vector_size(16)));
+using Shorts = int16_t __attribute__((vector_size(16)));
+using Bytes = int8_t __attribute__((vector_size(8)));
+constexpr int64_t kLanes = 4, kMultiple = 8;  // numbers in a vector; that a group is padded to a multiple of
 constexpr int64_t kMostGroup = 128;
 constexpr float kLeast = 0x1p-100f;  // of a group's largest number: its scale's inverse is finite
 
-// The largest magnitude; of numbers that are not finite one of those.
-float largest(const float* numbers, int64_t count) {
-    std::array<int32_t, kLanes> most{};  // bits of positive floats are in the floats' order, NaN above all
-    for (int64_t i = 0; i < count; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k) {
-            const int32_t bits = std::bit_cast<int32_t>(numbers[i + k]) & 0x7fffffff;
-            most[k] = bits > most[k] ? bits : most[k];
-        }
-    return std::bit_cast<float>(*std::max_element(most.begin(), most.end()));
+Floats load(const float* at) {
+    Floats out;
+    std::memcpy(&out, at, sizeof out);
+    return out;
 }
 
-// To the nearest whole number, ties to even, for |x| < 2^22.
-float nearest(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+// The largest magnitude; of numbers that are not finite one of those.
+float largest(const float* numbers, int64_t count) {
+    Ints most{};  // bits of positive floats are in the floats' order, NaN above all
+    for (int64_t i = 0; i < count; i += kLanes) {
+        const Ints bits = std::bit_cast<Ints>(load(numbers + i)) & 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    return std::bit_cast<float>(std::max(std::max(most[0], most[1]), std::max(most[2], most[3])));
+}
 
-float clamped(float x, float least, float most) {
-    x = x < least ? least : x;
-    return x > most ? most : x;
+// To the nearest whole numbers, ties to even, for |x| < 2^22.
+Floats nearest(Floats x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+Floats clamped(Floats x, float least, float most) {
+    const Floats low = Floats{} + least, high = Floats{} + most;
+    x = x < low ? low : x;
+    return x > high ? high : x;
 }
 
 void write_codes(const float* numbers, int64_t count, float inverse, float least, float most, int8_t* codes) {
-    for (int64_t i = 0; i < count; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k)
-            codes[i + k] = static_cast<int8_t>(
-                static_cast<int32_t>(clamped(nearest(numbers[i + k] * inverse), least, most)));
+    const auto four = [&](int64_t i) {
+        return __builtin_convertvector(clamped(nearest(load(numbers + i) * inverse), least, most), Ints);
+    };
+    for (int64_t i = 0; i < count; i += kMultiple) {
+        const Ints a = four(i), b = four(i + kLanes);
+        const Shorts both = __builtin_shufflevector(std::bit_cast<Shorts>(a), std::bit_cast<Shorts>(b), 0, 2, 4, 6, 8,
+                                                    10, 12, 14);  // the low halves
+        const Bytes bytes = __builtin_convertvector(both, Bytes);
+        std::memcpy(codes + i, &bytes, sizeof bytes);
+    }
 }
+
+// Into how many steps the largest number is divided. The codes' range is not symmetric, hence both signs; of 9 the
+// outermost is cut off, which pays where it stands alone.
+constexpr float kSteps[] = {7, 8, -8, 9, -9};
+constexpr size_t kTried = std::size(kSteps);
 
 struct Fit {  // of codes q to x = w / step
     float xq, qq;
@@ -44,28 +69,29 @@ struct Fit {  // of codes q to x = w / step
     float scale() const { return qq > 0 ? xq / qq : 0; }
 };
 
-Fit fit(const float* numbers, int64_t count, float inverse) {
-    std::array<float, kLanes> xq{}, qq{};
-    for (int64_t i = 0; i < count; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k) {
-            const float x = numbers[i + k] * inverse, q = clamped(nearest(x), -8, 7);
-            xq[k] += x * q;
-            qq[k] += q * q;
-        }
-    Fit out{0, 0};
-    for (int64_t k = 0; k < kLanes; ++k) {
-        out.xq += xq[k];
-        out.qq += qq[k];
+// All at once, so that sums do not wait for one another: one of each k.
+template <size_t... k>
+std::array<Fit, kTried> fits(const float* numbers, int64_t count, float most, std::index_sequence<k...>) {
+    Floats xq[kTried] = {}, qq[kTried] = {};
+    const float inverses[kTried] = {kSteps[k] / most...};
+    const auto add = [](Floats w, float inverse, Floats& sum_xq, Floats& sum_qq) {
+        const Floats x = w * inverse, q = clamped(nearest(x), -8, 7);
+        sum_xq += x * q;
+        sum_qq += q * q;
+    };
+    for (int64_t i = 0; i < count; i += kLanes) {
+        const Floats w = load(numbers + i);
+        (add(w, inverses[k], xq[k], qq[k]), ...);
     }
-    return out;
+    return {Fit{xq[k][0] + xq[k][1] + xq[k][2] + xq[k][3], qq[k][0] + qq[k][1] + qq[k][2] + qq[k][3]}...};
 }
 
-// Calls round(numbers, count, their largest magnitude, codes) with a count that is a multiple of kLanes.
+// Calls round(numbers, count, their largest magnitude, codes) with a count that is a multiple of kMultiple.
 template <class F>
 float round_group(const float* numbers, int64_t count, int8_t* codes, F&& round) {
     std::array<float, kMostGroup> padded;
     std::array<int8_t, kMostGroup> made;
-    const int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
+    const int64_t whole = (count + kMultiple - 1) / kMultiple * kMultiple;
     if (whole != count) {
         std::fill(std::copy_n(numbers, count, padded.begin()), padded.end(), 0.0f);
         numbers = padded.data();
@@ -91,17 +117,14 @@ float round_to_int8(const float* numbers, int64_t count, int8_t* codes) {
 
 float round_to_int4(const float* numbers, int64_t count, int8_t* codes) {
     return round_group(numbers, count, codes, [](const float* w, int64_t n, float most, int8_t* out) {
-        // Into how many steps the largest number is divided. The codes' range is not symmetric, hence both signs; of 9
-        // the outermost is cut off, which pays where it stands alone.
-        static constexpr float kSteps[] = {7, 8, -8, 9, -9};
+        const auto tried = fits(w, n, most, std::make_index_sequence<kTried>());
         float steps = 0, gain = -1, scale = 0;
-        for (const float tried : kSteps) {
-            const Fit found = fit(w, n, tried / most);
-            const float gained = found.scale() * found.xq / (tried * tried);  // of the squared error of zeros
+        for (size_t k = 0; k < kTried; ++k) {
+            const float gained = tried[k].scale() * tried[k].xq / (kSteps[k] * kSteps[k]);  // of zeros' squared error
             if (gained <= gain) continue;
             gain = gained;
-            steps = tried;
-            scale = found.scale() * most / tried;
+            steps = kSteps[k];
+            scale = tried[k].scale() * most / steps;
         }
         write_codes(w, n, steps / most, -8, 7, out);
         return scale;
@@ -112,14 +135,13 @@ void RoundedCodes::unpack(int64_t begin, int64_t end, CodeRows& out) const {
     Piece some = piece_;
     some.row += begin;
     some.rows = end - begin;
-    std::vector<float> numbers(static_cast<size_t>(some.count()));
-    read_(some, numbers.data());
+    const std::unique_ptr<float[]> numbers(new float[static_cast<size_t>(some.count())]); // not zeroed
+    read_(some, numbers.get());
     const auto round = form_.dtype == PB_I4 ? round_to_int4 : round_to_int8;
     for (int64_t r = 0; r < some.rows; ++r)
         for (int64_t g = 0; g < out.groups; ++g) {
             const int64_t first = g * out.group, count = std::min<int64_t>(out.group, some.cols - first);
-            out.scales_of(r)[g] =
-                round(numbers.data() + r * some.cols + first, count, out.codes_of(r) + first);
+            out.scales_of(r)[g] = round(numbers.get() + r * some.cols + first, count, out.codes_of(r) + first);
         }
 }
 
