@@ -33,7 +33,8 @@ bool has_byte_tiles() {
 
 const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
 #if defined(__x86_64__)
-    if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles()) return kAmxQuantised;
+    if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles())
+        return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
     if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni")) return kVnniQuantised;
     if (isa >= Isa::Avx2) return kAvx2Quantised;
 #endif
@@ -60,8 +61,7 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
         const int64_t most = std::min(panels, threads * (rows > 4 * table.side ? 2 : 4));
         tasks = std::clamp<int64_t>(rows * w.rows() * w.cols() / kTaskWork, 1, most);
     }
-    const int64_t task_bytes =
-        table.scratch_bytes ? whole_lines(table.scratch_bytes(to.steps * kQuantisedStep, w.bits())) : 0;
+    const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, w.bits())) : 0;
     const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
     Scratch own;
     Scratch& scratch = machine.scratch ? *machine.scratch : own;

@@ -46,7 +46,7 @@ struct QuantisedTable {
     int32_t filled; // 1: the last block must have `side` rows
     void (*quantise)(const QuantisingPart&);
     void (*linear)(const QuantisedPart&);
-    int64_t (*scratch_bytes)(int64_t depth, uint32_t bits); // nullptr: none
+    int64_t (*scratch_bytes)(const QuantisedRows&, uint32_t bits); // nullptr: none
     int64_t (*multiply_add)(int64_t rounds); // of codes of 8 bits; as in Table
 };
 
@@ -54,5 +54,6 @@ extern const QuantisedTable kPlainQuantised;
 extern const QuantisedTable kAvx2Quantised;
 extern const QuantisedTable kVnniQuantised;
 extern const QuantisedTable kAmxQuantised;
+extern const QuantisedTable kAmxFewQuantised; // of at most 8 rows
 
 }  // namespace patchbay::kernels

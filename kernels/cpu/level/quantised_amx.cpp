@@ -1,4 +1,4 @@
-// Products of codes in AMX tiles of 8 bits, for many rows: 16 of x by 16 columns, a group of K at a time. A group's whole
+// Products of codes in AMX tiles of 8 bits: 16 rows of x, or 8, by 16 columns, a group of K at a time. A group's whole
 // sums leave the tiles by memory and join the columns' sums in registers while the next group is multiplied.
 #include <immintrin.h>
 
@@ -8,17 +8,17 @@ namespace patchbay::kernels {
 namespace {
 
 #include "cpu/level/quantise.inc"
-#include "cpu/level/tiles.inc"
 #include "cpu/level/quantised_512.inc"
-
 #include "cpu/level/quantise_vectors.inc"
+#include "cpu/level/tiles.inc"
 
 constexpr int64_t kColumns = kQuantisedColumns;
 constexpr int64_t kFour = kColumns * 4;       // bytes of a panel's codes of four of K
 constexpr int64_t kHalves = kColumns * 2;     // bytes: a scale of each column
-constexpr int64_t kBlockStep = kSide * kQuantisedStep; // bytes
 constexpr int64_t kNearBytes = 1 << 20;       // of x that stay in the second-level cache
+constexpr int64_t kNearDepth = 512;           // of K, whose part of a panel stays in the first-level cache
 constexpr int64_t kDepth = kQuantisedStep;    // of K in a tile, at most
+static_assert(kNearDepth % 128 == 0, "parts of K begin with a group, and with a tile of x");
 
 // What each tile register is for: two groups at a time.
 enum { kEvenSum, kOddSum, kEvenRows, kOddRows, kEvenPanel, kOddPanel };
@@ -28,19 +28,20 @@ inline void multiply_add_codes() {
     asm volatile("tdpbssd %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(kPanel), "i"(kRows), "i"(kSum));
 }
 
-void configure(int64_t depth) {
+void configure(int64_t rows, int64_t depth) {
     Configuration c;
-    const auto set = [&](int tile, int64_t rows, int64_t bytes) {
-        c.rows[tile] = static_cast<uint8_t>(rows);
+    const auto set = [&](int tile, int64_t lines, int64_t bytes) {
+        c.rows[tile] = static_cast<uint8_t>(lines);
         c.row_bytes[tile] = static_cast<uint16_t>(bytes);
     };
-    set(kEvenSum, kSide, 64), set(kOddSum, kSide, 64);
-    set(kEvenRows, kSide, depth), set(kOddRows, kSide, depth);
+    set(kEvenSum, rows, 64), set(kOddSum, rows, 64);
+    set(kEvenRows, rows, depth), set(kOddRows, rows, depth);
     set(kEvenPanel, depth / 4, 64), set(kOddPanel, depth / 4, 64);
     use(c);
 }
 
-struct Ahead { // the panel that is next, brought into the second-level cache meanwhile
+// What is read next, on its way from memory meanwhile.
+struct Ahead {
     const uint8_t* at;
     int64_t lines; // a group
 
@@ -49,86 +50,89 @@ struct Ahead { // the panel that is next, brought into the second-level cache me
     }
 };
 
-struct Half { // 16 columns of a panel
+struct Operands { // a block of x by 16 columns of a panel, each from the first of `groups` groups on
+    int64_t group, groups;
+    const int8_t* x;       // (steps, kRows, kQuantisedStep)
+    const float *x_scales, *x_sums; // (groups, kRows)
     const uint8_t* codes;
     int64_t code_stride;   // bytes from group to group
-    const uint8_t* scales; // of group 0; offsets lie kHalves behind
+    const uint8_t* scales; // offsets lie kHalves behind
     int64_t scale_stride;
 };
 
-template <int kOdd>
-inline void multiply(const QuantisedRows& x, const int8_t* codes, const Half& w, int64_t g, int32_t* whole) {
-    constexpr int kSum = kOdd ? kOddSum : kEvenSum, kRows = kOdd ? kOddRows : kEvenRows,
-                  kPanel = kOdd ? kOddPanel : kEvenPanel;
-    const int64_t k = g * x.group;
-    const int8_t* rows = codes + k / kDepth * kBlockStep + k % kDepth;
-    const uint8_t* panel = w.codes + g * w.code_stride;
+template <int kRows, int kOdd>
+inline void multiply(const Operands& in, int64_t g, int32_t* whole) {
+    constexpr int kSum = kOdd ? kOddSum : kEvenSum, kLeft = kOdd ? kOddRows : kEvenRows,
+                  kRight = kOdd ? kOddPanel : kEvenPanel;
+    const int64_t k = g * in.group;
+    const int8_t* rows = in.x + k / kDepth * (kRows * kQuantisedStep) + k % kDepth;
+    const uint8_t* panel = in.codes + g * in.code_stride;
     zero<kSum>();
-    load<kRows>(rows, kQuantisedStep);
-    load<kPanel>(panel, kFour);
-    multiply_add_codes<kSum, kRows, kPanel>();
-    if (x.group > kDepth) {
-        load<kRows>(rows + kBlockStep, kQuantisedStep);
-        load<kPanel>(panel + kDepth / 4 * kFour, kFour);
-        multiply_add_codes<kSum, kRows, kPanel>();
+    load<kLeft>(rows, kQuantisedStep);
+    load<kRight>(panel, kFour);
+    multiply_add_codes<kSum, kLeft, kRight>();
+    if (in.group > kDepth) {
+        load<kLeft>(rows + kRows * kQuantisedStep, kQuantisedStep);
+        load<kRight>(panel + kDepth / 4 * kFour, kFour);
+        multiply_add_codes<kSum, kLeft, kRight>();
     }
     store<kSum>(whole, kSide * sizeof(int32_t));
 }
 
-// 16 rows of x by 16 columns, into out (rows, width). scales and sums: of the block.
-template <bool kOffsets>
-void multiply_half(const QuantisedRows& x, const int8_t* codes, const float* scales, const float* sums, const Half& w,
-                   const float* bias, float* out, int64_t out_stride, int64_t rows, int64_t width, Ahead& ahead) {
-    alignas(64) int32_t whole[2][kSide * kSide];
-    __m512 acc[kSide];
+// acc (kRows, kSide) += the product; `fresh`: they are 0 before.
+template <int kRows, bool kOffsets>
+void multiply_half(const Operands& in, float* sums, bool fresh, Ahead& ahead) {
+    alignas(64) int32_t whole[2][kRows * kSide];
+    __m512 acc[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kSide; ++r) acc[r] = _mm512_setzero_ps();
+    for (int r = 0; r < kRows; ++r) acc[r] = fresh ? _mm512_setzero_ps() : _mm512_load_ps(sums + r * kSide);
     const auto add = [&](int64_t g, const int32_t* group) __attribute__((always_inline)) {
-        const uint8_t* at = w.scales + g * w.scale_stride;
+        const uint8_t* at = in.scales + g * in.scale_stride;
         const __m512 scale = load_halves(at).v;
-        const float* factor = scales + g * kSide;
+        const float* x_scale = in.x_scales + g * kRows;
 #pragma GCC unroll 16
-        for (int r = 0; r < kSide; ++r) {
+        for (int r = 0; r < kRows; ++r) {
             const __m512 value = _mm512_cvtepi32_ps(_mm512_load_si512(group + r * kSide));
-            acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(value, scale), _mm512_set1_ps(factor[r]), acc[r]);
+            acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(value, scale), _mm512_set1_ps(x_scale[r]), acc[r]);
         }
         if constexpr (kOffsets) {
             const __m512 offset = load_halves(at + kHalves).v;
-            const float* sum = sums + g * kSide;
+            const float* x_sum = in.x_sums + g * kRows;
 #pragma GCC unroll 16
-            for (int r = 0; r < kSide; ++r) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(sum[r]), offset, acc[r]);
+            for (int r = 0; r < kRows; ++r) acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x_sum[r]), offset, acc[r]);
         }
+        ahead.step();
     };
-    multiply<0>(x, codes, w, 0, whole[0]);
+    multiply<kRows, 0>(in, 0, whole[0]);
     int64_t g = 0;
-    for (; g + 2 < x.groups; g += 2) {
-        multiply<1>(x, codes, w, g + 1, whole[1]);
-        ahead.step();
+    for (; g + 2 < in.groups; g += 2) {
+        multiply<kRows, 1>(in, g + 1, whole[1]);
         add(g, whole[0]);
-        multiply<0>(x, codes, w, g + 2, whole[0]);
-        ahead.step();
+        multiply<kRows, 0>(in, g + 2, whole[0]);
         add(g + 1, whole[1]);
     }
-    if (g + 1 < x.groups) {
-        multiply<1>(x, codes, w, g + 1, whole[1]);
-        ahead.step();
-        add(g, whole[0]);
-        add(g + 1, whole[1]);
-    } else {
-        add(g, whole[0]);
-    }
-    ahead.step();
+    if (g + 1 < in.groups) multiply<kRows, 1>(in, g + 1, whole[1]);
+    add(g, whole[0]);
+    if (g + 1 < in.groups) add(g + 1, whole[1]);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) _mm512_store_ps(sums + r * kSide, acc[r]);
+}
+
+// out (rows, width) = sums (…, kSide) + bias
+void write(float* out, int64_t out_stride, const float* sums, const float* bias, int64_t rows, int64_t width) {
     if (width <= 0) return;
     const __mmask16 mask = width >= kSide ? 0xffff : static_cast<__mmask16>((1u << width) - 1);
     const __m512 added = bias ? _mm512_loadu_ps(bias) : _mm512_setzero_ps();
-#pragma GCC unroll 16
-    for (int r = 0; r < kSide; ++r)
-        if (r < rows) _mm512_mask_storeu_ps(out + r * out_stride, mask, bias ? _mm512_add_ps(acc[r], added) : acc[r]);
+    for (int64_t r = 0; r < rows; ++r) {
+        const __m512 value = _mm512_load_ps(sums + r * kSide);
+        _mm512_mask_storeu_ps(out + r * out_stride, mask, bias ? _mm512_add_ps(value, added) : value);
+    }
 }
 
 // to: (depth / 4, columns, 4), of 8 bits
 void unpack(uint8_t* to, const uint8_t* panel, int64_t groups, int64_t group, int64_t group_bytes) {
-    const __m512i value_of = _mm512_broadcast_i32x4(_mm_setr_epi8(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7));
+    const __m128i values = _mm_setr_epi8(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i value_of = _mm512_broadcast_i32x4(values);
     const __m512i low = _mm512_set1_epi8(15);
     for (int64_t g = 0; g < groups; ++g)
         for (int64_t i = 0; i < group / 8; ++i, to += 2 * kFour)
@@ -140,34 +144,64 @@ void unpack(uint8_t* to, const uint8_t* panel, int64_t groups, int64_t group, in
             }
 }
 
-int64_t scratch_bytes(int64_t depth, uint32_t bits) { return bits == 4 ? depth * kColumns : 0; }
+int64_t near_blocks(int64_t block_bytes) { return block_bytes >= kNearBytes ? 1 : kNearBytes / block_bytes; }
 
-void linear(const QuantisedPart& part) {
+// The sums of a panel and of blocks of x that are near, and the codes of 8 bits that those of 4 become.
+template <int kRows>
+int64_t scratch_bytes(const QuantisedRows& x, uint32_t bits) {
+    const int64_t blocks = (x.rows + kRows - 1) / kRows, near = near_blocks(x.steps * kRows * kQuantisedStep);
+    return (near < blocks ? near : blocks) * kRows * kColumns * int64_t(sizeof(float)) +
+           (bits == 4 ? kNearDepth * kColumns : 0);
+}
+
+// Each sum runs over the groups in one chain, whatever the rows, panels and parts of K that it is computed among.
+template <int kRows, bool kOffsets>
+void multiply_panels(const QuantisedPart& part) {
     const QuantisedRows& x = part.x;
-    const int64_t blocks = (x.rows + kSide - 1) / kSide, block_bytes = x.steps * kBlockStep;
-    const int64_t near = block_bytes >= kNearBytes ? 1 : kNearBytes / block_bytes;
+    const int64_t blocks = (x.rows + kRows - 1) / kRows, block_bytes = x.steps * kRows * kQuantisedStep;
+    const int64_t near = near_blocks(block_bytes), near_groups = kNearDepth / x.group;
     const int64_t group_bytes = part.panel_bytes / x.groups, code_bytes = x.group * kColumns * part.bits / 8;
-    const auto multiply_part = part.has_offsets ? multiply_half<true> : multiply_half<false>;
-    configure(x.group < kDepth ? x.group : kDepth);
+    auto* const unpacked = part.scratch;
+    auto* const sums = reinterpret_cast<float*>(part.scratch + (part.bits == 4 ? kNearDepth * kColumns : 0));
     for (int64_t top = 0; top < blocks; top += near) {
         const int64_t bottom = top + near < blocks ? top + near : blocks;
-        for (int64_t p = 0; p < part.panel_count; ++p) {
-            const uint8_t* const panel = part.panels + p * part.panel_bytes;
-            const int64_t turns = (bottom - top) * 2 * x.groups;
-            Ahead ahead{panel + part.panel_bytes, (part.panel_bytes / 64 + turns - 1) / turns};
-            if (part.bits == 4) unpack(part.scratch, panel, x.groups, x.group, group_bytes);
-            for (int64_t b = top; b < bottom; ++b)
-                for (int64_t left = 0; left < kColumns; left += kSide) {
-                    const Half half = {(part.bits == 4 ? part.scratch : panel) + left * 4,
-                                       part.bits == 4 ? x.group * kColumns : group_bytes,
-                                       panel + code_bytes + left * 2, group_bytes};
-                    const int64_t values = b * x.groups * kSide, column = p * kColumns + left, row = b * kSide;
-                    multiply_part(x, x.codes + b * block_bytes, x.scales + values, x.sums + values, half,
-                                  part.bias ? part.bias + column : nullptr, part.out + row * part.out_stride + column,
-                                  part.out_stride, x.rows - row, part.width - column, ahead);
-                }
-        }
+        for (int64_t p = 0; p < part.panel_count; ++p)
+            for (int64_t g = 0; g < x.groups; g += near_groups) {
+                const int64_t groups = g + near_groups < x.groups ? near_groups : x.groups - g;
+                const uint8_t* const codes = part.panels + p * part.panel_bytes + g * group_bytes;
+                const int64_t turns = (bottom - top) * 2 * groups;
+                Ahead ahead{codes + groups * group_bytes, (groups * group_bytes / 64 + turns - 1) / turns};
+                if (part.bits == 4) unpack(unpacked, codes, groups, x.group, group_bytes);
+                for (int64_t b = top; b < bottom; ++b)
+                    for (int64_t left = 0; left < kColumns; left += kSide) {
+                        const int64_t values = (b * x.groups + g) * kRows;
+                        const int64_t row = b * kRows, column = p * kColumns + left;
+                        float* const to = sums + ((b - top) * kColumns + left) * kRows;
+                        multiply_half<kRows, kOffsets>(
+                            {.group = x.group,
+                             .groups = groups,
+                             .x = x.codes + b * block_bytes + g * x.group * kRows,
+                             .x_scales = x.scales + values,
+                             .x_sums = x.sums + values,
+                             .codes = (part.bits == 4 ? unpacked : codes) + left * 4,
+                             .code_stride = part.bits == 4 ? x.group * kColumns : group_bytes,
+                             .scales = codes + code_bytes + left * 2,
+                             .scale_stride = group_bytes},
+                            to, g == 0, ahead);
+                        if (g + groups == x.groups)
+                            write(part.out + row * part.out_stride + column, part.out_stride, to,
+                                  part.bias ? part.bias + column : nullptr, x.rows - row < kRows ? x.rows - row : kRows,
+                                  part.width - column);
+                    }
+            }
     }
+}
+
+template <int kRows>
+void linear(const QuantisedPart& part) {
+    configure(kRows, part.x.group < kDepth ? part.x.group : kDepth);
+    if (part.has_offsets) multiply_panels<kRows, true>(part);
+    else multiply_panels<kRows, false>(part);
     release();
 }
 
@@ -178,7 +212,7 @@ int64_t multiply_add(int64_t rounds) {
         bits = bits * 1664525u + 1013904223u;
         x = static_cast<uint8_t>(bits >> 16);
     }
-    configure(kDepth);
+    configure(kSide, kDepth);
     zero<kEvenSum>(), zero<kOddSum>();
     for (int64_t r = 0; r < rounds; ++r) {
         load<kEvenRows>(tiles, 64);
@@ -193,6 +227,7 @@ int64_t multiply_add(int64_t rounds) {
 
 }  // namespace
 
-constexpr QuantisedTable kAmxQuantised = {kSide, 1, quantise, linear, scratch_bytes, multiply_add};
+constexpr QuantisedTable kAmxQuantised = {16, 1, quantise, linear<16>, scratch_bytes<16>, multiply_add};
+constexpr QuantisedTable kAmxFewQuantised = {8, 1, quantise, linear<8>, scratch_bytes<8>, multiply_add};
 
 }  // namespace patchbay::kernels

@@ -156,7 +156,7 @@ TEST_P(Quantised, AgreesWithTheDequantisedProductOnAnyShape) {
                                    i / 4 % 2 ? PB_I4 : PB_I8, i / 8 % 2 == 1, i / 16 % 2 == 1, i / 32 % 2 == 1};
         const int64_t tokens = random.between(1, i % 3 ? 9 : 40);
         SCOPED_TRACE(testing::Message() << "case " << i << ": " << tokens << " × " << shape.rows << " × " << shape.cols
-                                        << " in groups of " << shape.group << (shape.dtype == PB_I4 ? " of 4 bits" : ""));
+                                        << " in groups of " << shape.group << ", " << dtype_name(shape.dtype));
         const QuantisedWeight w(random, shape);
         const std::vector<float> x = random.values(tokens * shape.cols);
         expect_right(w, x, run(machine, w.pack(machine), x));
