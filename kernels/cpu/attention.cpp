@@ -1,7 +1,7 @@
 #include "kernels/cpu_attention.hpp"
 
+#include <bit>
 #include <cstring>
-#include <limits>
 
 #include "cpu/tables.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -11,6 +11,7 @@ static_assert(patchbay::kernels::CpuAttention::kMaxHeadDim == patchbay::kernels:
 namespace patchbay::kernels {
 namespace {
 
+constexpr int64_t kRunsPerThread = 8; // of splits: enough that a thread that is held up does not hold up all
 constexpr int64_t kInlineWork = 256 * 1024; // multiply-adds that are not worth waking a thread for
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -61,7 +62,9 @@ CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
     : machine_(machine), shape_(shape), in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype == PB_BF16),
       queries_(in_tiles_ ? kTileQueries : kAttendQueries),
       stride_(in_tiles_ ? round_up(shape.head_dim, 16) : shape.head_dim),
-      state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))) {}
+      state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))),
+      page_shift_(std::has_single_bit(uint32_t(shape.block_size)) ? std::countr_zero(uint32_t(shape.block_size)) : -1) {
+}
 
 uint64_t CpuAttention::page_bytes() const {
     return uint64_t(shape_.kv_heads) * (key_bytes(shape_) + value_bytes(shape_));
@@ -113,15 +116,14 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
             const int64_t slot = batch.slot_mapping[t];
             if (slot < 0) continue;
             uint8_t* page = kv.data + uint64_t(slot / shape_.block_size) * kv.page_stride;
-            for (int32_t h = 0; h < shape_.kv_heads; ++h)
-                write_token(shape_, page + uint64_t(h) * key_size,
-                            page + uint64_t(shape_.kv_heads) * key_size + uint64_t(h) * value_size,
-                            slot % shape_.block_size, row_of(k, t, h), row_of(v, t, h));
+            for (int32_t h = 0; h < shape_.kv_heads; ++h, page += key_size + value_size)
+                write_token(shape_, page, page + key_size, slot % shape_.block_size, row_of(k, t, h), row_of(v, t, h));
         }
     });
 }
 
-void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t split, float* memory) const {
+void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t split, int64_t ahead,
+                                const AttendState& state) const {
     const Table& table = table_of(machine_.isa);
     const int32_t group = shape_.heads / shape_.kv_heads;
     AttendPart part;
@@ -132,59 +134,63 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
     }
     part.queries = tile.count;
     part.block_size = shape_.block_size;
+    part.page_shift = page_shift_;
     part.head_dim = shape_.head_dim;
     part.window = shape_.window;
     part.table = call.batch.block_tables + uint64_t(tile.seq) * call.batch.max_blocks;
-    part.keys = call.kv.data + uint64_t(tile.kv_head) * key_bytes(shape_);
-    part.values = call.kv.data + uint64_t(shape_.kv_heads) * key_bytes(shape_) +
-                  uint64_t(tile.kv_head) * value_bytes(shape_);
+    part.keys = call.kv.data + uint64_t(tile.kv_head) * (key_bytes(shape_) + value_bytes(shape_));
+    part.values = part.keys + key_bytes(shape_);
     part.page_stride = call.kv.page_stride;
     part.begin = std::max(tile.begin, split * kSplit);
     part.end = std::min(tile.end, (split + 1) * kSplit);
-    part.ahead = tile.end;
+    part.ahead = ahead;
     part.scale = shape_.scale;
     part.soft_cap = shape_.soft_cap;
-    const AttendState state = state_at(memory, queries_, stride_);
     if (in_tiles_) tile_attend_of(machine_.isa)->attend(part, state);
     else (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state);
 }
 
-// Merges the tile's splits in ascending order, also where there is one, so that a row's bits do not depend on how far
-// its tile reaches.
+// Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing gives:
+// so a row's bits do not depend on where its tile begins.
 void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
     const Table& table = table_of(machine_.isa);
-    const int64_t dim = shape_.head_dim;
     const int32_t group = shape_.heads / shape_.kv_heads;
     constexpr size_t kFloats = size_t(kTileQueries) * (2 + kMaxHeadDim);
-    alignas(64) float sums[kFloats];
-    const AttendState all = state_at(sums, queries_, stride_);
-    std::fill_n(all.most, tile.count, -std::numeric_limits<float>::infinity());
-    std::fill_n(all.total, tile.count, 0.0f);
-    std::fill_n(all.sum, tile.count * stride_, 0.0f);
-    for (int64_t split = tile.begin / kSplit; split * kSplit < tile.end; ++split) {
-        if (tile.scratch >= 0) {
-            const auto at = uint64_t(tile.scratch + split - tile.begin / kSplit);
-            table.merge(all, state_at(states_ + at * state_floats_, queries_, stride_), tile.count);
-        } else {
-            alignas(64) float one[kFloats];
-            attend_split(call, tile, split, one);
-            table.merge(all, state_at(one, queries_, stride_), tile.count);
-        }
+    alignas(64) float first[kFloats];
+    alignas(64) float one[kFloats];
+    AttendState all = state_at(first, queries_, stride_);
+    const int64_t begin = tile.begin / kSplit, end = (tile.end + kSplit - 1) / kSplit;
+    for (int64_t split = begin; split < end; ++split) {
+        AttendState state = state_at(split == begin ? first : one, queries_, stride_);
+        if (tile.scratch >= 0)
+            state = state_at(states_ + uint64_t(tile.scratch + split - begin) * state_floats_, queries_, stride_);
+        else
+            attend_split(call, tile, split, tile.end, state);
+        if (split == begin) all = state;
+        else table.merge(all, state, tile.count);
     }
     for (int32_t i = 0; i < tile.count; ++i) {
         const int32_t pair = tile.first + i;
-        float* to = row_of(call.out, call.batch.query_starts[tile.seq] + pair / group,
-                           tile.kv_head * group + pair % group);
-        for (int64_t d = 0; d < dim; ++d) to[d] = all.sum[i * stride_ + d] / all.total[i];
+        table.divide(row_of(call.out, call.batch.query_starts[tile.seq] + pair / group,
+                            tile.kv_head * group + pair % group),
+                     all.sum + i * stride_, all.total[i], shape_.head_dim);
     }
 }
 
 void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {
     const Call call{batch, kv, out, q};
     const Crew alone;
-    run_tasks(machine_.crew, int64_t(splits_.size()), [&](int64_t i) {
-        const auto [tile, split] = splits_[size_t(i)];
-        attend_split(call, tiles_[tile], split, states_ + uint64_t(i) * state_floats_);
+    // Splits that follow one another go to one thread, which brings the next one's pages near during the last one.
+    const auto splits = int64_t(splits_.size());
+    const int64_t runs = std::min<int64_t>(splits, int64_t(machine_.crew.threads) * kRunsPerThread);
+    run_tasks(machine_.crew, runs, [&](int64_t run) {
+        const int64_t end = splits * (run + 1) / runs;
+        for (int64_t i = splits * run / runs; i < end; ++i) {
+            const Tile& tile = tiles_[splits_[size_t(i)].first];
+            const int64_t split = splits_[size_t(i)].second;
+            attend_split(call, tile, split, std::min(tile.end, (split + end - i) * kSplit),
+                         state_at(states_ + uint64_t(i) * state_floats_, queries_, stride_));
+        }
     });
     // What is left of split tiles is a few merges.
     run_tasks(inline_ || !splits_.empty() ? alone : machine_.crew, int64_t(tiles_.size()),

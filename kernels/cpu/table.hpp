@@ -30,7 +30,7 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
 };
 
 constexpr int kAttendQueries = 8;     // (row, head) pairs that share the loads of a key
-constexpr int kTileQueries = 32;      // the same, where they are rows of tiles
+constexpr int kTileQueries = 64;      // the same, where they are rows of tiles
 constexpr int kMostHeadDim = 512;
 constexpr int kAttendBlock = 64;      // keys of one softmax update, aligned by absolute position
 constexpr int kKeyGroup = 16;         // keys side by side in a page
@@ -40,6 +40,7 @@ struct AttendPart { // queries over keys [begin, end), both within one split
     int64_t position[kTileQueries];    // the last key it sees
     int32_t queries;
     int32_t block_size, head_dim;
+    int32_t page_shift;                // log2 of block_size; −1: it is no power of two
     int64_t window;                    // 0: all
     const int32_t* table;              // of the sequence: page ids
     const uint8_t *keys, *values;      // of the kv head in page 0
@@ -71,6 +72,7 @@ struct Table {
     void (*attend_bf16)(const AttendPart&, const AttendState&);
     // into += later, for keys after those of `into`
     void (*merge)(const AttendState& into, const AttendState& later, int32_t queries);
+    void (*divide)(float* out, const float* a, float by, int64_t n);
     void (*layer_norm)(float* out, const float* x, const float* w, const float* b, int64_t n, float eps);
     void (*gelu_tanh)(float* x, int64_t n);
     void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);

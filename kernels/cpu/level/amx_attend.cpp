@@ -10,8 +10,9 @@ namespace {
 #include "cpu/level/tiles.inc"
 
 constexpr int kTileDepth = 32; // elements, or keys, in a row of a tile of bf16
-constexpr int kGroups = kAttendBlock / kKeyGroup;
-constexpr int kPairs = kAttendBlock / 2; // of keys, side by side in a page
+constexpr int kBlock = 64;    // keys of one softmax update, aligned by absolute position
+constexpr int kGroups = kBlock / kKeyGroup;
+constexpr int kStep = 2 * kSide; // queries whose sums are in tiles at once
 constexpr float kNone = -__builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 
@@ -22,15 +23,15 @@ enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows,
 
 // What a part works in. Little of it is touched where heads are small.
 struct alignas(64) Room {
-    float scores[kTileQueries * kAttendBlock];
-    uint16_t weights[kTileQueries * kAttendBlock]; // (queries, keys)
-    uint16_t q[kTileQueries * kMostHeadDim];       // (queries, depth)
+    float scores[2][kStep * kBlock];      // of this step's queries and of the next one's
+    uint16_t weights[kStep * kBlock];     // (queries of a step, keys)
+    uint16_t q[kTileQueries * kMostHeadDim]; // (queries, depth)
     Staging staging;
 };
 
 struct Shape { // of a part's tiles
-    int64_t dim, depth, width; // head_dim; padded for q·k; padded for the sums
-    int upper, lower;          // rows of the tiles
+    int64_t depth, width; // head_dim, padded for q·k and for the sums
+    int upper, lower;     // rows of the tiles: 16 where there are several steps
 };
 
 void configure(const Shape& shape) {
@@ -45,10 +46,18 @@ void configure(const Shape& shape) {
     use(c);
 }
 
-// to (queries, depth), padded with zeros. A negative scale goes into q: below, the greatest product is the greatest
+// Of tiles: the last of several steps is padded.
+int rows_of(const AttendPart& part) {
+    return part.queries < kStep ? part.queries : (part.queries + kSide - 1) / kSide * kSide;
+}
+
+// to (queries, depth), padded with zeros, also to whole tiles of rows. A negative scale goes into q: below, the greatest product is the greatest
 // score.
 void round_queries(const AttendPart& part, int64_t depth, uint16_t* to) {
     const __m512i sign = _mm512_set1_epi32(part.scale < 0 ? int(0x80000000u) : 0);
+    const int rows = rows_of(part);
+    for (int64_t i = part.queries * depth; i < rows * depth; i += kTileDepth)
+        _mm512_store_si512(to + i, _mm512_setzero_si512());
     for (int n = 0; n < part.queries; ++n)
         for (int64_t d = 0; d < depth; d += kTileDepth) {
             const auto at = [&](int64_t from) {
@@ -61,47 +70,45 @@ void round_queries(const AttendPart& part, int64_t depth, uint16_t* to) {
         }
 }
 
-// scores (queries, 64) = q · the block's keys.
+// scores (queries, kBlock), the columns of groups g and g + 1, = q · their keys.
 template <bool kLower>
-void multiply_keys(const Room& room, const Shape& shape, const uint8_t* const* groups, float* scores) {
-    constexpr int64_t kStride = kAttendBlock * sizeof(float);
+void multiply_keys(const uint16_t* rows, const Shape& shape, const uint8_t* const* groups, int g, float* scores) {
+    constexpr int64_t kStride = kBlock * sizeof(float);
     const int64_t stride = shape.depth * int64_t(sizeof(uint16_t));
-    for (int g = 0; g < kGroups; g += 2) {
-        const auto* q = reinterpret_cast<const uint8_t*>(room.q);
-        const uint8_t *left = groups[g], *right = groups[g + 1];
-        zero<kUpperLeft>();
-        zero<kUpperRight>();
+    const auto* q = reinterpret_cast<const uint8_t*>(rows);
+    const uint8_t *left = groups[g], *right = groups[g + 1];
+    zero<kUpperLeft>();
+    zero<kUpperRight>();
+    if constexpr (kLower) {
+        zero<kLowerLeft>();
+        zero<kLowerRight>();
+    }
+    for (int64_t d = 0; d < shape.depth; d += kTileDepth, q += 64, left += kTileBytes, right += kTileBytes) {
+        load<kUpperRows>(q, stride);
+        load<kLeft>(left, 64);
+        multiply_add<kUpperLeft, kUpperRows, kLeft>();
+        load<kRight>(right, 64);
+        multiply_add<kUpperRight, kUpperRows, kRight>();
         if constexpr (kLower) {
-            zero<kLowerLeft>();
-            zero<kLowerRight>();
+            load<kLowerRows>(q + kSide * stride, stride);
+            multiply_add<kLowerLeft, kLowerRows, kLeft>();
+            multiply_add<kLowerRight, kLowerRows, kRight>();
         }
-        for (int64_t d = 0; d < shape.depth; d += kTileDepth, q += 64, left += kTileBytes, right += kTileBytes) {
-            load<kUpperRows>(q, stride);
-            load<kLeft>(left, 64);
-            multiply_add<kUpperLeft, kUpperRows, kLeft>();
-            load<kRight>(right, 64);
-            multiply_add<kUpperRight, kUpperRows, kRight>();
-            if constexpr (kLower) {
-                load<kLowerRows>(q + kSide * stride, stride);
-                multiply_add<kLowerLeft, kLowerRows, kLeft>();
-                multiply_add<kLowerRight, kLowerRows, kRight>();
-            }
-        }
-        float* to = scores + g * kKeyGroup;
-        store<kUpperLeft>(to, kStride);
-        store<kUpperRight>(to + kKeyGroup, kStride);
-        if constexpr (kLower) {
-            store<kLowerLeft>(to + kSide * kAttendBlock, kStride);
-            store<kLowerRight>(to + kSide * kAttendBlock + kKeyGroup, kStride);
-        }
+    }
+    float* to = scores + g * kKeyGroup;
+    store<kUpperLeft>(to, kStride);
+    store<kUpperRight>(to + kKeyGroup, kStride);
+    if constexpr (kLower) {
+        store<kLowerLeft>(to + kSide * kBlock, kStride);
+        store<kLowerRight>(to + kSide * kBlock + kKeyGroup, kStride);
     }
 }
 
-// sum (queries, width), its columns [column, column + 16 or 32) += weights · values, pairs of keys `stride` bytes apart.
+// sum (queries, width), its columns [column, column + 16 or 32) += weights · values of the keys in the range. A pair of
+// values is as long as a row of sums.
 template <bool kLower, bool kBoth>
-void multiply_values(const Room& room, const Shape& shape, int64_t column, const uint8_t* values, int64_t pair_bytes,
-                     float* sum) {
-    constexpr int64_t kWeightBytes = kAttendBlock * sizeof(uint16_t);
+void multiply_values(const Room& room, const Shape& shape, KeyRange range, int64_t column, float* sum) {
+    constexpr int64_t kWeightBytes = kBlock * sizeof(uint16_t);
     const int64_t stride = shape.width * int64_t(sizeof(float));
     float *upper = sum + column, *lower = upper + kSide * shape.width;
     load<kUpperLeft>(upper, stride);
@@ -110,14 +117,15 @@ void multiply_values(const Room& room, const Shape& shape, int64_t column, const
         load<kLowerLeft>(lower, stride);
         if constexpr (kBoth) load<kLowerRight>(lower + kSide, stride);
     }
-    const auto* weights = reinterpret_cast<const uint8_t*>(room.weights);
-    const uint8_t* v = values + column * 4;
-    for (int k = 0; k < kAttendBlock; k += kTileDepth, weights += 64, v += kSide * pair_bytes) {
+    const int begin = range.begin / kTileDepth * kTileDepth;
+    const auto* weights = reinterpret_cast<const uint8_t*>(room.weights + begin);
+    const auto* v = reinterpret_cast<const uint8_t*>(room.staging.values + begin * shape.width + column * 2);
+    for (int key = begin; key < range.end; key += kTileDepth, weights += 64, v += kSide * stride) {
         load<kUpperRows>(weights, kWeightBytes);
-        load<kLeft>(v, pair_bytes);
+        load<kLeft>(v, stride);
         multiply_add<kUpperLeft, kUpperRows, kLeft>();
         if constexpr (kBoth) {
-            load<kRight>(v + 64, pair_bytes);
+            load<kRight>(v + 64, stride);
             multiply_add<kUpperRight, kUpperRows, kRight>();
         }
         if constexpr (kLower) {
@@ -135,86 +143,125 @@ void multiply_values(const Room& room, const Shape& shape, int64_t column, const
 }
 
 template <bool kLower>
-void multiply_all_values(const Room& room, const Shape& shape, const uint8_t* values, int64_t pair_bytes, float* sum) {
+void multiply_all_values(const Room& room, const Shape& shape, KeyRange range, float* sum) {
     int64_t column = 0;
     for (; column + 2 * kSide <= shape.width; column += 2 * kSide)
-        multiply_values<kLower, true>(room, shape, column, values, pair_bytes, sum);
-    if (column < shape.width) multiply_values<kLower, false>(room, shape, column, values, pair_bytes, sum);
+        multiply_values<kLower, true>(room, shape, range, column, sum);
+    if (column < shape.width) multiply_values<kLower, false>(room, shape, range, column, sum);
+}
+
+// What is under way of one part.
+struct Work {
+    const AttendPart& part;
+    const Shape& shape;
+    float* sum; // (queries, width)
+    Room& room;
+    Rows rows;
+    float unit; // of what the scores are in
+
+    // The block's.
+    int64_t block;
+    bool full; // every query sees every key
+    KeyRange all, ranges[kTileQueries];
+    const uint8_t* groups[kGroups];
+    bool finite; // its values
+
+    int queries_from(int first) const {
+        return part.queries - first < kStep ? part.queries - first : kStep;
+    }
+    bool has_lower(int first) const { return first < part.queries && queries_from(first) > shape.upper; }
+};
+
+void multiply_keys(Work& w, int first, int g, float* scores) {
+    const uint16_t* q = w.room.q + first * w.shape.depth;
+    if (w.has_lower(first)) multiply_keys<true>(q, w.shape, w.groups, g, scores);
+    else multiply_keys<false>(q, w.shape, w.groups, g, scores);
+}
+
+void multiply_values(Work& w, int first, KeyRange range, float* sum) {
+    if (w.has_lower(first)) multiply_all_values<true>(w.room, w.shape, range, sum);
+    else multiply_all_values<false>(w.room, w.shape, range, sum);
 }
 
 // A value that is not finite must not reach rows that do not see its key, and 0 · ∞ is not 0: each row is computed with
 // the values that it sees, and the others' results are dropped.
-template <bool kLower>
-[[gnu::noinline]] void multiply_values_apart(const AttendPart& part, Room& room, const Shape& shape, int64_t block,
-                                             const KeyRange* ranges, float* sum) {
-    alignas(64) float copy[kTileQueries * kMostHeadDim];
-    const int64_t size = part.queries * shape.width;
-    for (int n = 0; n < part.queries; ++n) {
-        if (ranges[n].end == 0) continue;
-        stage_values<Look::kYes>(part, block, ranges[n], shape.width, room.staging.values);
-        __builtin_memcpy(copy, sum, size_t(size) * sizeof(float));
-        multiply_all_values<kLower>(room, shape, reinterpret_cast<const uint8_t*>(room.staging.values),
-                                    shape.width * 4, copy);
-        __builtin_memcpy(sum + n * shape.width, copy + n * shape.width, size_t(shape.width) * sizeof(float));
+[[gnu::noinline]] void multiply_values_apart(Work& w, int first, float* sum) {
+    alignas(64) float copy[kStep * kMostHeadDim];
+    const int64_t width = w.shape.width;
+    for (int n = 0; n < w.queries_from(first); ++n) {
+        const KeyRange range = w.ranges[first + n];
+        if (range.end == 0) continue;
+        stage_values<Look::kYes>(w.part, w.block, range, width, w.room.staging.values);
+        __builtin_memcpy(copy, sum, size_t(kStep * width) * sizeof(float));
+        multiply_values(w, first, range, copy);
+        __builtin_memcpy(sum + n * width, copy + n * width, size_t(width) * sizeof(float));
     }
 }
 
-template <bool kLower>
-void attend_rows(const AttendPart& part, const Shape& shape, const AttendState& state, Room& room) {
-    Rows rows;
-    const __m512 zeros = _mm512_setzero_ps();
-    int64_t least = part.position[0], most = least;
-    for (int n = 0; n < part.queries; ++n) {
-        rows.most[n] = kNone;
-        rows.total[n] = zeros;
-        least = part.position[n] < least ? part.position[n] : least;
-        most = part.position[n] > most ? part.position[n] : most;
-    }
-    for (int64_t i = 0; i < part.queries * shape.width; i += 16) _mm512_store_ps(state.sum + i, zeros);
-    round_queries(part, shape.depth, room.q);
-    const float scale = part.scale < 0 ? -part.scale : part.scale;
-    const float unit = part.soft_cap > 0 ? 1.0f : scale; // of what the scores are in below
-    for (int64_t block = part.begin / kAttendBlock * kAttendBlock; block < part.end; block += kAttendBlock) {
-        const bool full = block + kAttendBlock <= least + 1 && (part.window == 0 || block + part.window > most);
-        KeyRange ranges[kTileQueries], all{0, kAttendBlock};
-        if (!full) all = find_ranges(part, block, ranges);
-        if (all.end == 0) continue;
-        const uint8_t* groups[kGroups];
-        find_groups(part, block, all, shape.depth, room.staging, groups);
-        multiply_keys<kLower>(room, shape, groups, room.scores);
-        if (part.soft_cap > 0) cap(room.scores, part.queries, scale, part.soft_cap);
-        if (full)
-            for (int n = 0; n < part.queries; ++n)
-                soften<false>(room.scores, room.weights, n, {}, unit * kLog2E, rows, state.sum, shape.width);
+void soften_rows(Work& w, int first, int from, int until, const float* scores) {
+    float* sum = w.sum + first * w.shape.width;
+    for (int n = from; n < until; ++n)
+        if (w.full) soften<false>(scores, w.room.weights, n, first, {}, w.all, w.unit * kLog2E, w.rows, sum, w.shape.width);
         else
-            for (int n = 0; n < part.queries; ++n)
-                soften<true>(room.scores, room.weights, n, ranges[n], unit * kLog2E, rows, state.sum, shape.width);
-        const bool finite =
-            full ? stage_values<Look::kNo>(part, block, all, shape.width, room.staging.values)
-                 : stage_values<Look::kYes>(part, block, all, shape.width, room.staging.values);
-        if (full || finite)
-            multiply_all_values<kLower>(room, shape, reinterpret_cast<const uint8_t*>(room.staging.values),
-                                        shape.width * 4, state.sum);
-        else
-            multiply_values_apart<kLower>(part, room, shape, block, ranges, state.sum);
-    }
-    for (int n = 0; n < part.queries; ++n) {
-        state.most[n] = rows.most[n] * unit;
-        state.total[n] = _mm512_reduce_add_ps(rows.total[n]);
+            soften<true>(scores, w.room.weights, n, first, w.ranges[first + n], w.all, w.unit * kLog2E, w.rows, sum,
+                         w.shape.width);
+}
+
+// The tiles of the next step's scores are multiplied while this step's softmax runs.
+void attend_block(Work& w, float scale) {
+    const int begin = w.all.begin / kTileDepth * 2, end = (w.all.end + kKeyGroup - 1) / kKeyGroup;
+    for (int g = begin; g < end; g += 2) multiply_keys(w, 0, g, w.room.scores[0]);
+    for (int first = 0, turn = 0; first < w.part.queries; first += kStep, turn = 1 - turn) {
+        float* scores = w.room.scores[turn];
+        const int queries = w.queries_from(first);
+        const bool more = first + kStep < w.part.queries;
+        if (w.part.soft_cap > 0) cap_scores(scores, queries, scale, w.part.soft_cap);
+        int done = 0;
+        for (int g = begin; g < end; g += 2) {
+            if (more) multiply_keys(w, first + kStep, g, w.room.scores[1 - turn]);
+            const int until = g + 2 < end ? done + kSide < queries ? done + kSide : queries : queries;
+            soften_rows(w, first, done, until, scores);
+            done = until;
+        }
+        float* sum = w.sum + first * w.shape.width;
+        if (w.full || w.finite) multiply_values(w, first, w.all, sum);
+        else multiply_values_apart(w, first, sum);
     }
 }
 
 void attend(const AttendPart& part, const AttendState& state) {
     Room room;
     Shape shape;
-    shape.dim = part.head_dim;
-    shape.depth = (shape.dim + kTileDepth - 1) / kTileDepth * kTileDepth;
+    shape.depth = (part.head_dim + kTileDepth - 1) / kTileDepth * kTileDepth;
     shape.width = state.stride;
     shape.upper = part.queries < kSide ? part.queries : kSide;
-    shape.lower = part.queries - shape.upper;
+    shape.lower = part.queries < kStep ? part.queries - shape.upper : kSide;
     configure(shape);
-    if (shape.lower) attend_rows<true>(part, shape, state, room);
-    else attend_rows<false>(part, shape, state, room);
+    const float scale = part.scale < 0 ? -part.scale : part.scale;
+    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true};
+    int64_t least = part.position[0], most = least;
+    for (int n = 0; n < part.queries; ++n) {
+        w.rows.base[n] = kNone;
+        w.rows.total[n] = _mm512_setzero_ps();
+        least = part.position[n] < least ? part.position[n] : least;
+        most = part.position[n] > most ? part.position[n] : most;
+    }
+    __builtin_memset(state.sum, 0, size_t(rows_of(part) * shape.width) * sizeof(float));
+    round_queries(part, shape.depth, room.q);
+    for (w.block = part.begin / kBlock * kBlock; w.block < part.end; w.block += kBlock) {
+        w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
+        w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
+        if (w.all.end == 0) continue;
+        touch_ahead(part, w.block + kBlock);
+        find_groups(part, w.block, w.all, shape.depth, room.staging, w.groups);
+        w.finite = w.full ? stage_values<Look::kNo>(part, w.block, w.all, shape.width, room.staging.values)
+                          : stage_values<Look::kYes>(part, w.block, w.all, shape.width, room.staging.values);
+        attend_block(w, scale);
+    }
+    for (int n = 0; n < part.queries; ++n) {
+        state.most[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit;
+        state.total[n] = _mm512_reduce_add_ps(w.rows.total[n]);
+    }
     release();
 }
 

@@ -11,6 +11,8 @@
 
 namespace patchbay::kernels {
 
+struct AttendState;
+
 class CpuAttention {
   public:
     static constexpr int kSplit = 512; // keys
@@ -19,8 +21,8 @@ class CpuAttention {
     // head_dim is a multiple of 8 up to kMaxHeadDim; kv_dtype F32 or BF16.
     CpuAttention(const Machine&, const AttentionShape&);
 
-    // A page is, for each kv head, keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16 in
-    // pairs of elements), then for each kv head the values (block_size, head_dim), of bf16 in pairs of tokens.
+    // A page is, for each kv head, its keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16
+    // in pairs of elements), then its values (block_size, head_dim), of bf16 in pairs of tokens.
     uint64_t page_bytes() const;
 
     // The step's work list, which run() of the same batch works through.
@@ -38,7 +40,7 @@ class CpuAttention {
     struct Call; // one run()'s arguments
 
     void find_keys(const AttentionBatch&, Tile&) const;
-    void attend_split(const Call&, const Tile&, int64_t split, float* memory) const;
+    void attend_split(const Call&, const Tile&, int64_t split, int64_t ahead, const AttendState&) const;
     void finish_tile(const Call&, const Tile&);
 
     Machine machine_;
@@ -47,6 +49,7 @@ class CpuAttention {
     int32_t queries_ = 0;       // that share the loads of a key, at most
     int64_t stride_ = 0;        // floats of a query's sums
     uint64_t state_floats_ = 0; // of one partial state: a multiple of 64 bytes
+    int32_t page_shift_ = -1;   // log2 of block_size; −1: it is no power of two
     std::vector<Tile> tiles_;
     std::vector<std::pair<uint32_t, int64_t>> splits_; // (tile, split), where tiles are few and long
     Scratch scratch_;                                  // (splits, state_floats_)

@@ -1,8 +1,11 @@
-// How fast the CPU kernels are: FLOP/s of linear() by rows, weight dtype and level, and attention by context.
+// How fast the CPU kernels are: FLOP/s of linear() by rows, weight dtype and level, and attention beside the
+// machine's limits of the same run.
 // Compare ratios within one run only.
 #include <benchmark/benchmark.h>
 
-#include <numeric>
+#include <ctime>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.hpp"
@@ -44,35 +47,118 @@ BENCHMARK(linear_bf16)
     ->ArgsProduct({{0, 1, 2, 3}, {1, 4, 16, 64, 512}, {256, 2048}})
     ->UseRealTime();
 
-// One layer: `queries` new tokens at the end of `context`, 32 heads over 8, head_dim 64, bf16.
-void attention_bf16(benchmark::State& state) {
-    const int64_t level = state.range(0);
-    const auto queries = static_cast<int32_t>(state.range(1)), context = static_cast<int32_t>(state.range(2));
-    if (missing(state, level)) return;
-    ThreadPool pool(kThreads);
-    const AttentionShape shape{.heads = 32, .kv_heads = 8, .head_dim = 64, .block_size = 16,
-                               .scale = 0.125f, .kv_dtype = PB_BF16};
-    CpuAttention attention(machine_for(pool, level), shape);
-    std::vector<int32_t> table(static_cast<size_t>(context / 16 + 1)), positions(static_cast<size_t>(queries));
-    std::iota(table.begin(), table.end(), 0);
-    std::iota(positions.begin(), positions.end(), context - queries);
-    const std::vector<int32_t> starts = {0, queries}, lens = {context};
-    std::vector<uint8_t> pages(attention.page_bytes() * table.size());
-    std::vector<float> q(static_cast<size_t>(queries) * 32 * 64, 0.1f), out(q.size());
-    const AttentionBatch batch{.seq_count = 1, .max_blocks = static_cast<uint32_t>(table.size()),
-                               .token_count = queries, .query_starts = starts.data(), .seq_lens = lens.data(),
-                               .block_tables = table.data(), .positions = positions.data()};
-    attention.plan(batch);
-    const pb_tensor q_view = tensor(q.data(), PB_F32, {queries, 32, 64}),
-                    out_view = tensor(out.data(), PB_F32, {queries, 32, 64});
-    for (auto _ : state) attention.run(batch, {pages.data(), attention.page_bytes()}, out_view, q_view);
-    double pairs = 0;
-    for (const int32_t position : positions) pairs += position + 1;
-    state.counters["flop"] = benchmark::Counter(pairs * 32 * 64 * 4, benchmark::Counter::kIsIterationInvariantRate);
+uint64_t now_of(clockid_t clock) {
+    timespec t{};
+    clock_gettime(clock, &t);
+    return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
 }
-BENCHMARK(attention_bf16)
-    ->ArgNames({"isa", "queries", "context"})
-    ->ArgsProduct({{2, 3}, {1, 128, 512}, {512, 4096}})
+
+// What the machine does in this run, which results are compared with.
+struct Limits {
+    double read, multiply_add; // B/s, per s
+};
+
+const Limits& limits_of(const Machine& machine) {
+    static std::map<std::pair<Isa, uint32_t>, Limits> known;
+    const auto [at, fresh] = known.try_emplace({machine.isa, machine.crew.threads});
+    if (fresh) {
+        // One thread counts its own time, so that others on the machine hardly matter.
+        const auto now = machine.crew.threads == 1 ? +[](void*) { return now_of(CLOCK_THREAD_CPUTIME_ID); }
+                                                   : +[](void*) { return now_of(CLOCK_MONOTONIC); };
+        at->second = {measure_read(machine, now, nullptr, 256 << 20),
+                      measure_multiply_add(machine, now, nullptr, PB_BF16)};
+    }
+    return at->second;
+}
+
+// `batch` sequences of `context` tokens, of which the last `queries` are new; head_dim 64, bf16. Layers take turns, so
+// that pages come from memory as they do in a model.
+struct AttentionBench {
+    AttentionBench(const Machine& machine, int64_t heads, int64_t kv_heads, int64_t layers, int64_t batch,
+                   int64_t queries, int64_t context)
+        : attention(machine, {.heads = int32_t(heads), .kv_heads = int32_t(kv_heads), .head_dim = 64,
+                              .block_size = 16, .scale = 0.125f, .kv_dtype = PB_BF16}),
+          q(size_t(batch * queries * heads * 64)), out(q.size()),
+          q_view(tensor(q.data(), PB_F32, {batch * queries, heads, 64})),
+          out_view(tensor(out.data(), PB_F32, {batch * queries, heads, 64})) {
+        const int64_t blocks = (context + 15) / 16;
+        uint32_t bits = 1;
+        const auto next = [&] { return float((bits = bits * 1664525u + 1013904223u) >> 8) / float(1 << 23) - 1; };
+        for (float& x : q) x = next();
+        table.resize(size_t(batch * blocks));
+        for (size_t i = 0; i < table.size(); ++i) table[i] = int32_t(i * 5 % table.size());
+        for (int64_t s = 0; s <= batch; ++s) starts.push_back(int32_t(s * queries));
+        for (int64_t s = 0; s < batch; ++s) {
+            lens.push_back(int32_t(context));
+            for (int64_t i = 0; i < queries; ++i) positions.push_back(int32_t(context - queries + i));
+        }
+        view = {.seq_count = uint32_t(batch), .max_blocks = uint32_t(blocks), .token_count = int32_t(positions.size()),
+                .query_starts = starts.data(), .seq_lens = lens.data(), .block_tables = table.data(),
+                .positions = positions.data()};
+        attention.plan(view);
+        const uint64_t bytes = attention.page_bytes() * table.size();
+        for (int64_t l = 0; l < layers; ++l) {
+            pages.push_back(allocate_aligned(bytes));
+            auto* const values = reinterpret_cast<uint16_t*>(pages.back().get());
+            for (uint64_t i = 0; i < bytes / 2; ++i) values[i] = uint16_t(0x3f00u | (next() < 0 ? 0x8000u : 0) | i % 113);
+        }
+    }
+    void run() {
+        attention.run(view, {pages[turn++ % pages.size()].get(), attention.page_bytes()}, out_view, q_view);
+    }
+
+    CpuAttention attention;
+    std::vector<float> q, out;
+    pb_tensor q_view, out_view;
+    std::vector<int32_t> starts, lens, table, positions;
+    AttentionBatch view;
+    std::vector<AlignedBytes> pages;
+    size_t turn = 0;
+};
+
+using Counter = benchmark::Counter;
+
+void attention_prefill(benchmark::State& state) {
+    const int64_t level = state.range(0), heads = state.range(2), kv_heads = state.range(3), tokens = state.range(4);
+    if (missing(state, level)) return;
+    ThreadPool pool(uint32_t(state.range(1)));
+    const Machine machine = machine_for(pool, level);
+    AttentionBench bench(machine, heads, kv_heads, 1, 1, tokens, tokens);
+    for (auto _ : state) bench.run();
+    const double multiply_adds = double(tokens * (tokens + 1) / 2 * heads * 64 * 2);
+    state.counters["flop"] = Counter(2 * multiply_adds, Counter::kIsIterationInvariantRate);
+    state.counters["of_limit"] =
+        Counter(multiply_adds / limits_of(machine).multiply_add, Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(attention_prefill)
+    ->ArgNames({"isa", "threads", "heads", "kv_heads", "tokens"})
+    ->ArgsProduct({{2, 3}, {1}, {32}, {8}, {512, 2048}})
+    ->ArgsProduct({{2, 3}, {1}, {12}, {12}, {512, 2048}});
+BENCHMARK(attention_prefill)
+    ->Name("attention_prefill_together")
+    ->ArgNames({"isa", "threads", "heads", "kv_heads", "tokens"})
+    ->ArgsProduct({{2, 3}, {kThreads}, {32}, {8}, {512, 2048}})
+    ->ArgsProduct({{2, 3}, {kThreads}, {12}, {12}, {512, 2048}})
+    ->UseRealTime();
+
+void attention_decode(benchmark::State& state) {
+    const int64_t level = state.range(0), batch = state.range(2), context = state.range(3);
+    if (missing(state, level)) return;
+    ThreadPool pool(uint32_t(state.range(1)));
+    const Machine machine = machine_for(pool, level);
+    AttentionBench bench(machine, 32, 8, batch > 1 ? 1 : 16, batch, 1, context);
+    for (auto _ : state) bench.run();
+    const double bytes = double(batch * context) * 8 * 64 * 2 * 2;
+    state.counters["bytes"] = Counter(bytes, Counter::kIsIterationInvariantRate);
+    state.counters["of_limit"] = Counter(bytes / limits_of(machine).read, Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(attention_decode)
+    ->ArgNames({"isa", "threads", "batch", "context"})
+    ->ArgsProduct({{2, 3}, {1}, {1, 16}, {8192}});
+BENCHMARK(attention_decode)
+    ->Name("attention_decode_together")
+    ->ArgNames({"isa", "threads", "batch", "context"})
+    ->ArgsProduct({{2, 3}, {kThreads}, {1, 16}, {8192}})
     ->UseRealTime();
 
 void pool_dispatch(benchmark::State& state) {
