@@ -160,8 +160,8 @@ TEST_F(Load, settings_that_can_hardly_be_meant_are_warnings) {
     EXPECT_EQ(load("model: model\nengine: {num_blocks: 16, kv_cache_memory: 1MiB}\n").warnings,
               std::vector<std::string>{"a.yaml:2:43: kv_cache_memory has no effect beside num_blocks"});
     EXPECT_EQ(load("model: {path: model, quantization_group_size: 128}\n").warnings,
-              std::vector<std::string>{"a.yaml:1:47: quantization_group_size has no effect without quantization: int8 or "
-                                       "int4"});
+              std::vector<std::string>{"a.yaml:1:47: quantization_group_size has no effect without quantization: int8 "
+                                       "or int4"});
 }
 
 TEST_F(Load, flags_override_the_file_and_are_named_as_origin) {
