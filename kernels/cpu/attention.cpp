@@ -150,8 +150,8 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
     else (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state);
 }
 
-// Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing gives:
-// so a row's bits do not depend on where its tile begins.
+// Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing
+// gives: so a row's bits do not depend on where its tile begins.
 void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
     const Table& table = table_of(machine_.isa);
     const int32_t group = shape_.heads / shape_.kv_heads;

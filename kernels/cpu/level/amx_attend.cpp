@@ -10,7 +10,7 @@ namespace {
 #include "cpu/level/tiles.inc"
 
 constexpr int kTileDepth = 32; // elements, or keys, in a row of a tile of bf16
-constexpr int kBlock = 64;    // keys of one softmax update, aligned by absolute position
+constexpr int kBlock = kAttendBlock;
 constexpr int kGroups = kBlock / kKeyGroup;
 constexpr int kStep = 2 * kSide; // queries whose sums are in tiles at once
 constexpr float kNone = -__builtin_inff();
@@ -23,8 +23,8 @@ enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows,
 
 // What a part works in. Little of it is touched where heads are small.
 struct alignas(64) Room {
-    float scores[2][kStep * kBlock];      // of this step's queries and of the next one's
-    uint16_t weights[kStep * kBlock];     // (queries of a step, keys)
+    float scores[2][kStep * kBlock];         // of this step's queries and of the next one's
+    uint16_t weights[kStep * kBlock];        // (queries of a step, keys)
     uint16_t q[kTileQueries * kMostHeadDim]; // (queries, depth)
     Staging staging;
 };
@@ -51,8 +51,8 @@ int rows_of(const AttendPart& part) {
     return part.queries < kStep ? part.queries : (part.queries + kSide - 1) / kSide * kSide;
 }
 
-// to (queries, depth), padded with zeros, also to whole tiles of rows. A negative scale goes into q: below, the greatest product is the greatest
-// score.
+// to (queries, depth), padded with zeros, also to whole tiles of rows. A negative scale goes into q, so that the
+// greatest product is the greatest score.
 void round_queries(const AttendPart& part, int64_t depth, uint16_t* to) {
     const __m512i sign = _mm512_set1_epi32(part.scale < 0 ? int(0x80000000u) : 0);
     const int rows = rows_of(part);
@@ -166,9 +166,7 @@ struct Work {
     const uint8_t* groups[kGroups];
     bool finite; // its values
 
-    int queries_from(int first) const {
-        return part.queries - first < kStep ? part.queries - first : kStep;
-    }
+    int queries_from(int first) const { return part.queries - first < kStep ? part.queries - first : kStep; }
     bool has_lower(int first) const { return first < part.queries && queries_from(first) > shape.upper; }
 };
 
@@ -200,11 +198,11 @@ void multiply_values(Work& w, int first, KeyRange range, float* sum) {
 
 void soften_rows(Work& w, int first, int from, int until, const float* scores) {
     float* sum = w.sum + first * w.shape.width;
+    uint16_t* to = w.room.weights;
+    const float unit = w.unit * kLog2E;
     for (int n = from; n < until; ++n)
-        if (w.full) soften<false>(scores, w.room.weights, n, first, {}, w.all, w.unit * kLog2E, w.rows, sum, w.shape.width);
-        else
-            soften<true>(scores, w.room.weights, n, first, w.ranges[first + n], w.all, w.unit * kLog2E, w.rows, sum,
-                         w.shape.width);
+        if (w.full) soften<false>(scores, to, n, first, {}, w.all, unit, w.rows, sum, w.shape.width);
+        else soften<true>(scores, to, n, first, w.ranges[first + n], w.all, unit, w.rows, sum, w.shape.width);
 }
 
 // The tiles of the next step's scores are multiplied while this step's softmax runs.
