@@ -107,15 +107,30 @@ struct Published {
 
 class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Published> {
   protected:
-    // Logits of each of the tokens, in float32 throughout.
-    std::vector<float> logits(const host::Registry& registry, const std::vector<int32_t>& tokens) const {
-        constexpr uint32_t kBlocks = 8, kBlock = 16;
+    static fs::path given() {
+        const char* const data = std::getenv("PATCHBAY_TEST_DATA");
+        return fs::path(data ? data : std::string(PATCHBAY_SOURCE_DIR) + "/../shared/data") / "weights" /
+               GetParam().folder;
+    }
+    // What the independent program said.
+    json import_published() {
+        EXPECT_EQ(
+            import(given() / GetParam().checkpoint, "--tokenizer '" + (given() / GetParam().tokenizer).string() + "'"),
+            "");
+        std::ifstream in(given() / "golden_greedy_fp32.json");
+        return json::parse(in);
+    }
+    // Logits of each of the tokens, in float32 but for the weights.
+    std::vector<float> logits(const host::Registry& registry, const std::vector<int32_t>& tokens,
+                              const weights::WeightForm& form) const {
+        constexpr uint32_t kBlocks = 32, kBlock = 16;
         VirtualClock clock;
         ThreadPool pool(2);
         const host::Services services{&pool.service(), nullptr, nullptr};
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(folder_ / "model"));
-        r.weights.dtype = r.kv_dtype = PB_F32;
+        r.weights = form;
+        r.kv_dtype = PB_F32;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = "cpu";
@@ -137,14 +152,8 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
 };
 
 TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
-    const char* const data = std::getenv("PATCHBAY_TEST_DATA");
-    const fs::path given =
-        fs::path(data ? data : std::string(PATCHBAY_SOURCE_DIR) + "/../shared/data") / "weights" / GetParam().folder;
-    if (!fs::exists(given)) GTEST_SKIP() << "no " << given << "; set PATCHBAY_TEST_DATA";
-    ASSERT_EQ(import(given / GetParam().checkpoint, "--tokenizer '" + (given / GetParam().tokenizer).string() + "'"),
-              "");
-    std::ifstream in(given / "golden_greedy_fp32.json");
-    const json golden = json::parse(in);
+    if (!fs::exists(given())) GTEST_SKIP() << "no " << given() << "; set PATCHBAY_TEST_DATA";
+    const json golden = import_published();
     const auto registry = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
 
     config::EngineConfig c;
@@ -157,7 +166,7 @@ TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
         r.prompt = engine->tokenizer()->encode(one.at("prompt").get<std::string>());
         EXPECT_EQ(r.prompt, one.at("prompt_ids").get<std::vector<int32_t>>()) << one.at("prompt");
         const auto vocab = golden.at("config").at("vocab_size").get<size_t>();
-        const auto got = logits(registry, r.prompt);
+        const auto got = logits(registry, r.prompt, {PB_F32});
         for (const auto& [position, row] : one.at("logits_at_pos").items()) {
             const auto expected = row.get<std::vector<float>>();
             ASSERT_EQ(expected.size(), vocab);
@@ -179,6 +188,34 @@ TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
     }
     while (engine->has_unfinished()) ASSERT_TRUE(engine->step());
     for (const auto& [id, pair] : wanted_and_got) EXPECT_EQ(pair.second, pair.first.get<std::vector<int32_t>>());
+}
+
+// Along the text that the program wrote: how often the rounded model would have gone on as it did.
+TEST_P(PublishedLlama2c, MostlyGoesOnAsThatProgramDidWhenItsWeightsAreRounded) {
+    if (!fs::exists(given())) GTEST_SKIP() << "no " << given() << "; set PATCHBAY_TEST_DATA";
+    const json golden = import_published();
+    const auto registry = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    const auto vocab = golden.at("config").at("vocab_size").get<size_t>();
+    using weights::Quantization;
+    struct Bound {
+        Quantization quantization;
+        double same;  // share of tokens
+    };
+    for (const Bound& bound : {Bound{Quantization::kInt8, 0.97}, Bound{Quantization::kInt4, 0.8}}) {
+        size_t same = 0, all = 0;
+        for (const json& one : golden.at("cases")) {
+            auto tokens = one.at("prompt_ids").get<std::vector<int32_t>>();
+            const auto ids = one.at("greedy_ids").get<std::vector<int32_t>>();
+            const size_t first = tokens.size() - 1;
+            tokens.insert(tokens.end(), ids.begin(), ids.end());
+            const auto got = logits(registry, tokens, {PB_F32, bound.quantization, 32});
+            for (size_t i = 0; i < ids.size(); ++i, ++all) {
+                const auto row = got.begin() + static_cast<std::ptrdiff_t>((first + i) * vocab);
+                same += std::max_element(row, row + static_cast<std::ptrdiff_t>(vocab)) - row == ids[i];
+            }
+        }
+        EXPECT_GE(static_cast<double>(same), bound.same * static_cast<double>(all)) << same << " of " << all;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PublishedLlama2c,

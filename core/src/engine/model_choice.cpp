@@ -110,6 +110,10 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
     say("model", "dtype", c.model.dtype == config::DType::kAuto, chosen([&](const ModelChoice& m) {
             return dtype_word(m.weights.dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
         }));
+    say("model", "quantization", c.model.quantization == config::Quantization::kAuto,
+        chosen([&](const ModelChoice& m) {
+            return dummy ? "none, of dummy weights" : m.source.stored_quantization() + ", as in the checkpoint";
+        }));
     say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::DType::kAuto,
         chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtype) + std::string(", as the weights"); }));
     say("engine", "max_model_len", c.engine.max_model_len == 0,

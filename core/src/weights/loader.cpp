@@ -302,24 +302,4 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, const Weight
     return load_real(share, form.dtype, spec.offset, std::move(reuse.memory));
 }
 
-Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
-    if (checkpoint_) {
-        uint64_t most = 0;
-        std::optional<Encoding> largest;
-        for (const std::string& name : checkpoint_->names()) {
-            const auto view = checkpoint_->tensor(name);
-            if (!view || !is_real(view->encoding) || (largest && view->bytes <= most)) continue;
-            most = view->bytes;
-            largest = view->encoding;
-        }
-        if (!largest) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
-        if (packed_) return PB_BF16;
-        return *largest == Encoding::kBf16 || in_blocks(*largest) ? PB_BF16 : PB_F32;
-    }
-    for (const char* key : {"dtype", "torch_dtype"})
-        if (const auto at = config.find(key); at != config.end() && at->second != "null")
-            return at->second == "bfloat16" ? PB_BF16 : PB_F32;
-    return PB_F32;
-}
-
 }  // namespace patchbay::weights

@@ -72,6 +72,8 @@ class WeightSource {
     // quantised numbers: bf16, which rounds them by less than they were rounded); of an AWQ or GPTQ checkpoint bf16;
     // of dummy weights what config.json's dtype or torch_dtype says, f32 without one.
     Result<pb_dtype> native_dtype(const FlatConfig&) const;
+    // What quantization: auto means: "awq", "gptq", the kind of most blocks ("Q4_K"), or "none".
+    std::string stored_quantization() const;
 
   private:
     WeightSource() = default;

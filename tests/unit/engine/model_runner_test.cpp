@@ -1,6 +1,8 @@
 // What a model and a device say of one another, before a step runs and while it does.
 #include "runner/model_runner.hpp"
 
+#include <map>
+
 #include "engine_fixture.hpp"
 
 namespace patchbay::engine::testing {
@@ -48,6 +50,53 @@ TEST(ModelRunner, RefusesAModelWhoseOpsTheDeviceLacks) {
                                                   weights::WeightSource::dummy(1), settings("GPT2LMHeadModel"), clock);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error(), "model 'gpt2' needs the op 'layer_norm', which the device 'cpu' does not have");
+}
+
+TEST(ModelRunner, SaysWhatToDoWhereTheDeviceTakesNoQuantisedWeights) {
+    static const pb_device* real;
+    Parts p = parts("llama");
+    real = p.device.table;
+    pb_device lacking = *real;
+    lacking.prepare = [](void* self, const pb_weight_source* source, pb_weight** out) {
+        return source->quant ? PB_UNSUPPORTED : real->prepare(self, source, out);
+    };
+    p.device.table = &lacking;
+    runner::RunnerSettings s = settings("LlamaForCausalLM");
+    s.weights.quantization = weights::Quantization::kInt4;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), s, clock);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(),
+              "device 'cpu': prepare: not supported (of model 'llama', weight 'lm_head.weight' as int8 g32; with "
+              "quantization: none it is given real numbers)");
+}
+
+TEST(ModelRunner, RoundsExpertsAndTheHeadAndNeitherRoutersNorEmbeddings) {
+    static const pb_device* real;
+    static std::map<std::pair<int64_t, pb_weight_role>, pb_dtype> dtypes; // by rows
+    dtypes.clear();
+    Parts p = parts("mixtral");
+    real = p.device.table;
+    pb_device noting = *real;
+    noting.prepare = [](void* self, const pb_weight_source* source, pb_weight** out) {
+        dtypes[{source->rows, source->role}] = source->dtype;
+        return real->prepare(self, source, out);
+    };
+    p.device.table = &noting;
+    runner::RunnerSettings s = settings("MixtralForCausalLM");
+    s.model_config["num_local_experts"] = "5";
+    s.model_config["num_experts_per_tok"] = "2";
+    s.weights = {PB_BF16, weights::Quantization::kInt4, 32};
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), s, clock);
+    ASSERT_TRUE(made) << made.error();
+    EXPECT_EQ(dtypes.at({5, PB_WEIGHT_LINEAR}), PB_BF16);      // router
+    EXPECT_EQ(dtypes.at({2 * 48, PB_WEIGHT_LINEAR}), PB_I4);   // gate and up of an expert
+    EXPECT_EQ(dtypes.at({64, PB_WEIGHT_LINEAR}), PB_I8);       // head
+    EXPECT_EQ(dtypes.at({64, PB_WEIGHT_EMBEDDING}), PB_BF16);
+    EXPECT_EQ((*made)->weight_form(), "int4 g32");
 }
 
 TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {

@@ -162,6 +162,7 @@ TEST_F(GgufCodeFiles, fuse_kinds_in_the_form_that_holds_both) {
 
 TEST_F(GgufCodeFiles, are_not_rounded_once_more) {
     const auto from = source({{"blk.0.ffn_down.weight", Encoding::kQ6_K, 8, 512}});
+    EXPECT_EQ(from.stored_quantization(), "Q6_K");
     const auto down = spec(512, {part("model.layers.0.mlp.down_proj.weight", 8)});
     EXPECT_EQ(from.load(down, {PB_F32, Quantization::kInt4, 32}, 0, 1).error(),
               "'model.layers.0.mlp.down_proj.weight' is quantised already (Q6_K), and quantization: int4 rounds real "

@@ -193,6 +193,7 @@ TEST_F(PackedLinears, are_not_rounded_once_more_and_make_what_is_real_bf16) {
               "'a.weight' is quantised already (awq), and quantization: int8 rounds real weights (leave it at auto, or "
               "set none to decode them)");
     EXPECT_EQ(*from.native_dtype({}), PB_BF16);
+    EXPECT_EQ(from.stored_quantization(), "awq");
 }
 
 TEST_F(PackedLinears, say_which_shape_they_have_and_which_they_need) {

@@ -1,0 +1,40 @@
+// What a checkpoint's weights are, for the choices that are left to it.
+#include "weights/loader.hpp"
+
+namespace patchbay::weights {
+namespace {
+
+// Of the largest real tensor.
+std::optional<Encoding> main_encoding(const Checkpoint& checkpoint) {
+    uint64_t most = 0;
+    std::optional<Encoding> out;
+    for (const std::string& name : checkpoint.names()) {
+        const auto view = checkpoint.tensor(name);
+        if (!view || !is_real(view->encoding) || (out && view->bytes <= most)) continue;
+        most = view->bytes;
+        out = view->encoding;
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
+    if (checkpoint_) {
+        const auto stored = main_encoding(*checkpoint_);
+        if (!stored) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
+        return packed_ || *stored == Encoding::kBf16 || in_blocks(*stored) ? PB_BF16 : PB_F32;
+    }
+    for (const char* key : {"dtype", "torch_dtype"})
+        if (const auto at = config.find(key); at != config.end() && at->second != "null")
+            return at->second == "bfloat16" ? PB_BF16 : PB_F32;
+    return PB_F32;
+}
+
+std::string WeightSource::stored_quantization() const {
+    if (packed_) return packed_->name();
+    const auto stored = checkpoint_ ? main_encoding(*checkpoint_) : std::nullopt;
+    return stored && in_blocks(*stored) ? facts_of(*stored).name : "none";
+}
+
+}  // namespace patchbay::weights
