@@ -8,6 +8,7 @@
 #include "optional_ops.hpp"
 #include "patchbay/sdk/device.hpp"
 #include "patchbay/sdk/tensor.hpp"
+#include "quantised_weights.hpp"
 
 namespace {
 
@@ -242,6 +243,8 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<LeavesTheResidual>("leaves_the_residual"), component<RotatesNeighbours>("rotates_neighbours"),
                 component<GatesByUp>("gates_by_up"), component<AddsTwice>("adds_twice"),
                 component<GathersFromTheEnd>("gathers_from_the_end"),
+                component<specimens::ForgetsTheOrder<Loops>>("forgets_the_order"),
+                component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
                 component<WritesBetweenRows>("writes_between_rows"),
                 component<specimens::ForgetsTheMean<Loops>>("forgets_the_mean"),

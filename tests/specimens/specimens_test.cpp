@@ -133,6 +133,8 @@ const std::vector<Wrong> kComponents = {
       {"gates_by_up", "device.silu_mul"},
       {"adds_twice", "device.add"},
       {"gathers_from_the_end", "device.gather_rows"},
+      {"forgets_the_order", "device.quantised_i8"},
+      {"takes_the_high_half_first", "device.quantised_i4"},
       {"forgets_the_mean", "device.layer_norm"},
       {"folds_at_zero", "device.relu"},
       {"gelus_by_sigmoid", "device.gelu_tanh"},

@@ -104,6 +104,12 @@ std::string differs(const OpCase& c, const Floats& got, const std::vector<double
     return "";
 }
 
+Outcome codes(Subject& subject, pb_dtype dtype) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(const std::string skip, why_no_numbers(*component));
+    return skip.empty() ? quantised(subject, dtype) : Outcome::skip(skip);
+}
+
 bool has(const host::Component& component, std::string_view op) {
     return host::has_op(*static_cast<const pb_device*>(component.type().vtable)->ops(component.self()), op);
 }
@@ -170,6 +176,8 @@ constexpr Check kChecks[] = {
     {"device.memory", "gives zeroed, aligned memory, and copies bytes as they are", memory},
     {"device.weights", "refuses weights that make no sense, and says what the others take", weights},
     {"device.linear", "computes x wT + bias, of f32 and bf16 weights", [](Subject& s) { return exact(s, "linear"); }},
+    {"device.quantised_i8", "computes with weights of 8-bit codes", [](Subject& s) { return codes(s, PB_I8); }},
+    {"device.quantised_i4", "computes with weights of 4-bit codes", [](Subject& s) { return codes(s, PB_I4); }},
     {"device.embedding", "gathers rows of a table", [](Subject& s) { return exact(s, "embedding"); }},
     {"device.rms_norm", "norms by the root of the mean square", [](Subject& s) { return exact(s, "rms_norm"); }},
     {"device.add_rms_norm", "adds to the residual, then norms it", [](Subject& s) { return exact(s, "add_rms_norm"); }},

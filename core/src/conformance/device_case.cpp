@@ -118,6 +118,10 @@ Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_
                                   bias.empty() ? nullptr : bias_data.data(),
                                   uses | uint64_t{1} << role,
                                   nullptr};
+    return prepare(source);
+}
+
+Result<const pb_weight*> Bench::prepare(const pb_weight_source& source) {
     pb_weight* w = nullptr;
     PB_CHECK(component_->check(table().prepare(component_->self(), &source, &w), "prepare"));
     if (!w) return fail("prepare gave no weight");

@@ -31,6 +31,7 @@ class Bench {
     Result<pb_tensor> put_f32(const Floats&, std::initializer_list<int64_t> shape); // dense, whatever activations are
     Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {},
                                     uint64_t uses = 0, pb_dtype = PB_F32);
+    Result<const pb_weight*> prepare(const pb_weight_source&);
     // Runs f between begin_step and end_step.
     Result<> step(const std::function<void(const pb_ops&)>& f);
     Result<Floats> get(const pb_tensor&);
@@ -63,6 +64,8 @@ struct OpCase {
 };
 
 Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // rows [from, to) of (…, width)
+
+Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 
 std::vector<OpCase> op_cases();          // all
 std::vector<OpCase> optional_op_cases(); // of ops that a device may leave out
