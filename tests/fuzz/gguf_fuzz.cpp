@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "text/utf8.hpp"
+#include "weights/block_codes.hpp"
 #include "weights/gguf_tokenizer.hpp"
 
 namespace {
@@ -28,6 +29,21 @@ void decode_all(const Encoding encoding, const std::byte* data, const std::vecto
             decode(encoding, data, 0, std::min<int64_t>(count, 1 << 16), to, out.data());
             decode(encoding, data, count - 1, 1, to, out.data());
         }
+}
+
+// The same numbers as codes, of all and of some of the columns.
+void unpack_all(const TensorView& view) {
+    if (view.shape.size() != 2) return;
+    const int64_t rows = std::min<int64_t>(view.shape[0], 8), cols = view.shape[1];
+    if (cols > 1 << 16) return;
+    for (const int64_t first : {int64_t{0}, int64_t{32}}) {
+        const Piece piece{"w", view.shape, 0, rows, first, cols - first};
+        if (piece.cols < 1) continue;
+        const auto source = block_codes(piece, view);
+        if (!source) continue;
+        CodeRows codes(source->form(), rows, piece.cols);
+        source->unpack(0, rows, codes);
+    }
 }
 
 void use(const text::Tokenizer& tokenizer) {
@@ -59,8 +75,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     refused(gguf_config(file));
     const auto tensors = gguf_tensors(file);
     if (!refused(tensors))
-        for (const auto& [name, view] : tensors->read)
+        for (const auto& [name, view] : tensors->read) {
             if (view.data < file.bytes.data() || view.data + view.bytes > file.bytes.data() + size) __builtin_trap();
+            unpack_all(view);
+        }
     const auto tokenizer = gguf_tokenizer(file);
     if (!refused(tokenizer)) use(**tokenizer);
     return 0;
