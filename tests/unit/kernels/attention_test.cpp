@@ -205,7 +205,7 @@ class Attention : public EachIsa {
         const Outputs want = run_reference(shape, sequences, steps);
         for (Sequence& s : sequences)
             for (float& v : s.v) v = std::abs(v);
-        const Outputs size = run_reference(shape, sequences, steps);
+        const Outputs size = in_tiles ? run_reference(shape, sequences, steps) : Outputs(got.size());
         for (size_t s = 0; s < got.size(); ++s) {
             ASSERT_EQ(got[s].size(), want[s].size());
             for (size_t i = 0; i < got[s].size(); ++i) {
