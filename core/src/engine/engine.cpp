@@ -124,7 +124,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching,
-                                         identity + "/" + f.weight_dtype + "/" + s.runner->layout_tag());
+                                         identity + "/" + f.weight_dtype + "/" + dtype_word(r.weights.dtype) + "/" +
+                                             s.runner->layout_tag());
     PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }

@@ -11,7 +11,7 @@
 namespace patchbay::weights {
 namespace {
 
-// Four numbers at a time, which every x86-64 and aarch64 has instructions for; compilers leave such loops scalar at -O2.
+// Four numbers at a time, for which every x86-64 and aarch64 has instructions; compilers leave the loops scalar at -O2.
 using Floats = float __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
 using Shorts = int16_t __attribute__((vector_size(16)));
