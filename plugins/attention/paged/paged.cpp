@@ -65,8 +65,8 @@ class Paged {
         pb_attention_layout out{};
         out.struct_size = sizeof out;
         out.page_bytes = kernels::CpuAttention(machine_, shape_of(spec)).page_bytes();
-        std::snprintf(out.layout_tag, sizeof out.layout_tag, "kx16+vx2/%s/block%u/heads%ux%u", dtype_name(spec.kv_dtype),
-                      spec.block_size, spec.kv_heads, spec.head_dim);
+        std::snprintf(out.layout_tag, sizeof out.layout_tag, "kx16+vx2/%s/block%u/heads%ux%u",
+                      dtype_name(spec.kv_dtype), spec.block_size, spec.kv_heads, spec.head_dim);
         return out;
     }
 
