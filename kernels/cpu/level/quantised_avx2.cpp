@@ -67,7 +67,7 @@ inline Codes high_halves(Codes w) {
     return {_mm256_and_si256(_mm256_srli_epi16(w.v, 4), _mm256_set1_epi8(15))};
 }
 template <int kBits>
-inline I start(int32_t code_sum) { return set_whole(kBits == 8 ? 0 : -8 * code_sum); } // those of 4 bits are kept plus 8
+inline I start(int32_t code_sum) { return set_whole(kBits == 8 ? 0 : -8 * code_sum); } // 4 bits are kept plus 8
 template <int kBits>
 inline I add_products(I sum, Codes w, Codes x) {
     const __m256i pairs = kBits == 8 ? _mm256_maddubs_epi16(_mm256_abs_epi8(w.v), _mm256_sign_epi8(x.v, w.v))

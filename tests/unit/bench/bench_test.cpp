@@ -20,7 +20,8 @@ TEST(BenchMachine, HasWhatTheDeviceMeasured) {
     const auto machine = measure_machine(engine::testing::registry(), {"cpu", {{"isa", "plain"}}}, 2);
     ASSERT_TRUE(machine) << machine.error();
     EXPECT_EQ(machine->threads, 2u);
-    for (const char* name : {"memory_read", "matmul_f32", "matmul_bf16"}) EXPECT_GT((*machine)[name], 0) << name;
+    for (const char* name : {"memory_read", "matmul_f32", "matmul_bf16", "matmul_i8"})
+        EXPECT_GT((*machine)[name], 0) << name;
     EXPECT_EQ((*machine)["nothing"], 0);
 }
 
