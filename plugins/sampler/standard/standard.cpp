@@ -3,7 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "patchbay/sdk/philox.hpp"
+#include "noise.hpp"
 #include "patchbay/sdk/sampler.hpp"
 #include "truncation.hpp"
 
@@ -39,25 +39,25 @@ class GumbelMax {
   public:
     GumbelMax(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}
 
-    void offer(int32_t token, float logit) {
-        constexpr double kBit = 0.6931471806; // ln 2, rounded up
-        const auto t = static_cast<uint32_t>(token);
-        if (logit + 33 * kBit < best_) return;
-        if (t / 4 != block_) {
-            block_ = t / 4;
-            bits_ = patchbay::draw(seed_, position_, patchbay::Stream::kSample, block_);
-        }
-        const uint32_t bits = bits_[t % 4];
+    // Whether a token of this logit may win at all.
+    bool may_win(float logit) const { return !(logit + 33 * kBit < best_); }
+
+    void offer(int32_t token, float logit, uint32_t bits) {
         if (logit + (std::countl_zero(~bits) + 1) * kBit < best_) return;
         const double x = logit + patchbay::gumbel_of(bits);
         if (x > best_ || (x == best_ && token < token_)) best_ = x, token_ = token;
     }
+    void offer(int32_t token, float logit) {
+        if (!may_win(logit)) return;
+        const auto t = static_cast<uint32_t>(token);
+        offer(token, logit, patchbay::draw(seed_, position_, patchbay::Stream::kSample, t / 4)[t % 4]);
+    }
     int32_t token() const { return token_; } // −1: none was offered
 
   private:
+    static constexpr double kBit = 0.6931471806; // ln 2, rounded up
+
     uint64_t seed_, position_;
-    uint32_t block_ = UINT32_MAX;
-    patchbay::PhiloxBlock bits_{};
     double best_ = -INFINITY;
     int32_t token_ = -1;
 };
@@ -94,10 +94,11 @@ class Standard {
     struct RowMemory { // kept for the next step
         std::vector<float> logits;
         std::vector<Candidate> kept, before;
+        patchbay::NoiseChunk noise;
         uint8_t fault = 0;
     };
 
-    static uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) {
+    uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
         const pb_sample_row& row = batch.row(i);
         std::span<const float> logits = batch.logits(i);
         if (adjusts(*row.params)) { // in a copy: logprobs are of the raw ones
@@ -111,7 +112,18 @@ class Standard {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
             GumbelMax most(row.seed, row.position);
-            each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
+            if (patchbay::truncates(*row.params)) {
+                each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
+            } else {
+                constexpr uint32_t kNone = UINT32_MAX;
+                uint32_t chunk = kNone;
+                all.each([&](int32_t t, float x) {
+                    if (!most.may_win(x)) return;
+                    const uint32_t at = static_cast<uint32_t>(t) / patchbay::kNoiseTokens;
+                    if (at != chunk) fill_(m.noise, row.seed, row.position, chunk = at);
+                    most.offer(t, x, m.noise[static_cast<uint32_t>(t) % patchbay::kNoiseTokens]);
+                });
+            }
             token = most.token();
         }
         if (token < 0) {
@@ -124,6 +136,7 @@ class Standard {
     }
 
     std::vector<RowMemory> memory_; // by row
+    patchbay::FillNoise fill_ = patchbay::fill_noise();
     patchbay::Pool pool_;
 };
 

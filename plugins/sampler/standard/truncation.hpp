@@ -85,6 +85,9 @@ class Nucleus {
     double left_ = 0; // what the last bucket has to add
 };
 
+// Whether fewer than all tokens may be left.
+inline bool truncates(const pb_sampling_params& p) { return p.top_k > 0 || p.top_p < 1 || p.min_p > 0; }
+
 // Calls f(token, distance) for what is left, in no order. `kept`, `before`: memory to work in.
 template <class F>
 void each_candidate(const Distances& all, const pb_sampling_params& p, std::vector<Candidate>& kept,
