@@ -65,8 +65,8 @@ Table<ModelSettings> model_table() {
                {"int8", Quantization::kInt8},
                {"int4", Quantization::kInt4}},
               "auto: linears as the checkpoint has them; none: all decoded to dtype; int8, int4: rounded while loading")
-        .key("quantization_group_size", &ModelSettings::quantization_group_size, {32, 128, "columns"},
-             "columns that share a scale with quantization: int8 and int4; 32 or 128")
+        .key("quantization_group_size", &ModelSettings::quantization_group_size, {0, 128, "columns"},
+             "columns that share a scale with quantization: int8 and int4; 32 or 128; 0: 128 for int8, 32 for int4")
         .custom({.name = "shape",
                  .type = ValueType::kOther,
                  .meaning = "keys of config.json for load_format: dummy, so that no folder is needed",
@@ -143,12 +143,12 @@ class CrossChecks {
             faults_.add(effective_.origin,
                         "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
         const uint32_t group = c_.model.quantization_group_size;
-        if (group != 32 && group != 128)
+        if (group != 0 && group != 32 && group != 128)
             faults_.add(at("model.quantization_group_size"),
                         "'quantization_group_size' is " + n(group) + ", expected 32 or 128");
         const Quantization kind = c_.model.quantization;
         const bool rounds = kind == Quantization::kInt8 || kind == Quantization::kInt4;
-        if (!rounds && group != ModelSettings{}.quantization_group_size)
+        if (!rounds && group != 0)
             warnings_.add(at("model.quantization_group_size"),
                           "quantization_group_size has no effect without quantization: int8 or int4");
     }

@@ -51,6 +51,12 @@ weights::Quantization wire(config::Quantization quantization) {
     return weights::Quantization::kNone;
 }
 
+// int8 is near enough with long groups, which are faster where rows are many; int4 is not.
+uint32_t rounding_group(const config::ModelSettings& m) {
+    if (m.quantization_group_size) return m.quantization_group_size;
+    return m.quantization == config::Quantization::kInt8 ? 128 : 32;
+}
+
 // The value that nobody gave, or null.
 config::Node* untold(config::Node& root, const std::string& section, const std::string& key) {
     for (config::Entry& outer : root.entries)
@@ -77,7 +83,7 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
     }
     PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
     const weights::WeightForm form{wire(c.model.dtype, native), wire(c.model.quantization),
-                                   c.model.quantization_group_size};
+                                   rounding_group(c.model)};
     const pb_dtype kv_dtype = wire(c.engine.kv_cache_dtype, form.dtype);
     return ModelChoice{std::move(model.config), std::move(model.source), architecture, std::move(plugin), form,
                        kv_dtype};
@@ -114,6 +120,10 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
         chosen([&](const ModelChoice& m) {
             return dummy ? "none, of dummy weights" : m.source.stored_quantization() + ", as in the checkpoint";
         }));
+    const bool rounds =
+        c.model.quantization == config::Quantization::kInt8 || c.model.quantization == config::Quantization::kInt4;
+    say("model", "quantization_group_size", rounds && c.model.quantization_group_size == 0,
+        std::to_string(rounding_group(c.model)) + " columns");
     say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::DType::kAuto,
         chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtype) + std::string(", as the weights"); }));
     say("engine", "max_model_len", c.engine.max_model_len == 0,
