@@ -209,7 +209,7 @@ void add_generate_command(Commands& commands) {
     key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
     key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
-    key("--quantization-group-size", "model.quantization_group_size", "columns that share a scale: 32 or 128; 0: the usual");
+    key("--quantization-group-size", "model.quantization_group_size", "32 or 128 columns share a scale; 0: the usual");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
     key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");
     key("--scheduler", "scheduler.plugin", "scheduler plugin");
