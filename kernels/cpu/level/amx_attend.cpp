@@ -72,7 +72,8 @@ void round_queries(const AttendPart& part, int64_t depth, uint16_t* to) {
 
 // scores (queries, kBlock), the columns of groups g and g + 1, = q · their keys.
 template <bool kLower>
-void multiply_keys(const uint16_t* rows, const Shape& shape, const uint8_t* const* groups, int g, float* scores) {
+void multiply_keys(const uint16_t* rows, const Shape& shape, const uint8_t* const* groups, int g, float* scores,
+                   Ahead& ahead) {
     constexpr int64_t kStride = kBlock * sizeof(float);
     const int64_t stride = shape.depth * int64_t(sizeof(uint16_t));
     const auto* q = reinterpret_cast<const uint8_t*>(rows);
@@ -84,6 +85,7 @@ void multiply_keys(const uint16_t* rows, const Shape& shape, const uint8_t* cons
         zero<kLowerRight>();
     }
     for (int64_t d = 0; d < shape.depth; d += kTileDepth, q += 64, left += kTileBytes, right += kTileBytes) {
+        ahead.touch_some();
         load<kUpperRows>(q, stride);
         load<kLeft>(left, 64);
         multiply_add<kUpperLeft, kUpperRows, kLeft>();
@@ -107,7 +109,8 @@ void multiply_keys(const uint16_t* rows, const Shape& shape, const uint8_t* cons
 // sum (queries, width), its columns [column, column + 16 or 32) += weights · values of the keys in the range. A pair of
 // values is as long as a row of sums.
 template <bool kLower, bool kBoth>
-void multiply_values(const Room& room, const Shape& shape, KeyRange range, int64_t column, float* sum) {
+void multiply_values(const Room& room, const Shape& shape, KeyRange range, int64_t column, float* sum,
+                     Ahead& ahead) {
     constexpr int64_t kWeightBytes = kBlock * sizeof(uint16_t);
     const int64_t stride = shape.width * int64_t(sizeof(float));
     float *upper = sum + column, *lower = upper + kSide * shape.width;
@@ -121,6 +124,7 @@ void multiply_values(const Room& room, const Shape& shape, KeyRange range, int64
     const auto* weights = reinterpret_cast<const uint8_t*>(room.weights + begin);
     const auto* v = reinterpret_cast<const uint8_t*>(room.staging.values + begin * shape.width + column * 2);
     for (int key = begin; key < range.end; key += kTileDepth, weights += 64, v += kSide * stride) {
+        ahead.touch_some();
         load<kUpperRows>(weights, kWeightBytes);
         load<kLeft>(v, stride);
         multiply_add<kUpperLeft, kUpperRows, kLeft>();
@@ -143,11 +147,11 @@ void multiply_values(const Room& room, const Shape& shape, KeyRange range, int64
 }
 
 template <bool kLower>
-void multiply_all_values(const Room& room, const Shape& shape, KeyRange range, float* sum) {
+void multiply_all_values(const Room& room, const Shape& shape, KeyRange range, float* sum, Ahead& ahead) {
     int64_t column = 0;
     for (; column + 2 * kSide <= shape.width; column += 2 * kSide)
-        multiply_values<kLower, true>(room, shape, range, column, sum);
-    if (column < shape.width) multiply_values<kLower, false>(room, shape, range, column, sum);
+        multiply_values<kLower, true>(room, shape, range, column, sum, ahead);
+    if (column < shape.width) multiply_values<kLower, false>(room, shape, range, column, sum, ahead);
 }
 
 // What is under way of one part.
@@ -165,6 +169,7 @@ struct Work {
     KeyRange all, ranges[kTileQueries];
     const uint8_t* groups[kGroups];
     bool finite; // its values
+    Ahead ahead;
 
     int queries_from(int first) const { return part.queries - first < kStep ? part.queries - first : kStep; }
     bool has_lower(int first) const { return first < part.queries && queries_from(first) > shape.upper; }
@@ -172,13 +177,13 @@ struct Work {
 
 void multiply_keys(Work& w, int first, int g, float* scores) {
     const uint16_t* q = w.room.q + first * w.shape.depth;
-    if (w.has_lower(first)) multiply_keys<true>(q, w.shape, w.groups, g, scores);
-    else multiply_keys<false>(q, w.shape, w.groups, g, scores);
+    if (w.has_lower(first)) multiply_keys<true>(q, w.shape, w.groups, g, scores, w.ahead);
+    else multiply_keys<false>(q, w.shape, w.groups, g, scores, w.ahead);
 }
 
 void multiply_values(Work& w, int first, KeyRange range, float* sum) {
-    if (w.has_lower(first)) multiply_all_values<true>(w.room, w.shape, range, sum);
-    else multiply_all_values<false>(w.room, w.shape, range, sum);
+    if (w.has_lower(first)) multiply_all_values<true>(w.room, w.shape, range, sum, w.ahead);
+    else multiply_all_values<false>(w.room, w.shape, range, sum, w.ahead);
 }
 
 // A value that is not finite must not reach rows that do not see its key, and 0 · ∞ is not 0: each row is computed with
@@ -200,9 +205,11 @@ void soften_rows(Work& w, int first, int from, int until, const float* scores) {
     float* sum = w.sum + first * w.shape.width;
     uint16_t* to = w.room.weights;
     const float unit = w.unit * kLog2E;
-    for (int n = from; n < until; ++n)
+    for (int n = from; n < until; ++n) {
+        w.ahead.touch_some();
         if (w.full) soften<false>(scores, to, n, first, {}, w.all, unit, w.rows, sum, w.shape.width);
         else soften<true>(scores, to, n, first, w.ranges[first + n], w.all, unit, w.rows, sum, w.shape.width);
+    }
 }
 
 // The tiles of the next step's scores are multiplied while this step's softmax runs.
@@ -236,7 +243,7 @@ void attend(const AttendPart& part, const AttendState& state) {
     shape.lower = part.queries < kStep ? part.queries - shape.upper : kSide;
     configure(shape);
     const float scale = part.scale < 0 ? -part.scale : part.scale;
-    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true};
+    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true, {}};
     int64_t least = part.position[0], most = least;
     for (int n = 0; n < part.queries; ++n) {
         w.rows.base[n] = kNone;
@@ -250,11 +257,12 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
         w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
         if (w.all.end == 0) continue;
-        touch_ahead(part, w.block + kBlock);
+        w.ahead.aim(part, w.block + Ahead::kDistance);
         find_groups(part, w.block, w.all, shape.depth, room.staging, w.groups);
         w.finite = w.full ? stage_values<Look::kNo>(part, w.block, w.all, shape.width, room.staging.values)
                           : stage_values<Look::kYes>(part, w.block, w.all, shape.width, room.staging.values);
         attend_block(w, scale);
+        w.ahead.touch_rest();
     }
     for (int n = 0; n < part.queries; ++n) {
         state.most[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit;
