@@ -32,10 +32,14 @@ float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
     return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
 }
 
-void write_token(const AttentionShape& s, uint8_t* keys, uint8_t* values, int64_t offset, const float* k,
-                 const float* v) {
+// tiles: null, or the level's.
+void write_token(const TileAttend* tiles, const AttentionShape& s, uint8_t* keys, uint8_t* values, int64_t offset,
+                 const float* k, const float* v) {
     const int64_t dim = s.head_dim, group = offset / kKeyGroup, lane = offset % kKeyGroup;
-    if (s.kv_dtype == PB_BF16) {
+    if (s.kv_dtype == PB_BF16 && tiles) {
+        tiles->write_token(reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim + lane * 2,
+                           reinterpret_cast<uint16_t*>(values) + offset / 2 * 2 * dim, int(offset % 2), k, v, dim);
+    } else if (s.kv_dtype == PB_BF16) {
         auto* key = reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim;
         auto* value = reinterpret_cast<uint16_t*>(values) + offset / 2 * 2 * dim + offset % 2;
         for (int64_t d = 0; d < dim; ++d) {
@@ -110,6 +114,7 @@ void CpuAttention::find_keys(const AttentionBatch& batch, Tile& tile) const {
 void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
                              const pb_tensor& v) const {
     const uint64_t key_size = key_bytes(shape_), value_size = value_bytes(shape_);
+    const TileAttend* tiles = tile_attend_of(machine_.isa);
     const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
     split_rows(machine_.crew, batch.token_count, work, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
@@ -117,7 +122,8 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
             if (slot < 0) continue;
             uint8_t* page = kv.data + uint64_t(slot / shape_.block_size) * kv.page_stride;
             for (int32_t h = 0; h < shape_.kv_heads; ++h, page += key_size + value_size)
-                write_token(shape_, page, page + key_size, slot % shape_.block_size, row_of(k, t, h), row_of(v, t, h));
+                write_token(tiles, shape_, page, page + key_size, slot % shape_.block_size, row_of(k, t, h),
+                            row_of(v, t, h));
         }
     });
 }

@@ -99,6 +99,8 @@ struct TileTable {
 // Attention over bf16 pages in tiles of bf16, of up to kTileQueries queries.
 struct TileAttend {
     void (*attend)(const AttendPart&, const AttendState&); // sums 64-byte aligned
+    // One token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
+    void (*write_token)(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim);
 };
 
 extern const Table kPlainTable;

@@ -271,8 +271,42 @@ void attend(const AttendPart& part, const AttendState& state) {
     release();
 }
 
+// In the low halves of lanes, as f32_to_bf16 rounds: what pages hold is the same at every level.
+__m512i round_to_bf16(__m512 x) {
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16), nan, high, _mm512_set1_epi32(0x40));
+}
+
+// The other half of each pair of values is another token's, which another thread may be writing: masks leave it alone.
+void write_token(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim) {
+    const auto first = [](int64_t n) {
+        return static_cast<__mmask16>(n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1);
+    };
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i rows = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(kKeyGroup)); // of pairs of elements
+    for (int64_t d = 0; d < dim; d += 32) {
+        const int64_t left = dim - d;
+        const auto key_at = [&](int64_t i) {
+            const __m512 x = _mm512_maskz_loadu_ps(first(left - i), k + d + (left > i ? i : 0));
+            return _mm512_cvtepi32_epi16(round_to_bf16(x));
+        };
+        const __m512i pairs = _mm512_inserti64x4(_mm512_castsi256_si512(key_at(0)), key_at(16), 1);
+        _mm512_mask_i32scatter_epi32(keys + d * kKeyGroup, first(left / 2), rows, pairs, 4);
+    }
+    const __mmask32 mine = half ? 0xaaaaaaaau : 0x55555555u;
+    for (int64_t d = 0; d < dim; d += 16) {
+        const int64_t left = dim - d;
+        const __m512i x = round_to_bf16(_mm512_maskz_loadu_ps(first(left), v + d));
+        const __mmask32 there = left >= 16 ? mine : mine & ((1u << 2 * left) - 1);
+        _mm512_mask_storeu_epi16(values + d * 2, there, half ? _mm512_slli_epi32(x, 16) : x);
+    }
+}
+
 }  // namespace
 
-constexpr TileAttend kAmxAttend = {attend};
+constexpr TileAttend kAmxAttend = {attend, write_token};
 
 }  // namespace patchbay::kernels

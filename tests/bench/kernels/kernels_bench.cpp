@@ -162,6 +162,24 @@ BENCHMARK(attention_decode)
     ->ArgsProduct({{2, 3}, {kThreads}, {1, 16}, {8192}})
     ->UseRealTime();
 
+// A prompt of 512 tokens into pages of 16, which stay in the cache.
+void attention_append(benchmark::State& state) {
+    const int64_t level = state.range(0), kv_heads = state.range(1), tokens = 512;
+    if (missing(state, level)) return;
+    const CpuAttention attention({static_cast<Isa>(level), {}},
+                                 {.heads = int32_t(kv_heads), .kv_heads = int32_t(kv_heads), .head_dim = 64,
+                                  .block_size = 16, .scale = 1, .kv_dtype = PB_BF16});
+    const AlignedBytes memory = allocate_aligned(attention.page_bytes() * tokens / 16);
+    std::vector<float> rows(size_t(tokens * kv_heads * 64), 0.5f);
+    const pb_tensor view = tensor(rows.data(), PB_F32, {tokens, kv_heads, 64});
+    std::vector<int64_t> slots;
+    for (int64_t t = 0; t < tokens; ++t) slots.push_back(t);
+    const AttentionBatch batch{.token_count = int32_t(tokens), .slot_mapping = slots.data()};
+    for (auto _ : state) attention.append_kv(batch, {memory.get(), attention.page_bytes()}, view, view);
+    state.counters["tokens"] = Counter(double(tokens), Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(attention_append)->ArgNames({"isa", "kv_heads"})->ArgsProduct({{2, 3}, {12}});
+
 void pool_dispatch(benchmark::State& state) {
     ThreadPool pool(kThreads);
     for (auto _ : state) pool.run(2, [](void*, uint32_t) {}, nullptr);

@@ -1,6 +1,7 @@
 #include "guarded.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 
@@ -349,6 +350,35 @@ TEST_P(Attention, SurvivesScoresThatOverflowAPlainSoftmax) {
     const std::vector<std::vector<Step>> steps = {at_once(sequences)};
     // Scores are in the thousands, so their own rounding (about 1e-4) moves the weights.
     expect_near(run_fast(machine, shape, sequences, steps)[0], run_reference(shape, sequences, steps)[0], 5e-3, 0);
+}
+
+// Of bf16: what a token's rows become in pages, by its slot. No number is too special for it.
+TEST_P(Attention, WritesTheSamePagesAtEveryLevel) {
+    Random random(31);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (const int32_t block_size : {1, 5, 16, 48})
+        for (const int32_t head_dim : {8, 24, 40, 64}) {
+            const AttentionShape shape{.heads = 2, .kv_heads = 2, .head_dim = head_dim, .block_size = block_size,
+                                       .scale = 1, .kv_dtype = PB_BF16};
+            const int32_t tokens = 2 * block_size;
+            std::vector<float> k = random.values(tokens * 2 * head_dim), v = random.values(tokens * 2 * head_dim);
+            const float special[] = {kNaN, -kNaN, kInfinity, -kInfinity, 0x1p-140f, -0.0f, 0x1.01p0f, 0x1.03p0f,
+                                     0x1.fffffep127f, std::bit_cast<float>(0x7f800001u)};
+            for (size_t i = 0; i < k.size(); i += 3) k[i] = v[k.size() - 1 - i] = special[i / 3 % std::size(special)];
+            std::vector<int64_t> slots(static_cast<size_t>(tokens));
+            for (int32_t t = 0; t < tokens; ++t) slots[size_t(t)] = tokens - 1 - t;
+            slots[0] = -1;
+            const AttentionBatch batch{.token_count = tokens, .slot_mapping = slots.data()};
+            const auto pages = [&](const Machine& of) {
+                const CpuAttention attention(of, shape);
+                std::vector<uint8_t> memory(size_t(2 * attention.page_bytes()), 0xa5);
+                attention.append_kv(batch, {memory.data(), attention.page_bytes()},
+                                    tensor(k.data(), PB_F32, {tokens, 2, head_dim}),
+                                    tensor(v.data(), PB_F32, {tokens, 2, head_dim}));
+                return memory;
+            };
+            ASSERT_EQ(pages(machine), pages({Isa::Plain, {}})) << text(shape);
+        }
 }
 
 TEST(AttentionBatch, IsRefusedWhenARowSeesWhatIsNotThere) {
