@@ -229,7 +229,8 @@ void linear(const TilePart& part) {
     const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes;
     const int64_t near = near_steps(part.rows, steps), pairs = (part.rows + kPair - 1) / kPair;
     const bool in_parts = steps > near; // of K: the sums of all panels are kept meanwhile
-    const bool aligned = (reinterpret_cast<uintptr_t>(part.out) | static_cast<uintptr_t>(part.out_stride * 4)) % 64 == 0;
+    const auto bits = reinterpret_cast<uintptr_t>(part.out) | static_cast<uintptr_t>(part.out_stride) * sizeof(float);
+    const bool aligned = bits % 64 == 0;
     const auto* x = reinterpret_cast<const uint8_t*>(part.x);
     float* const all_sums = part.sums + kSide * kSide;
     Meanwhile meanwhile{.spare = part.sums};

@@ -90,6 +90,29 @@ TEST_P(Linear, GivesARowTheSameBitsWhereKIsTakenInParts) {
                 << count << " rows from " << from;
 }
 
+// On whole lines, results of many rows are written another way than elsewhere.
+TEST_P(Linear, WritesTheSameBitsOnWholeLinesAndNothingBeside) {
+    Random random(8);
+    const Machine machine{GetParam(), {}};
+    for (const bool with_bias : {false, true}) {
+        const LinearCase c(random, machine, 300, 70, 700, PB_BF16, with_bias); // the last panel is in part
+        const std::vector<float> want = run(machine, c, 0, c.tokens);
+        constexpr int64_t kStride = 96; // floats
+        constexpr float kUntouched = 12345;
+        const AlignedBytes memory = allocate_aligned(uint64_t(c.tokens * kStride) * sizeof(float));
+        auto* const out = reinterpret_cast<float*>(memory.get());
+        std::fill_n(out, c.tokens * kStride, kUntouched);
+        pb_tensor view = tensor(out, PB_F32, {c.tokens, c.rows});
+        view.strides[0] = kStride;
+        std::vector<float> x = c.x;
+        linear(machine, view, tensor(x.data(), PB_F32, {c.tokens, c.cols}), c.packed[0]);
+        for (int64_t t = 0; t < c.tokens; ++t) {
+            ASSERT_TRUE(same_bits(out + t * kStride, want.data() + t * c.rows, c.rows)) << "row " << t;
+            for (int64_t i = c.rows; i < kStride; ++i) ASSERT_EQ(out[t * kStride + i], kUntouched) << "row " << t;
+        }
+    }
+}
+
 TEST_P(Linear, GivesTheSameBitsForAnyNumberOfThreads) {
     Random random(4);
     const Machine alone{GetParam(), {}};
