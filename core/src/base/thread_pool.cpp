@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <pthread.h>
 #include <sched.h>
 #include <thread>
 #include <vector>
@@ -32,6 +33,26 @@ void wait_while(const std::atomic<uint32_t>& word, uint32_t old) {
         else sched_yield();
     }
     word.wait(old, std::memory_order_acquire);
+}
+
+// The n-th of the cores that this process may use, in turn. Where the system refuses, the thread moves freely.
+void pin(std::thread& thread, uint32_t n) {
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    const auto count = static_cast<uint32_t>(CPU_COUNT(&allowed));
+    uint32_t seen = 0;
+    for (uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &allowed) || seen++ != n % count) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        (void)pthread_setaffinity_np(thread.native_handle(), sizeof one, &one);
+        return;
+    }
+#else
+    (void)thread, (void)n;
+#endif
 }
 
 constexpr uint32_t kClosed = UINT32_MAX; // as a ticket's index: no job may be claimed
@@ -96,13 +117,16 @@ struct ThreadPool::Crew {
     }
 };
 
-ThreadPool::ThreadPool(uint32_t threads) : crew_(std::make_unique<Crew>()) {
+ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : crew_(std::make_unique<Crew>()) {
     Crew& crew = *crew_;
     threads = std::max(threads, 1u);
     crew.service = {sizeof(pb_pool), threads, &crew, [](void* ctx, uint32_t count, Task task, void* arg) {
                         static_cast<Crew*>(ctx)->run(count, task, arg);
                     }};
-    for (uint32_t i = 1; i < threads; ++i) crew.workers.emplace_back([&crew] { crew.work(); });
+    for (uint32_t i = 1; i < threads; ++i) {
+        crew.workers.emplace_back([&crew] { crew.work(); });
+        if (pinning == Pinning::kCores) pin(crew.workers.back(), i);
+    }
 }
 
 ThreadPool::~ThreadPool() {

@@ -7,10 +7,15 @@
 
 namespace patchbay {
 
+enum class Pinning {
+    kNone,
+    kCores, // each started thread stays on one core, another for each while there are; the caller of run() moves freely
+};
+
 class ThreadPool {
   public:
     // `threads` run at once, the caller of run() among them; at least 1. Starts threads − 1.
-    explicit ThreadPool(uint32_t threads);
+    explicit ThreadPool(uint32_t threads, Pinning = Pinning::kNone);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

@@ -15,6 +15,7 @@ struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: va
     bool operator==(const PluginChoice&) const = default;
 };
 
+enum class ThreadPinning { kNone, kCores };
 enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
 enum class Quantization { kAuto, kNone, kInt8, kInt4 };
@@ -48,6 +49,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint32_t max_waiting = 0;                // requests; 0: no limit
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use
+    ThreadPinning thread_pinning = ThreadPinning::kNone;
     std::string cudagraph_mode = "NONE";
 
     bool operator==(const EngineSettings&) const = default;

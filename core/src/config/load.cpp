@@ -107,6 +107,9 @@ Table<EngineSettings> engine_table() {
              "requests that may wait; further ones are refused; 0: no limit")
         .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")
         .key("threads", &E::threads, {0, 1024, "threads"}, "of the host's pool; 0: the cores that this process may use")
+        .word("thread_pinning", &E::thread_pinning,
+              {{"none", ThreadPinning::kNone}, {"cores", ThreadPinning::kCores}},
+              "cores: each thread of the pool but the caller's stays on a core of its own")
         .word("cudagraph_mode", &E::cudagraph_mode, {{"NONE", std::string("NONE")}},
               "which steps replay a captured graph");
     return t;

@@ -54,7 +54,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
-    s.pool = std::make_unique<ThreadPool>(choose_threads(c.engine));
+    s.pool = std::make_unique<ThreadPool>(
+        choose_threads(c.engine),
+        c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 

@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
+#include <sched.h>
 #include <thread>
+#include <time.h>
 #include <vector>
 
 namespace patchbay {
@@ -68,6 +71,71 @@ TEST(ThreadPool, TakesNoThreadsAsOne) {
     const std::thread::id caller = std::this_thread::get_id();
     run(pool, 4, [&](uint32_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
+
+#if defined(__linux__)
+cpu_set_t cores_of_this_thread() {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    EXPECT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+    return cores;
+}
+
+// The cores of each of three threads, the caller's first.
+std::vector<cpu_set_t> cores_of_three(ThreadPool& pool) {
+    std::vector<cpu_set_t> cores(1);
+    std::mutex mutex;
+    std::atomic<int> inside{0};
+    const std::thread::id caller = std::this_thread::get_id();
+    run(pool, 3, [&](uint32_t) {
+        ++inside;
+        while (inside < 3) std::this_thread::yield(); // so that each thread has one task
+        const std::lock_guard lock(mutex);
+        if (std::this_thread::get_id() == caller) cores[0] = cores_of_this_thread();
+        else cores.push_back(cores_of_this_thread());
+    });
+    return cores;
+}
+
+TEST(ThreadPool, KeepsEachThreadButTheCallersOnOneCoreWherePinned) {
+    const cpu_set_t before = cores_of_this_thread();
+    ThreadPool pool(3, Pinning::kCores);
+    const std::vector<cpu_set_t> cores = cores_of_three(pool);
+    ASSERT_EQ(cores.size(), 3u);
+    EXPECT_TRUE(CPU_EQUAL(&cores[0], &before));
+    EXPECT_EQ(CPU_COUNT(&cores[1]), 1);
+    EXPECT_EQ(CPU_COUNT(&cores[2]), 1);
+    if (CPU_COUNT(&before) > 1) {
+        EXPECT_FALSE(CPU_EQUAL(&cores[1], &cores[2]));
+    }
+}
+
+TEST(ThreadPool, LetsItsThreadsMoveWhereNotPinned) {
+    const cpu_set_t before = cores_of_this_thread();
+    ThreadPool pool(3);
+    for (const cpu_set_t& cores : cores_of_three(pool)) EXPECT_TRUE(CPU_EQUAL(&cores, &before));
+}
+
+// What keeps several engines of one process out of each other's way.
+TEST(ThreadPool, UsesNoTimeOfACoreOnceItHasWaitedAWhile) {
+    ThreadPool pool(3);
+    run(pool, 3, [](uint32_t) {});
+    const auto used = [] { // by all threads of this process
+        timespec t{};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return t.tv_sec * 1000000000ll + t.tv_nsec;
+    };
+    // Sleeping workers add nothing to what this thread uses; spinning ones would add for ever, and this would not end.
+    for (;;) {
+        timespec own_start{}, own_end{};
+        const auto before = used();
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own_start);
+        for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own_end);
+        const auto own = (own_end.tv_sec - own_start.tv_sec) * 1000000000ll + own_end.tv_nsec - own_start.tv_nsec;
+        if (used() - before < own + own / 10 + 50000) break;
+    }
+}
+#endif
 
 TEST(ThreadPool, HandsOutTheSameThreadsAsAService) {
     ThreadPool pool(2);
