@@ -1,4 +1,4 @@
-# patchbay/abi/digests.h: the SHA-256 of each kind's header together with abi.h and tensor.h. A plugin of a draft
+# patchbay/abi/digests.h: the SHA-256 of each kind's header together with those that it includes. A plugin of a draft
 # kind loads only where its digest is the host's.
 function(patchbay_write_digests out)
     set(abi_dir "${CMAKE_CURRENT_SOURCE_DIR}/core/include/patchbay")
@@ -9,8 +9,12 @@ function(patchbay_write_digests out)
         set(header "${abi_dir}/abi/${kind}.h")
         file(READ "${header}" body)
         set(also "")
+        if(kind MATCHES "^(attention|model|device)$")
+            file(READ "${abi_dir}/abi/cost.h" also)
+        endif()
         if(kind STREQUAL "model")   # its header includes the device's
-            file(READ "${abi_dir}/abi/device.h" also)
+            file(READ "${abi_dir}/abi/device.h" device)
+            string(APPEND also "${device}")
         endif()
         string(SHA256 digest "${shared}${tensor}${also}${body}")
         string(SUBSTRING "${digest}" 0 16 digest)
@@ -18,7 +22,8 @@ function(patchbay_write_digests out)
         string(APPEND text "#define PB_${upper}_DIGEST \"${digest}\"\n")
         set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
     endforeach()
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${abi_dir}/abi.h" "${abi_dir}/abi/tensor.h")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${abi_dir}/abi.h" "${abi_dir}/abi/tensor.h"
+        "${abi_dir}/abi/cost.h")
     file(CONFIGURE OUTPUT "${out}" CONTENT "${text}#endif\n" @ONLY)
 endfunction()
 patchbay_write_digests("${CMAKE_BINARY_DIR}/include/patchbay/abi/digests.h")

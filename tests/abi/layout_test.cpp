@@ -78,8 +78,8 @@ std::map<std::string, std::vector<std::string>> declared() {
     std::map<std::string, std::vector<std::string>> out;
     const std::string folder = PATCHBAY_SOURCE_DIR "/core/include/patchbay/";
     std::string all;
-    for (const char* file : {"abi.h", "abi/services.h", "abi/tensor.h", "abi/scheduler.h", "abi/sampler.h",
-                             "abi/proposer.h", "abi/attention.h", "abi/device.h", "abi/model.h"}) {
+    for (const char* file : {"abi.h", "abi/services.h", "abi/tensor.h", "abi/cost.h", "abi/scheduler.h",
+                             "abi/sampler.h", "abi/proposer.h", "abi/attention.h", "abi/device.h", "abi/model.h"}) {
         std::stringstream body;
         body << std::ifstream(folder + file).rdbuf();
         std::string code = body.str();

@@ -228,6 +228,14 @@ struct WritesBetweenRows : Loops {
     }
 };
 
+struct KeepsNoTime : Loops {
+    pb_device_info info() const {
+        pb_device_info i = Loops::info();
+        i.computes = 0;
+        return i;
+    }
+};
+
 template <class T>
 constexpr pb_component component(const char* name) {
     return patchbay::device<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
@@ -246,7 +254,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<specimens::ForgetsTheOrder<Loops>>("forgets_the_order"),
                 component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
-                component<WritesBetweenRows>("writes_between_rows"),
+                component<WritesBetweenRows>("writes_between_rows"), component<KeepsNoTime>("keeps_no_time"),
                 component<specimens::ForgetsTheMean<Loops>>("forgets_the_mean"),
                 component<specimens::FoldsAtZero<Loops>>("folds_at_zero"),
                 component<specimens::GelusBySigmoid<Loops>>("gelus_by_sigmoid"),

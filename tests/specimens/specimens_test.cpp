@@ -145,7 +145,8 @@ const std::vector<Wrong> kComponents = {
       {"asks_one_expert", "device.expert_linear"},
       {"sums_without_weights", "device.weighted_sum"},
       {"rounds_batches_otherwise", "device.batch"},
-      {"writes_between_rows", "device.strides"}}},
+      {"writes_between_rows", "device.strides"},
+      {"keeps_no_time", "device.charges"}}},
 };
 
 host::ProbeReport probed(const std::string& library, const host::ProbeOptions& options = kOptions) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 
 namespace patchbay::bench {
@@ -131,8 +132,8 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     progress("measuring the machine");
     PB_TRY(Machine before, measure_machine(registry, config.device, config.engine.threads));
     progress("loading the model");
-    RealClock clock;
-    PB_TRY(const auto engine, engine::Engine::create(config, registry, clock));
+    PB_TRY(const auto clock, engine::clock_for(config, registry));
+    PB_TRY(const auto engine, engine::Engine::create(config, registry, *clock));
     progress("warming up");
     PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
         const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);

@@ -17,6 +17,7 @@
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
+#include "engine/simulation.hpp"
 #include "metrics/server.hpp"
 
 namespace patchbay::cli {
@@ -136,7 +137,8 @@ Result<> generate(Options& o) {
     PB_TRY(const auto prompts, prompts_of(o));
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
-    RealClock clock;
+    PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
+    Clock& clock = *time;
     metrics::Metrics all;
     engine::PluginMetrics plugin_metrics(all);
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics));

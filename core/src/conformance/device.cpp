@@ -171,6 +171,45 @@ Outcome strides(Subject& subject) {
     });
 }
 
+// Where nothing is computed: time passes for each op, the same for the same, and shapes are checked all the same.
+Outcome charges(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const pb_device& table = subject.table<pb_device>();
+    void* const self = component->self();
+    {
+        PB_TRY(const Bench b, Bench::create(*component));
+        if (b.info().computes && (table.charge || table.charged_ns)) return fail("it computes, and yet charges time");
+        if (b.info().computes) return Outcome::skip("it computes");
+    }
+    if (!table.charge || !table.charged_ns) return fail("it computes nothing, and does not tell what time passes");
+    for (const OpCase& c : op_cases()) {
+        if (!has(*component, c.op)) continue;
+        uint64_t charged[2] = {};
+        for (uint64_t& ns : charged) {
+            PB_TRY(Bench b, Bench::create(*component));
+            PB_CHECK([&]() -> Result<> {
+                const auto done = c.run(b, 0, c.rows);
+                if (!done) return fail(std::string(c.op) + " " + c.what + ": " + done.error());
+                return {};
+            }());
+            ns = table.charged_ns(self);
+        }
+        if (charged[0] == 0) return fail(std::string(c.op) + " " + c.what + ": no time is charged for it");
+        if (charged[0] != charged[1])
+            return fail(std::string(c.op) + " " + c.what + ": it is charged " + std::to_string(charged[0]) +
+                        " ns, and then " + std::to_string(charged[1]));
+    }
+    PB_TRY(Bench b, Bench::create(*component));
+    PB_TRY(const pb_weight* w, b.weight(PB_WEIGHT_LINEAR, 8, 16, Floats(128, 1), {}, 0, PB_BF16));
+    PB_TRY(const pb_tensor x, b.put(Floats(30, 1), {2, 15}));
+    PB_TRY(const pb_tensor out, b.poison({2, 8}));
+    if (b.step([&](const pb_ops& ops) { ops.linear(ops.ctx, &out, &x, w); }))
+        return fail("linear takes 15 columns where the weight has 16");
+    const pb_cost cost{sizeof(pb_cost), 1, 1u << 30, 1u << 30, 1u << 30, b.info().activation_dtype, 0};
+    PB_CHECK(b.step([&](const pb_ops&) { table.charge(self, &cost); }));
+    return table.charged_ns(self) > 0 ? Outcome() : fail("charge() charges nothing");
+}
+
 constexpr Check kChecks[] = {
     {"device.info", "says what it is, and has every op that is not optional", info},
     {"device.memory", "gives zeroed, aligned memory, and copies bytes as they are", memory},
@@ -197,6 +236,7 @@ constexpr Check kChecks[] = {
     {"device.weighted_sum", "adds rows by weight", [](Subject& s) { return exact(s, "weighted_sum"); }},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
+    {"device.charges", "takes time for each op where it computes nothing, and none where it computes", charges},
 };
 
 }  // namespace

@@ -26,8 +26,16 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
 std::vector<Finding> check_devices(const host::Registry& registry) {
     std::vector<Finding> out;
     for (const std::string& device : registry.names("device")) {
-        out.push_back(check_device(registry, device, ""));
         const auto manifest = registry.find("device", device);
+        std::string keys; // that it cannot be made without
+        if (manifest)
+            for (const host::ParamManifest& param : (*manifest)->params)
+                if (!param.fallback) keys += (keys.empty() ? "" : ", ") + param.name;
+        if (!keys.empty()) {
+            out.push_back({"device", device, State::kGood, "available, with values for " + keys, ""});
+            continue;
+        }
+        out.push_back(check_device(registry, device, ""));
         if (!manifest) continue;
         for (const host::ParamManifest& param : (*manifest)->params)
             if (param.name == "isa")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model_choice.hpp"
+#include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "weights/end_tokens.hpp"
 #include "weights/gguf_tokenizer.hpp"
@@ -60,16 +61,23 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
-    PB_TRY(ModelChoice model, choose_model(c, registry));
+    PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
+    PB_TRY(const bool real, computes(device));
+    s.facts.simulated = !real;
+    if (!real && c.proposer)
+        return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
+                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none)");
+    PB_TRY(ModelChoice model, choose_model(c, registry, real ? Numbers::kSome : Numbers::kNone));
     model.source.read_with(*s.pool);
+    const bool reads_weights = real && c.model.load_format != config::LoadFormat::kDummy;
     std::string identity = "dummy";
-    if (c.model.load_format != config::LoadFormat::kDummy) {
+    if (reads_weights) {
         PB_TRY(identity, weights::model_identity(c.model.path));
     }
     if (c.model.tokenizer != "none") {
         const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
-        const bool needed = c.model.load_format != config::LoadFormat::kDummy || !c.model.tokenizer.empty();
-        // A shape has no folder; a dummy model's folder may have no tokenizer.
+        const bool needed = reads_weights || !c.model.tokenizer.empty();
+        // A shape has no folder; one that is read for its shape may have no tokenizer.
         const bool without =
             folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
         if (!without) {
@@ -83,7 +91,6 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     if (c.proposer) {
         PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
     }
-    PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
     PB_TRY(auto model_component, registry.model(model.plugin, {}, s.services));
     PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, s.services));
 

@@ -24,6 +24,7 @@ struct EngineFacts { // automatic choices, for the record
     runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;
+    bool simulated; // the device computes nothing: times are what it charges, tokens are synthetic
 };
 
 class Engine {

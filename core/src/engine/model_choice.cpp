@@ -11,18 +11,29 @@ struct OpenModel {
     weights::WeightSource source;
 };
 
-Result<OpenModel> open_model(const config::EngineConfig& c) {
+Result<OpenModel> open_model(const config::EngineConfig& c, Numbers numbers) {
     if (c.model.load_format == config::LoadFormat::kDummy) {
         weights::FlatConfig shape = c.model.shape;
         if (shape.empty()) {
             if (c.model.path.empty()) return fail("load_format dummy needs `shape:` or a folder with config.json");
             PB_TRY(shape, weights::read_model_config(c.model.path));
         }
+        if (numbers == Numbers::kNone) {
+            PB_TRY(auto source, weights::WeightSource::shapes(shape));
+            return OpenModel{std::move(shape), std::move(source)};
+        }
         return OpenModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed)};
     }
     if (c.model.path.empty())
         return fail("no model: give a Hugging Face folder or a GGUF file, or load_format: dummy with a shape");
     PB_TRY(auto config, weights::read_model_config(c.model.path));
+    if (numbers == Numbers::kNone) {
+        if (weights::is_gguf(c.model.path) && c.model.quantization == config::Quantization::kAuto)
+            return fail("a GGUF file's weights are not looked at where nothing is computed: say by quantization (none, "
+                        "int8 or int4) what they are like");
+        PB_TRY(auto source, weights::WeightSource::shapes(config));
+        return OpenModel{std::move(config), std::move(source)};
+    }
     PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
     return OpenModel{std::move(config), std::move(source)};
 }
@@ -74,8 +85,8 @@ std::string length_reason(const config::EngineSettings& e, const weights::FlatCo
 
 }  // namespace
 
-Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry) {
-    PB_TRY(OpenModel model, open_model(c));
+Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry, Numbers numbers) {
+    PB_TRY(OpenModel model, open_model(c, numbers));
     const std::string architecture = value_of(model.config, "architectures.0");
     std::string plugin = c.model.plugin;
     if (plugin == "auto") {
@@ -107,7 +118,7 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
     say("model", "tokenizer", c.model.tokenizer.empty(),
         c.model.path.empty() ? "none, the model has no folder" : "the model's folder");
 
-    const auto model = choose_model(c, registry);
+    const auto model = choose_model(c, registry, Numbers::kSome);
     // A model that cannot be opened is a fault of the run, not of the file that names it.
     const auto chosen = [&](auto what) { return model ? what(*model) : "not known here: " + model.error(); };
     const bool dummy = c.model.load_format == config::LoadFormat::kDummy;

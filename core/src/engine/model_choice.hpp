@@ -18,7 +18,8 @@ struct ModelChoice {
     weights::WeightForm weights;
     pb_dtype kv_dtype;
 };
-Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&);
+enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
+Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);
 
 uint32_t choose_threads(const config::EngineSettings&);
 const char* dtype_word(pb_dtype);

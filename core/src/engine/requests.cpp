@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/philox.hpp"
 
@@ -60,6 +61,7 @@ Result<RequestId> Engine::State::add(Request request) {
     const SamplingParams& sampling = request.sampling;
     const uint32_t vocab = facts.vocab_size;
     PB_CHECK(check_sampling(sampling, vocab));
+    if (facts.simulated) PB_CHECK(check_simulated(sampling));
     if (request.prompt.empty()) return fail("the prompt is empty");
     const size_t length = request.prompt.size() + sampling.max_tokens;
     if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)

@@ -92,6 +92,7 @@ struct Engine::State {
     // ---- parts of them ----
     pb_scheduler_in scheduler_view();
     Result<> check_plan() const;
+    void make_tokens();
     void preempt(Sequence&);
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);

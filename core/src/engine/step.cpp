@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
@@ -202,10 +203,25 @@ Result<> Engine::State::run() {
     return {};
 }
 
+// In place of sampling, where there is nothing to sample from.
+void Engine::State::make_tokens() {
+    sampled.clear();
+    for (const Scheduled& item : scheduled) {
+        const Sequence& s = *item.sequence;
+        for (uint32_t j = 0; j < item.rows; ++j)
+            sampled.push_back(synthetic_token(s.seed, item.confirmed + j, facts.vocab_size, eos,
+                                              s.request.sampling.stop_token_ids));
+    }
+}
+
 // 6 sample: the rows that need a token.
 Result<> Engine::State::sample() {
     const size_t rows = sample_rows.size();
     if (rows == 0) return {};
+    if (facts.simulated) {
+        make_tokens();
+        return {};
+    }
     sampled.assign(rows, -1);
     sampled_logprobs.assign(rows, 0);
     top_tokens.assign(rows * max_logprobs, -1);

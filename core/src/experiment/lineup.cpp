@@ -21,7 +21,7 @@ Json facts_of(const engine::EngineFacts& f) { // by the names under which automa
             {"weight_dtype", f.weight_dtype},     {"kv_dtype", f.kv_dtype},         {"max_model_len", f.max_model_len},
             {"num_blocks", f.num_blocks},         {"block_size", f.block_size},     {"kv_bytes", f.kv_bytes},
             {"weight_bytes", f.weight_bytes},     {"page_bytes", f.page_bytes},     {"threads", f.threads},
-            {"device_name", f.device_name},       {"isa", f.isa}};
+            {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated}};
 }
 
 // What an automatic choice follows from.
@@ -50,7 +50,8 @@ const std::vector<Cause>& causes() {
         {"block_size", {"engine.block_size"}},
         {"threads", {"engine.threads", "device"}},
         {"device_name", {"device", "engine.threads"}},
-        {"isa", {"device"}}};
+        {"isa", {"device"}},
+        {"simulated", {"device"}}};
     return table;
 }
 

@@ -91,17 +91,19 @@ class Campaign {
         run.repeat = slot.repeat;
         run.position = static_cast<uint32_t>(position);
         run.started = utc_now();
+        VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
+        Clock& clock = entrant.facts.simulated ? simulated : clock_;
         const Workload workload = source_.repeat(spec_.seed, slot.repeat);
         std::optional<engine::PluginMetrics> plugin_metrics;
         if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
-        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock_,
+        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock,
                                                          plugin_metrics ? &*plugin_metrics : nullptr));
         RealEngine driven(*engine);
         DriveHooks hooks;
         hooks.interrupted = options_.interrupted;
         if (spec_.warmup_requests > 0) {
             RunRecord discarded;
-            drive(driven, clock_, source_.warmup(spec_.seed, spec_.warmup_requests), hooks, discarded);
+            drive(driven, clock, source_.warmup(spec_.seed, spec_.warmup_requests), hooks, discarded);
             for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
             if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
         }
@@ -119,7 +121,7 @@ class Campaign {
                 options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
         };
         mark_running(entrant, 1);
-        drive(driven, clock_, workload.requests, hooks, run);
+        drive(driven, clock, workload.requests, hooks, run);
         mark_running(entrant, 0);
         for (std::string& what : changes(entrant.facts, engine->facts())) run.faults.push_back(std::move(what));
         for (std::string& what : fallbacks(entrant.loaded.config, engine->facts()))
@@ -141,6 +143,22 @@ std::string interruption_notice(const std::vector<RunRecord>& runs, const Experi
     return "the experiment was interrupted: results are partial, " +
            std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
            std::to_string(lineup.entrants.size() * spec.repeats) + " runs are complete";
+}
+
+// Nobody may take simulated times for measured ones.
+std::string simulation_notice(const Lineup& lineup) {
+    std::string simulated, measured, hardware;
+    for (const Entrant& e : lineup.entrants) {
+        std::string& names = e.facts.simulated ? simulated : measured;
+        names += (names.empty() ? "" : ", ") + e.name;
+        if (e.facts.simulated && hardware.find(e.facts.device_name) == hardware.npos)
+            hardware += (hardware.empty() ? "" : ", ") + e.facts.device_name;
+    }
+    if (simulated.empty()) return "";
+    return "nothing was computed" + (measured.empty() ? "" : " by " + simulated) +
+           ": times are what the model of the device charges (" + hardware + "), and tokens are made up" +
+           (measured.empty() ? "" : "; times of " + measured +
+                                        " were measured, so a difference from these is also the error of that model");
 }
 
 // "3 prompts (by 120 tokens)"
@@ -218,6 +236,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
     if (!outcome.complete)
         outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), interruption_notice(runs, spec, lineup));
+    if (std::string notice = simulation_notice(lineup); !notice.empty())
+        outcome.conclusion.notices.push_back(std::move(notice));
     for (const Entrant& e : lineup.entrants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
     if (std::string notice = clipping_notice(source, spec); !notice.empty())

@@ -29,7 +29,7 @@ std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
 
 }  // namespace
 
-ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention, const Clock& clock)
+ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention, Clock& clock)
     : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
@@ -44,19 +44,29 @@ ModelRunner::~ModelRunner() {
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model,
                                                          host::Attention attention, const weights::WeightSource& source,
-                                                         const RunnerSettings& settings, const Clock& clock) {
+                                                         const RunnerSettings& settings, Clock& clock) {
     std::unique_ptr<ModelRunner> runner(
         new ModelRunner(std::move(device), std::move(model), std::move(attention), clock));
     runner->info_.struct_size = sizeof(pb_device_info);
     PB_CHECK(
         runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
     runner->device_name_ = settings.device;
+    if (!runner->info_.computes) PB_CHECK(runner->check_simulation());
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     PB_CHECK(runner->load_model(settings));
     PB_CHECK(runner->bind_attention(settings));
     PB_CHECK(runner->load_weights(source, settings.weights));
     PB_CHECK(runner->allocate_kv(settings));
     return runner;
+}
+
+Result<> ModelRunner::check_simulation() const {
+    if (!device_.table->charge || !device_.table->charged_ns)
+        return fail("device '" + device_name_ + "' computes nothing, but does not tell what time passes");
+    if (!attention_.table->cost)
+        return fail("device '" + device_name_ + "' computes nothing, and attention '" +
+                    attention_.component->type().name + "' does not tell what it costs there (choose paged)");
+    return {};
 }
 
 Result<> ModelRunner::load_model(const RunnerSettings& settings) {
@@ -217,6 +227,7 @@ pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int6
         t.strides[i] = stride;
         stride *= shape[i];
     }
+    if (!runner->info_.computes) return t;
     t.data = runner->workspace_->take(static_cast<uint64_t>(stride * dtype_bytes(dtype)));
     if (!t.data) runner->out_of_memory_ = true;
     return t;
@@ -227,10 +238,11 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     auto* runner = static_cast<ModelRunner*>(self);
     if (layer >= runner->attention_of_.size()) runner->wrong_layer_ = layer;
     if (runner->out_of_memory_ || runner->wrong_layer_) return;
+    void* const bound = runner->attentions_[runner->attention_of_[layer]].self;
+    if (!runner->info_.computes) return runner->charge_attention(bound);
     const pb_kv_view view{static_cast<uint8_t*>(runner->kv_) + layer * runner->layout_.page_bytes, runner->page_bytes_,
                           runner->num_blocks_, layer};
     const host::Attention& attention = runner->attention_;
-    void* const bound = runner->attentions_[runner->attention_of_[layer]].self;
     CallTimes& times = runner->times_;
     timed(runner->clock_, times.attention_append,
           [&] { attention.table->append_kv(attention.self(), bound, &runner->current_, &view, k, v); });
@@ -238,8 +250,18 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
           [&] { attention.table->run(attention.self(), bound, &runner->current_, &view, out, q); });
 }
 
+void ModelRunner::charge_attention(void* bound) {
+    pb_cost cost{};
+    cost.struct_size = sizeof cost;
+    const Result<> told = attention_.component->check(
+        attention_.table->cost(attention_.self(), bound, &current_, &cost), "cost");
+    if (told) device_.table->charge(device_.self(), &cost);
+    else cost_fault_ = told.error();
+}
+
 Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
     const auto n = static_cast<int64_t>(values.size());
+    if (!info_.computes) return tensor(nullptr, PB_I32, {n});
     if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
     const int64_t shape[] = {n};
     const pb_tensor t = temp(this, PB_I32, 1, shape);
@@ -253,8 +275,10 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     workspace_->reset();
     out_of_memory_ = false;
     wrong_layer_.reset();
+    cost_fault_.clear();
     times_ = {};
     current_ = batch.attention();
+    const uint64_t begin_ns = clock_.now_ns();
     PB_CHECK(device_.component->check(
         timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));
     for (const BoundAttention& bound : attentions_)
@@ -289,6 +313,12 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
                     std::to_string(*wrong_layer_) + " of " + std::to_string(facts_.layer_count));
     PB_CHECK(model_.component->check(status, "forward"));
     PB_CHECK(finished);
+    if (!cost_fault_.empty()) return fail(cost_fault_);
+    if (!info_.computes) {
+        timed(clock_, times_.model_forward,
+              [&] { clock_.wait_until_ns(begin_ns + device_.table->charged_ns(device_.self())); });
+        return std::span<float>();
+    }
 
     const auto count = static_cast<size_t>(elements(forward.logits));
     if (info_.host_memory) return std::span<float>(static_cast<float*>(forward.logits.data), count);

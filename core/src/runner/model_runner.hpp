@@ -38,7 +38,7 @@ class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
                                                        const weights::WeightSource&, const RunnerSettings&,
-                                                       const Clock&);
+                                                       Clock&);
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }
@@ -51,6 +51,7 @@ class ModelRunner {
     const std::string& layout_tag() const { return layout_tag_; }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
+    // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     Result<std::span<float>> forward(const Batch&);
     const CallTimes& call_times() const { return times_; } // of the latest pass
 
@@ -59,7 +60,8 @@ class ModelRunner {
     const host::Component& attention() const { return *attention_.component; }
 
   private:
-    ModelRunner(host::Device, host::Model, host::Attention, const Clock&);
+    ModelRunner(host::Device, host::Model, host::Attention, Clock&);
+    Result<> check_simulation() const;
     Result<> load_model(const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
@@ -70,11 +72,12 @@ class ModelRunner {
     static pb_tensor temp(void* self, pb_dtype, int32_t rank, const int64_t* shape);
     static void attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
                        const pb_tensor* v);
+    void charge_attention(void* bound);
 
     host::Device device_;
     host::Model model_;
     host::Attention attention_;
-    const Clock& clock_;
+    Clock& clock_;
     CallTimes times_;
     pb_device_info info_{};
     pb_model_facts facts_{};
@@ -97,6 +100,7 @@ class ModelRunner {
     pb_attention_batch current_{};     // of the pass under way
     bool out_of_memory_ = false;       // sticky, of the pass under way
     std::optional<uint32_t> wrong_layer_; // likewise: that the model attended in
+    std::string cost_fault_;              // likewise
 };
 
 }  // namespace patchbay::runner

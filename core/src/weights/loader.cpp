@@ -1,6 +1,7 @@
 #include "weights/loader.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 
@@ -111,6 +112,15 @@ WeightSource WeightSource::from_checkpoint(std::shared_ptr<const Checkpoint> che
 WeightSource WeightSource::dummy(uint64_t seed) {
     WeightSource out;
     out.seed_ = seed;
+    return out;
+}
+
+Result<WeightSource> WeightSource::shapes(const FlatConfig& config) {
+    WeightSource out;
+    out.numbers_ = Numbers::kNone;
+    PB_TRY(out.packed_, packed_format(config));
+    if (const auto vocab = config.find("vocab_size"); vocab != config.end())
+        std::from_chars(vocab->second.data(), vocab->second.data() + vocab->second.size(), out.vocab_size_);
     return out;
 }
 
@@ -291,10 +301,36 @@ Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype,
     return out;
 }
 
+// AWQ and GPTQ leave the head real, and what the model wants exact.
+Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Share& share, const WeightForm& form,
+                                           LoadMemory memory) const {
+    LoadedWeight out{spec.offset != 0 ? PB_F32 : form.dtype, share.rows, share.cols, {}, {}, 0, {}, {}, {},
+                     std::move(memory)};
+    if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
+        const bool rounded = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
+        const bool head = share.rows == vocab_size_;
+        if (rounded) {
+            out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
+            out.group = form.group;
+        } else if (form.quantization == Quantization::kAsStored && packed_ && !head && !spec.exact) {
+            out.dtype = packed_->bits == 4 ? PB_I4 : PB_I8;
+            out.group = packed_->device_group(out.cols);
+        }
+    }
+    if (share.has_bias) {
+        const auto bytes = static_cast<size_t>(out.rows * (out.group ? 4 : dtype_bytes(out.dtype)));
+        if (!out.memory.at_least(bytes)) return no_memory(share, out.dtype);
+        std::memset(out.memory.data(), 0, bytes);
+        out.bias = {out.memory.data(), bytes};
+    }
+    return out;
+}
+
 Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, const WeightForm& form, uint32_t rank,
                                         uint32_t size, LoadedWeight reuse) const {
     PB_CHECK(check_form(form));
     PB_TRY(const Share share, this->share(spec, rank, size));
+    if (numbers_ == Numbers::kNone) return outline(spec, share, form, std::move(reuse.memory));
     if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
         PB_TRY(const CodeSources sources, code_sources(share, form));
         if (!sources.empty()) return load_codes(share, sources, std::move(reuse.memory));

@@ -1,5 +1,6 @@
 // A model's weights as the runner hands them to a device: the tensors that a pb_weight_spec names, checked against
-// the shape that the model needs, fused, cut for this rank and converted. From a checkpoint, or made up from a seed.
+// the shape that the model needs, fused, cut for this rank and converted. From a checkpoint, made up from a seed, or
+// shapes only.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +47,8 @@ struct WeightForm {                     // how a weight is wanted
 struct LoadedWeight {
     pb_dtype dtype = PB_F32;         // PB_I8 or PB_I4: quantised
     int64_t rows = 0, cols = 0;
-    std::span<const std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset
+    std::span<const std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset. Empty where
+                                     // there is a shape only
     std::span<const std::byte> bias; // (rows) of dtype, or of f32 if quantised; empty: none
     uint32_t group = 0;              // columns; 0: not quantised, and the three below are empty
     std::span<const float> scales, offsets; // (rows, ⌈cols / group⌉); offsets: empty where all are 0
@@ -60,6 +62,8 @@ class WeightSource {
     // packed: how linears without a .weight are stored.
     static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>, std::optional<PackedFormat> packed = {});
     static WeightSource dummy(uint64_t seed);
+    // For devices that compute nothing: weights as a checkpoint with this configuration has them, but for the numbers.
+    static Result<WeightSource> shapes(const FlatConfig&);
 
     // The part of `rank` of `size`. The bias of a weight that is cut along its columns goes to rank 0 only, because the
     // ranks' outputs are summed. Only what linear() multiplies with is quantised. The result lives no longer than this
@@ -84,9 +88,12 @@ class WeightSource {
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
     Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
     Result<LoadedWeight> load_codes(const Share&, const CodeSources&, LoadMemory) const;
+    Result<LoadedWeight> outline(const pb_weight_spec&, const Share&, const WeightForm&, LoadMemory) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target, ThreadPool*) const;
 
-    std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy
+    std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy, or shapes only
+    enum class Numbers { kSome, kNone } numbers_ = Numbers::kSome;
+    int64_t vocab_size_ = 0;                       // of shapes only
     std::optional<PackedFormat> packed_;
     uint64_t seed_ = 0;
     ThreadPool* pool_ = nullptr;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "weights/packed_linear.hpp"
@@ -26,6 +27,13 @@ Result<int64_t> integer(const FlatConfig& config, const std::string& key, const 
 }
 
 }  // namespace
+
+uint32_t PackedFormat::device_group(int64_t cols) const {
+    const int64_t stored = group_size < 0 ? cols : std::min(group_size, cols);
+    uint32_t group = 128;
+    while (group >= 16 && stored < cols && stored % group != 0) group /= 2;
+    return group;
+}
 
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
     const auto first = config.lower_bound(kSection);

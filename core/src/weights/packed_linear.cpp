@@ -131,9 +131,7 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
     if (rows % per_word != 0 || (!awq && cols % per_word != 0))
         return fail("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
                     " is no multiple of " + std::to_string(per_word));
-    // Scales may be repeated, so that a group is one of those that devices know.
-    uint32_t group = 128;
-    while (group >= 16 && groups > 1 && group_size % group != 0) group /= 2;
+    const uint32_t group = format.device_group(cols);
     const bool whole = piece.col % group_size == 0 &&
                        (piece.cols % group_size == 0 || piece.col + piece.cols == cols);
     if (group < 16)

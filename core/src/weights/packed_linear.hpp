@@ -20,6 +20,9 @@ struct PackedFormat {
     uint32_t zero_short;  // by so much are stored zero points too small: 1 in GPTQ's first format, else 0
     enum class Columns { kInOrder, kByGroup } columns;  // kByGroup: g_idx says which group each is in
 
+    // Columns that share a scale on a device, of a matrix with `cols`: scales may be repeated, so that a group is one
+    // of those that devices know. Below 16: none of them would do.
+    uint32_t device_group(int64_t cols) const;
     const char* name() const { return method == Method::kAwq ? "awq" : "gptq"; }
 };
 // What config.json's quantization_config says; none: it has none. Refused: methods and settings that are not read.

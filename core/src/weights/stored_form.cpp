@@ -25,6 +25,7 @@ Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
         if (!stored) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
         return packed_ || *stored == Encoding::kBf16 || in_blocks(*stored) ? PB_BF16 : PB_F32;
     }
+    if (packed_) return PB_BF16;
     for (const char* key : {"dtype", "torch_dtype"})
         if (const auto at = config.find(key); at != config.end() && at->second != "null")
             return at->second == "bfloat16" ? PB_BF16 : PB_F32;

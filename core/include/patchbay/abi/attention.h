@@ -4,6 +4,7 @@
 #ifndef PATCHBAY_ABI_ATTENTION_H
 #define PATCHBAY_ABI_ATTENTION_H
 #include "patchbay/abi.h"
+#include "patchbay/abi/cost.h"
 #include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
@@ -70,6 +71,9 @@ typedef struct pb_attention {
      * batch's own tokens has been appended. */
     void (*run)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,
                 const pb_tensor *out, const pb_tensor *q);                                               /* [step] */
+    /* What append_kv() and run() of one layer take, after plan(). Called in their place on a device that computes
+     * nothing; NULL: it serves no such device. */
+    pb_status (*cost)(void *self, void *bound, const pb_attention_batch *, pb_cost *out);                /* [step] */
 } pb_attention;
 
 #ifdef __cplusplus

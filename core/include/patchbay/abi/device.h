@@ -1,9 +1,10 @@
 /* patchbay/abi/device.h - memory, prepared weights, and the ops table that models are written over.
  * Ops return nothing; the device keeps one sticky error that end_step reports. On a device with computes = 0 (a
- * simulator) data pointers may be NULL and ops only charge time. */
+ * simulator) data pointers may be NULL, and ops charge the time that they would take. */
 #ifndef PATCHBAY_ABI_DEVICE_H
 #define PATCHBAY_ABI_DEVICE_H
 #include "patchbay/abi.h"
+#include "patchbay/abi/cost.h"
 #include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
@@ -37,8 +38,8 @@ typedef struct pb_weight_source { /* [call] a weight in host memory, row-major *
                                 * take ⌈cols / 2⌉ bytes each: the even column in the low half, −8 … 7 */
     uint32_t        reserved;
     int64_t         rows, cols; /* a vector: rows = 1                                       */
-    const void     *data;      /* NULL where the device computes nothing                    */
-    const void     *bias;      /* rows values of the same dtype, with quant: of F32; NULL: none */
+    const void     *data;      /* NULL where the device computes nothing, which has scales and offsets NULL too */
+    const void     *bias;      /* rows values of the same dtype, with quant: of F32; NULL: none. Zeros without data */
     uint64_t        uses;      /* bit set of 1 << role, for a weight that is used in two roles */
     const pb_quant *quant;     /* NULL: none. A device that does not take it refuses with PB_UNSUPPORTED */
 } pb_weight_source;
@@ -98,7 +99,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
 
 typedef struct pb_device_info { /* filled by info() */
     uint32_t struct_size;
-    uint32_t computes;         /* 0: charges a virtual clock instead of computing     */
+    uint32_t computes;         /* 0: charges time instead of computing                */
     pb_dtype activation_dtype; /* of every activation                                 */
     uint32_t graphs;           /* 1: can capture and replay                           */
     uint64_t memory_total;     /* bytes; of host memory for a CPU                     */
@@ -133,6 +134,10 @@ typedef struct pb_device {
     /* Measures for a second or two, by the clock service; fills out[0, *count) and sets *count, at most what it was.
      * NULL: it cannot tell. [control] */
     pb_status (*measure)(void *self, pb_limit *out, uint32_t *count);
+    /* Both of a device with computes = 0, else NULL. charge() is for what is no op: attention. charged_ns() is asked
+     * after end_step: what the step's ops and charges take together; the host lets so much time pass. */
+    void (*charge)(void *self, const pb_cost *);                                             /* [step] */
+    uint64_t (*charged_ns)(void *self);                                                      /* [step] */
 } pb_device;
 
 #ifdef __cplusplus

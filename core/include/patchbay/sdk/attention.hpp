@@ -4,6 +4,7 @@
 //   void plan(Bound&, const pb_attention_batch&, void* buffer);
 //   void append_kv(Bound&, batch, const pb_kv_view&, k, v) noexcept;
 //   void run(Bound&, batch, const pb_kv_view&, out, q) noexcept;
+//   pb_cost cost(const Bound&, batch);                                 optional: serves devices that compute nothing
 #pragma once
 #include <memory>
 
@@ -34,7 +35,15 @@ struct AttentionTable {
                     const pb_tensor* out, const pb_tensor* q) noexcept {
         static_cast<Box<T>*>(self)->value.run(*static_cast<Bound*>(bound), *batch, *kv, *out, *q);
     }
-    static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run};
+    static pb_status cost(void* self, void* bound, const pb_attention_batch* batch, pb_cost* out) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kCost) *out = t.cost(*static_cast<const Bound*>(bound), *batch);
+        });
+    }
+    static constexpr bool kCost =
+        requires(T t, const Bound& bound, const pb_attention_batch& batch) { t.cost(bound, batch); };
+    static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run,
+                                        kCost ? cost : nullptr};
 };
 
 }  // namespace detail

@@ -1,5 +1,6 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
-// std::vector<pb_limit> measure().
+// std::vector<pb_limit> measure(); and of a device that computes nothing, void charge(const pb_cost&) noexcept and
+// uint64_t charged_ns() noexcept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -50,10 +51,22 @@ struct DeviceTable {
             }
         });
     }
+    static void charge(void* self, const pb_cost* cost) noexcept {
+        if constexpr (kCharges) value(self).charge(*cost);
+    }
+    static uint64_t charged_ns(void* self) noexcept {
+        if constexpr (kCharges) return value(self).charged_ns();
+        return 0;
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
+    static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
+        t.charge(cost);
+        t.charged_ns();
+    };
     static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
                                      release, weight_bytes, ops, begin_step, end_step, copy_page,
-                                     kMeasure ? measure : nullptr};
+                                     kMeasure ? measure : nullptr, kCharges ? charge : nullptr,
+                                     kCharges ? charged_ns : nullptr};
 };
 
 }  // namespace detail

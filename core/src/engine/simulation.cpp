@@ -1,0 +1,44 @@
+#include "engine/simulation.hpp"
+
+#include <algorithm>
+
+#include "base/thread_pool.hpp"
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::engine {
+
+Result<bool> computes(const host::Device& device) {
+    pb_device_info info{};
+    info.struct_size = sizeof info;
+    PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
+    return info.computes != 0;
+}
+
+Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig& c, const host::Registry& registry) {
+    ThreadPool pool(1);
+    PB_TRY(const auto device, registry.device(c.device.plugin, c.device.settings, {&pool.service(), nullptr, nullptr}));
+    PB_TRY(const bool real, computes(device));
+    if (real) return std::unique_ptr<Clock>(std::make_unique<RealClock>());
+    return std::unique_ptr<Clock>(std::make_unique<VirtualClock>());
+}
+
+TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, std::span<const TokenId> eos,
+                        std::span<const TokenId> stop_ids) {
+    auto token = static_cast<TokenId>(draw(seed, position, Stream::kSample, 0)[0] % vocab_size);
+    const auto ends = [&](TokenId t) {
+        return std::find(eos.begin(), eos.end(), t) != eos.end() ||
+               std::find(stop_ids.begin(), stop_ids.end(), t) != stop_ids.end();
+    };
+    // Of so many neighbours one ends nothing, unless every token does.
+    for (size_t i = 0; i < eos.size() + stop_ids.size() && ends(token); ++i)
+        token = static_cast<TokenId>((static_cast<uint32_t>(token) + 1) % vocab_size);
+    return token;
+}
+
+Result<> check_simulated(const SamplingParams& p) {
+    if (p.logprobs >= 0) return fail("logprobs on a device that computes nothing: there are no logits");
+    if (!p.stop.empty()) return fail("stop strings on a device that computes nothing: its text is made up");
+    return {};
+}
+
+}  // namespace patchbay::engine

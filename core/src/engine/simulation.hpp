@@ -1,0 +1,27 @@
+// What stands in for numbers and for time where a device computes nothing: synthetic tokens, and the clock that whoever
+// runs an engine on such a device gives it.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "config/engine_config.hpp"
+#include "engine/request.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::engine {
+
+Result<bool> computes(const host::Device&);
+
+// Virtual where the device computes nothing, so that a run takes no longer than the host's own work; else real.
+Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig&, const host::Registry&);
+
+// The token of a position: a pure function of seed and position, none of those that would end the request.
+TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, std::span<const TokenId> eos,
+                        std::span<const TokenId> stop_ids);
+
+// What a request asks for that no synthetic token can answer.
+Result<> check_simulated(const SamplingParams&);
+
+}  // namespace patchbay::engine
