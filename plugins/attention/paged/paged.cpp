@@ -5,6 +5,7 @@
 
 #include "kernels/cpu_attention.hpp"
 #include "patchbay/sdk/attention.hpp"
+#include "patchbay/sdk/attention_cost.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {
@@ -48,6 +49,7 @@ class Paged {
     };
 
     struct Bound {
+        pb_attention_spec spec; // its device: not to be read
         kernels::AttentionShape shape;
         kernels::CpuAttention attention;
     };
@@ -72,7 +74,7 @@ class Paged {
 
     std::unique_ptr<Bound> bind(const pb_attention_spec& spec) const {
         check(spec);
-        return std::make_unique<Bound>(Bound{shape_of(spec), kernels::CpuAttention(machine_, shape_of(spec))});
+        return std::make_unique<Bound>(Bound{spec, shape_of(spec), kernels::CpuAttention(machine_, shape_of(spec))});
     }
 
     void plan(Bound& bound, const pb_attention_batch& batch, void*) const {
@@ -93,12 +95,17 @@ class Paged {
         bound.attention.run(batch_of(batch), {kv.data, kv.page_stride}, out, q);
     }
 
+    pb_cost cost(const Bound& bound, const pb_attention_batch& batch) const {
+        return attention_cost(bound.spec, batch);
+    }
+
   private:
     static void check(const pb_attention_spec& spec) {
         const auto refuse = [](const std::string& why) { throw Error(PB_UNSUPPORTED, why); };
         const std::string_view device = spec.device ? spec.device : "";
-        if (device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu'");
-        if (spec.activation_dtype != PB_F32)
+        const bool computes = device != "sim";
+        if (computes && device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu' or 'sim'");
+        if (computes && spec.activation_dtype != PB_F32)
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " is not f32");
         if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16)
             refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");

@@ -1,0 +1,159 @@
+#include "sim.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay {
+namespace {
+
+struct alignas(64) Allocation { // what alloc() hands out in place of memory
+    uint64_t bytes;
+};
+
+[[noreturn]] void refuse(pb_status code, const std::string& why) { throw Error(code, "weight: " + why); }
+
+void check_shape(const pb_weight_source& source) {
+    constexpr int64_t kLargestSide = int64_t{1} << 31, kLargestArea = int64_t{1} << 40;
+    if (source.role < PB_WEIGHT_LINEAR || source.role > PB_WEIGHT_VECTOR)
+        refuse(PB_INVALID, "unknown role " + std::to_string(source.role));
+    if (source.rows < 1 || source.cols < 1 || source.rows > kLargestSide || source.cols > kLargestSide ||
+        source.rows > kLargestArea / source.cols)
+        refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
+}
+
+// As hardware holds it: codes without padding, and f16 scales.
+uint64_t bytes_of(const pb_weight_source& source) {
+    constexpr uint64_t kScaleBytes = 2;
+    const auto rows = static_cast<uint64_t>(source.rows), cols = static_cast<uint64_t>(source.cols);
+    if (source.quant) {
+        if (source.dtype != PB_I8 && source.dtype != PB_I4)
+            refuse(PB_UNSUPPORTED, std::string("quantised, of dtype ") + dtype_name(source.dtype) +
+                                       ", this device takes codes of i8 and i4");
+        if (source.quant->group == 0) refuse(PB_INVALID, "groups of 0 columns");
+        const uint64_t groups = (cols + source.quant->group - 1) / source.quant->group;
+        const uint64_t scales = groups * kScaleBytes * (source.quant->offsets ? 2 : 1);
+        return rows * ((source.dtype == PB_I4 ? (cols + 1) / 2 : cols) + scales + (source.bias ? sizeof(float) : 0));
+    }
+    if (source.dtype == PB_I8 || source.dtype == PB_I4)
+        refuse(PB_INVALID, std::string("codes of ") + dtype_name(source.dtype) + " without scales");
+    if (source.dtype != PB_F32 && source.dtype != PB_BF16)
+        refuse(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) +
+                                   ", this device takes f32 and bf16, and quantised i8 and i4");
+    return rows * (cols + (source.bias ? 1 : 0)) * static_cast<uint64_t>(dtype_bytes(source.dtype));
+}
+
+}  // namespace
+
+SimDevice::SimDevice(const Context& context)
+    : hardware_(context.get<std::string>("hardware")),
+      memory_bytes_(context.get<uint64_t>("memory_bytes")),
+      launch_ns_(context.get<double>("launch_ns")),
+      step_overhead_ns_(context.get<double>("step_overhead_ns")),
+      activation_dtype_(context.get<std::string>("activation_dtype") == "f32" ? PB_F32 : PB_BF16),
+      ops_(sim_ops(*this)) {
+    const double reached = context.get<double>("compute_efficiency"), second = 1e9; // ns
+    bf16_per_ns_ = context.get<double>("matmul_bf16") * reached / second;
+    f32_per_ns_ = context.get<double>("matmul_f32") * reached / second;
+    i8_per_ns_ = context.get<double>("matmul_i8") * reached / second;
+    bytes_per_ns_ = context.get<double>("memory_read") * context.get<double>("memory_efficiency") / second;
+}
+
+pb_device_info SimDevice::info() const {
+    pb_device_info out{};
+    out.struct_size = sizeof out;
+    out.activation_dtype = activation_dtype_;
+    out.memory_total = memory_bytes_;
+    out.memory_free = memory_bytes_ - used_bytes_;
+    std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.c_str());
+    std::snprintf(out.isa, sizeof out.isa, "sim");
+    return out;
+}
+
+void SimDevice::take(uint64_t bytes, const char* what) {
+    if (bytes > memory_bytes_ - used_bytes_)
+        throw Error(PB_FAILED, std::string(what) + " of " + std::to_string(bytes) + " bytes, but of the " +
+                                   std::to_string(memory_bytes_) + " bytes of the simulated " + hardware_ + " only " +
+                                   std::to_string(memory_bytes_ - used_bytes_) + " are free");
+    used_bytes_ += bytes;
+}
+
+void* SimDevice::alloc(uint64_t bytes) {
+    take(bytes, "memory");
+    return new Allocation{bytes};
+}
+
+void SimDevice::free(void* memory) {
+    const std::unique_ptr<Allocation> owned(static_cast<Allocation*>(memory));
+    if (owned) used_bytes_ -= owned->bytes;
+}
+
+void SimDevice::to_host(void* to, const void*, uint64_t bytes) const { std::memset(to, 0, bytes); }
+
+pb_weight* SimDevice::prepare(const pb_weight_source& source) {
+    check_shape(source);
+    const uint64_t uses = source.uses | uint64_t{1} << source.role, bytes = bytes_of(source);
+    take(bytes, "a weight");
+    return new pb_weight{uses, source.rows, source.cols, bytes, peak(source.dtype)};
+}
+
+void SimDevice::release(pb_weight* weight) {
+    used_bytes_ -= weight->bytes;
+    delete weight;
+}
+
+double SimDevice::peak(pb_dtype dtype) const {
+    if ((dtype == PB_I8 || dtype == PB_I4) && i8_per_ns_ > 0) return i8_per_ns_;
+    return dtype == PB_F32 ? f32_per_ns_ : bf16_per_ns_;
+}
+
+void SimDevice::begin_step() {
+    fault_.clear();
+    charged_ns_ = step_overhead_ns_;
+}
+
+void SimDevice::end_step() {
+    if (fault_.empty()) return;
+    const std::string text = std::exchange(fault_, {});
+    throw Error(PB_INVALID, text);
+}
+
+void SimDevice::copy_page(void*, const void*, uint64_t bytes) {
+    charge(Work{.bytes = 2.0 * static_cast<double>(bytes)});
+}
+
+// What memory gives and what is multiplied overlap; a launch does with neither.
+void SimDevice::charge(const Work& work) noexcept {
+    charged_ns_ += std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_) + launch_ns_;
+}
+
+void SimDevice::charge(const pb_cost& cost) noexcept {
+    charged_ns_ += std::max(static_cast<double>(cost.flop) / peak(cost.flop_dtype),
+                            static_cast<double>(cost.read_bytes + cost.write_bytes) / bytes_per_ns_) +
+                   cost.launches * launch_ns_;
+}
+
+std::vector<pb_limit> SimDevice::measure() const {
+    std::vector<pb_limit> out;
+    const auto add = [&](const char* name, const char* unit, double per_ns) {
+        if (per_ns == 0) return;
+        pb_limit limit{};
+        std::snprintf(limit.name, sizeof limit.name, "%s", name);
+        std::snprintf(limit.unit, sizeof limit.unit, "%s", unit);
+        limit.value = per_ns * 1e9;
+        out.push_back(limit);
+    };
+    add("memory_read", "B/s", bytes_per_ns_);
+    add("matmul_f32", "FLOP/s", f32_per_ns_);
+    add("matmul_bf16", "FLOP/s", bf16_per_ns_);
+    add("matmul_i8", "OP/s", i8_per_ns_);
+    return out;
+}
+
+}  // namespace patchbay
+
+PATCHBAY_PLUGIN(patchbay::device<patchbay::SimDevice>(
+    {.name = "sim", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "computes nothing: charges each op the time that the described hardware would take"}))

@@ -1,0 +1,83 @@
+// Hardware that is only told of: memory that is counted and not taken, ops that cost time and compute nothing. One per
+// engine.
+#pragma once
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "patchbay/sdk/device.hpp"
+
+struct pb_weight {
+    uint64_t uses = 0; // bit set of 1 << role
+    int64_t rows = 0, cols = 0;
+    uint64_t bytes = 0;
+    double flop_per_ns = 0; // that linear() reaches with it at best
+};
+
+namespace patchbay {
+
+struct Work { // of one op
+    double flop = 0, flop_per_ns = 1;
+    double bytes = 0; // read and written
+};
+
+class SimDevice {
+  public:
+    static constexpr double kMost = 1e21;
+    static constexpr const char* kDtypes[] = {"bf16", "f32", nullptr};
+    static constexpr pb_param kParams[] = {
+        param::text("hardware", "hardware", "what is simulated, for the record"),
+        param::real("matmul_bf16", nullptr, 1e6, kMost, "FLOP/s", "peak with bf16 weights; a multiply-add is two"),
+        param::real("matmul_f32", nullptr, 1e6, kMost, "FLOP/s", "the same with f32; of attention, if activations are"),
+        param::real("matmul_i8", "0", 0, kMost, "OP/s",
+                    "peak with quantised weights; 0: they are widened and take matmul_bf16"),
+        param::real("memory_read", nullptr, 1e6, kMost, "B/s", "bandwidth of its memory, for writes too"),
+        param::integer("memory_bytes", nullptr, 1 << 20, 1e18, "bytes", "memory for weights, KV and activations"),
+        param::real("launch_ns", "0", 0, 1e9, "ns", "time to start an op, which nothing hides"),
+        param::real("step_overhead_ns", "0", 0, 1e9, "ns", "of each step: scheduler, sampler and copies, on the host"),
+        param::real("compute_efficiency", "1", 0.01, 1, "", "share of the peaks that ops reach"),
+        param::real("memory_efficiency", "1", 0.01, 1, "", "share of the bandwidth that ops reach"),
+        param::choice("activation_dtype", "bf16", kDtypes, "of activations"),
+    };
+
+    explicit SimDevice(const Context&);
+
+    pb_device_info info() const;
+    void* alloc(uint64_t bytes);
+    void free(void* memory);
+    void to_device(void*, const void*, uint64_t) const {}
+    void to_host(void* to, const void* from, uint64_t bytes) const; // zeros
+    pb_weight* prepare(const pb_weight_source&);
+    void release(pb_weight*);
+    uint64_t weight_bytes(const pb_weight* w) const { return w->bytes; }
+    const pb_ops* ops() const { return &ops_; }
+    void begin_step();
+    void end_step(); // throws the step's first fault
+    void copy_page(void* to, const void* from, uint64_t bytes);
+    std::vector<pb_limit> measure() const; // what it was told
+    void charge(const pb_cost&) noexcept;
+    uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
+
+    // For ops.cpp.
+    pb_dtype activation_dtype() const { return activation_dtype_; }
+    void charge(const Work&) noexcept; // one launch
+    bool faulty() const { return !fault_.empty(); }
+    void set_fault(std::string text) noexcept { fault_ = std::move(text); }
+
+  private:
+    double peak(pb_dtype) const; // FLOP/ns
+    void take(uint64_t bytes, const char* what);
+
+    std::string hardware_;
+    double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
+    uint64_t memory_bytes_, used_bytes_ = 0;
+    double launch_ns_, step_overhead_ns_;
+    pb_dtype activation_dtype_;
+    pb_ops ops_;
+    double charged_ns_ = 0; // in this step
+    std::string fault_;     // of this step; ops after it do nothing
+};
+
+pb_ops sim_ops(SimDevice&); // ops.cpp
+
+}  // namespace patchbay
