@@ -24,16 +24,38 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     float       scale;                     /* of q·k                                        */
     float       soft_cap;                  /* 0: none                                       */
     const char *device;                    /* the device plugin's name: "cpu"               */
+    uint32_t    max_seqs, max_tokens;      /* of a batch at most, padding included; 0: not known */
+    uint32_t    max_seq_len;               /* likewise, of a sequence                       */
+    uint32_t    reserved;
 } pb_attention_spec;
+
+typedef uint32_t pb_attention_graphs; /* which batches run() may be captured for */
+enum {
+    PB_GRAPHS_NONE   = 0,
+    PB_GRAPHS_DECODE = 1, /* those in which no sequence has more than one query */
+    PB_GRAPHS_ANY    = 2
+};
 
 typedef struct pb_attention_layout { /* filled by describe() */
     uint32_t struct_size;
-    uint32_t graphs;        /* 1: run() may be captured                                   */
+    pb_attention_graphs graphs; /* what of it may be captured                             */
     uint64_t page_bytes;    /* of one layer: keys and values of block_size tokens         */
     uint64_t plan_bytes;    /* of the buffer that plan() writes, on the device; 0: none   */
     char     layout_tag[64]; /* equal tags: the bytes of a page mean the same. Terminated */
 } pb_attention_layout;
 
+typedef struct pb_attention_arrays { /* [step] a batch's metadata in the device's memory, for its kernels */
+    const int32_t *query_starts; /* (seq_count + 1)                                                           */
+    const int32_t *seq_lens;     /* (seq_count)                                                               */
+    const int32_t *block_starts; /* (seq_count + 1): of sequence s are blocks[block_starts[s], block_starts[s + 1]) */
+    const int32_t *blocks;       /* page ids of all sequences, in order, no rows of equal length; −1: freed   */
+    const int64_t *slot_mapping; /* (token_count)                                                             */
+    const int32_t *positions;    /* (token_count)                                                             */
+} pb_attention_arrays;
+
+/* A batch that fills a graph's bucket ends with padding sequences. Those of one token have position 0, seq_len 1, slot
+ * −1 and a page that may be read: they are computed like any other, and what they give is dropped. With PB_GRAPHS_ANY
+ * there may be others behind them without a token, a page, and with seq_len 0. */
 typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
     uint32_t       struct_size;
     uint32_t       seq_count;
@@ -45,6 +67,12 @@ typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
     const int64_t *slot_mapping;     /* (token_count): page · block_size + offset; −1: do not write      */
     const int32_t *positions;        /* (token_count): absolute, from 0                                  */
     uint32_t       max_query_len, max_seq_len;
+    /* 1: append_kv() and run() are captured, or were, for such a batch. Which kernels they start, how large and with
+     * which arguments may depend on seq_count, token_count, max_query_len and max_seq_len only, which all batches of a
+     * graph share (the two maxima are bounds then); all else they read from `device` and from the plan buffer. */
+    uint32_t       graph;
+    uint32_t       reserved;
+    pb_attention_arrays device; /* NULL each where memory is the host's or nothing is computed; of a graph: fixed */
 } pb_attention_batch;
 
 typedef struct pb_kv_view { /* [step] where the pages of one layer are: page p begins at data + p · page_stride */
@@ -62,7 +90,9 @@ typedef struct pb_attention {
     /* Once a group at load, after describe() agreed. `bound` goes to the calls below. */
     pb_status (*bind)(void *self, const pb_attention_spec *, void **bound);                              /* [control] */
     void (*unbind)(void *self, void *bound);                                                             /* [control] */
-    /* Once a step. Metadata is in host memory and, on devices that have their own, also there (see `device` pointers). */
+    /* Once a step, before the model runs. The batch's arrays are in host memory and, on devices that have their own, also
+     * there (`device`). It writes the plan buffer, in order with ops, also for a graph that is replayed: it is never
+     * captured, its buffer stays where it is. */
     pb_status (*plan)(void *self, void *bound, const pb_attention_batch *, void *plan_buffer);           /* [step] */
     /* k, v (T, kv_heads, head_dim) into the slots of the batch. */
     void (*append_kv)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,

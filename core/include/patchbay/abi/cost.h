@@ -13,7 +13,7 @@ typedef struct pb_cost { /* [call] */
     uint64_t flop;                    /* a multiply-add is two                          */
     uint64_t read_bytes, write_bytes; /* of the device's memory                         */
     pb_dtype flop_dtype;              /* of what is multiplied: whose peak counts       */
-    uint32_t reserved;
+    uint32_t in_graph;                /* 1: part of a replayed graph, where launches cost what its nodes do */
 } pb_cost;
 
 #ifdef __cplusplus

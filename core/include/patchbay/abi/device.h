@@ -15,6 +15,7 @@ extern "C" {
 #define PB_DEVICE "patchbay.device/1-draft"
 
 typedef struct pb_weight pb_weight; /* [load] opaque: a weight as this device wants it */
+typedef struct pb_graph  pb_graph;  /* opaque: ops that were captured, to run again; lives until graph_free() */
 
 typedef int32_t pb_weight_role;
 enum {
@@ -101,7 +102,7 @@ typedef struct pb_device_info { /* filled by info() */
     uint32_t struct_size;
     uint32_t computes;         /* 0: charges time instead of computing                */
     pb_dtype activation_dtype; /* of every activation                                 */
-    uint32_t graphs;           /* 1: can capture and replay                           */
+    uint32_t graphs;           /* 1: can capture and replay, has the graph_ calls; not with host_memory = 1 */
     uint64_t memory_total;     /* bytes; of host memory for a CPU                     */
     uint64_t memory_free;      /* bytes                                               */
     char     name[96];         /* "Intel Xeon … (avx512)": terminated                 */
@@ -122,7 +123,8 @@ typedef struct pb_device {
     pb_status (*info)(void *self, pb_device_info *);                                         /* [control] */
     pb_status (*alloc)(void *self, uint64_t bytes, void **out);                              /* [control] 64-byte aligned, zeroed */
     void (*free)(void *self, void *memory);                                                  /* [control] */
-    pb_status (*to_device)(void *self, void *to, const void *from, uint64_t bytes);          /* [step], [control] in order with ops */
+    /* [step], [control] in order with ops; `from` may change when it returns. */
+    pb_status (*to_device)(void *self, void *to, const void *from, uint64_t bytes);
     pb_status (*to_host)(void *self, void *to, const void *from, uint64_t bytes);            /* likewise; done on return */
     pb_status (*prepare)(void *self, const pb_weight_source *, pb_weight **out);             /* [control] copies or packs; source may go */
     void (*release)(void *self, pb_weight *);                                                /* [control] */
@@ -135,9 +137,30 @@ typedef struct pb_device {
      * NULL: it cannot tell. [control] */
     pb_status (*measure)(void *self, pb_limit *out, uint32_t *count);
     /* Both of a device with computes = 0, else NULL. charge() is for what is no op: attention. charged_ns() is asked
-     * after end_step: what the step's ops and charges take together; the host lets so much time pass. */
+     * after end_step or submit_step: what the step's ops and charges take together; the host lets so much time pass. */
     void (*charge)(void *self, const pb_cost *);                                             /* [step] */
     uint64_t (*charged_ns)(void *self);                                                      /* [step] */
+    /* Graphs, if info() says that there are any, else NULL. What is called between graph_begin() and graph_end() - ops,
+     * collectives among them, and an attention's append_kv() and run() - is recorded and not run; the host copies
+     * nothing to or from the device, takes no memory and calls no charge() in between, and has run the same shapes once
+     * before. Structs and arrays of an op's arguments are [call] there too: the device keeps copies. graph_launch() runs
+     * it again in order with ops: the same addresses, shapes and scalars, over what memory holds by then. The host
+     * keeps what lies at those addresses (weights, KV, workspace, inputs) until graph_free(). Begin, end and launch
+     * inside one step each. */
+    pb_status (*graph_begin)(void *self);                                                    /* [step] */
+    /* Recording has ended whatever it returns; if not PB_OK, there is no graph. */
+    pb_status (*graph_end)(void *self, pb_graph **out);                                      /* [step] */
+    pb_status (*graph_launch)(void *self, pb_graph *);                                       /* [step] */
+    void (*graph_free)(void *self, pb_graph *);                                              /* [step], between steps, none in flight */
+    uint64_t (*graph_bytes)(void *self, const pb_graph *);                                   /* [step] of the device's memory; at least 1 */
+    /* A step in flight; both NULL where end_step() is the only end of a step. submit_step() ends what begin_step() began
+     * without waiting for it, then the next may begin, which runs behind it; at most two are under way. wait_step()
+     * waits for the oldest that was submitted, reports its sticky error and clears it. end_step() is both. */
+    pb_status (*submit_step)(void *self);                                                    /* [step] */
+    pb_status (*wait_step)(void *self);                                                      /* [step] */
+    /* Of a device with computes = 0, may be NULL: what the host of the machine that it stands for takes for a step,
+     * which is no part of charged_ns() and passes while a step in flight runs. */
+    uint64_t (*host_ns)(void *self);                                                         /* [step] */
 } pb_device;
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
-// std::vector<pb_limit> measure(); and of a device that computes nothing, void charge(const pb_cost&) noexcept and
-// uint64_t charged_ns() noexcept.
+// std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
+// void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
+// submit_step() and wait_step(); and of a device that computes nothing, void charge(const pb_cost&) noexcept,
+// uint64_t charged_ns() noexcept and uint64_t host_ns() noexcept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -58,15 +60,67 @@ struct DeviceTable {
         if constexpr (kCharges) return value(self).charged_ns();
         return 0;
     }
+    static pb_status graph_begin(void* self) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kGraphs) t.graph_begin();
+        });
+    }
+    static pb_status graph_end(void* self, pb_graph** out) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kGraphs) *out = t.graph_end();
+        });
+    }
+    static pb_status graph_launch(void* self, pb_graph* graph) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kGraphs) t.graph_launch(graph);
+        });
+    }
+    static void graph_free(void* self, pb_graph* graph) noexcept {
+        if constexpr (kGraphs) value(self).graph_free(graph);
+    }
+    static uint64_t graph_bytes(void* self, const pb_graph* graph) noexcept {
+        if constexpr (kGraphs) return value(self).graph_bytes(graph);
+        return 0;
+    }
+    static pb_status submit_step(void* self) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kSubmits) t.submit_step();
+        });
+    }
+    static pb_status wait_step(void* self) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kSubmits) t.wait_step();
+        });
+    }
+    static uint64_t host_ns(void* self) noexcept {
+        if constexpr (kHost) return value(self).host_ns();
+        return 0;
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
         t.charge(cost);
         t.charged_ns();
     };
+    static constexpr bool kGraphs = requires(T t, pb_graph* graph) {
+        t.graph_begin();
+        graph = t.graph_end();
+        t.graph_launch(graph);
+        t.graph_free(graph);
+        t.graph_bytes(graph);
+    };
+    static constexpr bool kSubmits = requires(T t) {
+        t.submit_step();
+        t.wait_step();
+    };
+    static constexpr bool kHost = requires(T t) { t.host_ns(); };
     static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
                                      release, weight_bytes, ops, begin_step, end_step, copy_page,
                                      kMeasure ? measure : nullptr, kCharges ? charge : nullptr,
-                                     kCharges ? charged_ns : nullptr};
+                                     kCharges ? charged_ns : nullptr, kGraphs ? graph_begin : nullptr,
+                                     kGraphs ? graph_end : nullptr, kGraphs ? graph_launch : nullptr,
+                                     kGraphs ? graph_free : nullptr, kGraphs ? graph_bytes : nullptr,
+                                     kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
+                                     kHost ? host_ns : nullptr};
 };
 
 }  // namespace detail
