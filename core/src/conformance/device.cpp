@@ -236,6 +236,7 @@ constexpr Check kChecks[] = {
     {"device.weighted_sum", "adds rows by weight", [](Subject& s) { return exact(s, "weighted_sum"); }},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
+    {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},
     {"device.charges", "takes time for each op where it computes nothing, and none where it computes", charges},
 };
 

@@ -67,6 +67,8 @@ Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // row
 
 Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 
+Outcome ranks(Subject&);                         // device_ranks.cpp; likewise, where it is one rank
+
 std::vector<OpCase> op_cases();          // all
 std::vector<OpCase> optional_op_cases(); // of ops that a device may leave out
 

@@ -25,6 +25,7 @@ bool has_op(const pb_ops& ops, std::string_view name) {
         {"top_k", ops.top_k != nullptr},
         {"expert_linear", ops.expert_linear != nullptr},
         {"weighted_sum", ops.weighted_sum != nullptr},
+        {"all_gather", ops.all_gather != nullptr},
     };
     for (const auto& op : all)
         if (op.name == name) return op.there;

@@ -13,12 +13,16 @@ namespace {
 
 using weights::Quantization;
 
+bool makes_logits(const pb_weight_spec& spec, uint32_t vocab_size) { // and a token table, which may do so too
+    return spec.part_count == 1 && spec.parts[0].rows == vocab_size;
+}
+
 // Rounding of the head shows in every logit, and its codes are few beside the layers': it is never int4.
 weights::WeightForm form_of(const pb_weight_spec& spec, weights::WeightForm form, uint32_t vocab_size) {
     const bool rounds = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
     if (rounds && spec.exact) form.quantization = Quantization::kNone;
-    const bool head = spec.part_count == 1 && spec.parts[0].rows == vocab_size;
-    if (head && form.quantization == Quantization::kInt4) form.quantization = Quantization::kInt8;
+    const bool int4 = form.quantization == Quantization::kInt4;
+    if (int4 && makes_logits(spec, vocab_size)) form.quantization = Quantization::kInt8;
     return form;
 }
 
@@ -52,10 +56,11 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
         runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
     runner->device_name_ = settings.device;
     if (!runner->info_.computes) PB_CHECK(runner->check_simulation());
+    if (settings.group) PB_CHECK(runner->connect(*settings.group));
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     PB_CHECK(runner->load_model(settings));
     PB_CHECK(runner->bind_attention(settings));
-    PB_CHECK(runner->load_weights(source, settings.weights));
+    PB_CHECK(runner->load_weights(source, settings));
     PB_CHECK(runner->allocate_kv(settings));
     return runner;
 }
@@ -69,14 +74,25 @@ Result<> ModelRunner::check_simulation() const {
     return {};
 }
 
+Result<> ModelRunner::connect(const pb_group& group) {
+    if (!device_.table->connect || !device_.table->disconnect)
+        return fail("device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
+                    " ranks (set tensor_parallel_size: 1)");
+    return device_.component->check(device_.table->connect(device_.self(), &group), "connect");
+}
+
 Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : settings.model_config)
         items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), 1, 0};
+    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
+                                 settings.ranks, settings.rank};
     facts_.struct_size = sizeof facts_;
     PB_CHECK(model_.component->check(model_.table->load_config(model_.self(), &config, &facts_), "load_config"));
     const pb_ops& ops = *device_.table->ops(device_.self());
+    if (settings.ranks > 1 && (!ops.all_reduce || !ops.all_gather))
+        return fail("device '" + device_name_ + "' connected " + std::to_string(settings.ranks) +
+                    " ranks, but has no all_reduce or no all_gather");
     for (const char* const* need = model_.table->needs; need && *need; ++need)
         if (!host::has_op(ops, *need))
             return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
@@ -165,7 +181,8 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
     return weight;
 }
 
-Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
+Result<> ModelRunner::load_weights(const weights::WeightSource& source, const RunnerSettings& settings) {
+    const weights::WeightForm& wanted = settings.weights;
     const uint32_t count = model_.table->weight_count(model_.self());
     weights::LoadedWeight loaded;
     std::vector<float> filled;
@@ -186,7 +203,8 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
                       .memory = std::move(loaded.memory)};
         } else {
             PB_TRY(loaded,
-                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), 0, 1, std::move(loaded)));
+                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), settings.rank, settings.ranks,
+                               std::move(loaded)));
         }
         PB_TRY(pb_weight* const weight, prepare(spec, loaded));
         weights_.push_back(weight);
@@ -195,7 +213,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
         weight_bytes_ += bytes;
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
-            (loaded.rows == facts_.vocab_size ? work_.head_params : work_.linear_params) += params;
+            (makes_logits(spec, facts_.vocab_size) ? work_.head_params : work_.linear_params) += params;
             work_.linear_bytes += bytes;
             params_by_form[text_of(loaded.dtype, loaded.group)] += params;
         }
@@ -214,6 +232,9 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
         return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) +
                     " bytes holds no block (one takes " + std::to_string(page_bytes_) + " bytes)");
     num_blocks_ = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
+    if (settings.agree_blocks) {
+        PB_TRY(num_blocks_, settings.agree_blocks(num_blocks_));
+    }
     return device_.component->check(device_.table->alloc(device_.self(), uint64_t{num_blocks_} * page_bytes_, &kv_),
                                     "alloc");
 }

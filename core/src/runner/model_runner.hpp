@@ -1,6 +1,7 @@
 // A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
 // logits; owns the device, model and attention components.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,10 @@ struct RunnerSettings {
     uint32_t num_blocks = 0;           // 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
     std::string device;                // the device plugin's name
+    uint32_t rank = 0, ranks = 1;      // of the group, where there is one
+    const pb_group* group = nullptr;   // to connect the device with
+    // Told how many KV blocks fit here, says how many there are: as many as fit each rank.
+    std::function<Result<uint32_t>(uint32_t)> agree_blocks;
 };
 
 struct ModelWork { // of one token of a forward pass
@@ -62,8 +67,9 @@ class ModelRunner {
   private:
     ModelRunner(host::Device, host::Model, host::Attention, Clock&);
     Result<> check_simulation() const;
+    Result<> connect(const pb_group&);
     Result<> load_model(const RunnerSettings&);
-    Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
+    Result<> load_weights(const weights::WeightSource&, const RunnerSettings&);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     Result<> bind_attention(const RunnerSettings&);
     Result<> bind_attention(const pb_attention_spec&);

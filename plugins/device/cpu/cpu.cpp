@@ -28,6 +28,7 @@ kernels::Isa choose_isa(const Context& context) {
 CpuDevice::CpuDevice(const Context& context)
     : pool_(context.host()),
       clock_(context.host()),
+      metrics_(context.host()),
       machine_{choose_isa(context), {}, &scratch_},
       ops_(cpu_ops(*this)) {
     machine_.crew.threads = pool_.threads();
@@ -113,6 +114,20 @@ std::vector<pb_limit> CpuDevice::measure() const {
     add("matmul_bf16", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_BF16));
     add("matmul_i8", "OP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_I8));
     return out;
+}
+
+void CpuDevice::connect(const pb_group& group) {
+    auto made = std::make_unique<Communicator>(group);
+    const std::lock_guard lock(connecting_);
+    if (disconnected_) throw Error(PB_FAILED, "disconnected while it connected");
+    communicator_ = std::move(made);
+    add_collectives(ops_);
+}
+
+void CpuDevice::disconnect() noexcept {
+    const std::lock_guard lock(connecting_);
+    disconnected_ = true;
+    if (communicator_) communicator_->abort();
 }
 
 void CpuDevice::begin_step() { fault_.clear(); }

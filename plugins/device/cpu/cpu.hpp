@@ -1,10 +1,13 @@
 // The CPU as a device: host memory, packed weights, and the ops over kernels/cpu. One per engine.
 #pragma once
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "communicator.hpp"
 #include "kernels/cpu.hpp"
 #include "patchbay/sdk/device.hpp"
 
@@ -39,23 +42,37 @@ class CpuDevice {
     void end_step(); // throws the step's first fault
     void copy_page(void* to, const void* from, uint64_t bytes);
     std::vector<pb_limit> measure() const;
+    void connect(const pb_group&);
+    void disconnect() noexcept;
 
     // For ops.cpp.
     const kernels::Machine& machine() const { return machine_; }
     kernels::Scratch& expert_rows() { return expert_rows_; }
+    template <class F>
+    void communicate(double bytes, F&& f) { // f(communicator), measured
+        const uint64_t start = clock_ ? clock_.now_ns() : 0;
+        f(*communicator_);
+        if (clock_) metrics_.add("collective_seconds", static_cast<double>(clock_.now_ns() - start) * 1e-9);
+        metrics_.add("collective_bytes", bytes);
+    }
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
 
   private:
     Pool pool_;
     HostClock clock_;
+    Metrics metrics_;
     kernels::Scratch scratch_, expert_rows_;
     kernels::Machine machine_;
     pb_ops ops_;
     std::string fault_; // of this step; ops after it do nothing
+    std::mutex connecting_; // of those below: disconnect() may come at any time
+    bool disconnected_ = false;
+    std::unique_ptr<Communicator> communicator_; // null: one rank
 };
 
 pb_ops cpu_ops(CpuDevice&);                 // ops.cpp
+void add_collectives(pb_ops&);              // collectives.cpp
 void check_weight(const pb_weight_source&); // weights.cpp; throws Error where it is none, or of a kind not taken
 
 // Physical memory in bytes, 0 where the system does not say. (memory.cpp)

@@ -178,7 +178,7 @@ pb_ops cpu_ops(CpuDevice& device) {
     out.silu_mul = silu_mul;
     out.add = add;
     out.gather_rows = gather_rows;
-    out.layer_norm = layer_norm; // no all_reduce: one rank
+    out.layer_norm = layer_norm;
     out.relu = relu;
     out.gelu_tanh = gelu_tanh;
     out.gelu_tanh_mul = gelu_tanh_mul;

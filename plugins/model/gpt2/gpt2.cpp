@@ -1,6 +1,5 @@
 // gpt2 - GPT-2: LayerNorm with bias, learned positions, one fused q, k, v; matrices are stored (in, out).
-#include "patchbay/sdk/decoder.hpp"
-#include "patchbay/sdk/weight_list.hpp"
+#include "patchbay/sdk/lm_head.hpp"
 
 namespace {
 
@@ -20,9 +19,7 @@ class Gpt2 : public patchbay::ListedWeights {
         s_.positions = config.integer("n_positions", 1, 1 << 26, 1024);
         s_.ranks = config.raw.tensor_parallel_size;
         if (s_.hidden % s_.heads != 0) throw patchbay::Error(PB_INVALID, "n_embd is not a multiple of n_head");
-        if (s_.heads % s_.ranks != 0 || s_.inner % s_.ranks != 0)
-            throw patchbay::Error(PB_UNSUPPORTED,
-                                  "n_head and n_inner do not divide among " + std::to_string(s_.ranks) + " ranks");
+        patchbay::check_deals({{"n_head", s_.heads}, {"n_inner", s_.inner}}, s_.ranks);
         s_.head_dim = s_.hidden / s_.heads;
         eps_ = patchbay::norm_epsilon(config, "layer_norm_epsilon", 1e-5f);
         relu_ = config.one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "relu"}) == "relu";
@@ -50,9 +47,9 @@ class Gpt2 : public patchbay::ListedWeights {
             l.down = weights.linear(PB_SHARD_COLS, inner, {whole("mlp.c_proj", hidden, 0)});
         }
         norm_ = norm("transformer.ln_f");
-        head_ = config.get<bool>("tie_word_embeddings", true)
-                    ? weights.tied(embedding_)
-                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        const bool tied = config.get<bool>("tie_word_embeddings", true);
+        head_ = patchbay::LmHead::list(weights, s_, tied ? "transformer.wte" : "lm_head",
+                                       tied ? std::optional(embedding_) : std::nullopt);
         return s_.facts();
     }
 
@@ -90,7 +87,7 @@ class Gpt2 : public patchbay::ListedWeights {
         const pb_tensor last = f.temp({rows, s_.hidden}), normed = f.temp({rows, s_.hidden});
         f.gather_rows(last, x, f.raw.logit_rows);
         f.layer_norm(normed, last, norm_.weight, norm_.bias, eps_);
-        f.linear(f.raw.logits, normed, head_);
+        head_.run(f, normed);
     }
 
   private:
@@ -109,7 +106,8 @@ class Gpt2 : public patchbay::ListedWeights {
     patchbay::DecoderShape s_;
     float eps_ = 0, scale_ = 1;
     bool scale_by_layer_ = false, relu_ = false;
-    uint32_t embedding_ = 0, positions_ = 0, head_ = 0;
+    uint32_t embedding_ = 0, positions_ = 0;
+    patchbay::LmHead head_;
     Norm norm_{};
     std::vector<Layer> layers_;
 };

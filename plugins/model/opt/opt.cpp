@@ -1,6 +1,5 @@
 // opt - OPT: LayerNorm with bias before or after each block, learned positions that begin at row 2, ReLU.
-#include "patchbay/sdk/decoder.hpp"
-#include "patchbay/sdk/weight_list.hpp"
+#include "patchbay/sdk/lm_head.hpp"
 
 namespace {
 
@@ -21,9 +20,7 @@ class Opt : public patchbay::ListedWeights {
         s_.ranks = config.raw.tensor_parallel_size;
         if (s_.hidden % s_.heads != 0)
             throw patchbay::Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
-        if (s_.heads % s_.ranks != 0 || s_.inner % s_.ranks != 0)
-            throw patchbay::Error(PB_UNSUPPORTED, "num_attention_heads and ffn_dim do not divide among " +
-                                                      std::to_string(s_.ranks) + " ranks");
+        patchbay::check_deals({{"num_attention_heads", s_.heads}, {"ffn_dim", s_.inner}}, s_.ranks);
         s_.head_dim = s_.hidden / s_.heads;
         config.one_of("activation_function", {"relu"});
         config.one_of("layer_norm_elementwise_affine", {"true"});
@@ -52,9 +49,9 @@ class Opt : public patchbay::ListedWeights {
             l.down = weights.linear(PB_SHARD_COLS, s_.inner, {{name + "fc2", hidden, bias}});
         }
         if (final_norm_) norm_ = norm(root + "final_layer_norm");
-        head_ = config.get<bool>("tie_word_embeddings", true)
-                    ? weights.tied(embedding_)
-                    : weights.linear(PB_SHARD_NONE, hidden, {{"lm_head", s_.vocab}});
+        const bool tied = config.get<bool>("tie_word_embeddings", true);
+        head_ = patchbay::LmHead::list(weights, s_, tied ? root + "embed_tokens" : "lm_head",
+                                       tied ? std::optional(embedding_) : std::nullopt);
         return s_.facts();
     }
 
@@ -92,7 +89,7 @@ class Opt : public patchbay::ListedWeights {
         const pb_tensor last = f.temp({rows, s_.hidden});
         f.gather_rows(last, x, f.raw.logit_rows);
         if (final_norm_) normalise(f, last, last, norm_);
-        f.linear(f.raw.logits, last, head_);
+        head_.run(f, last);
     }
 
   private:
@@ -115,7 +112,8 @@ class Opt : public patchbay::ListedWeights {
 
     patchbay::DecoderShape s_;
     bool norm_before_ = true, final_norm_ = true;
-    uint32_t embedding_ = 0, positions_ = 0, head_ = 0;
+    uint32_t embedding_ = 0, positions_ = 0;
+    patchbay::LmHead head_;
     Norm norm_{};
     std::vector<Layer> layers_;
 };

@@ -16,9 +16,7 @@ class Qwen3Moe : public patchbay::ListedWeights {
         e_.inner = config.integer("moe_intermediate_size", 1, 1 << 20, 768);
         e_.weights =
             config.get<bool>("norm_topk_prob", false) ? patchbay::TopK::kSumsToOne : patchbay::TopK::kAsProbabilities;
-        if (e_.inner % s_.ranks != 0)
-            throw patchbay::Error(PB_UNSUPPORTED,
-                                  "moe_intermediate_size does not divide among " + std::to_string(s_.ranks) + " ranks");
+        patchbay::check_deals({{"moe_intermediate_size", e_.inner}}, s_.ranks);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         window_ =
             config.get<bool>("use_sliding_window", false) ? config.get_or_none<uint32_t>("sliding_window", 4096) : 0;

@@ -53,7 +53,8 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"head_dim", "15"}}).error, "head_dim 15 is odd");
     EXPECT_EQ(load({{"rms_norm_eps", "nan"}}).error, "rms_norm_eps is out of range");
-    EXPECT_EQ(load({}, 4).error, "heads and intermediate_size do not divide among 4 ranks");
+    EXPECT_EQ(load({}, 4).error,
+              "num_key_value_heads 2 does not divide among 4 ranks (tensor_parallel_size may be 1, 2)");
 }
 
 // Indices of weights: the embedding, the last norm, the head, rope's frequencies, then the layers from their norm on.

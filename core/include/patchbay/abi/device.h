@@ -70,7 +70,8 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*add)(void *ctx, const pb_tensor *a, const pb_tensor *b);
     /* out (R, n) = x[rows[r]], rows (R) i32 */
     void (*gather_rows)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *rows);
-    /* Sum of x over the ranks of the tensor-parallel group, in place. NULL: one rank. */
+    /* Sum of x (T, n) over the ranks that are connected, in place: the same bits on every rank, and a row's does not depend
+     * on the rows beside it. NULL: one rank. */
     void (*all_reduce)(void *ctx, const pb_tensor *x);
     /* Each of those below may be NULL; a model that calls one names it in pb_model.needs. x in place: (T, n). */
     /* out = (x − mean(x)) / sqrt(mean((x − mean(x))²) + eps) · w + b, over the last dimension; (T, n). out may be x. */
@@ -96,7 +97,23 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
                           uint32_t count, const pb_tensor *ids);
     /* out (T, n) = sum over j, ascending, of weights[t, j] · x[t, j]; x (T, k, n), weights (T, k) f32 */
     void (*weighted_sum)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *weights);
+    /* out (T, ranks · n) = x (T, n) of each rank, rank 0's at the left; x may be F32 where the activation dtype is not
+     * (logits). NULL: one rank. */
+    void (*all_gather)(void *ctx, const pb_tensor *out, const pb_tensor *x);
 } pb_ops;
+
+typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */
+    uint32_t    struct_size;
+    uint32_t    rank, size;  /* rank < size                                                          */
+    uint32_t    timeout_ms;  /* that the connecting may take                                         */
+    const char *address;     /* under which the other ranks reach this one: "10.0.0.2"               */
+    void       *ctx;
+    /* A store that the ranks share, for connect() only. Keys: 1 to 128 of a-z, A-Z, 0-9 and ./_-; values: 64 KiB at most.
+     * set: once a key. get waits until some rank has set it; *bytes: room in `out`, then what the value takes. Both fail
+     * when a rank does. NULL where the device has computes = 0: its other ranks are not there. [control] */
+    pb_status (*set)(void *ctx, const char *key, const void *value, uint64_t bytes);
+    pb_status (*get)(void *ctx, const char *key, void *out, uint64_t *bytes);
+} pb_group;
 
 typedef struct pb_device_info { /* filled by info() */
     uint32_t struct_size;
@@ -161,6 +178,11 @@ typedef struct pb_device {
     /* Of a device with computes = 0, may be NULL: what the host of the machine that it stands for takes for a step,
      * which is no part of charged_ns() and passes while a step in flight runs. */
     uint64_t (*host_ns)(void *self);                                                         /* [step] */
+    /* Both or neither; neither: one rank only. connect() comes before ops(), once, on every rank; on return the ranks can
+     * reach each other. disconnect() makes each collective that waits and each to come end its step with a fault; it may be
+     * called in the midst of a step. [control], [any] */
+    pb_status (*connect)(void *self, const pb_group *);
+    void (*disconnect)(void *self);
 } pb_device;
 
 #ifdef __cplusplus

@@ -1,7 +1,9 @@
 // patchbay/sdk/decoder.hpp - the sizes that decoders of the Llama kind share, read from config.json and checked, and
 // the views and temporaries of their attention block. For model plugins.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,27 @@ struct DecoderShape {
     float usual_scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
 };
 
+struct Dealt { // what ranks get equal shares of
+    const char* key;
+    uint32_t count;
+};
+
+// Refuses a number of ranks that does not divide each of them, by the first that it does not.
+inline void check_deals(std::initializer_list<Dealt> all, uint32_t ranks) {
+    const auto fits = [&](uint32_t n) {
+        return std::all_of(all.begin(), all.end(), [&](const Dealt& d) { return d.count % n == 0; });
+    };
+    if (ranks == 0) throw Error(PB_INVALID, "0 ranks");
+    for (const Dealt& d : all) {
+        if (d.count % ranks == 0) continue;
+        std::string sizes;
+        for (uint32_t n = 1; n <= std::min(d.count, 64u); ++n)
+            if (fits(n)) sizes += (sizes.empty() ? "" : ", ") + std::to_string(n);
+        throw Error(PB_UNSUPPORTED, std::string(d.key) + " " + std::to_string(d.count) + " does not divide among " +
+                                        std::to_string(ranks) + " ranks (tensor_parallel_size may be " + sizes + ")");
+    }
+}
+
 // hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size and
 // max_position_embeddings. head_dim: where the architecture has one for a config.json without; 0: hidden / heads.
 inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim = 0) {
@@ -43,9 +66,10 @@ inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim =
     if (s.heads % s.kv_heads != 0)
         throw Error(PB_INVALID, "num_attention_heads is not a multiple of num_key_value_heads");
     s.ranks = config.raw.tensor_parallel_size;
-    if (s.heads % s.ranks != 0 || s.kv_heads % s.ranks != 0 || s.inner % s.ranks != 0)
-        throw Error(PB_UNSUPPORTED,
-                    "heads and intermediate_size do not divide among " + std::to_string(s.ranks) + " ranks");
+    check_deals({{"num_attention_heads", s.heads},
+                 {"num_key_value_heads", s.kv_heads}, // not copied to several ranks
+                 {"intermediate_size", s.inner}},
+                s.ranks);
     return s;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "patchbay/sdk/decoder.hpp"
+#include "patchbay/sdk/lm_head.hpp"
 #include "patchbay/sdk/rope.hpp"
 #include "patchbay/sdk/weight_list.hpp"
 
@@ -42,9 +43,9 @@ struct DecoderEnds {
         DecoderEnds out;
         out.embedding = weights.embedding({names.root + "embed_tokens", s.vocab}, s.hidden);
         out.norm = weights.vector(s.hidden, names.root + "norm.weight", names.norm_offset);
-        out.head = config.get<bool>("tie_word_embeddings", names.usually_tied)
-                       ? weights.tied(out.embedding)
-                       : weights.linear(PB_SHARD_NONE, s.hidden, {{names.head, s.vocab}});
+        const bool tied = config.get<bool>("tie_word_embeddings", names.usually_tied);
+        out.head = LmHead::list(weights, s, tied ? names.root + "embed_tokens" : names.head,
+                                tied ? std::optional(out.embedding) : std::nullopt);
         return out;
     }
 
@@ -56,10 +57,11 @@ struct DecoderEnds {
         const pb_tensor last = f.temp({rows, s.hidden}), normed = f.temp({rows, s.hidden});
         f.gather_rows(last, stream.x, f.raw.logit_rows);
         f.rms_norm(normed, last, norm, eps);
-        f.linear(f.raw.logits, normed, head);
+        head.run(f, normed);
     }
 
-    uint32_t embedding = 0, norm = 0, head = 0;
+    uint32_t embedding = 0, norm = 0;
+    LmHead head;
 };
 
 // Rotary positions of the first `turned` elements of a head.

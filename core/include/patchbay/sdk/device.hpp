@@ -1,8 +1,9 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); and of a device that computes nothing, void charge(const pb_cost&) noexcept,
-// uint64_t charged_ns() noexcept and uint64_t host_ns() noexcept.
+// submit_step() and wait_step(); of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t
+// charged_ns() noexcept and uint64_t host_ns() noexcept; of one that may be a rank of several, void
+// connect(const pb_group&) and void disconnect() noexcept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -96,6 +97,14 @@ struct DeviceTable {
         if constexpr (kHost) return value(self).host_ns();
         return 0;
     }
+    static pb_status connect(void* self, const pb_group* group) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kConnects) t.connect(*group);
+        });
+    }
+    static void disconnect(void* self) noexcept {
+        if constexpr (kConnects) value(self).disconnect();
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
         t.charge(cost);
@@ -113,6 +122,10 @@ struct DeviceTable {
         t.wait_step();
     };
     static constexpr bool kHost = requires(T t) { t.host_ns(); };
+    static constexpr bool kConnects = requires(T t, const pb_group& group) {
+        t.connect(group);
+        t.disconnect();
+    };
     static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
                                      release, weight_bytes, ops, begin_step, end_step, copy_page,
                                      kMeasure ? measure : nullptr, kCharges ? charge : nullptr,
@@ -120,7 +133,8 @@ struct DeviceTable {
                                      kGraphs ? graph_end : nullptr, kGraphs ? graph_launch : nullptr,
                                      kGraphs ? graph_free : nullptr, kGraphs ? graph_bytes : nullptr,
                                      kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
-                                     kHost ? host_ns : nullptr};
+                                     kHost ? host_ns : nullptr,
+                                     kConnects ? connect : nullptr, kConnects ? disconnect : nullptr};
 };
 
 }  // namespace detail

@@ -129,6 +129,9 @@ struct Forward {
     void all_reduce(const pb_tensor& x) const {
         if (ops.all_reduce) ops.all_reduce(ops.ctx, &x);
     }
+    void all_gather(const pb_tensor& out, const pb_tensor& x) const {
+        known(ops.all_gather, "all_gather")(ops.ctx, &out, &x);
+    }
     void attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q, const pb_tensor& k,
                 const pb_tensor& v) const {
         raw.attend(raw.ctx, layer, &out, &q, &k, &v);

@@ -1,0 +1,154 @@
+#include "communicator.hpp"
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "patchbay/plugin.hpp"
+
+namespace patchbay {
+namespace {
+
+using Buffer = gloo::transport::UnboundBuffer;
+
+constexpr uint64_t kMostAddress = 1 << 16;
+// The host watches the ranks and aborts, so that a wait itself needs no end. (Gloo adds this to a clock's time.)
+constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
+
+class GroupStore : public gloo::rendezvous::Store {
+  public:
+    explicit GroupStore(const pb_group& group) : group_(group) {}
+
+    void set(const std::string& key, const std::vector<char>& data) override {
+        check(group_.set(group_.ctx, name(key).c_str(), data.data(), data.size()), key);
+    }
+    std::vector<char> get(const std::string& key) override {
+        std::vector<char> out(kMostAddress);
+        uint64_t bytes = out.size();
+        check(group_.get(group_.ctx, name(key).c_str(), out.data(), &bytes), key);
+        out.resize(bytes);
+        return out;
+    }
+    void wait(const std::vector<std::string>& keys) override {
+        for (const std::string& key : keys) get(key);
+    }
+
+  private:
+    static std::string name(const std::string& key) { return "gloo/" + key; }
+    static void check(pb_status status, const std::string& key) {
+        if (status != PB_OK) throw Error(PB_FAILED, "the ranks' store has no '" + key + "': another rank is gone");
+    }
+    const pb_group& group_;
+};
+
+}  // namespace
+
+struct Communicator::Links {
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::mutex mutex; // of what abort() reaches: the buffers
+    std::atomic<bool> aborted{false};
+    std::vector<float> values; // (size, count): each rank's share of the exchange
+    std::unique_ptr<Buffer> to, from;
+
+    void grow(size_t count) {
+        if (count <= values.size()) return;
+        const std::lock_guard lock(mutex);
+        to.reset();
+        from.reset();
+        values.resize(count);
+        to = context->createUnboundBuffer(values.data(), values.size() * sizeof(float));
+        from = context->createUnboundBuffer(values.data(), values.size() * sizeof(float));
+    }
+
+    // Row r of values becomes rank r's, from that of this rank; rows of `count` values.
+    void exchange(size_t count) {
+        const auto check = [&](bool done) {
+            if (!done || aborted) throw Error(PB_FAILED, "given up, since another rank is gone");
+        };
+        check(true);
+        const auto bytes = count * sizeof(float), own = static_cast<size_t>(context->rank) * bytes;
+        const int ranks = context->size;
+        try {
+            for (int step = 1; step < ranks; ++step) {
+                const int peer = (context->rank + step) % ranks;
+                from->recv(peer, 0, static_cast<size_t>(peer) * bytes, bytes);
+                to->send(peer, 0, own, bytes);
+            }
+            for (int step = 1; step < ranks; ++step) {
+                check(from->waitRecv(kForever));
+                check(to->waitSend(kForever));
+            }
+        } catch (const gloo::Exception& error) { // its text names files of Gloo's
+            throw Error(PB_FAILED, aborted ? "given up, since another rank is gone"
+                                           : std::string("lost the connection to another rank: ") + error.what());
+        }
+    }
+};
+
+Communicator::Communicator(const pb_group& group)
+    : rank_(group.rank), size_(group.size), links_(std::make_unique<Links>()) {
+    GroupStore store(group);
+    // All begin to connect at once, so that the connecting itself takes no longer than the network does.
+    const auto ready = [](uint32_t rank) { return "ready/" + std::to_string(rank); };
+    store.set(ready(rank_), {'1'});
+    for (uint32_t r = 0; r < size_; ++r) store.get(ready(r));
+    try {
+        gloo::transport::tcp::attr address;
+        address.hostname = group.address;
+        links_->device = gloo::transport::tcp::CreateDevice(address);
+        links_->context =
+            std::make_shared<gloo::rendezvous::Context>(static_cast<int>(rank_), static_cast<int>(size_));
+        links_->context->setTimeout(std::chrono::milliseconds(group.timeout_ms));
+        links_->context->connectFullMesh(store, links_->device);
+        links_->context->setTimeout(kForever);
+    } catch (const gloo::Exception& error) {
+        throw Error(PB_FAILED, std::string("cannot reach the other ranks from ") + group.address + ": " + error.what());
+    }
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::all_reduce(float* x, int64_t count) {
+    const auto n = static_cast<size_t>(count);
+    links_->grow(n * size_);
+    float* const values = links_->values.data();
+    std::memcpy(values + rank_ * n, x, n * sizeof(float));
+    links_->exchange(n);
+    std::memcpy(x, values, n * sizeof(float));
+    for (uint32_t r = 1; r < size_; ++r) {
+        const float* const theirs = values + r * n;
+        for (size_t i = 0; i < n; ++i) x[i] += theirs[i];
+    }
+}
+
+void Communicator::all_gather(float* out, const float* x, int64_t rows, int64_t n) {
+    const auto count = static_cast<size_t>(rows * n), width = static_cast<size_t>(n);
+    links_->grow(count * size_);
+    float* const values = links_->values.data();
+    std::memcpy(values + rank_ * count, x, count * sizeof(float));
+    links_->exchange(count);
+    for (size_t row = 0; row < static_cast<size_t>(rows); ++row)
+        for (size_t r = 0; r < size_; ++r)
+            std::memcpy(out + (row * size_ + r) * width, values + r * count + row * width, width * sizeof(float));
+}
+
+void Communicator::abort() noexcept {
+    links_->aborted = true;
+    const std::lock_guard lock(links_->mutex);
+    for (Buffer* buffer : {links_->to.get(), links_->from.get()}) {
+        if (!buffer) continue;
+        buffer->abortWaitRecv();
+        buffer->abortWaitSend();
+    }
+}
+
+}  // namespace patchbay

@@ -1,0 +1,30 @@
+// What the ranks of a model exchange: sums and rows, over Gloo. Sums are taken in the order of ranks on every rank, so
+// that all have the same bits whatever else is in the batch; a ring would add in an order that depends on the place.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "patchbay/abi/device.h"
+
+namespace patchbay {
+
+class Communicator {
+  public:
+    // Waits for the others. Throws Error: PB_UNSUPPORTED where this plugin was built without Gloo.
+    explicit Communicator(const pb_group&);
+    ~Communicator();
+
+    uint32_t size() const { return size_; }
+    // x[i] = sum over the ranks of their x[i]. Throws Error.
+    void all_reduce(float* x, int64_t count);
+    // out (rows, size · n) from each rank's x (rows, n).
+    void all_gather(float* out, const float* x, int64_t rows, int64_t n);
+    void abort() noexcept; // [any] what waits throws, and so does all that follows
+
+  private:
+    struct Links;
+    uint32_t rank_, size_;
+    std::unique_ptr<Links> links_;
+};
+
+}  // namespace patchbay

@@ -1,0 +1,18 @@
+// In place of communicator.cpp where there is no Gloo: one rank only.
+#include "communicator.hpp"
+#include "patchbay/plugin.hpp"
+
+namespace patchbay {
+
+struct Communicator::Links {};
+
+Communicator::Communicator(const pb_group& group) : rank_(group.rank), size_(group.size) {
+    throw Error(PB_UNSUPPORTED, "this plugin was built without Gloo, so it cannot be one of " +
+                                    std::to_string(group.size) + " ranks (install libgloo-dev and build again)");
+}
+Communicator::~Communicator() = default;
+void Communicator::all_reduce(float*, int64_t) {}
+void Communicator::all_gather(float*, const float*, int64_t, int64_t) {}
+void Communicator::abort() noexcept {}
+
+}  // namespace patchbay
