@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #endif
 
+#include "cpu/dealing.hpp"
 #include "cpu/quantised_matrix.hpp"
 #include "cpu/tables.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int64_t kTileRows = 5; // from so many rows on tiles are the faster ones
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
 #if defined(__x86_64__)
@@ -42,11 +42,11 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
     return kPlainQuantised;
 }
 
-// x becomes codes once; then each task works through panels of its own with all rows. Few rows: many tasks, as each
-// panel is read once; many rows: few, as each task reads all of x.
+// x becomes codes once; then each task works through panels of its own with all rows. Of many rows there are fewer
+// tasks than elsewhere, as each reads all of x.
 void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w) {
-    constexpr int64_t kTaskWork = 128 * 1024; // multiply-adds that are worth a dispatch
-    const int64_t rows = x.shape[0], panels = w.panels(), threads = machine.crew.threads;
+    constexpr int64_t kManyTasks = 2; // a thread
+    const int64_t rows = x.shape[0], panels = w.panels();
     const QuantisedTable& table = quantised_table(machine.isa, rows);
     QuantisedRows to{};
     to.rows = rows;
@@ -56,11 +56,8 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
     to.steps = ceil_div(to.groups * to.group, kQuantisedStep);
     const int64_t blocks = ceil_div(rows, to.side), values = blocks * to.groups * to.side;
 
-    int64_t tasks = 1;
-    if (threads > 1) {
-        const int64_t most = std::min(panels, threads * (rows > 4 * table.side ? 2 : 4));
-        tasks = std::clamp<int64_t>(rows * w.rows() * w.cols() / kTaskWork, 1, most);
-    }
+    const int64_t tasks = std::min(panels, wanted_tasks(machine.crew, rows * w.rows() * w.cols(),
+                                                        rows > 4 * table.side ? kManyTasks : kFewRowsTasks));
     const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, w.bits())) : 0;
     const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
     Scratch own;

@@ -18,15 +18,24 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     int64_t width;         // columns of out that exist from there on
 };
 
+// gate · up of a gated MLP, as rows of x that round_rows() has laid.
+struct TileGate {
+    void (*multiply)(float* out, const float* gate, const float* up, int64_t n); // nullptr: no gated MLP
+    int64_t up_panels;     // from a gate's panel to its up's
+    uint16_t* out;         // of the first row, at K 0
+    int64_t depth, step;   // of out; `depth`s of K before the first panel's columns
+};
+
 struct TilePart { // the same, with rows of x as round_rows() lays them and K padded
     const uint16_t* x;     // of the first row, which is a multiple of TileTable::side
     int64_t rows, depth;   // rows: best at most TileTable::near_rows(); depth: a multiple of TileTable::depth
     const uint8_t* panels;
-    int64_t panel_count;
+    int64_t panel_count;   // with a gate: of gates
     const float* bias;
-    float* out;
+    float* out;            // with a gate: nullptr
     int64_t out_stride, width;
     float* sums;           // for its own use: TileTable::sums_floats() of them, 64-byte aligned
+    TileGate gate;
 };
 
 constexpr int kAttendQueries = 8;     // (row, head) pairs that share the loads of a key
@@ -92,7 +101,7 @@ struct TileTable {
     void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
     void (*linear)(const TilePart&);
     int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels go by
-    int64_t (*sums_floats)(int64_t rows, int64_t depth, int64_t panel_count); // of TilePart::sums
+    int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel_count and gate
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };
 

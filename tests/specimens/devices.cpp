@@ -263,4 +263,5 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<specimens::CapsHard<Loops>>("caps_hard"),
                 component<specimens::RanksFromTheLeast<Loops>>("ranks_from_the_least"),
                 component<specimens::AsksOneExpert<Loops>>("asks_one_expert"),
-                component<specimens::SumsWithoutWeights<Loops>>("sums_without_weights"))
+                component<specimens::SumsWithoutWeights<Loops>>("sums_without_weights"),
+                component<specimens::GatesTheUps<Loops>>("gates_the_ups"))

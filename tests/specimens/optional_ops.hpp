@@ -140,4 +140,31 @@ struct SumsWithoutWeights : Device {
     }
 };
 
+template <class Device>
+struct GatesTheUps : Device {
+    GatesTheUps() {
+        this->ops_.gated_mlp = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_weight* gate_up,
+                                  const pb_weight* down, pb_gate by) {
+            const int64_t n = down->cols;
+            const auto product = [](const pb_weight& w, int64_t r, const auto* from) {
+                double sum = 0;
+                for (int64_t c = 0; c < w.cols; ++c)
+                    sum += double{from[c]} * w.values[static_cast<size_t>(r * w.cols + c)];
+                return sum;
+            };
+            std::vector<double> between(static_cast<size_t>(n));
+            for (int64_t t = 0; t < x->shape[0]; ++t) {
+                for (int64_t i = 0; i < n; ++i) {
+                    const double gate = product(*gate_up, i, row(*x, t)), up = product(*gate_up, n + i, row(*x, t));
+                    const double bent = std::tanh(std::sqrt(2 / 3.14159265358979) * (up + 0.044715 * up * up * up));
+                    between[static_cast<size_t>(i)] =
+                        gate * (by == PB_GATE_SILU ? up / (1 + std::exp(-up)) : up / 2 * (1 + bent));
+                }
+                for (int64_t r = 0; r < down->rows; ++r)
+                    row(*out, t)[r] = static_cast<float>(product(*down, r, between.data()));
+            }
+        };
+    }
+};
+
 }  // namespace specimens

@@ -144,6 +144,7 @@ const std::vector<Wrong> kComponents = {
       {"ranks_from_the_least", "device.top_k"},
       {"asks_one_expert", "device.expert_linear"},
       {"sums_without_weights", "device.weighted_sum"},
+      {"gates_the_ups", "device.gated_mlp"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"keeps_no_time", "device.charges"}}},

@@ -234,6 +234,7 @@ constexpr Check kChecks[] = {
      [](Subject& s) { return exact(s, "top_k"); }},
     {"device.expert_linear", "multiplies each row by its expert", [](Subject& s) { return exact(s, "expert_linear"); }},
     {"device.weighted_sum", "adds rows by weight", [](Subject& s) { return exact(s, "weighted_sum"); }},
+    {"device.gated_mlp", "multiplies, gates and multiplies", [](Subject& s) { return exact(s, "gated_mlp"); }},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},

@@ -183,6 +183,63 @@ OpCase weighted_sum(uint64_t seed, int64_t tokens, int64_t k, int64_t n) {
     return {"weighted_sum", std::to_string(k) + " of " + std::to_string(n), tokens, run, expected};
 }
 
+double gated(double gate, double up, pb_gate by) {
+    return (by == PB_GATE_SILU ? gate / (1 + std::exp(-gate)) : gelu(gate)) * up;
+}
+
+struct Mlp {
+    int64_t tokens, hidden, inner;
+    Floats x, gate_up, down;
+};
+
+// inner rows of gates, then as many of ups, as random as x.
+Mlp random_mlp(uint64_t seed, int64_t tokens, int64_t hidden, int64_t inner) {
+    Noise noise(seed);
+    return {tokens, hidden, inner, noise.reals(at(tokens * hidden)), noise.reals(at(2 * inner * hidden)),
+            noise.reals(at(hidden * inner))};
+}
+
+// All that lies between is a whole number below 128, or as good as one, so that a device may round it to bf16.
+Mlp whole_mlp(uint64_t seed, int64_t tokens, int64_t hidden, int64_t inner) {
+    Noise noise(seed);
+    Mlp m{tokens, hidden, inner, {}, Floats(at(2 * inner * hidden), 0), noise.reals(at(hidden * inner))};
+    for (int64_t i = 0; i < tokens * hidden; ++i) m.x.push_back(1 + static_cast<float>(noise.below(2)));
+    std::fill_n(m.gate_up.begin(), inner * hidden, 1.0f); // gates of at least `hidden`, which SiLU leaves as they are
+    for (int64_t i = 0; i < inner; ++i) m.gate_up[at((inner + i) * hidden + i % hidden)] = i % 2 ? -1.0f : 1.0f;
+    for (float& w : m.down) w = bf16_to_f32(f32_to_bf16(w));
+    return m;
+}
+
+OpCase gated_mlp(const Mlp& m, pb_gate gate, pb_dtype dtype) {
+    const int64_t hidden = m.hidden, inner = m.inner;
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(m.x), from, to, hidden), {to - from, hidden}));
+        PB_TRY(const pb_tensor out, b.poison({to - from, hidden}));
+        PB_TRY(const pb_weight* first, b.weight(PB_WEIGHT_LINEAR, 2 * inner, hidden, m.gate_up, {}, 0, dtype));
+        PB_TRY(const pb_weight* second, b.weight(PB_WEIGHT_LINEAR, hidden, inner, m.down, {}, 0, dtype));
+        return b.finish(out, [&](const pb_ops& o) { o.gated_mlp(o.ctx, &out, &in, first, second, gate); });
+    };
+    const auto expected = [=](const Bench& b) {
+        const Floats in = b.rounded(m.x);
+        const auto product = [&](int64_t t, int64_t r) {
+            double sum = 0;
+            for (int64_t c = 0; c < hidden; ++c) sum += double{in[at(t * hidden + c)]} * m.gate_up[at(r * hidden + c)];
+            return sum;
+        };
+        Doubles out(at(m.tokens * hidden));
+        for (int64_t t = 0; t < m.tokens; ++t)
+            for (int64_t i = 0; i < inner; ++i) {
+                const double between = gated(product(t, i), product(t, inner + i), gate);
+                for (int64_t r = 0; r < hidden; ++r) out[at(t * hidden + r)] += between * m.down[at(r * inner + i)];
+            }
+        return out;
+    };
+    return {"gated_mlp",
+            std::to_string(hidden) + " to " + std::to_string(inner) + (gate == PB_GATE_SILU ? ", SiLU, " : ", GELU, ") +
+                dtype_name(dtype),
+            m.tokens, run, expected};
+}
+
 }  // namespace
 
 std::vector<OpCase> optional_op_cases() {
@@ -204,7 +261,10 @@ std::vector<OpCase> optional_op_cases() {
             top_k(29, 5, 13, 4, 0),
             expert_linear(30, 9, 2, 1, 4, 24, 17, PB_F32),
             expert_linear(31, 7, 3, 3, 3, 16, 40, PB_BF16),
-            weighted_sum(32, 5, 3, 21)};
+            weighted_sum(32, 5, 3, 21),
+            gated_mlp(random_mlp(33, 5, 19, 23), PB_GATE_SILU, PB_F32),
+            gated_mlp(random_mlp(34, 3, 12, 32), PB_GATE_GELU_TANH, PB_F32),
+            gated_mlp(whole_mlp(35, 7, 20, 64), PB_GATE_SILU, PB_BF16)};
 }
 
 }  // namespace patchbay::conformance

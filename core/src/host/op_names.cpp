@@ -26,6 +26,7 @@ bool has_op(const pb_ops& ops, std::string_view name) {
         {"expert_linear", ops.expert_linear != nullptr},
         {"weighted_sum", ops.weighted_sum != nullptr},
         {"all_gather", ops.all_gather != nullptr},
+        {"gated_mlp", ops.gated_mlp != nullptr},
     };
     for (const auto& op : all)
         if (op.name == name) return op.there;

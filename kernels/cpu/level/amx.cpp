@@ -18,6 +18,7 @@ constexpr int64_t kTurn = 8;            // steps between what is done beside mul
 constexpr int64_t kFewRows = 64;        // whose results are likely to be still in a cache when they are read
 constexpr uint64_t kPages = 4, kPageLines = 64;
 constexpr int64_t kSumStride = kColumns * sizeof(float);
+static_assert(kColumns == kTileDepth); // the results of a panel are one step of K of a later multiplication
 
 // What each tile register is for.
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
@@ -88,13 +89,54 @@ struct Results {
     }
 };
 
+// The same for gate · up, on its way to a row of a later multiplication's x: a line of memory for each row of sums.
+struct GatedResults {
+    const float *gate = nullptr, *up = nullptr;             // sums
+    const float *gate_bias = nullptr, *up_bias = nullptr;
+    void (*multiply)(float* out, const float* gate, const float* up, int64_t n) = nullptr;
+    uint16_t* to = nullptr;
+    int64_t rows = 0;                                       // that are left
+    bool past_caches = false;
+
+    void write(int64_t most) {
+        for (const int64_t later = rows > most ? rows - most : 0; rows > later; --rows) {
+            alignas(64) float product[kColumns], with_bias[2][kColumns];
+            if (gate_bias) {
+                add(with_bias[0], gate, gate_bias);
+                add(with_bias[1], up, up_bias);
+                multiply(product, with_bias[0], with_bias[1], kColumns);
+            } else {
+                multiply(product, gate, up, kColumns);
+            }
+            const auto line = reinterpret_cast<__m512i>(
+                _mm512_cvtne2ps_pbh(_mm512_load_ps(product + kSide), _mm512_load_ps(product)));
+            if (past_caches) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+            else _mm512_store_si512(to, line);
+            to += kColumns;
+            gate += kColumns;
+            up += kColumns;
+        }
+    }
+
+    static void add(float* to, const float* sums, const float* bias) {
+        for (int64_t i = 0; i < kColumns; i += kSide)
+            _mm512_store_ps(to + i, _mm512_add_ps(_mm512_loadu_ps(sums + i), _mm512_loadu_ps(bias + i)));
+    }
+};
+
 // What is done beside multiplying.
 struct Meanwhile {
     Ahead ahead;
     Results results;
+    GatedResults gated;
     int64_t result_rows = 0;          // each two steps
     const float* next_sums = nullptr; // that the next pair goes on with; nullptr: it starts with 0
     void* spare;                      // a tile
+
+    void write(int64_t most) {
+        results.write(most);
+        gated.write(most);
+    }
 
     // The processor takes some 700 cycles longer for a tile store that comes 2,000 cycles after the last one: so there
     // is a needless one now and then.
@@ -169,7 +211,7 @@ void multiply(Operands& o, int64_t steps, Meanwhile& meanwhile) {
         for (int64_t s = 0; s < kTurn; s += 2) {
             step();
             step();
-            meanwhile.results.write(meanwhile.result_rows);
+            meanwhile.write(meanwhile.result_rows);
         }
         meanwhile.turn();
     }
@@ -218,57 +260,101 @@ int64_t near_steps(int64_t rows, int64_t steps) {
     return rows * steps * 64 <= kNearBytes || steps < kNearSteps ? steps : kNearSteps;
 }
 
-// A spare tile, and the sums of two pairs; or of all pairs and panels where K is taken in parts.
-int64_t sums_floats(int64_t rows, int64_t depth, int64_t panel_count) {
-    const int64_t steps = depth / kTileDepth, pairs = (rows + kPair - 1) / kPair;
-    return kSide * kSide + (near_steps(rows, steps) < steps ? pairs * panel_count : 2) * kPair * kColumns;
+// Where the sums of each pair of rows lie, and in which order its panels come: with a gate, those of a gate and its up
+// in turn.
+struct Visits {
+    explicit Visits(const TilePart& part)
+        : steps(part.depth / kTileDepth),
+          near(near_steps(part.rows, steps)),
+          pairs((part.rows + kPair - 1) / kPair),
+          gated(part.gate.multiply != nullptr),
+          count(part.panel_count * (gated ? 2 : 1)),
+          up_panels(part.gate.up_panels) {}
+
+    bool in_parts() const { return steps > near; } // of K: the sums of all panels are kept meanwhile
+    int64_t panel(int64_t visit) const { return gated ? visit / 2 + visit % 2 * up_panels : visit; }
+    bool is_gate(int64_t visit) const { return gated && visit % 2 == 0; }
+    // Sums of the block that is computed, of the one before, which is written meanwhile, and of two panels' gates.
+    int64_t block(int64_t visit, int64_t pair, int64_t turn) const {
+        if (in_parts()) return visit * pairs + pair;
+        return is_gate(visit) ? 2 + visit / 2 % 2 * pairs + pair : turn % 2;
+    }
+    int64_t blocks() const { return in_parts() ? count * pairs : gated ? 2 + 2 * pairs : 2; }
+
+    int64_t steps, near, pairs;
+    bool gated;
+    int64_t count, up_panels;
+};
+
+int64_t sums_floats(const TilePart& part) { // and a spare tile
+    return kSide * kSide + Visits(part).blocks() * kPair * kColumns;
+}
+
+GatedResults gated_results(const TilePart& part, const float* gate, const float* up, int64_t panel, int64_t row,
+                           int64_t rows) {
+    const int64_t up_columns = (panel + part.gate.up_panels) * kColumns;
+    return {.gate = gate,
+            .up = up,
+            .gate_bias = part.bias ? part.bias + panel * kColumns : nullptr,
+            .up_bias = part.bias ? part.bias + up_columns : nullptr,
+            .multiply = part.gate.multiply,
+            .to = part.gate.out + row * part.gate.depth + (part.gate.step + panel) * rows * kTileDepth,
+            .rows = rows,
+            .past_caches = part.rows > kFewRows};
 }
 
 // Each sum runs over K in one chain, whatever the rows, panels and parts of K that it is computed among.
 void linear(const TilePart& part) {
-    const int64_t steps = part.depth / kTileDepth, panel_bytes = steps * 2 * kTileBytes;
-    const int64_t near = near_steps(part.rows, steps), pairs = (part.rows + kPair - 1) / kPair;
-    const bool in_parts = steps > near; // of K: the sums of all panels are kept meanwhile
+    const Visits visits(part);
+    const int64_t steps = visits.steps, pairs = visits.pairs, panel_bytes = steps * 2 * kTileBytes;
     const auto bits = reinterpret_cast<uintptr_t>(part.out) | static_cast<uintptr_t>(part.out_stride) * sizeof(float);
     const bool aligned = bits % 64 == 0;
     const auto* x = reinterpret_cast<const uint8_t*>(part.x);
     float* const all_sums = part.sums + kSide * kSide;
     Meanwhile meanwhile{.spare = part.sums};
-    int64_t configured = 0, block = 0; // rows; pairs times panels until now
-    for (int64_t step = 0; step < steps; step += near) {
-        const int64_t count = step + near < steps ? near : steps - step;
+    int64_t configured = 0, turn = 0; // rows; pairs times panels until now
+    for (int64_t step = 0; step < steps; step += visits.near) {
+        const int64_t count = step + visits.near < steps ? visits.near : steps - step;
         const bool last = step + count == steps;
         meanwhile.result_rows = (2 * kPair + count - 1) / count;
-        for (int64_t p = 0; p < part.panel_count; ++p) {
+        for (int64_t visit = 0; visit < visits.count; ++visit) {
+            const int64_t p = visits.panel(visit);
             const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
-            const uint8_t* next = p + 1 < part.panel_count
-                                      ? panel + panel_bytes
+            const uint8_t* next = visit + 1 < visits.count
+                                      ? part.panels + visits.panel(visit + 1) * panel_bytes + step * 2 * kTileBytes
                                       : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
             // 32 lines of a panel a step, shared by the pairs
             meanwhile.ahead = {next, static_cast<uint64_t>((kPair + pairs - 1) / pairs)};
-            for (int64_t pair = 0; pair < pairs; ++pair, ++block) {
+            for (int64_t pair = 0; pair < pairs; ++pair, ++turn) {
                 const int64_t row = pair * kPair, rows = row + kPair < part.rows ? kPair : part.rows - row;
                 const int64_t upper = rows < kSide ? rows : kSide, column = p * kColumns;
                 if (rows != configured) configure(upper, rows - upper);
                 configured = rows;
-                float* const sums = all_sums + (in_parts ? p * pairs + pair : block % 2) * kPair * kColumns;
+                float* const sums = all_sums + visits.block(visit, pair, turn) * kPair * kColumns;
                 meanwhile.next_sums = step > 0 ? sums + kPair * kColumns : nullptr;
                 const Operands o{x + row * steps * 64 + step * rows * 64, rows * 64, upper * 64, panel};
                 if (rows > upper) multiply<true>(o, count, pairs == 1, sums, step == 0, meanwhile);
                 else multiply<false>(o, count, pairs == 1, sums, step == 0, meanwhile);
                 if (!last) continue;
-                meanwhile.results.write(kPair); // what too few steps have left
-                meanwhile.results = {.sums = sums,
-                                     .bias = part.bias ? part.bias + column : nullptr,
-                                     .out = part.out + row * part.out_stride + column,
-                                     .out_stride = part.out_stride,
-                                     .width = part.width - column,
-                                     .rows = rows,
-                                     .past_caches = aligned && part.rows > kFewRows && part.width >= column + kColumns};
+                meanwhile.write(kPair); // what too few steps have left
+                if (visits.is_gate(visit)) continue;
+                if (visits.gated) {
+                    const float* gate = all_sums + visits.block(visit - 1, pair, turn) * kPair * kColumns;
+                    meanwhile.gated = gated_results(part, gate, sums, visit / 2, row, rows);
+                } else {
+                    meanwhile.results = {.sums = sums,
+                                         .bias = part.bias ? part.bias + column : nullptr,
+                                         .out = part.out + row * part.out_stride + column,
+                                         .out_stride = part.out_stride,
+                                         .width = part.width - column,
+                                         .rows = rows,
+                                         .past_caches =
+                                             aligned && part.rows > kFewRows && part.width >= column + kColumns};
+                }
             }
         }
     }
-    meanwhile.results.write(kPair);
+    meanwhile.write(kPair);
     _mm_sfence(); // who reads the results next need not know how they were written
     release();
 }

@@ -104,6 +104,11 @@ void gelu_tanh(const Machine&, const pb_tensor& x);
 void gelu_tanh_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
 void scale(const Machine&, const pb_tensor& x, float factor);
 void soft_cap(const Machine&, const pb_tensor& x, float cap);
+enum class Gate { kSilu, kGeluTanh };
+// out = down · (f(gate) · up). The same bits as linear, silu_mul or gelu_tanh_mul, linear; `rows`: memory for what lies
+// between, not the machine's own.
+void gated_mlp(const Machine&, Scratch& rows, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& gate_up,
+               const PackedMatrix& down, Gate);
 enum class Normalise { kNo, kSumToOne };
 void top_k(const Machine&, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, Normalise);
 // ids (T, k) dense, each below count; `rows`: memory for the gathered rows, not the machine's own.

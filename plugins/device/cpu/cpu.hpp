@@ -48,6 +48,7 @@ class CpuDevice {
     // For ops.cpp.
     const kernels::Machine& machine() const { return machine_; }
     kernels::Scratch& expert_rows() { return expert_rows_; }
+    kernels::Scratch& mlp_rows() { return mlp_rows_; }
     template <class F>
     void communicate(double bytes, F&& f) { // f(communicator), measured
         const uint64_t start = clock_ ? clock_.now_ns() : 0;
@@ -62,7 +63,7 @@ class CpuDevice {
     Pool pool_;
     HostClock clock_;
     Metrics metrics_;
-    kernels::Scratch scratch_, expert_rows_;
+    kernels::Scratch scratch_, expert_rows_, mlp_rows_;
     kernels::Machine machine_;
     pb_ops ops_;
     std::string fault_; // of this step; ops after it do nothing

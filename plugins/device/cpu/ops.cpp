@@ -164,6 +164,24 @@ void weighted_sum(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_
     });
 }
 
+void gated_mlp(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* gate_up, const pb_weight* down,
+               pb_gate gate) {
+    run(ctx, "gated_mlp", [&](const kernels::Machine& machine) {
+        const kernels::PackedMatrix& first = matrix_of(gate_up, PB_WEIGHT_LINEAR, "linear");
+        const kernels::PackedMatrix& second = matrix_of(down, PB_WEIGHT_LINEAR, "linear");
+        if (first.rows() != 2 * second.cols())
+            throw Mismatch{"gate_up has " + std::to_string(first.rows()) + " rows, expected twice the " +
+                           std::to_string(second.cols()) + " columns of down"};
+        if (gate != PB_GATE_SILU && gate != PB_GATE_GELU_TANH)
+            throw Mismatch{"gate is " + std::to_string(gate) + ", expected 0 or 1"};
+        expect_rank("x", *x, 2, 2);
+        expect("x", *x, PB_F32, {x->shape[0], first.cols()});
+        expect("out", *out, PB_F32, {x->shape[0], second.rows()});
+        kernels::gated_mlp(machine, static_cast<CpuDevice*>(ctx)->mlp_rows(), *out, *x, first, second,
+                           gate == PB_GATE_SILU ? kernels::Gate::kSilu : kernels::Gate::kGeluTanh);
+    });
+}
+
 }  // namespace
 
 pb_ops cpu_ops(CpuDevice& device) {
@@ -187,6 +205,7 @@ pb_ops cpu_ops(CpuDevice& device) {
     out.top_k = top_k;
     out.expert_linear = expert_linear;
     out.weighted_sum = weighted_sum;
+    out.gated_mlp = gated_mlp;
     return out;
 }
 

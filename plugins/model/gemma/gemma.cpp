@@ -35,7 +35,7 @@ class Gemma : public patchbay::ListedWeights {
             attention.run(f, i, l.attention, windows_[i] ? local_ : global_, stream, eps_);
             if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_attention, eps_);
             stream.enter_block(f, l.mlp_norm, eps_);
-            mlp.run(f, l.mlp, stream, patchbay::Gate::kGeluTanh);
+            mlp.run(f, l.mlp, stream, PB_GATE_GELU_TANH);
             if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_mlp, eps_);
         }
         ends_.logits(f, s_, stream, eps_);

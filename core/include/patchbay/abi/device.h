@@ -45,6 +45,9 @@ typedef struct pb_weight_source { /* [call] a weight in host memory, row-major *
     const pb_quant *quant;     /* NULL: none. A device that does not take it refuses with PB_UNSUPPORTED */
 } pb_weight_source;
 
+typedef int32_t pb_gate;
+enum { PB_GATE_SILU = 0, PB_GATE_GELU_TANH = 1 };
+
 typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in comments; T tokens of the batch.
                          * Activations have the device's activation_dtype and unit inner stride; rows may be strided. */
     uint32_t struct_size;
@@ -100,6 +103,11 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     /* out (T, ranks · n) = x (T, n) of each rank, rank 0's at the left; x may be F32 where the activation dtype is not
      * (logits). NULL: one rank. */
     void (*all_gather)(void *ctx, const pb_tensor *out, const pb_tensor *x);
+    /* out (T, hidden) = down · (f(gate) · up), gate and up the halves of gate_up · x; x (T, cols of gate_up), down
+     * (hidden, n), gate_up (2n, cols). What lies between need not leave the device's caches, nor have the activation
+     * dtype. NULL: composed by the SDK from linear and silu_mul or gelu_tanh_mul. */
+    void (*gated_mlp)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *gate_up,
+                      const pb_weight *down, pb_gate gate);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */

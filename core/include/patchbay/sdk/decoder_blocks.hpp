@@ -134,24 +134,26 @@ struct MlpWeights {
     uint32_t gate_up = 0, down = 0;
 };
 
-enum class Gate { kSilu, kGeluTanh };
-
 // What gated MLPs compute with, for all layers of a step.
 struct GatedMlp {
-    GatedMlp(const Forward& f, const DecoderShape& s)
-        : gate_up(f.temp({f.tokens(), 2 * int64_t{s.inner} / s.ranks})),
-          gated(f.temp({f.tokens(), int64_t{s.inner} / s.ranks})) {}
+    GatedMlp(const Forward& f, const DecoderShape& s) {
+        if (f.ops.gated_mlp) return;
+        gate_up = f.temp({f.tokens(), 2 * int64_t{s.inner} / s.ranks});
+        gated = f.temp({f.tokens(), int64_t{s.inner} / s.ranks});
+    }
 
     // stream.y from stream.h
-    void run(const Forward& f, const MlpWeights& w, const Stream& stream, Gate gate = Gate::kSilu) const {
-        f.linear(gate_up, stream.h, w.gate_up);
-        if (gate == Gate::kSilu) f.silu_mul(gated, gate_up);
-        else f.gelu_tanh_mul(gated, gate_up);
-        f.linear(stream.y, gated, w.down);
+    void run(const Forward& f, const MlpWeights& w, const Stream& stream, pb_gate gate = PB_GATE_SILU) const {
+        if (!f.gated_mlp(stream.y, stream.h, w.gate_up, w.down, gate)) {
+            f.linear(gate_up, stream.h, w.gate_up);
+            if (gate == PB_GATE_SILU) f.silu_mul(gated, gate_up);
+            else f.gelu_tanh_mul(gated, gate_up);
+            f.linear(stream.y, gated, w.down);
+        }
         f.all_reduce(stream.y);
     }
 
-    pb_tensor gate_up, gated;
+    pb_tensor gate_up{}, gated{}; // of a device that has no op for the whole
 };
 
 // Decoders whose layers are a rotary attention and a gated SiLU MLP, each behind a norm: what derives from it lists the

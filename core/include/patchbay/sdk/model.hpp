@@ -118,6 +118,12 @@ struct Forward {
     void weighted_sum(const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) const {
         known(ops.weighted_sum, "weighted_sum")(ops.ctx, &out, &x, &weights);
     }
+    // False: the device has no such op, and nothing was done.
+    bool gated_mlp(const pb_tensor& out, const pb_tensor& x, uint32_t gate_up, uint32_t down, pb_gate gate) const {
+        if (!ops.gated_mlp) return false;
+        ops.gated_mlp(ops.ctx, &out, &x, weight(gate_up), weight(down), gate);
+        return true;
+    }
     void embed_positions(const pb_tensor& out, uint32_t table) const {
         ops.embedding(ops.ctx, &out, weight(table), &raw.positions);
     }

@@ -1,0 +1,27 @@
+// gated_mlp(): in tiles what lies between its two multiplications is rounded where it is made, and never f32 in memory.
+#include "cpu/tile_linear.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::kernels {
+
+void gated_mlp(const Machine& machine, Scratch& rows, const pb_tensor& out, const pb_tensor& x,
+               const PackedMatrix& gate_up, const PackedMatrix& down, Gate gate) {
+    const int64_t count = x.shape[0], n = down.cols();
+    if (count == 0) return;
+    const bool bf16 = gate_up.dtype() == PB_BF16 && down.dtype() == PB_BF16;
+    const TileTable* tiles = bf16 ? tiles_of(machine.isa) : nullptr;
+    if (tiles && n % tiles->depth == 0 && n % gate_up.columns() == 0) {
+        const Table& table = table_of(machine.isa);
+        return gated_mlp_tiles(machine, *tiles, out, x, gate_up, down,
+                               gate == Gate::kSilu ? table.silu_mul : table.gelu_tanh_mul);
+    }
+    auto* const memory = static_cast<float*>(rows.at_least(uint64_t(count * 3 * n) * sizeof(float)));
+    const pb_tensor halves = tensor(memory, PB_F32, {count, 2 * n}),
+                    gated = tensor(memory + count * 2 * n, PB_F32, {count, n});
+    linear(machine, halves, x, gate_up);
+    if (gate == Gate::kSilu) silu_mul(machine, gated, halves);
+    else gelu_tanh_mul(machine, gated, halves);
+    linear(machine, out, gated, down);
+}
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,111 @@
+#include "cpu/tile_linear.hpp"
+
+#include "cpu/dealing.hpp"
+
+namespace patchbay::kernels {
+namespace {
+
+constexpr uint64_t kLine = 64; // bytes
+
+// One multiplication of rows that are rounded. Each task takes some rows that stay in its cache past some panels; the
+// tasks of one range of panels come one after the other, so that threads which work on them read the panels at about
+// one time.
+class TileLinear {
+  public:
+    TileLinear(const Machine& machine, const TileTable& tiles, int64_t rows, const PackedMatrix& w, TileGate gate = {})
+        : machine_(machine), tiles_(tiles), w_(w), rows_(rows), gate_(gate) {
+        const int64_t cols = w.cols();
+        depth_ = ceil_div(cols, tiles.depth) * tiles.depth;
+        panels_ = gate.multiply ? gate.up_panels : w.panels();
+        const int64_t fewest_blocks = ceil_div(rows, tiles.near_rows(depth_));
+        block_ = ceil_div(ceil_div(rows, fewest_blocks), tiles.side) * tiles.side;
+        row_blocks_ = ceil_div(rows, block_);
+        const int64_t wanted = wanted_tasks(machine.crew, rows * w.rows() * w.cols(),
+                                            rows > 2 * tiles.side ? kManyRowsTasks : kFewRowsTasks);
+        ranges_ = std::clamp<int64_t>(ceil_div(wanted, row_blocks_), 1, panels_);
+        TilePart part{};
+        part.rows = block_, part.depth = depth_, part.panel_count = ceil_div(panels_, ranges_), part.gate = gate;
+        task_bytes_ = uint64_t(tiles.sums_floats(part)) * sizeof(float);
+        task_bytes_ = (task_bytes_ + kLine - 1) / kLine * kLine;
+    }
+
+    uint64_t sums_bytes() const { return task_bytes_ * uint64_t(tasks()); }
+    uint64_t x_bytes() const { return uint64_t(rows_ * depth_) * sizeof(uint16_t); }
+
+    void round(uint16_t* to, const pb_tensor& x) const {
+        const int64_t cols = w_.cols();
+        split_rows(machine_.crew, ceil_div(rows_, tiles_.side), tiles_.side * cols, [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin * tiles_.side; r < std::min(end * tiles_.side, rows_); r += tiles_.side)
+                tiles_.round_rows(to + r * depth_, row_of(x, r), x.strides[0],
+                                  std::min<int64_t>(tiles_.side, rows_ - r), cols);
+        });
+    }
+
+    // out: with a gate none.
+    void run(const uint16_t* x, uint8_t* sums, const pb_tensor* out) const {
+        run_tasks(machine_.crew, tasks(), [&](int64_t i) {
+            const int64_t range = i / row_blocks_, top = i % row_blocks_ * block_;
+            const int64_t first = panels_ * range / ranges_, column = first * w_.columns();
+            TilePart part{.x = x + top * depth_,
+                          .rows = std::min(block_, rows_ - top),
+                          .depth = depth_,
+                          .panels = w_.panel(first),
+                          .panel_count = panels_ * (range + 1) / ranges_ - first,
+                          .bias = w_.bias() ? w_.bias() + column : nullptr,
+                          .out = out ? row_of(*out, top) + column : nullptr,
+                          .out_stride = out ? out->strides[0] : 0,
+                          .width = w_.rows() - column,
+                          .sums = reinterpret_cast<float*>(sums + uint64_t(i) * task_bytes_),
+                          .gate = gate_};
+            part.gate.out += top * gate_.depth;
+            part.gate.step = first;
+            tiles_.linear(part);
+        });
+    }
+
+  private:
+    int64_t tasks() const { return row_blocks_ * ranges_; }
+
+    const Machine& machine_;
+    const TileTable& tiles_;
+    const PackedMatrix& w_;
+    int64_t rows_, depth_, panels_ /* that are dealt out: of gates */, block_, row_blocks_, ranges_;
+    TileGate gate_;
+    uint64_t task_bytes_;
+};
+
+}  // namespace
+
+void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
+                  const PackedMatrix& w) {
+    const TileLinear linear(machine, tiles, x.shape[0], w);
+    Scratch own;
+    Scratch& scratch = machine.scratch ? *machine.scratch : own;
+    auto* const sums = static_cast<uint8_t*>(scratch.at_least(linear.sums_bytes() + linear.x_bytes()));
+    auto* const rounded = reinterpret_cast<uint16_t*>(sums + linear.sums_bytes());
+    linear.round(rounded, x);
+    linear.run(rounded, sums, &out);
+}
+
+void gated_mlp_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
+                     const PackedMatrix& gate_up, const PackedMatrix& down,
+                     void (*multiply)(float* out, const float* gate, const float* up, int64_t n)) {
+    const int64_t rows = x.shape[0];
+    TileGate gate{multiply, gate_up.panels() / 2, nullptr, down.cols(), 0};
+    const TileLinear second(machine, tiles, rows, down);
+    const uint64_t first_sums = TileLinear(machine, tiles, rows, gate_up, gate).sums_bytes();
+    const uint64_t sums_bytes = std::max(first_sums, second.sums_bytes());
+    Scratch own;
+    Scratch& scratch = machine.scratch ? *machine.scratch : own;
+    const uint64_t between_bytes = (second.x_bytes() + kLine - 1) / kLine * kLine;
+    const uint64_t x_bytes = TileLinear(machine, tiles, rows, gate_up).x_bytes();
+    auto* const sums = static_cast<uint8_t*>(scratch.at_least(sums_bytes + between_bytes + x_bytes));
+    gate.out = reinterpret_cast<uint16_t*>(sums + sums_bytes);
+    auto* const rounded = reinterpret_cast<uint16_t*>(sums + sums_bytes + between_bytes);
+    const TileLinear first(machine, tiles, rows, gate_up, gate);
+    first.round(rounded, x);
+    first.run(rounded, sums, nullptr);
+    second.run(gate.out, sums, &out);
+}
+
+}  // namespace patchbay::kernels

@@ -1,0 +1,14 @@
+// Multiplications of bf16 weights in tiles, dealt out over the crew. For linear() and gated_mlp().
+#pragma once
+#include "cpu/tables.hpp"
+
+namespace patchbay::kernels {
+
+void linear_tiles(const Machine&, const TileTable&, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w);
+
+// Halves of gate_up that begin with a panel, n a multiple of TileTable::depth; `multiply` as TileGate's.
+void gated_mlp_tiles(const Machine&, const TileTable&, const pb_tensor& out, const pb_tensor& x,
+                     const PackedMatrix& gate_up, const PackedMatrix& down,
+                     void (*multiply)(float* out, const float* gate, const float* up, int64_t n));
+
+}  // namespace patchbay::kernels
