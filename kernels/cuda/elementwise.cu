@@ -1,0 +1,194 @@
+// Ops on elements: of a row of n, one thread each, striding over what the grid does not cover.
+#include "cuda/kernel.cuh"
+
+namespace patchbay::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ inline float silu(float x) { return x / (1.f + expf(-x)); }
+__device__ inline float gelu(float x) { // x / 2 · (1 + tanh u), without its cancellation
+    const float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
+    return x / (1.f + expf(-2.f * u));
+}
+
+struct Silu {
+    __device__ float operator()(float x) const { return silu(x); }
+};
+struct Gelu {
+    __device__ float operator()(float x) const { return gelu(x); }
+};
+struct Relu {
+    __device__ float operator()(float x) const { return x < 0.f ? 0.f : x; } // NaN stays
+};
+struct Scale {
+    float factor;
+    __device__ float operator()(float x) const { return x * factor; }
+};
+struct SoftCap {
+    float cap;
+    __device__ float operator()(float x) const { return cap * tanhf(x / cap); }
+};
+
+// out (rows, n) = f(gate_up[:, :n]) · gate_up[:, n:]
+template <class T, class F>
+__global__ void gate_kernel(RowsOf<T> out, RowsOf<T> gate_up, int64_t rows, int64_t n, F f) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        const int64_t r = i / n, c = i % n;
+        const T* in = gate_up.row(r);
+        out.row(r)[c] = from_float<T>(f(to_float(in[c])) * to_float(in[n + c]));
+    }
+}
+
+template <class T, class F>
+__global__ void map_kernel(RowsOf<T> x, int64_t rows, int64_t n, F f) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        T* at = x.row(i / n) + i % n;
+        *at = from_float<T>(f(to_float(*at)));
+    }
+}
+
+template <class T>
+__global__ void add_kernel(RowsOf<T> a, RowsOf<T> b, int64_t rows, int64_t n) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        T* at = a.row(i / n) + i % n;
+        *at = from_float<T>(to_float(*at) + to_float(b.row(i / n)[i % n]));
+    }
+}
+
+template <class T>
+__global__ void bias_kernel(RowsOf<T> x, const float* bias, int64_t rows, int64_t n) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        T* at = x.row(i / n) + i % n;
+        *at = from_float<T>(to_float(*at) + bias[i % n]);
+    }
+}
+
+__global__ void to_bf16_kernel(Bf16* out, RowsOf<float> x, int64_t rows, int64_t n) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step)
+        out[i] = from_float<Bf16>(x.row(i / n)[i % n]);
+}
+
+__global__ void widen_kernel(float* out, const Bf16* x, int64_t count) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) out[i] = to_float(x[i]);
+}
+
+// out (T, n) = Σ weights[t, j] · x[t, j], j ascending
+template <class T>
+__global__ void weighted_sum_kernel(RowsOf<T> out, RowsOf<T> x, RowsOf<float> weights, int64_t tokens, int64_t k,
+                                    int64_t n) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < tokens * n; i += step) {
+        const int64_t t = i / n, c = i % n;
+        float sum = 0.f;
+        for (int64_t j = 0; j < k; ++j) sum += weights.row(t)[j] * to_float(x.row(t * k + j)[c]);
+        out.row(t)[c] = from_float<T>(sum);
+    }
+}
+
+template <class T>
+__global__ void rope_kernel(T* x, int64_t token_stride, int64_t head_stride, const int32_t* positions,
+                            const float* inv_freq, int64_t tokens, int64_t heads, int64_t half, float scale) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x, count = tokens * heads * half;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+        const int64_t pair = i % half, h = i / half % heads, t = i / (half * heads);
+        const float angle = float(positions[t]) * inv_freq[pair]; // rounded to f32, as in training
+        const float c = cosf(angle) * scale, s = sinf(angle) * scale;
+        T* row = x + t * token_stride + h * head_stride;
+        const float a = to_float(row[pair]), b = to_float(row[pair + half]);
+        row[pair] = from_float<T>(a * c - b * s);
+        row[pair + half] = from_float<T>(b * c + a * s);
+    }
+}
+
+template <class F>
+void gate(Stream stream, const pb_tensor& out, const pb_tensor& gate_up, F f) {
+    const int64_t rows = row_count(out), n = row_width(out);
+    if (rows == 0) return;
+    with_type(out.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(gate_kernel<T, F>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out),
+               rows_of<T>(gate_up), rows, n, f);
+    });
+}
+
+template <class F>
+void map(Stream stream, const pb_tensor& x, F f) {
+    const int64_t rows = row_count(x), n = row_width(x);
+    if (rows == 0) return;
+    with_type(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(map_kernel<T, F>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(x), rows, n, f);
+    });
+}
+
+}  // namespace
+
+void silu_mul(Stream stream, const pb_tensor& out, const pb_tensor& gate_up) { gate(stream, out, gate_up, Silu{}); }
+void gelu_tanh_mul(Stream stream, const pb_tensor& out, const pb_tensor& gate_up) {
+    gate(stream, out, gate_up, Gelu{});
+}
+void relu(Stream stream, const pb_tensor& x) { map(stream, x, Relu{}); }
+void gelu_tanh(Stream stream, const pb_tensor& x) { map(stream, x, Gelu{}); }
+void scale(Stream stream, const pb_tensor& x, float factor) { map(stream, x, Scale{factor}); }
+void soft_cap(Stream stream, const pb_tensor& x, float cap) { map(stream, x, SoftCap{cap}); }
+
+void add(Stream stream, const pb_tensor& a, const pb_tensor& b) {
+    const int64_t rows = row_count(a), n = row_width(a);
+    if (rows == 0) return;
+    with_type(a.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(add_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(a), rows_of<T>(b), rows,
+               n);
+    });
+}
+
+void add_bias(Stream stream, const pb_tensor& out, const float* bias) {
+    const int64_t rows = row_count(out), n = row_width(out);
+    if (rows == 0) return;
+    with_type(out.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(bias_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out), bias, rows, n);
+    });
+}
+
+void to_bf16(Stream stream, uint16_t* out, const pb_tensor& x) {
+    const int64_t rows = row_count(x), n = row_width(x);
+    if (rows == 0) return;
+    launch(to_bf16_kernel, blocks_for(rows * n, kThreads), kThreads, 0, stream, reinterpret_cast<Bf16*>(out),
+           rows_of<float>(x), rows, n);
+}
+
+void widen(Stream stream, float* out, const uint16_t* bf16, int64_t count) {
+    launch(widen_kernel, blocks_for(count, kThreads), kThreads, 0, stream, out, reinterpret_cast<const Bf16*>(bf16),
+           count);
+}
+
+void weighted_sum(Stream stream, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) {
+    const int64_t tokens = x.shape[0], k = x.shape[1], n = x.shape[2];
+    if (tokens == 0) return;
+    with_type(out.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(weighted_sum_kernel<T>, blocks_for(tokens * n, kThreads), kThreads, 0, stream, rows_of<T>(out),
+               rows_of<T>(x), rows_of<float>(weights), tokens, k, n);
+    });
+}
+
+void rope(Stream stream, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half,
+          float scale) {
+    const int64_t tokens = x.shape[0], heads = x.shape[1];
+    if (tokens * half == 0) return;
+    with_type(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(rope_kernel<T>, blocks_for(tokens * heads * half, kThreads), kThreads, 0, stream,
+               static_cast<T*>(x.data), x.strides[0], x.strides[1], positions, inv_freq, tokens, heads, half, scale);
+    });
+}
+
+}  // namespace patchbay::kernels::cuda

@@ -1,0 +1,135 @@
+// Batches over pages, for tests of how attention is split and of the kernels that do it.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda_attention.hpp"
+#include "kernels/reference.hpp"
+#include "unit/cuda/values.hpp"
+
+namespace patchbay::kernels::cuda {
+
+struct Span { // tokens [from, to) of a sequence are computed
+    int32_t from, to;
+};
+
+// A batch, its arrays, and pages (in the reference's layout) that hold the KV of all tokens before `to`; everything else
+// in the pages is NaN.
+class Case {
+  public:
+    Case(const AttentionShape& shape, pb_dtype activations, std::vector<Span> spans, uint64_t seed = 1)
+        : shape_(shape), dtype_(activations), spans_(std::move(spans)), seed_(seed) {
+        starts_ = {0};
+        block_starts_ = {0};
+        for (const Span& s : spans_) max_blocks_ = std::max(max_blocks_, blocks_of(s.to));
+        const int32_t pages = int32_t(spans_.size()) * max_blocks_ * 2 + 1;
+        int32_t taken = 0;
+        for (size_t s = 0; s < spans_.size(); ++s) {
+            const int32_t kept = shape.window > 0 ? int32_t(first_key(shape, spans_[s].from)) / shape.block_size : 0;
+            for (int32_t b = 0; b < max_blocks_; ++b) {
+                const bool used = b < blocks_of(spans_[s].to) && b >= kept; // earlier pages were freed
+                tables_.push_back(used ? (taken++ * 2 + 1) % pages : -1);
+                if (b < blocks_of(spans_[s].to)) packed_.push_back(tables_.back());
+            }
+            for (int32_t t = spans_[s].from; t < spans_[s].to; ++t) {
+                positions_.push_back(t);
+                const int64_t page = tables_[s * size_t(max_blocks_) + size_t(t / shape.block_size)];
+                slots_.push_back(page * shape.block_size + t % shape.block_size);
+            }
+            starts_.push_back(int32_t(positions_.size()));
+            lengths_.push_back(spans_[s].to);
+            block_starts_.push_back(int32_t(packed_.size()));
+        }
+    }
+    AttentionBatch batch() const {
+        return {uint32_t(spans_.size()), uint32_t(max_blocks_), int32_t(positions_.size()), starts_.data(),
+                lengths_.data(), tables_.data(), slots_.data(), positions_.data()};
+    }
+    int64_t tokens() const { return int64_t(positions_.size()); }
+    const AttentionShape& shape() const { return shape_; }
+    KvPages kv() {
+        if (pages_.empty()) fill_pages();
+        return {reinterpret_cast<uint8_t*>(pages_.data()), page_stride()};
+    }
+
+    // Values of tokens by sequence and position, so that the same token is the same in every batch.
+    Values rows(int which, int32_t heads) const {
+        std::vector<float> out;
+        for (size_t s = 0; s < spans_.size(); ++s)
+            for (int32_t t = spans_[s].from; t < spans_[s].to; ++t) {
+                const auto row = row_of(which, s, t, heads);
+                out.insert(out.end(), row.begin(), row.end());
+            }
+        return {dtype_, {tokens(), heads, shape_.head_dim}, out, 16};
+    }
+
+    // What one attend() gives, by a plan for `busy` blocks and so many rows of partial sums.
+    std::vector<float> attend_by(int32_t busy, int32_t partial_rows = 1 << 16, uint32_t grid = 3) {
+        AttentionLimits limits = attention_limits(shape_, int32_t(spans_.size()), int32_t(tokens()) + 1, 4096, busy);
+        limits.partial_rows = std::min(limits.partial_rows, partial_rows);
+        AttentionPlan plan;
+        if (!plan_attention(shape_, batch(), limits, plan)) return {};
+        const AttentionLayout layout = attention_layout(shape_, limits);
+        std::vector<Line> memory(layout.bytes / 16 + 1, {~0ull, ~0ull});
+        auto* const bytes = reinterpret_cast<uint8_t*>(memory.data());
+        const AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
+        std::memcpy(bytes, &header, sizeof header);
+        std::memcpy(bytes + layout.items, plan.items.data(), plan.items.size() * sizeof(AttentionItem));
+        std::memcpy(bytes + layout.merges, plan.merges.data(), plan.merges.size() * sizeof(AttentionMerge));
+        Values q = rows(0, shape_.heads), out(dtype_, {tokens(), shape_.heads, shape_.head_dim}, {}, 16);
+        attend(nullptr, {shape_, kv(), bytes, layout, block_starts_.data(), packed_.data(), positions_.data(), grid},
+               out.tensor(), q.tensor());
+        return out.padding_is_untouched() ? out.dense() : std::vector<float>{};
+    }
+
+    std::vector<float> expected() { // by the reference, from the same pages
+        const auto q = rows(0, shape_.heads).dense();
+        std::vector<float> out(q.size());
+        const auto as_tensor = [&](const std::vector<float>& v) {
+            return tensor(const_cast<float*>(v.data()), PB_F32, {tokens(), shape_.heads, shape_.head_dim});
+        };
+        for (uint32_t s = 0; s < spans_.size(); ++s)
+            reference::attend(shape_, batch(), kv(), as_tensor(out), as_tensor(q), s, starts_[s], starts_[s + 1]);
+        return out;
+    }
+
+    uint64_t page_stride() const { return (page_bytes(shape_) + 63) / 64 * 64; }
+
+  private:
+    struct alignas(16) Line {
+        uint64_t low, high;
+    };
+    int32_t blocks_of(int32_t tokens) const { return (tokens + shape_.block_size - 1) / shape_.block_size; }
+    std::vector<float> row_of(int which, size_t s, int32_t t, int32_t heads) const {
+        return rounded(dtype_, noise(seed_ + uint64_t(which) * 1000003 + s * 10007 + uint64_t(t) * 3,
+                                     size_t(heads) * size_t(shape_.head_dim)));
+    }
+    void fill_pages() { // by the reference, token by token
+        const size_t pages = spans_.size() * size_t(max_blocks_) * 2 + 1;
+        pages_.resize(pages * page_stride() / 16 + 1, {~0ull, ~0ull});
+        for (size_t s = 0; s < spans_.size(); ++s)
+            for (int32_t t = 0; t < spans_[s].to; ++t) {
+                const int32_t page = tables_[s * size_t(max_blocks_) + size_t(t / shape_.block_size)];
+                if (page < 0) continue;
+                const int64_t slot = int64_t{page} * shape_.block_size + t % shape_.block_size;
+                auto k = row_of(1, s, t, shape_.kv_heads), v = row_of(2, s, t, shape_.kv_heads);
+                AttentionBatch one;
+                one.token_count = 1;
+                one.slot_mapping = &slot;
+                const KvPages to{reinterpret_cast<uint8_t*>(pages_.data()), page_stride()};
+                reference::append_kv(shape_, one, to, tensor(k.data(), PB_F32, {1, shape_.kv_heads, shape_.head_dim}),
+                                     tensor(v.data(), PB_F32, {1, shape_.kv_heads, shape_.head_dim}));
+            }
+    }
+
+    AttentionShape shape_;
+    pb_dtype dtype_;
+    std::vector<Span> spans_;
+    uint64_t seed_;
+    int32_t max_blocks_ = 1;
+    std::vector<int32_t> starts_, lengths_, tables_, packed_, block_starts_, positions_;
+    std::vector<int64_t> slots_;
+    std::vector<Line> pages_;
+};
+
+}  // namespace patchbay::kernels::cuda
