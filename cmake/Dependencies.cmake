@@ -23,7 +23,3 @@ endif()
 if(PATCHBAY_BENCH)
     find_package(benchmark 1.7 REQUIRED)
 endif()
-if(PATCHBAY_CUDA)
-    find_package(CUDAToolkit 12.0 REQUIRED)   # cuBLAS comes with it
-    enable_language(CUDA)
-endif()

@@ -14,10 +14,13 @@ endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
-add_compile_options(-Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+set(warnings -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+set(cuda_warnings -Xcompiler=-Wall,-Wextra)   # nvcc's own C++ does not bear -Wshadow
 if(PATCHBAY_WERROR)
-    add_compile_options(-Werror)
+    list(APPEND warnings -Werror)
+    list(APPEND cuda_warnings -Werror=all-warnings -Xcompiler=-Werror)
 endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${warnings}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_warnings}>")
 
 if(PATCHBAY_SANITIZE)
     add_compile_options(-fsanitize=${PATCHBAY_SANITIZE} -fno-omit-frame-pointer)

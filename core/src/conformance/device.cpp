@@ -147,6 +147,11 @@ Outcome for_each_op(Subject& subject, F&& f) {
 }
 
 Outcome batch(Subject& subject) {
+    {
+        PB_TRY(auto component, subject.make());
+        PB_TRY(const Bench b, Bench::create(*component));
+        if (b.info().batch_dependent) return Outcome::skip("it says that rows depend on how many there are");
+    }
     return for_each_op(subject, [&](const host::Component&, const OpCase& c, const Floats& all) -> Outcome {
         PB_TRY(auto with_one_thread, subject.make(1));
         const size_t width = all.size() / static_cast<size_t>(c.rows);

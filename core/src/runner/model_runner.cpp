@@ -299,6 +299,7 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     cost_fault_.clear();
     times_ = {};
     current_ = batch.attention();
+    if (device_.table->queue) current_.queue = device_.table->queue(device_.self());
     const uint64_t begin_ns = clock_.now_ns();
     PB_CHECK(device_.component->check(
         timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sdk/weight_checks.hpp"
 
 namespace patchbay {
 namespace {

@@ -72,9 +72,8 @@ class CpuDevice {
     std::unique_ptr<Communicator> communicator_; // null: one rank
 };
 
-pb_ops cpu_ops(CpuDevice&);                 // ops.cpp
-void add_collectives(pb_ops&);              // collectives.cpp
-void check_weight(const pb_weight_source&); // weights.cpp; throws Error where it is none, or of a kind not taken
+pb_ops cpu_ops(CpuDevice&);    // ops.cpp
+void add_collectives(pb_ops&); // collectives.cpp
 
 // Physical memory in bytes, 0 where the system does not say. (memory.cpp)
 struct HostMemory {

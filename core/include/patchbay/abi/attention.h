@@ -73,6 +73,7 @@ typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
     uint32_t       graph;
     uint32_t       reserved;
     pb_attention_arrays device; /* NULL each where memory is the host's or nothing is computed; of a graph: fixed */
+    void *queue; /* the device's, see pb_device.queue: what reads or writes its memory goes there. NULL: it has none */
 } pb_attention_batch;
 
 typedef struct pb_kv_view { /* [step] where the pages of one layer are: page p begins at data + p · page_stride */

@@ -57,7 +57,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*embedding)(void *ctx, const pb_tensor *out, const pb_weight *table, const pb_tensor *ids);
     /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). x may be
        rounded to the weight's dtype, for a quantised weight to 8 bits in its groups of columns; a row's result must not
-       depend on the rows beside it. */
+       depend on the rows beside it, but for what info() says by batch_dependent. */
     void (*linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w);
     /* out = x / sqrt(mean(x²) + eps) · w, over the last dimension; x (T, n) or (T, heads, n). out may be x. */
     void (*rms_norm)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w, float eps);
@@ -133,7 +133,7 @@ typedef struct pb_device_info { /* filled by info() */
     char     name[96];         /* "Intel Xeon … (avx512)": terminated                 */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
     uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
-    uint32_t reserved;
+    uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
 } pb_device_info;
 
 typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */
@@ -191,6 +191,9 @@ typedef struct pb_device {
      * called in the midst of a step. [control], [any] */
     pb_status (*connect)(void *self, const pb_group *);
     void (*disconnect)(void *self);
+    /* The queue that ops run in, for plugins that put kernels of their own in order with them: a cudaStream_t. The same
+     * for the device's life. NULL: it has none. */
+    void *(*queue)(void *self);                                                              /* [control] */
 } pb_device;
 
 #ifdef __cplusplus

@@ -105,6 +105,10 @@ struct DeviceTable {
     static void disconnect(void* self) noexcept {
         if constexpr (kConnects) value(self).disconnect();
     }
+    static void* queue(void* self) noexcept {
+        if constexpr (kQueue) return value(self).queue();
+        return nullptr;
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
         t.charge(cost);
@@ -121,6 +125,7 @@ struct DeviceTable {
         t.submit_step();
         t.wait_step();
     };
+    static constexpr bool kQueue = requires(T t) { t.queue(); };
     static constexpr bool kHost = requires(T t) { t.host_ns(); };
     static constexpr bool kConnects = requires(T t, const pb_group& group) {
         t.connect(group);
@@ -134,7 +139,8 @@ struct DeviceTable {
                                      kGraphs ? graph_free : nullptr, kGraphs ? graph_bytes : nullptr,
                                      kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
                                      kHost ? host_ns : nullptr,
-                                     kConnects ? connect : nullptr, kConnects ? disconnect : nullptr};
+                                     kConnects ? connect : nullptr, kConnects ? disconnect : nullptr,
+                                     kQueue ? queue : nullptr};
 };
 
 }  // namespace detail

@@ -1,0 +1,220 @@
+// Attention over pages for the device `cuda`: kernels/cuda behind the plugin contract. The plan is made on the host and
+// copied to its buffer; what append_kv() and run() start depends on nothing else that changes from step to step, so both
+// may be captured for any batch.
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+#include "kernels/cuda_attention.hpp"
+#include "patchbay/sdk/attention.hpp"
+#include "patchbay/sdk/attention_cost.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay {
+namespace {
+
+namespace cuda = kernels::cuda;
+
+void check_cuda(cudaError_t code, const char* what) {
+    if (code != cudaSuccess) throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code));
+}
+
+kernels::AttentionShape shape_of(const pb_attention_spec& spec) {
+    return {.heads = int32_t(spec.heads),
+            .kv_heads = int32_t(spec.kv_heads),
+            .head_dim = int32_t(spec.head_dim),
+            .block_size = int32_t(spec.block_size),
+            .window = spec.sliding_window,
+            .scale = spec.scale,
+            .soft_cap = spec.soft_cap,
+            .kv_dtype = spec.kv_dtype};
+}
+
+kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
+    return {.seq_count = b.seq_count,
+            .max_blocks = b.max_blocks,
+            .token_count = int32_t(b.token_count),
+            .query_starts = b.query_starts,
+            .seq_lens = b.seq_lens,
+            .block_tables = b.block_tables,
+            .slot_mapping = b.slot_mapping,
+            .positions = b.positions};
+}
+
+// Pinned memory that plans are copied from, one slot a step: two steps may be under way.
+class PlanCopies {
+  public:
+    explicit PlanCopies(uint64_t bytes) {
+        for (Slot& slot : slots_) {
+            void* memory = nullptr;
+            check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "pinned memory for plans");
+            slot.memory = static_cast<uint8_t*>(memory);
+            check_cuda(cudaEventCreateWithFlags(&slot.free, cudaEventDisableTiming), "an event");
+        }
+    }
+    ~PlanCopies() {
+        for (const Slot& slot : slots_) {
+            if (slot.free) cudaEventDestroy(slot.free);
+            if (slot.memory) cudaFreeHost(slot.memory);
+        }
+    }
+    PlanCopies(const PlanCopies&) = delete;
+    PlanCopies& operator=(const PlanCopies&) = delete;
+
+    void copy(const cuda::AttentionPlan& plan, const cuda::AttentionLayout& layout, uint8_t* to, cudaStream_t stream) {
+        const Slot& slot = slots_[next_];
+        next_ = (next_ + 1) % slots_.size();
+        check_cuda(cudaEventSynchronize(slot.free), "waiting for a plan's copy");
+        const cuda::AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
+        std::memcpy(slot.memory, &header, sizeof header);
+        const auto part = [&](uint64_t at, const auto& values) {
+            if (values.empty()) return;
+            const size_t bytes = values.size() * sizeof values[0];
+            std::memcpy(slot.memory + at, values.data(), bytes);
+            check_cuda(cudaMemcpyAsync(to + at, slot.memory + at, bytes, cudaMemcpyHostToDevice, stream), "a plan");
+        };
+        check_cuda(cudaMemcpyAsync(to, slot.memory, sizeof header, cudaMemcpyHostToDevice, stream), "a plan");
+        part(layout.items, plan.items);
+        part(layout.merges, plan.merges);
+        check_cuda(cudaEventRecord(slot.free, stream), "an event");
+    }
+
+  private:
+    struct Slot {
+        uint8_t* memory = nullptr;
+        cudaEvent_t free = nullptr;
+    };
+    std::array<Slot, 3> slots_;
+    size_t next_ = 0;
+};
+
+class PagedCuda {
+  public:
+    struct Bound {
+        pb_attention_spec spec; // its device: not to be read
+        kernels::AttentionShape shape;
+        cuda::AttentionLimits limits;
+        cuda::AttentionLayout layout;
+        uint32_t grid = 1;
+        std::unique_ptr<PlanCopies> copies; // none where nothing is computed
+        cuda::AttentionPlan plan;           // keeps its capacity
+        const uint8_t* buffer = nullptr;    // of the latest plan
+    };
+
+    explicit PagedCuda(const Context&) {} // a GPU is looked for when one is needed: it serves `sim` without
+
+    pb_attention_layout describe(const pb_attention_spec& spec) const {
+        check(spec);
+        pb_attention_layout out{};
+        out.struct_size = sizeof out;
+        out.graphs = PB_GRAPHS_ANY;
+        out.page_bytes = cuda::page_bytes(shape_of(spec));
+        const bool computes = std::string_view(spec.device) != "sim";
+        out.plan_bytes = computes ? attention_layout(shape_of(spec), limits_of(spec)).bytes : 0;
+        std::snprintf(out.layout_tag, sizeof out.layout_tag, "k+v/%s/block%u/heads%ux%u", dtype_name(spec.kv_dtype),
+                      spec.block_size, spec.kv_heads, spec.head_dim);
+        return out;
+    }
+
+    std::unique_ptr<Bound> bind(const pb_attention_spec& spec) const {
+        check(spec);
+        auto bound = std::make_unique<Bound>();
+        bound->spec = spec;
+        bound->shape = shape_of(spec);
+        if (std::string_view(spec.device) == "sim") return bound;
+        bound->limits = limits_of(spec);
+        bound->layout = attention_layout(bound->shape, bound->limits);
+        bound->grid = uint32_t(bound->limits.busy);
+        bound->copies = std::make_unique<PlanCopies>(bound->layout.states);
+        return bound;
+    }
+
+    void plan(Bound& bound, const pb_attention_batch& batch, void* buffer) const {
+        const kernels::AttentionBatch view = batch_of(batch);
+        if (const std::string fault = kernels::fault_of(bound.shape, view); !fault.empty())
+            throw Error(PB_INVALID, fault);
+        if (!bound.copies) return;
+        if (!buffer || (batch.token_count > 0 && !batch.device.positions))
+            throw Error(PB_INVALID, "the batch's arrays are not in the device's memory");
+        if (!plan_attention(bound.shape, view, bound.limits, bound.plan))
+            throw Error(PB_INVALID, "the batch makes " + std::to_string(bound.plan.items.size()) +
+                                        " parts, the plan has room for " + std::to_string(bound.limits.items));
+        bound.buffer = static_cast<const uint8_t*>(buffer);
+        bound.copies->copy(bound.plan, bound.layout, static_cast<uint8_t*>(buffer),
+                           static_cast<cudaStream_t>(batch.queue));
+    }
+
+    void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
+                   const pb_tensor& v) const noexcept {
+        cuda::append_kv(batch.queue, bound.shape, {kv.data, kv.page_stride}, batch.device.slot_mapping,
+                        batch.token_count, k, v);
+    }
+
+    void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        cuda::attend(batch.queue,
+                     {bound.shape, {kv.data, kv.page_stride}, bound.buffer, bound.layout, batch.device.block_starts,
+                      batch.device.blocks, batch.device.positions, bound.grid},
+                     out, q);
+    }
+
+    pb_cost cost(const Bound& bound, const pb_attention_batch& batch) const {
+        pb_cost out = attention_cost(bound.spec, batch);
+        out.launches = 3; // one appends, one attends, one merges the sums of splits
+        return out;
+    }
+
+  private:
+    static constexpr uint32_t kMost = 65536;
+
+    static void check(const pb_attention_spec& spec) {
+        const auto refuse = [](const std::string& why) { throw Error(PB_UNSUPPORTED, why); };
+        const auto real = [](pb_dtype dtype) { return dtype == PB_F32 || dtype == PB_BF16; };
+        const std::string_view device = spec.device ? spec.device : "";
+        if (device != "cuda" && device != "sim")
+            refuse("device '" + std::string(device) + "' is not 'cuda' or 'sim'");
+        if (!real(spec.activation_dtype))
+            refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " not in {f32, bf16}");
+        if (!real(spec.kv_dtype)) refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");
+        if (spec.head_dim == 0 || spec.head_dim % 8 != 0)
+            refuse("head_dim " + std::to_string(spec.head_dim) + " is not a multiple of 8");
+        if (spec.head_dim > uint32_t(cuda::kMaxHeadDim))
+            refuse("head_dim " + std::to_string(spec.head_dim) + " is above " + std::to_string(cuda::kMaxHeadDim));
+        if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
+            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
+                   std::to_string(spec.kv_heads));
+        if (spec.heads > kMost || spec.block_size == 0 || spec.block_size > kMost)
+            refuse("heads " + std::to_string(spec.heads) + " or block_size " + std::to_string(spec.block_size) +
+                   " not in 1 to " + std::to_string(kMost));
+    }
+
+    // What this thread's GPU holds at once. Throws Error(PB_UNAVAILABLE).
+    static cuda::AttentionLimits limits_of(const pb_attention_spec& spec) {
+        int device = 0, multiprocessors = 0, shared = 0;
+        cudaError_t code = cudaGetDevice(&device);
+        if (code == cudaSuccess)
+            code = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        if (code == cudaSuccess)
+            code = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+        if (code != cudaSuccess) {
+            cudaGetLastError();
+            throw Error(PB_UNAVAILABLE, std::string("no NVIDIA driver/GPU: ") + cudaGetErrorString(code));
+        }
+        const kernels::AttentionShape shape = shape_of(spec);
+        const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
+        // Where the host does not say how large batches are: vLLM's defaults, and then some.
+        const auto or_else = [](uint32_t value, uint32_t fallback) { return int32_t(value ? value : fallback); };
+        return attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
+                                or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
+    }
+};
+
+}  // namespace
+}  // namespace patchbay
+
+PATCHBAY_PLUGIN(patchbay::attention<patchbay::PagedCuda>(
+    {.name = "paged_cuda", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "attention over pages on an NVIDIA GPU: tensor cores for bf16 heads of 64 and 128; batch-invariant"}))

@@ -1,0 +1,197 @@
+#include "cuda.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace patchbay {
+namespace {
+
+constexpr int kLeastMajor = 8; // sm_80: bf16 tensor cores and asynchronous copies
+
+const char* text_of(kernels::cuda::KernelFault fault) {
+    using kernels::cuda::KernelFault;
+    switch (fault) {
+        case KernelFault::kNone: return "";
+        case KernelFault::kEmbeddingId: return "embedding: an id is outside the table";
+        case KernelFault::kGatherRow: return "gather_rows: a row is outside x";
+        case KernelFault::kExpertId: return "expert_linear: an id is not that of an expert";
+    }
+    return "a kernel reports a fault that nobody knows";
+}
+
+[[noreturn]] void unavailable(const std::string& why) { throw Error(PB_UNAVAILABLE, why); }
+
+}  // namespace
+
+CudaDevice::CudaDevice(const Context& context)
+    : index_(context.get<int>("index")),
+      activation_dtype_(context.get<std::string>("activation_dtype") == "f32" ? PB_F32 : PB_BF16),
+      batch_invariant_(context.get<bool>("batch_invariant")),
+      check_each_op_(context.get<bool>("check_each_op")),
+      clock_(context.host()),
+      ops_(cuda_ops(*this)) {
+    int count = 0;
+    if (const cudaError_t code = cudaGetDeviceCount(&count); code != cudaSuccess || count == 0) {
+        cudaGetLastError();
+        unavailable(std::string("no NVIDIA driver/GPU: ") +
+                    (code == cudaSuccess ? "no device is visible" : cudaGetErrorString(code)));
+    }
+    if (index_ >= count)
+        throw Error(PB_INVALID, "index " + std::to_string(index_) + ": " + std::to_string(count) + " GPUs are visible");
+    use();
+    check_cuda(cudaGetDeviceProperties(&properties_, index_), "cudaGetDeviceProperties");
+    if (properties_.major < kLeastMajor)
+        unavailable(std::string(properties_.name) + " is sm_" + std::to_string(properties_.major) +
+                    std::to_string(properties_.minor) + ", expected sm_80 or later");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    cudaMemPool_t pool = nullptr; // what is freed stays with this process: steps take and give back alike
+    check_cuda(cudaDeviceGetDefaultMemPool(&pool, index_), "the memory pool");
+    uint64_t keep = UINT64_MAX;
+    check_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "the memory pool");
+    void* fault = nullptr;
+    check_cuda(cudaHostAlloc(&fault, sizeof(int32_t), cudaHostAllocMapped), "pinned memory");
+    kernel_fault_ = static_cast<int32_t*>(fault);
+    *kernel_fault_ = 0;
+    staging_ = std::make_unique<Staging>(stream_);
+    // One kernel, to see that this build has code for this GPU.
+    auto* const probe = static_cast<uint8_t*>(take(64));
+    kernels::cuda::widen(stream_, reinterpret_cast<float*>(probe), reinterpret_cast<const uint16_t*>(probe + 32), 1);
+    if (const cudaError_t code = cudaGetLastError(); code != cudaSuccess)
+        unavailable("kernels do not run on " + std::string(properties_.name) + " (sm_" +
+                    std::to_string(properties_.major) + std::to_string(properties_.minor) +
+                    "): " + cudaGetErrorString(code));
+    check_cuda(cudaFreeAsync(probe, stream_), "cudaFreeAsync");
+    const uint64_t workspace_bytes = static_cast<uint64_t>(context.get<int>("workspace_mib")) << 20;
+    workspace_ = take(workspace_bytes);
+    products_ = std::make_unique<Products>(
+        stream_, workspace_, workspace_bytes,
+        batch_invariant_ ? Products::Algorithms::kOneForAllSizes : Products::Algorithms::kBest);
+    check_cuda(cudaStreamSynchronize(stream_), "the first work on the GPU");
+}
+
+// Memory of the stream goes with the process's context, if not before.
+CudaDevice::~CudaDevice() {
+    cudaSetDevice(index_);
+    if (stream_) cudaStreamSynchronize(stream_);
+    products_.reset();
+    staging_.reset();
+    if (workspace_) cudaFreeAsync(workspace_, stream_);
+    for (const auto& [memory, bytes] : scratch_) cudaFreeAsync(memory, stream_);
+    for (const auto& [experts, memory] : expert_tables_) cudaFreeAsync(memory, stream_);
+    for (const Submitted& step : submitted_) cudaEventDestroy(step.done);
+    if (kernel_fault_) cudaFreeHost(kernel_fault_);
+    if (stream_) cudaStreamDestroy(stream_);
+}
+
+void CudaDevice::use() const { check_cuda(cudaSetDevice(index_), "cudaSetDevice"); }
+
+pb_device_info CudaDevice::info() const {
+    use();
+    pb_device_info out{};
+    out.struct_size = sizeof out;
+    out.computes = 1;
+    out.activation_dtype = activation_dtype_;
+    out.graphs = 1;
+    out.batch_dependent = batch_invariant_ ? 0 : 1;
+    size_t free_bytes = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
+    cudaMemPool_t pool = nullptr;
+    uint64_t reserved = 0, used = 0; // what the pool keeps is free to this process
+    check_cuda(cudaDeviceGetDefaultMemPool(&pool, index_), "the memory pool");
+    check_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved), "the memory pool");
+    check_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), "the memory pool");
+    out.memory_total = total;
+    out.memory_free = std::min<uint64_t>(total, free_bytes + (reserved > used ? reserved - used : 0));
+    std::snprintf(out.name, sizeof out.name, "%.95s", properties_.name);
+    std::snprintf(out.isa, sizeof out.isa, "sm_%d%d", properties_.major, properties_.minor);
+    return out;
+}
+
+void CudaDevice::begin_step() {
+    use();
+    fault_.clear();
+}
+
+void CudaDevice::submit_step() {
+    use();
+    Submitted step{nullptr, std::exchange(fault_, {})};
+    check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");
+    submitted_.push_back(std::move(step));
+    check_cuda(cudaEventRecord(submitted_.back().done, stream_), "the end of a step");
+}
+
+void CudaDevice::wait_step() {
+    use();
+    if (submitted_.empty()) throw Error(PB_INVALID, "no step is in flight");
+    const Submitted step = std::move(submitted_.front());
+    submitted_.pop_front();
+    const cudaError_t code = cudaEventSynchronize(step.done);
+    cudaEventDestroy(step.done);
+    if (!step.fault.empty()) throw Error(PB_INVALID, step.fault);
+    check_cuda(code, "the GPU stopped in this step or before it (check_each_op names the op)");
+    const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
+    if (seen != 0) throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(seen)));
+}
+
+void CudaDevice::end_step() {
+    submit_step();
+    while (submitted_.size() > 1) wait_step();
+    wait_step();
+}
+
+void CudaDevice::check_launch(const char* op) {
+    if (const cudaError_t code = cudaGetLastError(); code != cudaSuccess)
+        return set_fault(std::string(op) + ": " + cudaGetErrorString(code));
+    if (!check_each_op_ || capturing_) return;
+    if (const cudaError_t code = cudaStreamSynchronize(stream_); code != cudaSuccess)
+        set_fault(std::string(op) + ": " + cudaGetErrorString(code));
+}
+
+void CudaDevice::graph_begin() {
+    use();
+    check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    capturing_ = true;
+}
+
+pb_graph* CudaDevice::graph_end() {
+    capturing_ = false;
+    cudaGraph_t recorded = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream_, &recorded);
+    if (ended != cudaSuccess) cudaGetLastError();
+    if (!fault_.empty()) {
+        if (recorded) cudaGraphDestroy(recorded);
+        throw Error(PB_FAILED, "capturing: " + fault_);
+    }
+    check_cuda(ended, "cudaStreamEndCapture");
+    auto graph = std::make_unique<pb_graph>();
+    size_t before = 0, after = 0, total = 0;
+    cudaMemGetInfo(&before, &total);
+    cudaError_t code = cudaGraphInstantiate(&graph->exec, recorded, 0);
+    cudaGraphDestroy(recorded);
+    check_cuda(code, "cudaGraphInstantiate");
+    code = cudaGraphUpload(graph->exec, stream_);
+    if (code != cudaSuccess) cudaGraphExecDestroy(graph->exec);
+    check_cuda(code, "cudaGraphUpload");
+    cudaMemGetInfo(&after, &total);
+    graph->bytes = before > after ? before - after : 1;
+    return graph.release();
+}
+
+void CudaDevice::graph_launch(pb_graph* graph) {
+    if (faulty()) return;
+    check_cuda(cudaGraphLaunch(graph->exec, stream_), "cudaGraphLaunch");
+}
+
+void CudaDevice::graph_free(pb_graph* graph) noexcept {
+    if (!graph) return;
+    cudaSetDevice(index_);
+    cudaGraphExecDestroy(graph->exec);
+    delete graph;
+}
+
+}  // namespace patchbay
+
+PATCHBAY_PLUGIN(patchbay::device<patchbay::CudaDevice>(
+    {.name = "cuda", .version = PATCHBAY_PLUGIN_VERSION,
+     .summary = "one NVIDIA GPU from sm_80 on: bf16 or f32 activations, f32, bf16, 8-bit or 4-bit weights"}))

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cstring>
+
+#include "cuda.hpp"
+
+namespace patchbay {
+
+void check_cuda(cudaError_t code, const char* what) {
+    if (code == cudaSuccess) return;
+    throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")");
+}
+
+Staging::Staging(cudaStream_t stream) : stream_(stream) {
+    for (Slot& slot : slots_) {
+        void* memory = nullptr;
+        check_cuda(cudaHostAlloc(&memory, kSlotBytes, cudaHostAllocDefault), "pinned memory for copies");
+        slot.memory = static_cast<uint8_t*>(memory);
+        check_cuda(cudaEventCreateWithFlags(&slot.free, cudaEventDisableTiming), "an event");
+    }
+}
+
+Staging::~Staging() {
+    for (const Slot& slot : slots_) {
+        if (slot.free) cudaEventDestroy(slot.free);
+        if (slot.memory) cudaFreeHost(slot.memory);
+    }
+}
+
+Staging::Slot& Staging::next() {
+    Slot& slot = slots_[next_];
+    next_ = (next_ + 1) % slots_.size();
+    check_cuda(cudaEventSynchronize(slot.free), "waiting for a copy"); // of an event never recorded: at once
+    return slot;
+}
+
+void Staging::upload(void* to, const void* from, uint64_t bytes) {
+    for (uint64_t done = 0; done < bytes; done += kSlotBytes) {
+        const uint64_t part = std::min(kSlotBytes, bytes - done);
+        Slot& slot = next();
+        std::memcpy(slot.memory, static_cast<const uint8_t*>(from) + done, part);
+        check_cuda(cudaMemcpyAsync(static_cast<uint8_t*>(to) + done, slot.memory, part, cudaMemcpyHostToDevice, stream_),
+                   "a copy to the device");
+        check_cuda(cudaEventRecord(slot.free, stream_), "an event");
+    }
+}
+
+void Staging::download(void* to, const void* from, uint64_t bytes) {
+    const uint64_t round = kSlotBytes * slots_.size();
+    for (uint64_t begin = 0; begin < bytes; begin += round) {
+        const uint64_t end = std::min(bytes, begin + round);
+        std::array<Slot*, std::tuple_size_v<decltype(slots_)>> used{};
+        size_t count = 0;
+        for (uint64_t at = begin; at < end; at += kSlotBytes) {
+            Slot& slot = next();
+            check_cuda(cudaMemcpyAsync(slot.memory, static_cast<const uint8_t*>(from) + at,
+                                       std::min(kSlotBytes, end - at), cudaMemcpyDeviceToHost, stream_),
+                       "a copy from the device");
+            check_cuda(cudaEventRecord(slot.free, stream_), "an event");
+            used[count++] = &slot;
+        }
+        for (size_t i = 0; i < count; ++i) {
+            check_cuda(cudaEventSynchronize(used[i]->free), "waiting for a copy from the device");
+            const uint64_t at = begin + i * kSlotBytes;
+            std::memcpy(static_cast<uint8_t*>(to) + at, used[i]->memory, std::min(kSlotBytes, end - at));
+        }
+    }
+}
+
+void* CudaDevice::take(uint64_t bytes) {
+    void* memory = nullptr;
+    const cudaError_t code = cudaMallocAsync(&memory, std::max<uint64_t>(bytes, 1), stream_);
+    if (code == cudaSuccess) return memory;
+    cudaGetLastError(); // else the next check would meet it again
+    throw Error(PB_FAILED, "cannot allocate " + std::to_string(bytes) + " bytes of the GPU's memory: " +
+                               cudaGetErrorString(code));
+}
+
+void* CudaDevice::alloc(uint64_t bytes) {
+    use();
+    void* const memory = take(bytes);
+    check_cuda(cudaMemsetAsync(memory, 0, bytes, stream_), "zeroing memory");
+    check_cuda(cudaStreamSynchronize(stream_), "allocating memory");
+    return memory;
+}
+
+void CudaDevice::free(void* memory) {
+    if (!memory) return;
+    cudaSetDevice(index_);
+    cudaFreeAsync(memory, stream_);
+}
+
+void CudaDevice::to_device(void* to, const void* from, uint64_t bytes) {
+    use();
+    staging_->upload(to, from, bytes);
+}
+
+void CudaDevice::to_host(void* to, const void* from, uint64_t bytes) {
+    use();
+    staging_->download(to, from, bytes);
+}
+
+void CudaDevice::copy_page(void* to, const void* from, uint64_t bytes) {
+    use();
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy within the device");
+}
+
+void* CudaDevice::scratch(uint64_t bytes) {
+    if (!scratch_.empty() && scratch_.back().second >= bytes) return scratch_.back().first;
+    if (capturing_) throw Error(PB_FAILED, "a captured step needs more scratch memory than the one that ran before it");
+    const uint64_t size = std::max(bytes, scratch_.empty() ? uint64_t{1} << 20 : 2 * scratch_.back().second);
+    scratch_.push_back({take(size), size});
+    return scratch_.back().first;
+}
+
+const kernels::cuda::DeviceMatrix* CudaDevice::expert_table(const pb_weight* const* experts, uint32_t count) {
+    const std::vector<const pb_weight*> key(experts, experts + count);
+    auto found = expert_tables_.find(key);
+    if (found == expert_tables_.end()) {
+        if (capturing_) throw Error(PB_FAILED, "a captured step uses experts that the one before it did not");
+        std::vector<kernels::cuda::DeviceMatrix> table;
+        for (const pb_weight* e : key) table.push_back(e->matrix);
+        void* const memory = take(table.size() * sizeof table[0]);
+        staging_->upload(memory, table.data(), table.size() * sizeof table[0]);
+        found = expert_tables_.emplace(key, memory).first;
+    }
+    return static_cast<const kernels::cuda::DeviceMatrix*>(found->second);
+}
+
+}  // namespace patchbay
