@@ -7,8 +7,8 @@ namespace patchbay::kernels::cuda {
 
 constexpr float kLog2E = 1.4426950408889634f;
 
-// The sums of one row over some keys: m the greatest score (in powers of 2), l the sum of 2^(score − m); the values' sum
-// is scaled alike. No key: −∞, 0.
+// The sums of one row over some keys: m the greatest score (in powers of 2), l the sum of 2^(score − m); the values'
+// sum is scaled alike. No key: −∞, 0.
 struct Sums {
     float m, l;
 };

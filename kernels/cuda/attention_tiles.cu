@@ -1,5 +1,5 @@
-// Attention with tensor cores, bf16, head_dim 64 or 128: a block works through the keys of a tile of up to 64 rows, a warp
-// 16 rows of it; keys and values come through shared memory, the next block of them while this one is worked on.
+// Attention with tensor cores, bf16, head_dim 64 or 128: a block works through the keys of a tile of up to 64 rows, a
+// warp 16 rows of it; keys and values come through shared memory, the next block of them while this one is worked on.
 #include <type_traits>
 
 #include "cuda/attention.cuh"
@@ -154,7 +154,8 @@ __device__ void end_split(const AttentionCall& call, const AttentionItem& item, 
 }
 
 template <int D>
-__global__ void __launch_bounds__(kThreads, 2) attend_tiles_kernel(AttentionCall call, RowsOf<Bf16> out, RowsOf<const Bf16> q) {
+__global__ void __launch_bounds__(kThreads, 2)
+    attend_tiles_kernel(AttentionCall call, RowsOf<Bf16> out, RowsOf<const Bf16> q) {
     const int lane = int(threadIdx.x) % kWarp, first_row = int(threadIdx.x) / kWarp * 16;
     const int kv_heads = call.shape.kv_heads, heads = call.shape.heads, work = header_of(call).items * kv_heads;
     const Buffers<D> buffers{dynamic_shared()};

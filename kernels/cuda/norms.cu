@@ -16,7 +16,8 @@ __global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int6
             sum += v * v;
         }
         const float factor = 1.f / sqrtf(block_sum(sum, shared) / float(n) + eps);
-        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x)) to[i] = from_float<T>(to_float(in[i]) * factor * w[i]);
+        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x))
+            to[i] = from_float<T>(to_float(in[i]) * factor * w[i]);
     }
 }
 

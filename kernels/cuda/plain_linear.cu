@@ -1,5 +1,5 @@
-// Products of a vector and a matrix's row, one warp each, summed in one order over the columns: slow, of any dtypes, and
-// the same bits whatever else is computed. And the ops of mixtures of experts.
+// Products of a vector and a matrix's row, one warp each, summed in one order over the columns: slow, of any dtypes,
+// and the same bits whatever else is computed. And the ops of mixtures of experts.
 #include "cuda/kernel.cuh"
 
 namespace patchbay::kernels::cuda {

@@ -22,7 +22,8 @@ const std::vector<SourceText>& sources() {
         for (const char* folder : {"core", "plugins", "kernels", "metrics", "tests"})
             for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
                 const std::string ending = entry.path().extension().string();
-                if (ending != ".h" && ending != ".hpp" && ending != ".cpp" && ending != ".c" && ending != ".inc")
+                if (ending != ".h" && ending != ".hpp" && ending != ".cpp" && ending != ".c" && ending != ".inc" &&
+                    ending != ".cu" && ending != ".cuh")
                     continue;
                 SourceText file{fs::relative(entry.path(), root).string(), {}};
                 std::istringstream in(read(entry.path()));

@@ -1,6 +1,6 @@
-// The CUDA kernels as functions: each starts work on a stream and returns; a failed start is in cudaGetLastError(). Used
-// by the CUDA device plugin. Tensors are of device memory, F32 or BF16, of rank 2 or 3 with unit inner stride; shapes and
-// dtypes are the caller's to check. No header of the CUDA Toolkit is needed to include this.
+// The CUDA kernels as functions: each starts work on a stream and returns; a failed start is in cudaGetLastError().
+// Used by the CUDA device plugin. Tensors are of device memory, F32 or BF16, of rank 2 or 3 with unit inner stride;
+// shapes and dtypes are the caller's to check. No header of the CUDA Toolkit is needed to include this.
 #pragma once
 #include <cstdint>
 
@@ -38,8 +38,8 @@ void soft_cap(Stream, const pb_tensor& x, float cap);
 void top_k(Stream, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, bool sum_to_one);
 void weighted_sum(Stream, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
-// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols whatever T: for what a library's product does
-// not take.
+// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols whatever T: for what a library's product
+// does not take.
 void plain_linear(Stream, const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w);
 struct ExpertTable { // matrices of one shape and dtype
     const DeviceMatrix* matrices = nullptr; // (count), in device memory

@@ -1,7 +1,7 @@
-// Attention over pages on a GPU: how a step's queries and keys are split into work (plain C++), and the kernels that do it.
-// A row's bits follow from its query and its keys by absolute position alone: keys come in blocks of kKeys, sums are
-// merged every kSplit keys in ascending order, by the same instructions however the work is dealt out. Used by the
-// attention plugin `paged_cuda`.
+// Attention over pages on a GPU: how a step's queries and keys are split into work (plain C++), and the kernels that
+// do it. A row's bits follow from its query and its keys by absolute position alone: keys come in blocks of kKeys,
+// sums are merged every kSplit keys in ascending order, by the same instructions however the work is dealt out. Used
+// by the attention plugin `paged_cuda`.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ constexpr int kKeys = 64;     // that are loaded at a time
 constexpr int kSplit = 256;   // keys: a multiple of kKeys
 constexpr int kMaxHeadDim = 512;
 
-struct AttentionItem { // for each KV head: rows [first_row, first_row + rows) of a sequence over keys [key_from, key_to)
+struct AttentionItem { // for each KV head: rows of a sequence, from first_row on, over keys [key_from, key_to)
     int32_t sequence, token; // the row of the batch where the sequence's tokens begin
     int32_t first_row, rows; // a row is token · group + head of the group
     int32_t key_from, key_to; // key_from is a multiple of kKeys
@@ -58,7 +58,8 @@ struct AttentionPlan {
 // The batch is sane (fault_of). Returns false where it needs more items than there is room for.
 bool plan_attention(const AttentionShape&, const AttentionBatch&, const AttentionLimits&, AttentionPlan&);
 
-// One layer's attention. All pointers are of device memory; tensors (T, heads or kv_heads, head_dim), unit inner stride.
+// One layer's attention. All pointers are of device memory; tensors (T, heads or kv_heads, head_dim), unit inner
+// stride.
 struct AttentionCall {
     AttentionShape shape;
     KvPages kv; // a page is [keys: kv_heads × block_size × head_dim][values: the same]

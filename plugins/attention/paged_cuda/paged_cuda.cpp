@@ -1,6 +1,6 @@
-// Attention over pages for the device `cuda`: kernels/cuda behind the plugin contract. The plan is made on the host and
-// copied to its buffer; what append_kv() and run() start depends on nothing else that changes from step to step, so both
-// may be captured for any batch.
+// Attention over pages for the device `cuda`: kernels/cuda behind the plugin contract. The plan is made on the host
+// and copied to its buffer; what append_kv() and run() start depends on nothing else that changes from step to step,
+// so both may be captured for any batch.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -113,7 +113,7 @@ class PagedCuda {
         out.graphs = PB_GRAPHS_ANY;
         out.page_bytes = cuda::page_bytes(shape_of(spec));
         const bool computes = std::string_view(spec.device) != "sim";
-        out.plan_bytes = computes ? attention_layout(shape_of(spec), limits_of(spec)).bytes : 0;
+        out.plan_bytes = computes ? cuda::attention_layout(shape_of(spec), limits_of(spec)).bytes : 0;
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "k+v/%s/block%u/heads%ux%u", dtype_name(spec.kv_dtype),
                       spec.block_size, spec.kv_heads, spec.head_dim);
         return out;
@@ -126,7 +126,7 @@ class PagedCuda {
         bound->shape = shape_of(spec);
         if (std::string_view(spec.device) == "sim") return bound;
         bound->limits = limits_of(spec);
-        bound->layout = attention_layout(bound->shape, bound->limits);
+        bound->layout = cuda::attention_layout(bound->shape, bound->limits);
         bound->grid = uint32_t(bound->limits.busy);
         bound->copies = std::make_unique<PlanCopies>(bound->layout.states);
         return bound;
@@ -139,7 +139,7 @@ class PagedCuda {
         if (!bound.copies) return;
         if (!buffer || (batch.token_count > 0 && !batch.device.positions))
             throw Error(PB_INVALID, "the batch's arrays are not in the device's memory");
-        if (!plan_attention(bound.shape, view, bound.limits, bound.plan))
+        if (!cuda::plan_attention(bound.shape, view, bound.limits, bound.plan))
             throw Error(PB_INVALID, "the batch makes " + std::to_string(bound.plan.items.size()) +
                                         " parts, the plan has room for " + std::to_string(bound.limits.items));
         bound.buffer = static_cast<const uint8_t*>(buffer);
@@ -207,7 +207,7 @@ class PagedCuda {
         const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
         // Where the host does not say how large batches are: vLLM's defaults, and then some.
         const auto or_else = [](uint32_t value, uint32_t fallback) { return int32_t(value ? value : fallback); };
-        return attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
+        return cuda::attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
                                 or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
     }
 };

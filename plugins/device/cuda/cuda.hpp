@@ -1,5 +1,5 @@
-// One NVIDIA GPU as a device: memory and ops in the order of one stream, products by cuBLASLt, the rest by kernels/cuda. One
-// per engine.
+// One NVIDIA GPU as a device: memory and ops in the order of one stream, products by cuBLASLt, the rest by
+// kernels/cuda. One per engine.
 #pragma once
 #include <cuda_runtime_api.h>
 

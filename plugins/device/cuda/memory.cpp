@@ -38,8 +38,8 @@ void Staging::upload(void* to, const void* from, uint64_t bytes) {
         const uint64_t part = std::min(kSlotBytes, bytes - done);
         Slot& slot = next();
         std::memcpy(slot.memory, static_cast<const uint8_t*>(from) + done, part);
-        check_cuda(cudaMemcpyAsync(static_cast<uint8_t*>(to) + done, slot.memory, part, cudaMemcpyHostToDevice, stream_),
-                   "a copy to the device");
+        uint8_t* const at = static_cast<uint8_t*>(to) + done;
+        check_cuda(cudaMemcpyAsync(at, slot.memory, part, cudaMemcpyHostToDevice, stream_), "a copy to the device");
         check_cuda(cudaEventRecord(slot.free, stream_), "an event");
     }
 }

@@ -1,5 +1,5 @@
-// The ops table: each checks what it is given, then starts its kernel. What does not fit becomes the step's fault, and ops
-// after it do nothing.
+// The ops table: each checks what it is given, then starts its kernel. What does not fit becomes the step's fault,
+// and ops after it do nothing.
 #include "cuda.hpp"
 #include "patchbay/sdk/op_checks.hpp"
 
@@ -49,8 +49,8 @@ void embedding(void* ctx, const pb_tensor* out, const pb_weight* table, const pb
     });
 }
 
-// bf16 weights beside f32 activations: x is rounded. f32 weights beside bf16 activations are multiplied as they are, which
-// no library does: slowly. Bias is added in f32.
+// bf16 weights beside f32 activations: x is rounded. f32 weights beside bf16 activations are multiplied as they are,
+// which no library does: slowly. Bias is added in f32.
 void linear(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
     run(ctx, "linear", [&](CudaDevice& device, cuda::Stream stream) {
         const cuda::DeviceMatrix& matrix = matrix_of(w, PB_WEIGHT_LINEAR, "linear");

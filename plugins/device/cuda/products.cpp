@@ -62,7 +62,8 @@ struct Preference {
 
 }  // namespace
 
-// cuBLASLt is column-major: what is (tokens, rows) here is rows × tokens there, and w (rows, cols) is cols × rows, turned.
+// cuBLASLt is column-major: what is (tokens, rows) here is rows × tokens there, and w (rows, cols) is cols × rows,
+// turned.
 struct Products::Plan {
     explicit Plan(const Shape& s)
         : w(s.in, s.cols, s.rows, s.cols),

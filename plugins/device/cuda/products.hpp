@@ -19,8 +19,8 @@ class Products {
     Products(const Products&) = delete;
     Products& operator=(const Products&) = delete;
 
-    // out (tokens, rows) = x (tokens, cols) · wᵀ, sums in f32. x and w have one dtype, bf16 or f32; out has it, or is f32.
-    // False where cuBLASLt has no algorithm for it.
+    // out (tokens, rows) = x (tokens, cols) · wᵀ, sums in f32. x and w have one dtype, bf16 or f32; out has it, or is
+    // f32. False where cuBLASLt has no algorithm for it.
     bool multiply(const pb_tensor& out, const pb_tensor& x, const kernels::cuda::DeviceMatrix& w);
 
   private:

@@ -1,5 +1,5 @@
-// Pinned host memory that copies to and from a GPU go through, so that they are asynchronous and their source may change
-// at once. For the CUDA device.
+// Pinned host memory that copies to and from a GPU go through, so that they are asynchronous and their source may
+// change at once. For the CUDA device.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -13,8 +13,8 @@ struct Span { // tokens [from, to) of a sequence are computed
     int32_t from, to;
 };
 
-// A batch, its arrays, and pages (in the reference's layout) that hold the KV of all tokens before `to`; everything else
-// in the pages is NaN.
+// A batch, its arrays, and pages (in the reference's layout) that hold the KV of all tokens before `to`; everything
+// else in the pages is NaN.
 class Case {
   public:
     Case(const AttentionShape& shape, pb_dtype activations, std::vector<Span> spans, uint64_t seed = 1)
@@ -54,7 +54,7 @@ class Case {
 
     // Values of tokens by sequence and position, so that the same token is the same in every batch.
     Values rows(int which, int32_t heads) const {
-        std::vector<float> out;
+        Floats out;
         for (size_t s = 0; s < spans_.size(); ++s)
             for (int32_t t = spans_[s].from; t < spans_[s].to; ++t) {
                 const auto row = row_of(which, s, t, heads);
@@ -64,13 +64,13 @@ class Case {
     }
 
     // What one attend() gives, by a plan for `busy` blocks and so many rows of partial sums.
-    std::vector<float> attend_by(int32_t busy, int32_t partial_rows = 1 << 16, uint32_t grid = 3) {
+    Floats attend_by(int32_t busy, int32_t partial_rows = 1 << 16, uint32_t grid = 3) {
         AttentionLimits limits = attention_limits(shape_, int32_t(spans_.size()), int32_t(tokens()) + 1, 4096, busy);
         limits.partial_rows = std::min(limits.partial_rows, partial_rows);
         AttentionPlan plan;
         if (!plan_attention(shape_, batch(), limits, plan)) return {};
         const AttentionLayout layout = attention_layout(shape_, limits);
-        std::vector<Line> memory(layout.bytes / 16 + 1, {~0ull, ~0ull});
+        Shared<Line> memory(layout.bytes / 16 + 1, {~0ull, ~0ull});
         auto* const bytes = reinterpret_cast<uint8_t*>(memory.data());
         const AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
         std::memcpy(bytes, &header, sizeof header);
@@ -79,13 +79,13 @@ class Case {
         Values q = rows(0, shape_.heads), out(dtype_, {tokens(), shape_.heads, shape_.head_dim}, {}, 16);
         attend(nullptr, {shape_, kv(), bytes, layout, block_starts_.data(), packed_.data(), positions_.data(), grid},
                out.tensor(), q.tensor());
-        return out.padding_is_untouched() ? out.dense() : std::vector<float>{};
+        return out.padding_is_untouched() ? out.dense() : Floats{};
     }
 
-    std::vector<float> expected() { // by the reference, from the same pages
+    Floats expected() { // by the reference, from the same pages
         const auto q = rows(0, shape_.heads).dense();
-        std::vector<float> out(q.size());
-        const auto as_tensor = [&](const std::vector<float>& v) {
+        Floats out(q.size());
+        const auto as_tensor = [&](const Floats& v) {
             return tensor(const_cast<float*>(v.data()), PB_F32, {tokens(), shape_.heads, shape_.head_dim});
         };
         for (uint32_t s = 0; s < spans_.size(); ++s)
@@ -100,7 +100,7 @@ class Case {
         uint64_t low, high;
     };
     int32_t blocks_of(int32_t tokens) const { return (tokens + shape_.block_size - 1) / shape_.block_size; }
-    std::vector<float> row_of(int which, size_t s, int32_t t, int32_t heads) const {
+    Floats row_of(int which, size_t s, int32_t t, int32_t heads) const {
         return rounded(dtype_, noise(seed_ + uint64_t(which) * 1000003 + s * 10007 + uint64_t(t) * 3,
                                      size_t(heads) * size_t(shape_.head_dim)));
     }
@@ -127,9 +127,9 @@ class Case {
     std::vector<Span> spans_;
     uint64_t seed_;
     int32_t max_blocks_ = 1;
-    std::vector<int32_t> starts_, lengths_, tables_, packed_, block_starts_, positions_;
-    std::vector<int64_t> slots_;
-    std::vector<Line> pages_;
+    Ints starts_, lengths_, tables_, packed_, block_starts_, positions_;
+    Shared<int64_t> slots_;
+    Shared<Line> pages_;
 };
 
 }  // namespace patchbay::kernels::cuda

@@ -58,7 +58,10 @@ void check(const AttentionShape& shape, const AttentionBatch& batch, const Atten
 
 TEST(CudaAttentionPlan, CoversEveryRowAndKeyOnce) {
     const std::vector<std::vector<Span>> kBatches = {
-        {{0, 1}}, {{0, 700}}, {{1500, 1501}, {30, 31}, {255, 256}, {256, 257}}, {{100, 420}, {900, 901}, {0, 64}, {7, 7}}};
+        {{0, 1}},
+        {{0, 700}},
+        {{1500, 1501}, {30, 31}, {255, 256}, {256, 257}},
+        {{100, 420}, {900, 901}, {0, 64}, {7, 7}}};
     for (const auto& spans : kBatches)
         for (const auto& shape : {shape_of(8, 2), shape_of(4, 4), shape_of(8, 1, 100), shape_of(4, 2, 700)})
             for (const int32_t busy : {1, 5, 64, 1000}) {

@@ -1,4 +1,4 @@
-// Each CUDA kernel of the ops table against the reference, run on the host.
+// Each CUDA kernel of the ops table against the reference.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,10 +13,10 @@ namespace {
 class CudaOps : public testing::TestWithParam<pb_dtype> {
   protected:
     pb_dtype dtype() const { return GetParam(); }
-    std::vector<float> input(uint64_t seed, int64_t count, float spread = 2) const {
+    Floats input(uint64_t seed, int64_t count, float spread = 2) const {
         return rounded(dtype(), noise(seed, size_t(count), -spread, spread));
     }
-    void expect_near(const Values& got, const std::vector<float>& expected) const {
+    void expect_near(const Values& got, const Floats& expected) const {
         EXPECT_TRUE(got.padding_is_untouched());
         const auto values = got.dense();
         ASSERT_EQ(values.size(), expected.size());
@@ -29,7 +29,7 @@ class CudaOps : public testing::TestWithParam<pb_dtype> {
 TEST_P(CudaOps, RmsNormNormsRowsOfEveryWidth) {
     for (const int64_t n : {1, 31, 67, 300, 3000}) {
         const auto x = input(1, 3 * n), w = noise(2, size_t(n));
-        std::vector<float> expected(x.size());
+        Floats expected(x.size());
         reference::rms_norm(expected.data(), x.data(), w.data(), 3, n, 1e-5f);
         Values in(dtype(), {3, n}, x), out(dtype(), {3, n});
         rms_norm(nullptr, out.tensor(), in.tensor(), w.data(), 1e-5f);
@@ -41,7 +41,7 @@ TEST_P(CudaOps, RmsNormNormsRowsOfEveryWidth) {
 
 TEST_P(CudaOps, RmsNormNormsEachHead) {
     const auto x = input(3, 4 * 3 * 16), w = noise(4, 16);
-    std::vector<float> expected(x.size());
+    Floats expected(x.size());
     reference::rms_norm(expected.data(), x.data(), w.data(), 12, 16, 1e-6f);
     Values in(dtype(), {4, 3, 16}, x), out(dtype(), {4, 3, 16});
     rms_norm(nullptr, out.tensor(), in.tensor(), w.data(), 1e-6f);
@@ -51,7 +51,7 @@ TEST_P(CudaOps, RmsNormNormsEachHead) {
 TEST_P(CudaOps, AddRmsNormKeepsTheSum) {
     const int64_t n = 130;
     const auto x = input(5, 2 * n), r = input(6, 2 * n), w = noise(7, size_t(n));
-    std::vector<float> sum(x.size()), expected(x.size());
+    Floats sum(x.size()), expected(x.size());
     for (size_t i = 0; i < x.size(); ++i) sum[i] = rounded(dtype(), x[i] + r[i]);
     reference::rms_norm(expected.data(), sum.data(), w.data(), 2, n, 1e-5f);
     Values in(dtype(), {2, n}, x), residual(dtype(), {2, n}, r), out(dtype(), {2, n});
@@ -65,7 +65,7 @@ TEST_P(CudaOps, LayerNormSubtractsTheMean) {
     auto x = input(8, 3 * n);
     for (float& v : x) v = rounded(dtype(), v + 10);
     const auto w = noise(9, size_t(n)), b = noise(10, size_t(n));
-    std::vector<float> expected(x.size());
+    Floats expected(x.size());
     reference::layer_norm(expected.data(), x.data(), w.data(), b.data(), 3, n, 1e-5f);
     Values in(dtype(), {3, n}, x), out(dtype(), {3, n});
     layer_norm(nullptr, out.tensor(), in.tensor(), w.data(), b.data(), 1e-5f);
@@ -75,8 +75,8 @@ TEST_P(CudaOps, LayerNormSubtractsTheMean) {
 TEST_P(CudaOps, RopeTurnsPairsByPosition) {
     const int64_t tokens = 5, heads = 3, dim = 24, rot = 16;
     const auto x = input(11, tokens * heads * dim);
-    const std::vector<int32_t> positions = {0, 1, 2, 131071, 63};
-    std::vector<float> frequencies;
+    const Ints positions = {0, 1, 2, 131071, 63};
+    Floats frequencies;
     for (int i = 0; i < rot / 2; ++i) frequencies.push_back(std::pow(10000.f, -float(i) / (rot / 2)));
     auto expected = x;
     reference::rope(expected.data(), positions.data(), frequencies.data(), tokens, heads, dim, rot, 1.25f);
@@ -88,7 +88,7 @@ TEST_P(CudaOps, RopeTurnsPairsByPosition) {
 TEST_P(CudaOps, GatesMultiplyTheTwoHalves) {
     const int64_t n = 37;
     const auto x = input(12, 4 * 2 * n, 8);
-    std::vector<float> expected(size_t(4 * n));
+    Floats expected(size_t(4 * n));
     Values in(dtype(), {4, 2 * n}, x), out(dtype(), {4, n});
     reference::silu_mul(expected.data(), x.data(), 4, n);
     silu_mul(nullptr, out.tensor(), in.tensor());
@@ -129,14 +129,14 @@ TEST_P(CudaOps, PlainLinearTakesEveryMixOfDtypes) {
             const auto x = input(16, tokens * cols), w = rounded(of_w, noise(17, size_t(rows * cols)));
             const auto bias = noise(18, size_t(rows));
             Values in(dtype(), {tokens, cols}, x), out(of_out, {tokens, rows}), matrix(of_w, {rows, cols}, w, 0);
-            std::vector<float> expected(size_t(tokens * rows));
+            Floats expected(size_t(tokens * rows));
             reference::linear(expected.data(), x.data(), w.data(), bias.data(), tokens, rows, cols);
             plain_linear(nullptr, out.tensor(), in.tensor(), {matrix.data(), of_w, rows, cols, bias.data()});
             expect_near(out, expected);
             Values one(dtype(), {1, cols}, {x.begin() + cols, x.begin() + 2 * cols}), alone(of_out, {1, rows});
             plain_linear(nullptr, alone.tensor(), one.tensor(), {matrix.data(), of_w, rows, cols, bias.data()});
             const auto all = out.dense();
-            EXPECT_EQ(alone.dense(), std::vector<float>(all.begin() + rows, all.begin() + 2 * rows));
+            EXPECT_EQ(alone.dense(), Floats(all.begin() + rows, all.begin() + 2 * rows));
         }
 }
 
@@ -144,42 +144,45 @@ TEST_P(CudaOps, EmbeddingGathersRowsAndReportsIdsOutOfRange) {
     const int64_t vocab = 11, n = 20;
     const auto table = rounded(dtype(), noise(19, size_t(vocab * n)));
     Values matrix(dtype(), {vocab, n}, table, 0), out(dtype(), {4, n});
-    const std::vector<int32_t> ids = {10, 0, 3, 3}, wrong = {1, 11, -1, 2};
-    int32_t fault = 0;
-    embedding(nullptr, out.tensor(), {matrix.data(), dtype(), vocab, n, nullptr}, ids.data(), &fault);
-    std::vector<float> expected(size_t(4 * n));
+    const Ints ids = {10, 0, 3, 3}, wrong = {1, 11, -1, 2};
+    Ints fault(1);
+    embedding(nullptr, out.tensor(), {matrix.data(), dtype(), vocab, n, nullptr}, ids.data(), fault.data());
+    Floats expected(size_t(4 * n));
     reference::embedding(expected.data(), table.data(), ids.data(), 4, n);
     EXPECT_EQ(out.dense(), expected);
-    EXPECT_EQ(fault, 0);
-    embedding(nullptr, out.tensor(), {matrix.data(), dtype(), vocab, n, nullptr}, wrong.data(), &fault);
-    EXPECT_EQ(fault, int32_t(KernelFault::kEmbeddingId));
+    EXPECT_EQ(fault[0], 0);
+    embedding(nullptr, out.tensor(), {matrix.data(), dtype(), vocab, n, nullptr}, wrong.data(), fault.data());
+    finish();
+    EXPECT_EQ(fault[0], int32_t(KernelFault::kEmbeddingId));
 }
 
 TEST_P(CudaOps, GatherRowsTakesStridedRows) {
     const auto x = input(20, 6 * 9);
     Values in(dtype(), {6, 9}, x), out(dtype(), {3, 9});
-    const std::vector<int32_t> rows = {5, 0, 0}, wrong = {6, 0, 0};
-    int32_t fault = 0;
-    gather_rows(nullptr, out.tensor(), in.tensor(), rows.data(), &fault);
-    std::vector<float> expected(27);
+    const Ints rows = {5, 0, 0}, wrong = {6, 0, 0};
+    Ints fault(1);
+    gather_rows(nullptr, out.tensor(), in.tensor(), rows.data(), fault.data());
+    Floats expected(27);
     reference::gather_rows(expected.data(), x.data(), rows.data(), 3, 9);
     EXPECT_EQ(out.dense(), expected);
-    EXPECT_EQ(fault, 0);
-    gather_rows(nullptr, out.tensor(), in.tensor(), wrong.data(), &fault);
-    EXPECT_EQ(fault, int32_t(KernelFault::kGatherRow));
+    EXPECT_EQ(fault[0], 0);
+    gather_rows(nullptr, out.tensor(), in.tensor(), wrong.data(), fault.data());
+    finish();
+    EXPECT_EQ(fault[0], int32_t(KernelFault::kGatherRow));
 }
 
 TEST_P(CudaOps, TopKTakesTheLowerIndexOfEquals) {
     const int64_t n = 41, k = 7;
     auto x = input(21, 3 * n);
     for (int i = 0; i < 6; ++i) x[size_t(i * 5)] = 3; // equals, and the greatest
-    std::vector<int32_t> ids(size_t(3 * k)), expected_ids(size_t(3 * k));
+    Ints ids(size_t(3 * k)), expected_ids(size_t(3 * k));
     Values logits(dtype(), {3, n}, x), weights(PB_F32, {3, k}, {}, 0);
     const pb_tensor chosen = tensor(ids.data(), PB_I32, {3, k});
-    std::vector<float> expected(size_t(3 * k));
+    Floats expected(size_t(3 * k));
     for (const bool to_one : {false, true}) {
         reference::top_k(expected_ids.data(), expected.data(), x.data(), 3, k, n, to_one ? 1 : 0);
         top_k(nullptr, chosen, weights.tensor(), logits.tensor(), to_one);
+        finish();
         EXPECT_EQ(ids, expected_ids);
         const auto got = weights.dense();
         for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6);
@@ -189,34 +192,34 @@ TEST_P(CudaOps, TopKTakesTheLowerIndexOfEquals) {
 TEST_P(CudaOps, ExpertLinearMultipliesEachRowByItsExpert) {
     const int64_t tokens = 4, k = 2, rows = 9, cols = 33;
     const uint32_t count = 3;
-    const std::vector<int32_t> ids = {0, 2, 1, 0, 2, 2, 1, 1};
+    const Ints ids = {0, 2, 1, 0, 2, 2, 1, 1};
     std::vector<Values> stored;
-    std::vector<std::vector<float>> weights;
-    std::vector<DeviceMatrix> matrices;
+    std::vector<Floats> weights;
+    Shared<DeviceMatrix> matrices;
     const auto bias = noise(22, size_t(rows));
     for (uint32_t e = 0; e < count; ++e) weights.push_back(rounded(dtype(), noise(30 + e, size_t(rows * cols))));
     for (uint32_t e = 0; e < count; ++e) stored.emplace_back(dtype(), std::vector<int64_t>{rows, cols}, weights[e], 0);
     for (const Values& v : stored) matrices.push_back({v.data(), dtype(), rows, cols, bias.data()});
-    int32_t fault = 0;
+    Ints fault(1);
     for (const int64_t each : {int64_t{1}, k}) {
         const auto x = input(23, tokens * each * cols);
         Values in(dtype(), {tokens, each, cols}, x), out(dtype(), {tokens, k, rows});
         expert_linear(nullptr, out.tensor(), in.tensor(), {matrices.data(), count, dtype(), rows, cols}, ids.data(),
-                      &fault);
-        std::vector<float> expected(size_t(tokens * k * rows));
+                      fault.data());
+        Floats expected(size_t(tokens * k * rows));
         for (int64_t i = 0; i < tokens * k; ++i)
             reference::linear(expected.data() + i * rows, x.data() + (each == 1 ? i / k : i) * cols,
                               weights[size_t(ids[size_t(i)])].data(), bias.data(), 1, rows, cols);
         expect_near(out, expected);
     }
-    EXPECT_EQ(fault, 0);
+    EXPECT_EQ(fault[0], 0);
 }
 
 TEST_P(CudaOps, WeightedSumAddsRows) {
     const int64_t tokens = 3, k = 4, n = 21;
     const auto x = input(24, tokens * k * n), w = noise(25, size_t(tokens * k), 0, 1);
     Values in(dtype(), {tokens, k, n}, x), out(dtype(), {tokens, n}), weights(PB_F32, {tokens, k}, w, 0);
-    std::vector<float> expected(size_t(tokens * n));
+    Floats expected(size_t(tokens * n));
     reference::weighted_sum(expected.data(), x.data(), w.data(), tokens, k, n);
     weighted_sum(nullptr, out.tensor(), in.tensor(), weights.tensor());
     expect_near(out, expected);
@@ -224,13 +227,13 @@ TEST_P(CudaOps, WeightedSumAddsRows) {
 
 TEST_P(CudaOps, OpsWithoutRowsStartNothing) {
     Values none(dtype(), {0, 8}), gate(dtype(), {0, 16});
-    const std::vector<float> w(8, 1);
-    int32_t fault = 0;
+    const Floats w(8, 1);
+    Ints fault(1);
     rms_norm(nullptr, none.tensor(), none.tensor(), w.data(), 1e-5f);
     silu_mul(nullptr, none.tensor(), gate.tensor());
     add(nullptr, none.tensor(), none.tensor());
-    embedding(nullptr, none.tensor(), {w.data(), PB_F32, 1, 8, nullptr}, nullptr, &fault);
-    EXPECT_EQ(fault, 0);
+    embedding(nullptr, none.tensor(), {w.data(), PB_F32, 1, 8, nullptr}, nullptr, fault.data());
+    EXPECT_EQ(fault[0], 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaOps, testing::Values(PB_F32, PB_BF16),
@@ -240,10 +243,10 @@ TEST(CudaConversion, DequantisesCodesInTheOrderOfTheColumnsOfX) {
     const int64_t rows = 3, cols = 37, group = 16, groups = 3;
     for (const pb_dtype of : {pb_dtype{PB_I8}, pb_dtype{PB_I4}}) {
         const int64_t row_bytes = of == PB_I8 ? cols : (cols + 1) / 2;
-        std::vector<uint8_t> codes(size_t(rows * row_bytes));
-        std::vector<float> expected(size_t(rows * cols)), out(expected.size());
+        Shared<uint8_t> codes(size_t(rows * row_bytes));
+        Floats expected(size_t(rows * cols)), out(expected.size());
         const auto scales = noise(41, size_t(rows * groups), 0.1f, 1), offsets = noise(42, size_t(rows * groups));
-        std::vector<int32_t> order(static_cast<size_t>(cols));
+        Ints order(static_cast<size_t>(cols));
         std::iota(order.rbegin(), order.rend(), 0);
         std::mt19937 engine(43);
         for (int64_t r = 0; r < rows; ++r)
@@ -256,6 +259,7 @@ TEST(CudaConversion, DequantisesCodesInTheOrderOfTheColumnsOfX) {
             }
         dequantise(nullptr, out.data(), PB_F32,
                    {codes.data(), of, rows, cols, group, scales.data(), offsets.data(), order.data()});
+        finish();
         for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], expected[i], 1e-5) << i;
     }
 }
@@ -263,10 +267,11 @@ TEST(CudaConversion, DequantisesCodesInTheOrderOfTheColumnsOfX) {
 TEST(CudaConversion, RoundsAndWidens) {
     const auto x = noise(44, 3 * 10);
     Values in(PB_F32, {3, 10}, x);
-    std::vector<uint16_t> halves(30);
-    std::vector<float> back(30);
+    Shared<uint16_t> halves(30);
+    Floats back(30);
     to_bf16(nullptr, halves.data(), in.tensor());
     widen(nullptr, back.data(), halves.data(), 30);
+    finish();
     EXPECT_EQ(back, rounded(PB_BF16, x));
 }
 

@@ -1,4 +1,4 @@
-// Tensors of F32 or BF16 with padding behind each row, for tests that run CUDA kernels on the host.
+// Tensors of F32 or BF16 with padding behind each row, in memory that tests and kernels reach.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -6,19 +6,25 @@
 #include <vector>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "shared_memory.hpp"
 
 namespace patchbay::kernels::cuda {
 
-inline std::vector<float> noise(uint64_t seed, size_t count, float low = -2, float high = 2) {
+template <class T>
+using Shared = std::vector<T, SharedAllocator<T>>;
+using Floats = Shared<float>;
+using Ints = Shared<int32_t>;
+
+inline Floats noise(uint64_t seed, size_t count, float low = -2, float high = 2) {
     std::mt19937_64 engine(seed);
     std::uniform_real_distribution<float> draw(low, high);
-    std::vector<float> out(count);
+    Floats out(count);
     for (float& x : out) x = draw(engine);
     return out;
 }
 
 inline float rounded(pb_dtype dtype, float x) { return dtype == PB_BF16 ? bf16_to_f32(f32_to_bf16(x)) : x; }
-inline std::vector<float> rounded(pb_dtype dtype, std::vector<float> values) {
+inline Floats rounded(pb_dtype dtype, Floats values) {
     for (float& x : values) x = rounded(dtype, x);
     return values;
 }
@@ -26,7 +32,7 @@ inline std::vector<float> rounded(pb_dtype dtype, std::vector<float> values) {
 // (rows, width), seen as what shape says. What lies behind a row stays NaN.
 class Values {
   public:
-    Values(pb_dtype dtype, std::vector<int64_t> shape, const std::vector<float>& values = {}, int64_t padding = 8)
+    Values(pb_dtype dtype, std::vector<int64_t> shape, const Floats& values = {}, int64_t padding = 8)
         : dtype_(dtype), shape_(std::move(shape)) {
         for (size_t i = 1; i < shape_.size(); ++i) width_ *= shape_[i];
         stride_ = width_ + padding;
@@ -45,13 +51,15 @@ class Values {
         }
         return t;
     }
-    std::vector<float> dense() const {
-        std::vector<float> out;
+    Floats dense() const {
+        finish();
+        Floats out;
         for (int64_t r = 0; r < shape_[0]; ++r)
             for (int64_t i = 0; i < width_; ++i) out.push_back(read(r * stride_ + i));
         return out;
     }
     bool padding_is_untouched() const {
+        finish();
         for (int64_t r = 0; r < shape_[0]; ++r)
             for (int64_t i = width_; i < stride_; ++i)
                 if (!std::isnan(read(r * stride_ + i))) return false;
@@ -80,7 +88,7 @@ class Values {
     pb_dtype dtype_;
     std::vector<int64_t> shape_;
     int64_t width_ = 1, stride_ = 1;
-    std::vector<Line> bytes_;
+    Shared<Line> bytes_;
 };
 
 }  // namespace patchbay::kernels::cuda

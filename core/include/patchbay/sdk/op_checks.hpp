@@ -1,5 +1,5 @@
-// patchbay/sdk/op_checks.hpp - what a device's op is given, checked against what it needs. Each function throws Mismatch,
-// whose text ("x is f32 (3, 8), expected bf16 (3, 16)") becomes the step's fault.
+// patchbay/sdk/op_checks.hpp - what a device's op is given, checked against what it needs. Each function throws
+// Mismatch, whose text ("x is f32 (3, 8), expected bf16 (3, 16)") becomes the step's fault.
 #pragma once
 #include <algorithm>
 #include <initializer_list>

@@ -1,0 +1,269 @@
+"""What scripts/gpu-check does, one function a stage: each returns what it found, or raises RuntimeError."""
+import dataclasses
+import glob
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from typing import Callable
+
+from gpu_check import bundle
+
+
+@dataclasses.dataclass
+class Context:
+    root: str
+    out: str
+    bundled: str | None
+    packages: str | None  # Python packages with nvidia/ in it
+    deadline: float
+    dry_run: bool
+
+    @property
+    def build(self):
+        return os.path.join(self.out, "build")
+
+    @property
+    def program(self):
+        return os.path.join(self.build, "bin", "patchbay")
+
+    def left(self):
+        return max(self.deadline - time.monotonic(), 1)
+
+    def environment(self):
+        env = dict(os.environ)
+        if self.bundled:
+            usr = os.path.join(self.out, "third-party", "usr")
+            libraries = os.path.join(usr, "lib", "x86_64-linux-gnu")
+            env["PKG_CONFIG"] = os.path.join(usr, "bin", "pkgconf")
+            env["PKG_CONFIG_LIBDIR"] = os.path.join(libraries, "pkgconfig")
+            env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [libraries, env.get("LD_LIBRARY_PATH")]))
+        return env
+
+    def call(self, name, command, check=True):
+        """Runs a command, its output in a log; gives the output."""
+        if self.dry_run:
+            print("  ", " ".join(shlex.quote(c) for c in command))
+            return ""
+        os.makedirs(os.path.join(self.out, "logs"), exist_ok=True)
+        log = os.path.join(self.out, "logs", name + ".log")
+        with open(log, "w") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=self.environment(),
+                                       start_new_session=True)
+            try:
+                code = process.wait(self.left())
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 15)
+                process.wait()
+                raise
+        text = open(log, errors="replace").read()
+        if check and code != 0:
+            raise RuntimeError(f"{os.path.basename(command[0])} exits with {code} (logs/{name}.log): {text[-400:]}")
+        return text
+
+
+def nvidia_packages(context):
+    """Where pip lays cuBLAS, if the toolkit came without: of this tree, or of a Python on the PATH."""
+    if context.packages:
+        return context.packages
+    folders = [os.path.join(context.root, ".cuda")]
+    for python in dict.fromkeys(filter(None, [sys.executable, shutil.which("python3"), "/opt/torch/.venv/bin/python3"])):
+        try:
+            shown = subprocess.run([python, "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True,
+                                   text=True, timeout=60)
+            folders += shown.stdout.splitlines()
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+    for folder in folders:
+        if glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libcublasLt.so.*")):
+            return folder
+    return folders[0]
+
+
+def machine(context):
+    shown = context.call("machine", ["nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version",
+                                     "--format=csv,noheader"])
+    if context.dry_run:
+        return None
+    first = [part.strip() for part in shown.strip().split("\n")[0].split(",")]
+    if len(first) != 4:
+        raise RuntimeError(f"nvidia-smi says: {shown[-300:]}")
+    nvcc = context.call("nvcc", ["nvcc", "--version"])
+    release = re.search(r"release (\S+),", nvcc)
+    return {"gpu": first[0], "compute_capability": first[1], "memory": first[2], "driver": first[3],
+            "nvcc": release.group(1) if release else "?", "cores": os.cpu_count()}
+
+
+def configure(context):
+    command = ["cmake", "-S", context.root, "-B", context.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+               "-DPATCHBAY_CUDA=ON", "-DPATCHBAY_BENCH=OFF", f"-DPATCHBAY_NVIDIA_PACKAGES={nvidia_packages(context)}"]
+    if context.bundled:
+        third_party = os.path.join(context.out, "third-party")
+        if not context.dry_run:
+            bundle.unpack(context.bundled, third_party)
+        usr = os.path.join(third_party, "usr")
+        libraries = os.path.join(usr, "lib", "x86_64-linux-gnu")
+        command += [f"-DCMAKE_PREFIX_PATH={usr}", f"-DCMAKE_LIBRARY_PATH={libraries}",
+                    f"-DCMAKE_INCLUDE_PATH={usr}/include;{usr}/include/x86_64-linux-gnu",
+                    f"-DCMAKE_EXE_LINKER_FLAGS=-Wl,-rpath-link,{libraries}",
+                    f"-DPKG_CONFIG_EXECUTABLE={usr}/bin/pkgconf"]
+    context.call("configure", command)
+    if context.dry_run:
+        return None
+    cache = open(os.path.join(context.build, "CMakeCache.txt")).read()
+    return re.search(r"PATCHBAY_CUBLASLT:FILEPATH=(.*)", cache).group(1)
+
+
+def targets(name, *wanted):
+    def build(context):
+        return context.call(name, ["ninja", "-C", context.build, *wanted]).strip().split("\n")[-1]
+    return build
+
+
+def tests_of(context, name, command):
+    text = context.call(name, command, check=False)
+    if context.dry_run:
+        return None
+    failures = sorted(set(re.findall(r"^\[  FAILED  \] (\S+)", text, re.M)))
+    passed = re.search(r"\[  PASSED  \] (\d+) tests?", text)
+    if failures or not passed:
+        raise RuntimeError(f"{len(failures)} failed: {' '.join(failures)[:600]}" if failures else text[-300:])
+    return f"{passed.group(1)} tests passed"
+
+
+def kernels(context):
+    return tests_of(context, "kernels", [os.path.join(context.build, "bin", "test_cuda_gpu")])
+
+
+def plugin_file(context, name):
+    return os.path.join(context.build, "lib", "patchbay", "plugins", name + ".so")
+
+
+def conformance(context):
+    found = []
+    for name in ("device-cuda", "attention-paged_cuda"):
+        text = context.call("conformance-" + name, [context.program, "plugin", "test", plugin_file(context, name)])
+        found.append(f"{name}: {text.strip().split(chr(10))[-1]}")
+        if "unavailable" in text:
+            raise RuntimeError(found[-1])
+    return "; ".join(found)
+
+
+def limits(context):
+    text = context.call("limits", [context.program, "bench", "machine", "--device", "cuda", "--json"])
+    return None if context.dry_run else json.loads(text[text.index("{"):])
+
+
+PROMPTS = ("Once upon a time", "The little dog", "A", "One day Lily and her mother went to the big park because")
+
+
+def generated(context, name, engine):
+    """Greedy texts of the demo model by an engine with these keys."""
+    config = os.path.join(context.out, name + ".yaml")
+    if not context.dry_run:
+        with open(config, "w") as file:
+            file.write(f"model: {context.root}/models/demo-target\n{engine}\n")
+    command = [context.program, "generate", "--config", config, "--temperature", "0", "--max-tokens", "64"]
+    for prompt in PROMPTS:
+        command += ["--prompt", prompt]
+    return context.call(name, command)
+
+
+ON_CUDA = "device: {plugin: cuda, activation_dtype: %s, batch_invariant: %s}\nattention: paged_cuda"
+
+
+def agreement(context):
+    """f32 on the GPU gives the CPU's text: only a tie would not."""
+    cpu = generated(context, "agreement-cpu", "device: {plugin: cpu, isa: avx2}")
+    gpu = generated(context, "agreement-cuda", ON_CUDA % ("f32", "false"))
+    if cpu != gpu:
+        raise RuntimeError("the demo model's texts differ (logs/agreement-*.log)")
+    return f"{len(PROMPTS)} texts of 64 tokens are the CPU's, in f32"
+
+
+def low_precision(context):
+    """bf16 has a text of its own; the same in batches of 1 and 4 where products are batch-invariant."""
+    weights = "engine: {max_num_seqs: %d, kv_cache_dtype: bfloat16}\n"
+    model = "model: {path: " + context.root + "/models/demo-target, dtype: bfloat16}\n"
+    texts = []
+    for seqs in (4, 1):
+        config = os.path.join(context.out, f"bf16-{seqs}.yaml")
+        if not context.dry_run:
+            with open(config, "w") as file:
+                file.write(model + weights % seqs + ON_CUDA % ("bf16", "true") + "\n")
+        command = [context.program, "generate", "--config", config, "--temperature", "0", "--max-tokens", "64"]
+        for prompt in PROMPTS:
+            command += ["--prompt", prompt]
+        texts.append(context.call(f"bf16-{seqs}", command))
+    if texts[0] != texts[1]:
+        raise RuntimeError("batch_invariant: the texts depend on max_num_seqs (logs/bf16-*.log)")
+    return "bf16 texts do not depend on the batch"
+
+
+def graphs(context):
+    eager = generated(context, "graphs-none", ON_CUDA % ("f32", "false") + "\nengine: {cudagraph_mode: NONE}")
+    for mode in ("FULL_DECODE_ONLY", "FULL"):
+        replayed = generated(context, "graphs-" + mode.lower(),
+                             ON_CUDA % ("f32", "false") + "\nengine: {cudagraph_mode: %s}" % mode)
+        if replayed != eager:
+            raise RuntimeError(f"the texts with cudagraph_mode {mode} differ (logs/graphs-*.log)")
+    return "the same texts with and without graphs"
+
+
+def sanitizer(context):
+    found = []
+    program = os.path.join(context.build, "bin", "test_cuda_gpu")
+    reduced = {"memcheck": "*", "racecheck": "*Norm*:*IsTheReferences*tiles_64:*IsTheReferences*tiles_128",
+               "synccheck": "*IsTheReferences*tiles_128"}
+    for tool, tests in reduced.items():
+        text = context.call("sanitizer-" + tool, ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", program,
+                                                  "--gtest_filter=" + tests], check=False)
+        if context.dry_run:
+            continue
+        summary = re.findall(r"=+ (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", text)
+        if not summary or "[  PASSED  ]" not in text or not re.search(r": 0 (errors|hazards)", summary[-1]):
+            raise RuntimeError(f"{tool}: {(summary or [text[-300:]])[-1]}")
+        found.append(f"{tool}: {summary[-1]}")
+    return "; ".join(found)
+
+
+def bench(model, batches, prompts):
+    def run(context):
+        text = context.call("bench-" + model, [
+            context.program, "bench", "model", "--model", f"{context.root}/configs/models/{model}.yaml", "--load-format",
+            "dummy", "--dtype", "bfloat16", "--kv-cache-dtype", "bfloat16", "--device", "cuda", "--attention",
+            "paged_cuda", "--batch", batches, "--prompt", prompts, "--output", "64", "--json"])
+        return None if context.dry_run else json.loads(text[text.index("{"):])
+    return run
+
+
+@dataclasses.dataclass
+class Stage:
+    name: str
+    run: Callable
+    least: float = 10       # seconds that must be left to begin it
+    needs: tuple = ()       # that must have passed
+    always: bool = False    # run in each call: it is quick, and its answer may change
+
+
+STAGES = [
+    Stage("machine", machine, always=True),
+    Stage("configure", configure, 30, ("machine",), always=True),
+    Stage("build_kernels", targets("build_kernels", "test_cuda_gpu"), 30, ("configure",), always=True),
+    Stage("kernels", kernels, 30, ("build_kernels",)),
+    Stage("build_device", targets("build_device", "plugin_device_cuda", "plugin_attention_paged_cuda"), 30,
+          ("configure",), always=True),
+    Stage("build_all", targets("build_all", "patchbay", "all_plugins"), 30, ("build_device",), always=True),
+    Stage("conformance", conformance, 30, ("build_all",)),
+    Stage("limits", limits, 20, ("build_all",)),
+    Stage("agreement", agreement, 30, ("build_all",)),
+    Stage("low_precision", low_precision, 30, ("agreement",)),
+    Stage("graphs", graphs, 30, ("agreement",)),
+    Stage("sanitizer", sanitizer, 120, ("kernels",)),
+    Stage("bench_1b", bench("llama-3.2-1b", "1,16,64", "512"), 90, ("agreement",)),
+    Stage("bench_8b", bench("llama-3.1-8b", "1,16", "512"), 120, ("agreement",)),
+]
