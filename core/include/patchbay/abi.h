@@ -8,7 +8,8 @@
  *   3. Nothing crosses but these types: no C++ object, no exception, no ownership. The side that made memory frees it.
  *   4. Each pointer states its lifetime: [call] until the function returns, [step] until the device's end_step,
  *      [load] as long as the component.
- *   5. Every function names its thread: [any], [control] (never while a step runs), [step] (never twice at once).
+ *   5. Every function names its thread: [any]; [control] (never beside a call of the same object: a step that uses
+ *      others may run); [step] (never twice at once).
  */
 #ifndef PATCHBAY_ABI_H
 #define PATCHBAY_ABI_H
@@ -96,7 +97,7 @@ typedef struct pb_component { /* [load] one thing that YAML can name */
     const char *name;          /* "fcfs": the word in the YAML, [a-z0-9_]+                                       */
     const char *version;       /* semver of the algorithm, recorded with every result                            */
     const char *summary;       /* one line                                                                       */
-    const char *state;         /* "fcfs/1": who may read its saved bytes; NULL: stateless                        */
+    const char *state;         /* "fcfs/1": components of any "fcfs/…" are given its saved bytes; NULL: stateless   */
     const pb_param *params;    /* schema; param_count entries                                                    */
     pb_status (*create)(const pb_host *, const pb_config *, void **self);                /* [control] */
     void (*destroy)(void *self);                                                         /* [control] */

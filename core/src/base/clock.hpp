@@ -1,5 +1,6 @@
 // The engine's only sense of time: real, or virtual in a simulation. Nothing else reads a clock.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -18,15 +19,15 @@ class RealClock final : public Clock {
     void wait_until_ns(uint64_t when_ns) override;
 };
 
-// Moves only when told to: by a simulated device, a test, or somebody waiting.
+// Moves only when told to: by a simulated device, a test, or somebody waiting. Read by any thread, moved by one.
 class VirtualClock final : public Clock {
   public:
     uint64_t now_ns() const override { return now_ns_; }
-    void wait_until_ns(uint64_t when_ns) override { now_ns_ = when_ns > now_ns_ ? when_ns : now_ns_; }
+    void wait_until_ns(uint64_t when_ns) override { now_ns_ = when_ns > now_ns_ ? when_ns : now_ns_.load(); }
     void advance_ns(uint64_t by_ns) { now_ns_ += by_ns; }
 
   private:
-    uint64_t now_ns_ = 0;
+    std::atomic<uint64_t> now_ns_ = 0;
 };
 
 // The date in UTC by strftime's format: for records and names of files, never for measuring.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <thread>
@@ -71,6 +72,7 @@ struct ThreadPool::Crew {
     alignas(64) std::atomic<uint32_t> signal{0}; // grows with each job; what idle workers wait on
     std::atomic<bool> stop{false};
     std::vector<std::thread> workers;
+    std::mutex turn; // a component may be made beside a step
     pb_pool service{};
 
     void drain() {
@@ -103,6 +105,7 @@ struct ThreadPool::Crew {
             for (uint32_t i = 0; i < n; ++i) f(a, i);
             return;
         }
+        const std::lock_guard lock(turn);
         const uint64_t epoch = (ticket.load(std::memory_order_relaxed) >> 32) + 1;
         ticket.store(epoch << 32 | kClosed, std::memory_order_seq_cst);
         done.store(0, std::memory_order_release);

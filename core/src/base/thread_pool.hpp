@@ -21,7 +21,7 @@ class ThreadPool {
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     uint32_t threads() const;
-    // Calls task(arg, i) for each i in [0, count) and returns when all are done. One caller at a time.
+    // Calls task(arg, i) for each i in [0, count) and returns when all are done. Callers take turns. [any]
     void run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg);
     const pb_pool& service() const; // lives as long as the pool
 

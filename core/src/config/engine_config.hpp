@@ -55,9 +55,17 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     bool operator==(const EngineSettings&) const = default;
 };
 
+struct SwapSettings {                        // `swap:`; docs/hot-swap.md
+    uint32_t probation_steps = 16;           // in which the predecessor can come back
+    uint32_t max_call_ms = 1000;             // a call that takes longer brings it back; 0: no bound
+
+    bool operator==(const SwapSettings&) const = default;
+};
+
 struct EngineConfig {
     ModelSettings model;
     EngineSettings engine;
+    SwapSettings swap;
     PluginChoice scheduler{"fcfs", {}};
     PluginChoice sampler{"standard", {}};
     PluginChoice attention{"paged", {}};

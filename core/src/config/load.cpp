@@ -115,6 +115,15 @@ Table<EngineSettings> engine_table() {
     return t;
 }
 
+Table<SwapSettings> swap_table() {
+    Table<SwapSettings> t;
+    t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
+          "steps after a swap in which an error brings the predecessor back")
+        .key("max_call_ms", &SwapSettings::max_call_ms, {0, 1e6, "ms"},
+             "a call of a component on probation that takes longer brings its predecessor back; 0: no bound");
+    return t;
+}
+
 class CrossChecks {
   public:
     CrossChecks(const EngineConfig& config, const Node& effective, Faults& faults, Faults& warnings)
@@ -216,12 +225,14 @@ Result<> check_override(const Override& override) {
     EngineSettings engine;
     if (const Node* given = root.find("model")) model_table().read(*given, model, faults);
     if (const Node* given = root.find("engine")) engine_table().read(*given, engine, faults);
+    SwapSettings swap;
+    if (const Node* given = root.find("swap")) swap_table().read(*given, swap, faults);
     if (faults.any()) return faults.failure();
     return {};
 }
 
 std::vector<std::string> engine_keys() {
-    return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer"};
+    return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer", "swap"};
 }
 
 Node engine_part(const Node& document) {
@@ -266,6 +277,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
     add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,
                       "drafts tokens for speculative decoding; none: no speculation");
+    t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes over a running slot");
     return t;
 }
 

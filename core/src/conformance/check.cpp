@@ -32,9 +32,9 @@ std::string least_value(const host::ParamManifest& p) {
 }  // namespace
 
 Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* unavailable) {
-    host::Settings settings;
+    host::Settings settings = settings_;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback) settings[p.name] = least_value(p);
+        if (!p.fallback) settings.emplace(p.name, least_value(p));
     static Nowhere nowhere;
     const host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
     return host::Component::create(library_, type_, settings, services, unavailable);
@@ -43,7 +43,7 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
 std::string Subject::required_keys() const {
     std::string list;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback) list += (list.empty() ? "" : ", ") + p.name;
+        if (!p.fallback && !settings_.contains(p.name)) list += (list.empty() ? "" : ", ") + p.name;
     return list;
 }
 

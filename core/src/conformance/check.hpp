@@ -13,23 +13,25 @@
 
 namespace patchbay::conformance {
 
-// Makes objects of the component under test, with default settings and the services that a host offers.
+// Makes objects of the component under test, with the settings given, else the defaults, and the services that a host
+// offers.
 class Subject {
   public:
-    Subject(std::shared_ptr<host::Library> library, const pb_component& type)
-        : library_(std::move(library)), type_(type) {}
+    Subject(std::shared_ptr<host::Library> library, const pb_component& type, host::Settings settings = {})
+        : library_(std::move(library)), type_(type), settings_(std::move(settings)) {}
 
     const pb_component& type() const { return type_; }
     template <class Table>
     const Table& table() const { return *static_cast<const Table*>(type_.vtable); }
     // threads: 1 or 2. `unavailable` as in Component::create.
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
-    // Keys that have no default; they get the least value that the schema allows.
+    // Keys that have no default and were not given; they get the least value that the schema allows.
     std::string required_keys() const;
 
   private:
     std::shared_ptr<host::Library> library_;
     const pb_component& type_;
+    host::Settings settings_;
     ThreadPool one_{1}, two_{2};
 };
 

@@ -91,7 +91,8 @@ class Run {
 
 }  // namespace
 
-std::optional<host::Manifest> run_all(const std::filesystem::path& path, const Listener& listener) {
+std::optional<host::Manifest> run_all(const std::filesystem::path& path,
+                                      const std::optional<host::ProbedComponent>& only, const Listener& listener) {
     Run run(listener);
     const auto library = run.open(path);
     if (!library) return std::nullopt;
@@ -107,10 +108,15 @@ std::optional<host::Manifest> run_all(const std::filesystem::path& path, const L
     manifest.abi_minor = plugin.abi_minor;
     for (uint32_t i = 0; i < plugin.component_count; ++i) {
         const pb_component& type = *plugin.components[i];
-        Subject subject(library, type);
+        if (only && (only->kind != host::kind_word(type.kind) || only->name != type.name)) continue;
+        Subject subject(library, type, only ? only->settings : host::Settings{});
         manifest.components.push_back(host::describe(type));
         manifest.components.back().unavailable = run.component(subject);
     }
+    if (only && manifest.components.empty())
+        run.check("", "component.found", [&]() -> Outcome {
+            return fail("it holds no " + only->kind + " '" + only->name + "'");
+        });
     if (run.failed()) return std::nullopt;
     return manifest;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "conformance/check.hpp"
+#include "host/probe.hpp"
 #include "host/manifest.hpp"
 
 namespace patchbay::conformance {
@@ -16,7 +17,9 @@ struct Listener {
     std::function<void(const Outcome&)> end;
 };
 
-// Loads the library and puts every component through its checks. The manifest, unless a check failed.
-std::optional<host::Manifest> run_all(const std::filesystem::path& library, const Listener&);
+// Loads the library and puts every component through its checks, or only the one that is named, with its settings. The
+// manifest, unless a check failed.
+std::optional<host::Manifest> run_all(const std::filesystem::path& library,
+                                      const std::optional<host::ProbedComponent>& only, const Listener&);
 
 }  // namespace patchbay::conformance

@@ -55,6 +55,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
+    s.swap_settings = c.swap;
     s.pool = std::make_unique<ThreadPool>(
         choose_threads(c.engine),
         c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
@@ -86,8 +87,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
         }
     }
 
-    PB_TRY(s.scheduler, registry.scheduler(c.scheduler.plugin, c.scheduler.settings, s.services));
-    PB_TRY(s.sampler, registry.sampler(c.sampler.plugin, c.sampler.settings, s.services));
+    PB_TRY(auto scheduler, registry.scheduler(c.scheduler.plugin, c.scheduler.settings, s.services));
+    PB_TRY(auto sampler, registry.sampler(c.sampler.plugin, c.sampler.settings, s.services));
+    const host::Identity scheduler_identity = host::Registry::identity(*scheduler.component),
+                         sampler_identity = host::Registry::identity(*sampler.component);
+    s.scheduler.install(std::move(scheduler.component), scheduler_identity);
+    s.sampler.install(std::move(sampler.component), sampler_identity);
     if (c.proposer) {
         PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
     }
@@ -123,7 +128,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.weight_dtype = s.runner->weight_form();
     f.kv_dtype = dtype_word(r.kv_dtype);
     f.model_identity = identity;
-    const host::Component* parts[] = {s.scheduler.component.get(), s.sampler.component.get(), &s.runner->attention(),
+    const host::Component* parts[] = {&s.scheduler.current(), &s.sampler.current(), &s.runner->attention(),
                                       s.proposer.component.get(), &s.runner->model(), &s.runner->device()};
     for (const host::Component* part : parts)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
@@ -157,6 +162,8 @@ Result<StepReport> Engine::step() {
     // Before the first phase: to wait for an arrival is no work.
     if (s.waiting.empty() && s.running.empty() && !s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first);
 
+    s.swap_at_boundary();
+
     const auto timed = [&](Phase phase, auto&& f) {
         const uint64_t start = s.clock.now_ns();
         Result<> done;
@@ -180,10 +187,13 @@ Result<StepReport> Engine::step() {
     s.in_step = false;
 
     s.idle_plans = s.scheduled.empty() && has_unfinished() ? s.idle_plans + 1 : 0;
+    if (s.idle_plans >= kIdlePlansInARow && s.pending.empty() &&
+        s.roll_back(s.scheduler, "plan", "ran nothing for " + std::to_string(s.idle_plans) + " steps in a row"))
+        s.idle_plans = 0;
     if (done && s.idle_plans > 0) {
         if (!s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first); // nothing to do until then
         else if (s.idle_plans >= kIdlePlansInARow)
-            done = fail("scheduler '" + std::string(s.scheduler.component->type().name) + "' ran nothing for " +
+            done = fail("scheduler '" + std::string(s.scheduler.current().type().name) + "' ran nothing for " +
                         std::to_string(kIdlePlansInARow) + " steps in a row with " +
                         std::to_string(s.sequences.size()) + " requests unfinished");
     }
@@ -194,6 +204,7 @@ Result<StepReport> Engine::step() {
         s.fail_all(done.error());
         return fail(done.error());
     }
+    s.end_probation_step();
     s.report.evicted_blocks = static_cast<uint32_t>(s.kv->pool().evictions() - evictions_before);
     s.summarise();
     return s.report;

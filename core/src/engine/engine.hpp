@@ -11,7 +11,9 @@
 #include "config/engine_config.hpp"
 #include "engine/request.hpp"
 #include "engine/step_report.hpp"
+#include "host/prober.hpp"
 #include "host/registry.hpp"
+#include "host/swap.hpp"
 #include "runner/model_runner.hpp"
 #include "text/tokenizer.hpp"
 
@@ -25,6 +27,15 @@ struct EngineFacts { // automatic choices, for the record
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;
     bool simulated; // the device computes nothing: times are what it charges, tokens are synthetic
+};
+
+enum class SwapSlot { kScheduler, kSampler };
+
+struct SwapRequest {
+    SwapSlot slot;
+    config::PluginChoice choice;
+    const host::Registry& registry;
+    host::Prober& prober;
 };
 
 class Engine {
@@ -43,8 +54,16 @@ class Engine {
     // go on.
     Result<StepReport> step();
 
+    // Puts another component into a slot between two steps, by docs/hot-swap.md. What can be done beside the steps is
+    // done before it returns; the rest, and what came of it, is in the swap. [any thread but the one that steps; that
+    // one too, between steps]
+    std::shared_ptr<host::Swap> swap(const SwapRequest&);
+    // The same in two parts: probes and constructs; then gets in line for the first boundary not before a time.
+    std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&);
+    void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
+
     Result<> reset_prefix_cache();    // refused while blocks are in use
-    const EngineFacts& facts() const;
+    const EngineFacts& facts() const; // between steps; its plugins are those in the slots now
     const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
     Clock& clock();
 

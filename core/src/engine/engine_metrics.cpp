@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,44 @@ struct EngineMetrics::Series {
             counter = &all.counter("patchbay_graph_dispatches_total",
                                    {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", std::string(reason)}});
         return *counter;
+    }
+
+    prometheus::Gauge& info(const host::Identity& p) {
+        const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
+        return all.gauge(
+            "patchbay_plugin_info",
+            {{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}});
+    }
+    void enter(const host::Identity& p) { // the component is in its slot now
+        plugins.insert(&info(p));
+        info(p).Set(1);
+        if (p.kind == "scheduler") plan_call = &call(p, "plan"), plan_faults = &faults(p);
+        if (p.kind == "sampler") sample_call = &call(p, "sample"), sampler_faults = &faults(p);
+    }
+    prometheus::Counter& call(const host::Identity& p, const char* name) {
+        return all.counter("patchbay_plugin_call_seconds_total",
+                           {{"kind", p.kind}, {"name", p.name}, {"call", name}});
+    }
+    prometheus::Counter& faults(const host::Identity& p) {
+        return all.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}});
+    }
+
+    void on_swap(const host::SwapRecord& r) {
+        using host::SwapState;
+        if (r.state == SwapState::kOnProbation) {
+            all.histogram("patchbay_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
+            info(r.from).Set(0);
+            enter(r.to);
+            return;
+        }
+        const char* outcome = r.state == SwapState::kCommitted ? "committed"
+                              : r.state == SwapState::kRefused ? "refused"
+                                                               : "rolled_back";
+        all.counter("patchbay_swaps_total", {{"kind", r.kind}, {"outcome", outcome}}).Increment();
+        if (r.state != SwapState::kRolledBack) return;
+        faults(r.to).Increment();
+        info(r.to).Set(0);
+        enter(r.from);
     }
 
     metrics::Metrics& all;
@@ -73,7 +112,7 @@ struct EngineMetrics::Series {
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
-    std::vector<prometheus::Gauge*> plugins; // plugin_info of this engine's
+    std::set<prometheus::Gauge*> plugins; // plugin_info of those that have been in its slots
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
@@ -87,23 +126,10 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         s.finished[i] = &m.counter("patchbay_requests_finished_total",
                                    {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
     for (const host::Identity& p : facts.plugins) {
-        const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
-        const metrics::Labels labels{
-            {"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}};
-        s.plugins.push_back(&m.gauge("patchbay_plugin_info", labels));
-        s.plugins.back()->Set(1);
-        const auto call = [&](const char* name) {
-            return &m.counter("patchbay_plugin_call_seconds_total",
-                              {{"kind", p.kind}, {"name", p.name}, {"call", name}});
-        };
-        const auto faults = [&] {
-            return &m.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}});
-        };
-        if (p.kind == "scheduler") s.plan_call = call("plan"), s.plan_faults = faults();
-        if (p.kind == "sampler") s.sample_call = call("sample"), s.sampler_faults = faults();
+        s.enter(p);
         using Times = runner::CallTimes;
         const auto forward_call = [&](const char* name, uint64_t Times::*ns) {
-            s.forward_calls.push_back({call(name), ns});
+            s.forward_calls.push_back({&s.call(p, name), ns});
         };
         if (p.kind == "model") forward_call("forward", &Times::model_forward);
         if (p.kind == "attention") {
@@ -116,7 +142,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
             forward_call("end_step", &Times::device_end);
         }
         if (p.kind == "proposer") {
-            s.propose_call = call("propose"), s.proposer_faults = faults();
+            s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
             for (size_t i = 0; i < s.drafted.size(); ++i) {
                 const metrics::Labels position{{"position", std::to_string(i + 1)}};
                 s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
@@ -168,6 +194,7 @@ void EngineMetrics::on_output(const RequestOutput& out) {
 
 void EngineMetrics::on_step(const StepReport& r) {
     Series& s = *series_;
+    for (const host::SwapRecord& swap : r.swaps) s.on_swap(swap);
     s.waiting.Set(r.waiting_requests);
     s.waiting_tokens.Set(static_cast<double>(r.waiting_tokens));
     s.oldest_wait.Set(seconds(r.oldest_wait_ns));

@@ -123,7 +123,9 @@ void Engine::State::enqueue(Sequence& s) {
     s.place = Place::kWaiting;
     s.ticket = waiting.push_back(record_of(s, kv->count_cached(s.confirmed_tokens()), kv->block_size()));
     waiting_tokens += s.confirmed();
-    if (scheduler.table->arrived) scheduler.table->arrived(scheduler.self(), &waiting.records().back());
+    scheduler.each([&](const host::Component& c) {
+        if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &waiting.records().back());
+    });
 }
 
 void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
@@ -144,8 +146,10 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
-    if (s.place != Place::kPending && scheduler.table->finished)
-        scheduler.table->finished(scheduler.self(), s.id, s.outputs());
+    if (s.place != Place::kPending)
+        scheduler.each([&](const host::Component& c) {
+            if (const auto finished = host::table_of<pb_scheduler>(c).finished) finished(c.self(), s.id, s.outputs());
+        });
     if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
     report.finished += 1;
 }

@@ -9,6 +9,7 @@
 #include "base/thread_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/sequence.hpp"
+#include "host/slot.hpp"
 #include "runner/model_runner.hpp"
 
 namespace patchbay::engine {
@@ -22,18 +23,20 @@ struct Scheduled {
 };
 
 struct Engine::State {
-    explicit State(Clock& c) : clock(c) {}
+    explicit State(Clock& c)
+        : clock(c), scheduler("scheduler", host::UnreadState::kStartsEmpty, c),
+          sampler("sampler", host::UnreadState::kRefuses, c) {}
 
     // ---- parts, in the order in which they must go away ----
     Clock& clock;
     config::EngineSettings settings;
+    config::SwapSettings swap_settings;
     std::unique_ptr<ThreadPool> pool;
     pb_clock clock_service{};
     host::Services services;
     std::shared_ptr<const text::Tokenizer> tokenizer;
     std::unique_ptr<runner::ModelRunner> runner;
-    host::Scheduler scheduler;
-    host::Sampler sampler;
+    host::Slot scheduler, sampler;
     host::Proposer proposer; // may be empty
     std::unique_ptr<kv::KvCache> kv;
     std::vector<TokenId> eos;
@@ -60,6 +63,7 @@ struct Engine::State {
     std::vector<Scheduled> scheduled;
     runner::Batch batch;
     std::span<float> logits;
+    std::vector<float> kept_logits; // of a sampler on probation, which may write into the others
     std::vector<pb_sample_row> sample_rows;
     std::vector<TokenId> sampled;
     std::vector<float> sampled_logprobs, top_logprobs;
@@ -91,6 +95,8 @@ struct Engine::State {
 
     // ---- parts of them ----
     pb_scheduler_in scheduler_view();
+    Result<> ask_scheduler();                     // for a plan that keeps the contract
+    Result<> ask_sampler();
     Result<> check_plan() const;
     void make_tokens();
     void preempt(Sequence&);
@@ -99,6 +105,14 @@ struct Engine::State {
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
     void propose();
     void summarise();
+
+    // ---- swaps (swap.cpp) ----
+    void swap_at_boundary();                      // before a step: the next in line
+    void end_probation_step();                    // after it
+    // A component on probation failed: its predecessor is back. False: nobody is on probation.
+    bool roll_back(host::Slot&, const std::string& phase, const std::string& reason);
+    void resync(const host::Component& scheduler);
+    void note_slot(const std::string& kind, const host::Identity&);
 };
 
 }  // namespace patchbay::engine

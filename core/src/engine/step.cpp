@@ -52,18 +52,12 @@ pb_scheduler_in Engine::State::scheduler_view() {
     return in;
 }
 
-// 2 plan: the scheduler decides. A plan that breaks the contract is refused: nothing runs, and it is counted.
+// 2 plan: the scheduler decides; one on probation that fails leaves the step to its predecessor. A plan that breaks the
+// contract is refused: nothing runs, and it is counted.
 Result<> Engine::State::plan() {
     constexpr uint32_t kBadPlansInARow = 8;
-    const pb_scheduler_in in = scheduler_view();
-    items.resize(settings.max_num_seqs);
-    preempts.resize(std::max<size_t>(running.size(), 1));
-    plan_out = {sizeof(pb_scheduler_out), static_cast<uint32_t>(items.size()), items.data(), 0,
-                static_cast<uint32_t>(running.size()), preempts.data(), 0, 0};
-    const uint64_t start = clock.now_ns();
-    Result<> done = scheduler.component->check(scheduler.table->plan(scheduler.self(), &in, &plan_out), "plan");
-    report.plan_ns = clock.now_ns() - start;
-    if (done) done = check_plan();
+    Result<> done = ask_scheduler();
+    if (!done && roll_back(scheduler, "plan", done.error())) done = ask_scheduler();
     if (done) {
         bad_plans = 0;
         return {};
@@ -75,9 +69,23 @@ Result<> Engine::State::plan() {
     return {};
 }
 
+Result<> Engine::State::ask_scheduler() {
+    const pb_scheduler_in in = scheduler_view();
+    items.resize(settings.max_num_seqs);
+    preempts.resize(std::max<size_t>(running.size(), 1));
+    plan_out = {sizeof(pb_scheduler_out), static_cast<uint32_t>(items.size()), items.data(), 0,
+                static_cast<uint32_t>(running.size()), preempts.data(), 0, 0};
+    const host::Component& c = scheduler.current();
+    const uint64_t start = clock.now_ns();
+    const Result<> done = c.check(host::table_of<pb_scheduler>(c).plan(c.self(), &in, &plan_out), "plan");
+    report.plan_ns += clock.now_ns() - start;
+    PB_CHECK(done);
+    return check_plan();
+}
+
 Result<> Engine::State::check_plan() const {
     const auto breach = [&](const std::string& what) {
-        return fail("scheduler '" + std::string(scheduler.component->type().name) + "' " + what);
+        return fail("scheduler '" + std::string(scheduler.current().type().name) + "' " + what);
     };
     if (plan_out.item_count > plan_out.item_capacity || plan_out.preempt_count > plan_out.preempt_capacity)
         return breach("wrote past its buffers");
@@ -214,14 +222,25 @@ void Engine::State::make_tokens() {
     }
 }
 
-// 6 sample: the rows that need a token.
+// 6 sample: the rows that need a token. A sampler on probation that fails leaves them to its predecessor.
 Result<> Engine::State::sample() {
-    const size_t rows = sample_rows.size();
-    if (rows == 0) return {};
+    if (sample_rows.empty()) return {};
     if (facts.simulated) {
         make_tokens();
         return {};
     }
+    const size_t values = sample_rows.size() * facts.vocab_size;
+    if (sampler.previous()) kept_logits.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(values));
+    Result<> done = ask_sampler();
+    if (!done && roll_back(sampler, "sample", done.error())) {
+        std::copy_n(kept_logits.begin(), values, logits.begin());
+        done = ask_sampler();
+    }
+    return done;
+}
+
+Result<> Engine::State::ask_sampler() {
+    const size_t rows = sample_rows.size();
     sampled.assign(rows, -1);
     sampled_logprobs.assign(rows, 0);
     top_tokens.assign(rows * max_logprobs, -1);
@@ -237,9 +256,15 @@ Result<> Engine::State::sample() {
     b.logprobs = sampled_logprobs.data();
     b.top_tokens = top_tokens.data();
     b.top_logprobs = top_logprobs.data();
+    const host::Component& c = sampler.current();
     const uint64_t start = clock.now_ns();
-    PB_CHECK(sampler.component->check(sampler.table->sample(sampler.self(), &b), "sample"));
-    report.sample_ns = clock.now_ns() - start;
+    const Result<> done = c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample");
+    report.sample_ns += clock.now_ns() - start;
+    PB_CHECK(done);
+    const auto in_range = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < facts.vocab_size; };
+    if (const auto bad = std::find_if_not(sampled.begin(), sampled.end(), in_range);
+        bad != sampled.end() && sampler.previous()) // of one that has passed its probation only the request fails
+        return fail("gave token " + std::to_string(*bad) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
     report.sampler_faults += static_cast<uint32_t>(b.fault_count);
     return {};
 }

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "host/swap.hpp"
 #include "runner/call_times.hpp"
 
 namespace patchbay::engine {
@@ -39,6 +41,7 @@ struct StepReport {
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
+    std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string
 };

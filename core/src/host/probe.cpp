@@ -177,8 +177,13 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     Descriptor theirs(ends[1]);
     fcntl(verdict.get(), F_SETFL, O_NONBLOCK);
 
-    const Words arguments(
-        {program.string(), "--child", std::to_string(kVerdictFd), std::to_string(options.timeout_s), library.string()});
+    std::vector<std::string> words{program.string(), "--child", std::to_string(kVerdictFd),
+                                   std::to_string(options.timeout_s), library.string()};
+    if (options.only) {
+        words.push_back(options.only->kind + "/" + options.only->name);
+        for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);
+    }
+    const Words arguments(std::move(words));
     const Words environment(environment_with_cache(cache.path()));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "host/manifest.hpp"
+#include "host/schema.hpp"
 
 namespace patchbay::host {
 
@@ -30,9 +31,15 @@ struct ProbeReport {
     std::optional<Manifest> manifest; // unless refused
 };
 
+struct ProbedComponent { // one of a library's, with the settings that it is to run with
+    std::string kind, name;
+    Settings settings;
+};
+
 struct ProbeOptions {
     std::filesystem::path program; // empty: patchbay-probe beside this program
     uint32_t timeout_s = 60;       // of wall time, after which the child is killed
+    std::optional<ProbedComponent> only{}; // none: all, with their defaults
 };
 
 // Fails only where no probe could be run; a bad library is a report.

@@ -60,14 +60,16 @@ host::CheckOutcome outcome_of(const conformance::Outcome& o) {
 
 }  // namespace
 
-int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library) {
+int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library,
+              const std::optional<host::ProbedComponent>& only) {
     give_away();
     limit(RLIMIT_CPU, uint64_t{timeout_s} * 2 + 1); // on two threads
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     host::ProbeWriter verdict(fd);
-    const auto manifest = conformance::run_all(
-        library, {[&](const std::string& component, const std::string& check) { verdict.begin(component, check); },
-                  [&](const conformance::Outcome& o) { verdict.end(outcome_of(o), o.reason); }});
+    const conformance::Listener listener{
+        [&](const std::string& component, const std::string& check) { verdict.begin(component, check); },
+        [&](const conformance::Outcome& o) { verdict.end(outcome_of(o), o.reason); }};
+    const auto manifest = conformance::run_all(library, only, listener);
     verdict.done(manifest ? &*manifest : nullptr);
     return 0;
 }

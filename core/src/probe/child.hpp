@@ -2,10 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+
+#include "host/probe.hpp"
 
 namespace patchbay::probe {
 
 // Writes the verdict to `fd`. timeout_s: of processor time, in case the parent cannot end it.
-int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library);
+int run_child(int fd, uint32_t timeout_s, const std::filesystem::path& library,
+              const std::optional<host::ProbedComponent>& only);
 
 }  // namespace patchbay::probe

@@ -7,7 +7,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "host/probe.hpp"
 #include "probe/child.hpp"
@@ -42,15 +45,27 @@ bool read_number(std::string_view text, uint32_t& out) {
     return ec == std::errc{} && end == text.data() + text.size();
 }
 
+// "scheduler/sjf" "ageing=2" …: the one component that is asked about, and its settings.
+std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& words) {
+    if (words.empty()) return std::nullopt;
+    const size_t slash = words[0].find('/');
+    host::ProbedComponent out{words[0].substr(0, slash), words[0].substr(slash + 1), {}};
+    for (size_t i = 1; i < words.size(); ++i) {
+        const size_t equals = words[i].find('=');
+        out.settings[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+    }
+    return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN); // a manifest beyond the limit of a file's size is a failed write
     spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
     uint32_t fd = 0, timeout_s = 60;
-    if (argc == 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
+    if (argc >= 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
         read_number(argv[3], timeout_s))
-        return probe::run_child(static_cast<int>(fd), timeout_s, argv[4]);
+        return probe::run_child(static_cast<int>(fd), timeout_s, argv[4], chosen({argv + 5, argv + argc}));
     int at = 1;
     if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
         std::fputs(kUsage, stdout);

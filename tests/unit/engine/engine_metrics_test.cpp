@@ -118,6 +118,49 @@ TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
               std::string::npos);
 }
 
+host::SwapRecord swap_to_sjf(host::SwapState state) {
+    host::SwapRecord r;
+    r.kind = "scheduler";
+    r.from = {"scheduler", "fcfs", "1.0.0", "aa", "", ""};
+    r.to = {"scheduler", "sjf", "1.0.0", "ff", "", ""};
+    r.state = state;
+    r.pause_ns = 3'000;
+    return r;
+}
+
+TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
+    using host::SwapState;
+    Scrape s;
+    StepReport report;
+    report.plan_ns = 2'000'000'000;
+    report.swaps = {swap_to_sjf(SwapState::kOnProbation)};
+    s.engine.on_step(report);
+    const auto info = [](const char* name, const char* sha256, const char* value) {
+        return std::string("patchbay_plugin_info{abi=\"1.0\",kind=\"scheduler\",name=\"") + name + "\",sha256=\"" +
+               sha256 + "\",version=\"1.0.0\"} " + value;
+    };
+    s.expect(info("fcfs", "aa", "0"));
+    s.expect(info("sjf", "ff", "1"));
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 0");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"sjf\"} 2");
+    s.expect("patchbay_swap_pause_seconds_count{kind=\"scheduler\"} 1");
+    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
+    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
+    report.swaps = {swap_to_sjf(SwapState::kRolledBack)};
+    s.engine.on_step(report);
+    s.expect(info("fcfs", "aa", "1"));
+    s.expect(info("sjf", "ff", "0"));
+    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",name=\"sjf\"} 1");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 2");
+    report.swaps = {swap_to_sjf(SwapState::kOnProbation), swap_to_sjf(SwapState::kCommitted),
+                    swap_to_sjf(SwapState::kRefused), swap_to_sjf(SwapState::kRefused)};
+    s.engine.on_step(report);
+    s.expect(info("sjf", "ff", "1"));
+    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"rolled_back\"} 1");
+    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 1");
+    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"refused\"} 2");
+}
+
 TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
     metrics::Metrics all;
     StepReport step;

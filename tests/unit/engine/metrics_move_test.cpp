@@ -46,6 +46,11 @@ class Watched {
         return *id;
     }
 
+    void swap_scheduler(const char* name) {
+        host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+        engine_->swap({SwapSlot::kScheduler, {name, {}}, registry(), prober});
+    }
+
     void step() {
         const auto report = engine_->step();
         if (!report) throw std::runtime_error(report.error());
@@ -93,6 +98,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     Watched w(c);
     w.add(random_prompt(9, 6), 10); // gets a bad token as its third
     for (uint64_t i = 0; i < 8; ++i) w.add(repetitive(i / 2), 40); // the second of two finds the prefix of the first
+    w.swap_scheduler("sjf");
     w.run();
     c = tiny_model();
     c.engine.num_blocks = 6;

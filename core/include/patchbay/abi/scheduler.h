@@ -97,7 +97,7 @@ typedef struct pb_scheduler {
     /* Optional, for policies that keep their own order and so stay O(scheduled): */
     void (*arrived)(void *self, const pb_sequence *);                            /* [step] */
     void (*finished)(void *self, uint64_t id, uint32_t output_tokens);           /* [step] */
-    void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] after a swap: the whole view */
+    void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] when it takes a slot over: the whole view */
 } pb_scheduler;
 
 #ifdef __cplusplus

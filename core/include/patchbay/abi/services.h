@@ -14,7 +14,7 @@ typedef struct pb_pool {
     uint32_t threads; /* how many run at once, the caller among them; at least 1 */
     void    *ctx;
     /* Calls task(arg, i) for each i in [0, count), on up to `threads` threads, and returns when all are done.
-     * Tasks must not throw and must not call run. [step], [control] */
+     * Tasks must not throw and must not call run; callers take turns. [step], [control] */
     void (*run)(void *ctx, uint32_t count, void (*task)(void *arg, uint32_t index), void *arg);
 } pb_pool;
 

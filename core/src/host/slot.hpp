@@ -1,0 +1,98 @@
+// Where a component sits while the engine runs, and how another takes its place: who is in it, who is in line, and,
+// during probation, who was replaced. Used by the engine for scheduler and sampler; docs/hot-swap.md tells the story.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "host/swap.hpp"
+
+namespace patchbay::host {
+
+template <class Table>
+const Table& table_of(const Component& c) {
+    return *static_cast<const Table*>(c.type().vtable);
+}
+
+// What becomes of a swap whose newcomer cannot read what its predecessor would save.
+enum class UnreadState { kStartsEmpty, kRefuses };
+
+class Slot {
+  public:
+    static constexpr size_t kMostInLine = 64;
+    static constexpr size_t kMostState = 1 << 20; // bytes that cross at a boundary
+
+    Slot(std::string kind, UnreadState, const Clock&);
+    ~Slot(); // closes what was asked of it: nothing of this slot's is left in a swap that somebody still holds
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+    void install(std::unique_ptr<Component>, Identity); // the first; before anything else
+
+    // ---- any thread but the one that steps ----
+    std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to);
+    std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason);
+    // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
+    // settled; beyond kMostInLine it is refused.
+    void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
+
+    // ---- the thread that steps ----
+    const Component& current() const { return *current_.component; }
+    const Component* previous() const { return previous_.component.get(); } // null: nobody is on probation
+    // Calls f for everybody who has to stay up to date: the current one, and during probation its predecessor.
+    template <class F>
+    void each(F&& f) const {
+        f(current());
+        if (previous()) f(*previous());
+    }
+
+    // At a boundary: lets the next in line in, if nobody is on probation. `greet` tells it what it has to know. Nothing
+    // where nothing happened.
+    std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps,
+                                       const std::function<void(const Component&)>& greet);
+    // A step in which the current one was called has ended well. The record if that was the last of its probation.
+    std::optional<SwapRecord> pass(uint64_t step);
+    // The predecessor is back; somebody must be on probation.
+    SwapRecord roll_back(uint64_t step, const std::string& phase, const std::string& reason);
+    // Refusals that the step's thread has not heard of yet.
+    std::vector<SwapRecord> take_refusals();
+
+  private:
+    struct Occupant {
+        std::unique_ptr<Component> component;
+        Identity identity;
+    };
+    struct InLine {
+        std::shared_ptr<Swap> swap;
+        uint64_t not_before_ns;
+    };
+
+    void sweep();                                          // lets go of settled swaps
+    std::shared_ptr<Swap> next_due();
+    Result<> hand_over(Swap&, std::string& phase);         // save, load
+    static std::string bare(std::string text, const SwapRecord&, const std::string& call);
+    void note_refusal(const SwapRecord&);
+
+    const std::string kind_;
+    const UnreadState unread_;
+    const Clock& clock_;
+
+    Occupant current_, previous_; // changed by the thread that steps, under the mutex
+    std::shared_ptr<Swap> under_way_;
+    uint32_t steps_left_ = 0;     // of probation
+
+    std::atomic<bool> has_mail_ = false; // so that a boundary without one costs a load
+    std::mutex mutex_;                   // of what follows
+    std::deque<InLine> line_;
+    std::vector<std::shared_ptr<Swap>> settled_;  // kept for another thread to let go of
+    std::vector<std::weak_ptr<Swap>> prepared_;
+    std::vector<SwapRecord> refusals_;
+};
+
+}  // namespace patchbay::host

@@ -1,0 +1,54 @@
+// One exchange of a component, from the request to its outcome. Held by whoever asked for it and by the slot that it
+// is about; any thread but the one that steps may ask how far it is.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "host/component.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::host {
+
+enum class SwapState { kReady, kPosted, kOnProbation, kCommitted, kRefused, kRolledBack };
+std::string_view name_of(SwapState); // "ready", "posted", "on probation", "committed", "refused", "rolled back"
+
+struct SwapRecord {
+    std::string kind;            // "scheduler"
+    Identity from, to;           // from: what holds the slot, until the exchange; to: as far as it was found
+    SwapState state = SwapState::kReady;
+    std::string phase, reason;   // of a refusal (find, probe, create, post, save, load) or a rollback (plan, sample, time)
+    uint64_t step = 0;           // before which the slots' component changed; 0: it never did
+    uint64_t time_ns = 0;        // then, on the engine's clock
+    uint64_t pause_ns = 0;       // what that took
+    uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back
+
+    bool settled() const { return state >= SwapState::kCommitted; }
+    std::string text() const;    // "swap scheduler fcfs→sjf: refused in phase load: cannot read state 'fcfs/1'"
+};
+
+class Swap {
+  public:
+    SwapRecord record();
+    SwapRecord wait(); // until it is settled, or its engine has ended
+
+  private:
+    friend class Slot;
+    Swap(std::string kind, Identity from, Identity to);
+
+    template <class F>
+    SwapRecord update(F&& change); // of the record and what else the mutex guards
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    SwapRecord record_;
+    bool closed_ = false;                  // its engine has ended
+    std::unique_ptr<Component> candidate_; // until the exchange
+    std::unique_ptr<Component> retired_;   // what came out of the slot: destroyed here, never by the step's thread
+    std::string state_;                    // what the predecessor saved: room for it is made beside the steps
+};
+
+}  // namespace patchbay::host

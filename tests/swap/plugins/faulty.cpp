@@ -1,0 +1,94 @@
+// A scheduler and a sampler that keep their contract in every probe, and break it in the engine of the tests: the
+// scheduler where it sees `blocks` KV blocks in all, the sampler where logits have `vocab` columns.
+#include "patchbay/sdk/row_logprobs.hpp"
+#include "patchbay/sdk/sampler.hpp"
+#include "patchbay/sdk/step_packer.hpp"
+
+namespace {
+
+constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
+                                            nullptr};
+constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
+
+// A hundred looks at a clock that moves when it is looked at.
+void dawdle(const patchbay::HostClock& clock) {
+    for (int i = 0; i < 100; ++i) (void)clock.now_ns();
+}
+
+class Scheduler { // first come, first served
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::choice("fault", "none", kSchedulerFaults, "what it does wrong"),
+        patchbay::param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
+        patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does"),
+    };
+    explicit Scheduler(const patchbay::Context& context)
+        : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
+          blocks_(context.get<uint32_t>("blocks")) {}
+
+    void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
+        const bool now = step.raw.total_blocks == blocks_ && ++plans_ >= at_;
+        if (now && fault_ == "idle") return;
+        const bool someone = !step.running.empty() || !step.waiting.empty();
+        if (now && someone) {
+            pb_sequence other = step.running.empty() ? step.waiting[0] : step.running[0];
+            if (fault_ == "twice") return plan.run(other, 1), plan.run(other, 1);
+            if (fault_ == "over_budget") return plan.run(other, step.raw.max_num_batched_tokens + 1);
+            if (fault_ == "unknown_id") return other.id = 1u << 30, plan.run(other, 1);
+        }
+        patchbay::StepPacker packer(step, plan);
+        packer.keep_running(patchbay::arrived_later);
+        if (!packer.preempted_any())
+            for (const pb_sequence& s : step.waiting)
+                if (!packer.admit(s)) break;
+        if (now && fault_ == "throws") throw patchbay::Error(PB_FAILED, "told to fail"); // with a plan half made
+        if (now && fault_ == "slow") dawdle(clock_);
+    }
+
+  private:
+    patchbay::HostClock clock_;
+    std::string fault_;
+    int64_t at_, plans_ = 0;
+    uint32_t blocks_;
+};
+
+class Sampler { // the likeliest token; writes all over the logits
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::choice("fault", "none", kSamplerFaults, "what it does wrong"),
+        patchbay::param::integer("at", "1", 1, 1e6, "calls", "the call in which it does"),
+        patchbay::param::integer("vocab", "0", 0, 1e6, "tokens", "of the engine in which it does"),
+    };
+    explicit Sampler(const patchbay::Context& context)
+        : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
+          vocab_(context.get<int64_t>("vocab")) {}
+
+    void sample(patchbay::SampleBatch& batch) {
+        const bool now = batch.vocab() == vocab_ && ++calls_ >= at_;
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            const auto logits = batch.logits(i);
+            int32_t best = patchbay::likeliest(logits, batch.row(i));
+            batch.raw.fault_count += best < 0;
+            if (best < 0) best = patchbay::first_allowed(batch.row(i), logits.size());
+            patchbay::write_logprobs(batch, i, best);
+            batch.raw.tokens[i] = best;
+            if (!now || fault_ == "none" || fault_ == "slow") continue;
+            std::fill(logits.begin(), logits.end(), 1e30f);
+            if (fault_ == "out_of_range") batch.raw.tokens[i] = static_cast<int32_t>(vocab_);
+            if (fault_ == "negative") batch.raw.tokens[i] = -1;
+            if (fault_ == "throws") throw patchbay::Error(PB_FAILED, "told to fail");
+        }
+        if (now && fault_ == "slow") dawdle(clock_);
+    }
+
+  private:
+    patchbay::HostClock clock_;
+    std::string fault_;
+    int64_t at_, calls_ = 0;
+    int64_t vocab_;
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::scheduler<Scheduler>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::sampler<Sampler>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}))

@@ -1,0 +1,75 @@
+// Engines whose scheduler and sampler are exchanged while they run.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine::testing {
+
+const host::Registry& swap_registry(); // the tree's plugins and those of these tests
+const host::Registry& other_builds();  // the same names, built with other flags
+host::Prober& prober();
+
+// Gauges that components set, by their name: what a test can see of their state.
+class Gauges final : public host::MetricSink {
+  public:
+    void add(const std::string&, const std::string&, const std::string&, double) override {}
+    void set(const std::string&, const std::string& component, const std::string& name, double value) override;
+    double at(const std::string& name) const; // "counting_1/plans"; 0 if it was never set
+
+  private:
+    mutable std::mutex mutex_;
+    std::map<std::string, double> values_;
+};
+
+// Some time passes between two looks at it, so that calls take time.
+class TickingClock final : public Clock {
+  public:
+    explicit TickingClock(uint64_t tick_ns = 1000) : tick_ns_(tick_ns) {}
+    uint64_t now_ns() const override { return now_ns_ += tick_ns_; }
+    void wait_until_ns(uint64_t when_ns) override {
+        if (now_ns_ < when_ns) now_ns_ = when_ns;
+    }
+
+  private:
+    const uint64_t tick_ns_;
+    mutable std::atomic<uint64_t> now_ns_ = 0;
+};
+
+using Texts = std::map<RequestId, std::vector<TokenId>>;
+
+class Swapping {
+  public:
+    explicit Swapping(const config::EngineConfig&, Clock* = nullptr); // null: its own, which ticks
+
+    std::shared_ptr<host::Swap> swap(SwapSlot, const config::PluginChoice&, const host::Registry& = swap_registry());
+    // Eight requests of unlike lengths, greedy and seeded in turn, two with equal prompts; more than may run at once.
+    void add_requests();
+    StepReport step();
+    // Until all have ended; `between` is called before each step.
+    const Texts& run(const std::function<void()>& between = [] {});
+
+    TickingClock ticking;
+    Clock& clock;
+    Gauges gauges;
+    std::unique_ptr<Engine> engine;
+    Texts texts;
+    std::map<RequestId, uint32_t> endings; // a request must have one
+    std::vector<StepReport> steps;
+};
+
+// tiny_model() on which requests wait, run in chunks and draft; `blocks` marks the engine for `faulty`.
+inline constexpr uint32_t kBlocks = 509, kVocab = 300;
+config::EngineConfig busy_engine(const std::string& scheduler = "fcfs", const std::string& sampler = "standard");
+// What comes of its requests without a swap.
+const Texts& undisturbed();
+Texts greedy_undisturbed(); // with the sampler greedy
+
+std::string name_in(const Engine&, const std::string& kind); // of the plugin in a slot
+std::vector<host::SwapRecord> records(const std::vector<StepReport>&);
+
+}  // namespace patchbay::engine::testing
