@@ -269,6 +269,32 @@ def time_section(r: Results, of: dict[int, str]) -> str:
     )
 
 
+def swaps_table(r: Results) -> str:
+    """What took a slot in mid-run, a row for each run."""
+    runs = {run["id"]: run for run in r.runs}
+    names = {v.id: v.name for v in r.variants}
+    rows = []
+    for s in r.swaps:
+        run = runs[s["run_id"]]
+        state = s["state"] + (f" in phase {s['phase']}: {s['reason']}" if s["phase"] else "")
+        happened = s["step"] is not None
+        rows.append(
+            [
+                str(run["position"] + 1),
+                escape(names[run["variant_id"]]),
+                f"{escape(s['from_name'])} → {escape(s['task'])}",
+                escape(state),
+                f"{s['step']:,}" if happened else "–",
+                f"{s['time_ns'] * 1e-9:.3f} s" if happened else "–",
+                f"{s['pause_ns'] * 1e-3:.1f} µs" if happened else "–",
+            ]
+        )
+    if not rows:
+        return ""
+    head = ["run", "variant", "swap", "outcome", "before step", "at", "pause"]
+    return "<h3>Swaps in mid-run</h3>" + table(head, rows)
+
+
 def configuration_section(r: Results, of: dict[int, str]) -> str:
     paths: dict[str, dict[int, tuple]] = {}
     for v in r.variants:
@@ -308,6 +334,7 @@ def configuration_section(r: Results, of: dict[int, str]) -> str:
     out += "<h3>Plugins</h3>" + table(
         ["kind", "name", "version", "SHA-256 of the file", "build", "used by"], rows, "plugins"
     )
+    out += swaps_table(r)
     for v in [base] + others:
         facts = "".join(
             f"<div><dt>{escape(k.replace('_', ' '))}</dt><dd>{escape(fact(k, x))}</dd></div>"

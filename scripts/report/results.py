@@ -61,6 +61,7 @@ class Results:
     notices: list[str]
     variants: list[Variant]
     runs: list[dict]
+    swaps: list[dict]  # components exchanged in mid-run
     series_repeat: int | None  # that of the time series
 
     @property
@@ -144,6 +145,12 @@ def counted_repeats(variants: list[Variant], runs: list[dict]) -> set[int]:
     return whole or set(by_repeat)
 
 
+def swaps_of(db: sqlite3.Connection) -> list[dict]:
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
+        return []  # a database of before there were any
+    return [dict(row) for row in db.execute("SELECT * FROM swap ORDER BY run_id, number")]
+
+
 def read(path: Path) -> Results:
     with open_database(path) as db:
         info = db.execute("SELECT * FROM experiment").fetchone()
@@ -189,4 +196,4 @@ def read(path: Path) -> Results:
             shown = [run for run in own if run["repeat"] == repeat]
             variant.series = series_of(db, shown[0]["id"], shown[0]["duration_ns"] * 1e-9) if shown else None
         notices = [row[0] for row in db.execute("SELECT text FROM notice")]
-        return Results(dict(info), notices, variants, runs, repeat)
+        return Results(dict(info), notices, variants, runs, swaps_of(db), repeat)

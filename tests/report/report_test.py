@@ -31,7 +31,7 @@ engine: {{max_num_seqs: 4}}
 variants:
   one: {{scheduler: fcfs}}
   two: {{scheduler: sjf, engine.max_num_seqs: 2}}
-  three: {{scheduler: static}}
+  three: {{scheduler: static, at: {{request: 9, swap: {{scheduler: fcfs}}}}}}
 repeats: 2
 seed: 7
 workload:
@@ -133,6 +133,18 @@ class Report(unittest.TestCase):
                 for sha in re.findall(r'"sha256":"([0-9a-f]{64})"', plugins):
                     self.assertIn(sha, self.text)
         self.assertIn("max_num_seqs: 2", self.text)
+
+    def test_it_tells_what_was_swapped_in_each_run(self):
+        task = "static → scheduler fcfs once 9 requests have arrived"
+        rows = [row for row in self.read.rows if task in row]
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual(row[1:4], ["three", task, "committed"])
+            self.assertTrue(row[6].endswith(" µs"))
+
+    def test_a_database_of_before_there_were_swaps_is_read(self):
+        page_of_old = page.page(results.read(self.changed("DROP TABLE swap")))
+        self.assertNotIn("Swaps in mid-run", page_of_old)
 
     def test_texts_of_the_experiment_are_no_html(self):
         self.assertNotIn("<b>one</b>", self.html)

@@ -132,9 +132,11 @@ TEST_P(SchedulerRefusal, NamesItsPhaseAndLeavesTheOldOneAsItWas) {
 }
 
 const Refusal kRefusals[] = {
-    {"fcfs", {"sjff", {}}, "swap scheduler fcfs→sjff: refused in phase find: no scheduler 'sjff' (did you mean 'sjf'?)"},
+    {"fcfs", {"sjff", {}},
+     "swap scheduler fcfs→sjff: refused in phase find: no scheduler 'sjff' (did you mean 'sjf'?)"},
     {"fcfs", {"sjf", {{"agein", "2"}}},
-     "swap scheduler fcfs→sjf: refused in phase create: unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)"},
+     "swap scheduler fcfs→sjf: refused in phase create: unknown key 'agein' of scheduler 'sjf' (did you mean "
+     "'ageing'?)"},
     {"fcfs", {"faulty", {{"fault", "over_budget"}, {"blocks", "200"}}},
      "swap scheduler fcfs→faulty: refused in phase probe: scheduler.budget"},
     {"counting_1", {"counting_3", {}},
@@ -196,7 +198,8 @@ TEST(SchedulerSwap, OneThatIsSlowIsRightInThisStepAndGoneBeforeTheNext) {
     const auto all = records(s.steps);
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all[1].text(),
-              "swap scheduler counting_1→faulty: rolled back in phase time: plan took 5 ms, more than max_call_ms of 1");
+              "swap scheduler counting_1→faulty: rolled back in phase time: plan took 5 ms, more than max_call_ms of "
+              "1");
 }
 
 TEST(SchedulerSwap, OneThatLetsEverybodyWaitIsReplacedInsteadOfFailingTheEngine) {

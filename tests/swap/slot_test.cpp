@@ -193,8 +193,8 @@ TEST_F(SlotTest, ASwapIsPostedOnce) {
 }
 
 TEST_F(SlotTest, RefusalsBesideTheStepsAreHeardOnceAtABoundary) {
-    const auto swap = slot.refuse(identity(kTwo), "probe", "scheduler.budget: it plans too much");
-    EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: it plans too much");
+    const auto swap = slot.refuse(identity(kTwo), "probe", "scheduler.budget: too much");
+    EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: too much");
     EXPECT_EQ(slot.take_refusals().size(), 1u);
     EXPECT_EQ(slot.take_refusals().size(), 0u);
 }

@@ -49,7 +49,9 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lin
         std::cout << experiment::wrapped("note: " + notice, kColumns) << '\n';
     if (!spec.question.empty()) std::cout << spec.question << "\n\n";
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
-    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n'
+    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n';
+    for (const std::string& swap : outcome.swaps) std::cout << experiment::wrapped("swap: " + swap, kColumns) << '\n';
+    std::cout << (outcome.swaps.empty() ? "" : "\n")
               << experiment::wrapped(outcome.conclusion.sentence, kColumns) << '\n';
 }
 

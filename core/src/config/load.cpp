@@ -277,7 +277,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
     add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,
                       "drafts tokens for speculative decoding; none: no speculation");
-    t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes over a running slot");
+    t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
     return t;
 }
 

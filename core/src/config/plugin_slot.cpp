@@ -100,6 +100,14 @@ KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const
 
 }  // namespace
 
+PluginChoice read_choice(const Node& node, const std::string& kind, const host::Registry& registry, Faults& faults) {
+    PluginChoice out;
+    const bool names_one = node.kind == NodeKind::kScalar || (node.kind == NodeKind::kMap && node.find("plugin"));
+    if (names_one) read_slot(&node, kind, registry, out, faults);
+    else faults.add(node.origin, "'" + kind + "' is " + node.describe() + ", expected a plugin or {plugin: NAME, …}");
+    return out;
+}
+
 void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field,
               const host::Registry& registry, const std::string& meaning) {
     table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, meaning),

@@ -16,6 +16,9 @@ void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice Engine
 void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*,
                        const host::Registry&, const std::string& meaning);
 
+// The same value where it is no key of the engine's: the plugin that a slot is to have later.
+PluginChoice read_choice(const Node&, const std::string& kind, const host::Registry&, Faults&);
+
 // The JSON Schema of such a key, with each installed plugin's own keys.
 std::string slot_json_schema(const host::Registry&, const std::string& kind);
 

@@ -90,6 +90,7 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         ids.push_back(*id);
         if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens);
     }
+    if (hooks.on_start) hooks.on_start(start);
     while (engine.has_unfinished()) {
         if (hooks.interrupted && hooks.interrupted()) {
             run.end = RunEnd::kInterrupted;

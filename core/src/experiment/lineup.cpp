@@ -86,8 +86,16 @@ Result<Lineup> load_lineup(const ExperimentSpec& spec, const host::Registry& reg
     const config::Node base = config::engine_part(spec.document);
     for (const VariantSpec& v : spec.variants) {
         auto loaded = config::load_engine_config(config::merge(base, v.patch), registry);
-        if (!loaded) return fail((spec.variants.size() > 1 ? "variant '" + v.name + "':\n" : "") + loaded.error());
-        lineup.entrants.push_back({v.name, v.patch, *std::move(loaded), {}, {}});
+        const std::string where = spec.variants.size() > 1 ? "variant '" + v.name + "':\n" : "";
+        if (!loaded) return fail(where + loaded.error());
+        std::vector<TimedSwap> timed = spec.workload.at;
+        timed.insert(timed.end(), v.at.begin(), v.at.end());
+        config::Faults faults;
+        auto swaps = swap_tasks(timed, registry, faults);
+        if (faults.any()) return fail(where + faults.failure().text);
+        config::Node patch = v.patch;
+        if (!v.at.empty()) patch.set("at", v.at_given);
+        lineup.entrants.push_back({v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}});
     }
     return lineup;
 }
@@ -121,23 +129,31 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<> try_out(Lineup& lineup, const host::Registry& registry, Clock& clock) {
+Result<> try_out(Lineup& lineup, const host::Registry& registry, host::Prober& prober, Clock& clock) {
     lineup.limits = {~0u, ~0u};
     for (Entrant& e : lineup.entrants) {
         auto engine = engine::Engine::create(e.loaded.config, registry, clock);
         if (!engine) return fail("variant '" + e.name + "': " + engine.error());
         e.facts = (*engine)->facts();
+        if (const auto swaps = RunSwaps::prepare(**engine, e.swaps, registry, prober); !swaps)
+            return fail("variant '" + e.name + "': " + swaps.error());
         if (&e == &lineup.entrants[lineup.baseline]) lineup.tokenizer = (*engine)->tokenizer();
         lineup.limits.max_model_len = std::min(lineup.limits.max_model_len, e.facts.max_model_len);
         lineup.limits.vocab_size = std::min(lineup.limits.vocab_size, e.facts.vocab_size);
     }
     const Entrant& base = lineup.entrants[lineup.baseline];
-    const FlatTree base_tree = effective_tree(base.loaded, base.facts);
+    const auto tree_of = [](const Entrant& e) {
+        FlatTree tree = effective_tree(e.loaded, e.facts);
+        for (size_t i = 0; i < e.swaps.size(); ++i) tree["at." + std::to_string(i)] = e.swaps[i].text();
+        return tree;
+    };
+    const FlatTree base_tree = tree_of(base);
     for (Entrant& e : lineup.entrants) {
         if (lineup.tokenizer) PB_CHECK(same_tokens(lineup, e));
         std::vector<std::string> declared = leaf_paths(e.patch);
         for (std::string& path : leaf_paths(base.patch)) declared.push_back(std::move(path));
-        e.differences = differences(base_tree, effective_tree(e.loaded, e.facts), explained_paths(declared));
+        if (e.patch.find("at") || base.patch.find("at")) declared.push_back("at");
+        e.differences = differences(base_tree, tree_of(e), explained_paths(declared));
     }
     return {};
 }

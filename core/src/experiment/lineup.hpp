@@ -10,6 +10,7 @@
 #include "engine/engine.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/spec.hpp"
+#include "experiment/timed_swaps.hpp"
 #include "experiment/workload.hpp"
 #include "host/registry.hpp"
 
@@ -17,8 +18,9 @@ namespace patchbay::experiment {
 
 struct Entrant {
     std::string name;
-    config::Node patch;
+    config::Node patch;                         // with `at`, where it has that
     config::Loaded loaded;
+    std::vector<SwapTask> swaps;                // in each of its runs
     engine::EngineFacts facts{};                // once tried
     std::vector<ConfigDifference> differences;  // from the baseline, once tried
 
@@ -34,8 +36,8 @@ struct Lineup {
 
 // Configurations only.
 Result<Lineup> load_lineup(const ExperimentSpec&, const host::Registry&);
-// Makes an engine of each once, and fills in what that tells.
-Result<> try_out(Lineup&, const host::Registry&, Clock&);
+// Makes an engine of each once and prepares its swaps, and fills in what that tells.
+Result<> try_out(Lineup&, const host::Registry&, host::Prober&, Clock&);
 
 // Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
 FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);

@@ -49,7 +49,7 @@ Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
     for (Combination& c : all) {
         if (!names.insert(c.name).second) return fail("two variants would be named '" + c.name + "'");
         PB_TRY(config::Node patch, config::expand_dotted(c.settings));
-        variants.push_back({std::move(c.name), std::move(patch)});
+        variants.push_back({.name = std::move(c.name), .patch = std::move(patch), .at = {}, .at_given = {}});
     }
     return variants;
 }

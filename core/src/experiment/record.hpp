@@ -22,6 +22,11 @@ struct RequestRecord {
     bool completed() const { return finish == engine::FinishReason::kStop || finish == engine::FinishReason::kLength; }
 };
 
+struct SwapOutcome { // of what `at` asked for
+    host::SwapRecord record; // time_ns: since the start of the run
+    std::string task;        // "scheduler sjf (ageing=50) once 200 requests have arrived"
+};
+
 enum class RunEnd { kComplete, kInterrupted, kFailed };
 
 struct RunRecord {
@@ -34,6 +39,7 @@ struct RunRecord {
     std::vector<std::string> faults;    // why the run is invalid; empty: it is valid
     std::vector<RequestRecord> requests; // in the order of the workload
     std::vector<engine::StepReport> steps; // their times too since the start of the run
+    std::vector<SwapOutcome> swaps;
     std::optional<double> kv_mean, kv_max; // share of blocks in use: weighted by the time of the steps; the highest
 
     bool valid() const { return end == RunEnd::kComplete && faults.empty(); }

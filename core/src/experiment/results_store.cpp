@@ -40,6 +40,10 @@ CREATE TABLE step(
     accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
     attention_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, graph_replayed INTEGER,
     graph_miss TEXT, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+CREATE TABLE swap(
+    run_id INTEGER REFERENCES run(id), number INTEGER, task TEXT, kind TEXT, from_name TEXT, from_version TEXT,
+    from_sha256 TEXT, to_name TEXT, to_version TEXT, to_sha256 TEXT, state TEXT, phase TEXT, reason TEXT,
+    step INTEGER, time_ns INTEGER, pause_ns INTEGER, end_step INTEGER, PRIMARY KEY(run_id, number)) WITHOUT ROWID;
 CREATE TABLE metric(
     variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
     value REAL, difference REAL, low REAL, high REAL, verdict TEXT);
@@ -146,6 +150,16 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     return s.run();
 }
 
+Result<> insert_swap(Statement& s, uint64_t run, size_t number, const SwapOutcome& swap) {
+    const host::SwapRecord& r = swap.record;
+    s.integer(run).integer(number).text(swap.task).text(r.kind);
+    for (const host::Identity* p : {&r.from, &r.to}) s.text(p->name).text(p->version).text(p->sha256);
+    s.text(host::name_of(r.state)).text(r.phase).text(r.reason);
+    for (const uint64_t v : {r.step, r.time_ns, r.pause_ns}) r.step > 0 ? s.integer(v) : s.null();
+    r.end_step > 0 ? s.integer(r.end_step) : s.null();
+    return s.run();
+}
+
 }  // namespace
 
 struct ResultsStore::Database {
@@ -222,6 +236,8 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         for (size_t i = 0; i < run.requests.size(); ++i)
             PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
         for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));
+        Statement swap(db_->handle, insert_into("swap", 17));
+        for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, run.position, i, run.swaps[i]));
         return {};
     });
 }

@@ -53,8 +53,9 @@ std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const eng
 class Campaign {
   public:
     Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source,
-             const host::Registry& registry, Clock& clock, const ExperimentOptions& options)
-        : spec_(spec), lineup_(lineup), source_(source), registry_(registry), clock_(clock), options_(options) {}
+             const host::Registry& registry, host::Prober& prober, Clock& clock, const ExperimentOptions& options)
+        : spec_(spec), lineup_(lineup), source_(source), registry_(registry), prober_(prober), clock_(clock),
+          options_(options) {}
 
     Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
         const auto order = run_order(lineup_.entrants.size(), spec_.repeats, spec_.seed);
@@ -99,6 +100,8 @@ class Campaign {
         PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock,
                                                          plugin_metrics ? &*plugin_metrics : nullptr));
         RealEngine driven(*engine);
+        const engine::EngineFacts loaded = engine->facts(); // before any swap
+        PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, entrant.swaps, registry_, prober_));
         DriveHooks hooks;
         hooks.interrupted = options_.interrupted;
         if (spec_.warmup_requests > 0) {
@@ -120,11 +123,13 @@ class Campaign {
             if (options_.progress)
                 options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
         };
+        hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, workload.requests); };
         mark_running(entrant, 1);
         drive(driven, clock, workload.requests, hooks, run);
         mark_running(entrant, 0);
-        for (std::string& what : changes(entrant.facts, engine->facts())) run.faults.push_back(std::move(what));
-        for (std::string& what : fallbacks(entrant.loaded.config, engine->facts()))
+        swaps.write(run);
+        for (std::string& what : changes(entrant.facts, loaded)) run.faults.push_back(std::move(what));
+        for (std::string& what : fallbacks(entrant.loaded.config, loaded))
             run.faults.push_back(std::move(what));
         return run;
     }
@@ -133,6 +138,7 @@ class Campaign {
     const Lineup& lineup_;
     const WorkloadSource& source_;
     const host::Registry& registry_;
+    host::Prober& prober_;
     Clock& clock_;
     const ExperimentOptions& options_;
     bool stopped_ = false;
@@ -183,6 +189,27 @@ std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& 
            cut_text(all.outputs, "output", all.output_tokens) + " over all repeats";
 }
 
+// "switched: scheduler sjf once 200 requests have arrived: in 5 of 5 runs, pause 0.004 ms at most"
+std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Lineup& lineup) {
+    std::vector<std::string> out;
+    for (size_t v = 0; v < lineup.entrants.size(); ++v)
+        for (size_t i = 0; i < lineup.entrants[v].swaps.size(); ++i) {
+            size_t of = 0, took_place = 0;
+            uint64_t pause_ns = 0;
+            for (const RunRecord& r : runs) {
+                if (r.variant != v || i >= r.swaps.size()) continue;
+                const host::SwapRecord& swap = r.swaps[i].record;
+                of += 1;
+                took_place += swap.step > 0 && swap.state != host::SwapState::kRolledBack;
+                pause_ns = std::max(pause_ns, swap.pause_ns);
+            }
+            out.push_back(lineup.entrants[v].name + ": " + lineup.entrants[v].swaps[i].text() + ": in " +
+                          std::to_string(took_place) + " of " + std::to_string(of) + " runs, pause " +
+                          shown(static_cast<double>(pause_ns) * 1e-6) + " ms at most");
+        }
+    return out;
+}
+
 ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const ExperimentOptions& options) {
     ExperimentRow row;
     row.name = spec.name;
@@ -207,7 +234,8 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const Exp
 Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry,
                                Clock& given_clock, const ExperimentOptions& options) {
     InterruptibleClock clock(given_clock, options.interrupted);
-    PB_CHECK(try_out(lineup, registry, clock));
+    host::Prober prober(options.probe);
+    PB_CHECK(try_out(lineup, registry, prober, clock));
     PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
 
     std::error_code error;
@@ -229,9 +257,10 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     }
     PB_CHECK(store.add_experiment(row_of(spec, lineup, options), rows));
 
-    Campaign campaign(spec, lineup, source, registry, clock, options);
+    Campaign campaign(spec, lineup, source, registry, prober, clock, options);
     PB_TRY(const auto runs, campaign.run_all(store));
     outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
+    outcome.swaps = swap_lines(runs, lineup);
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
     if (!outcome.complete)

@@ -27,11 +27,13 @@ struct ExperimentOptions {
     std::function<bool()> interrupted;                  // empty: never
     std::function<void(const RunProgress&)> progress;   // after each step; may be empty
     metrics::Metrics* metrics = nullptr;                // kept up to date if given
+    host::ProbeOptions probe;                           // of what swaps bring in
 };
 
 struct Outcome {
     std::filesystem::path database;
     Conclusion conclusion;
+    std::vector<std::string> swaps;  // a line for each that the file asks for
     bool complete = true;            // false: interrupted
 };
 

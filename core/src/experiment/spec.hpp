@@ -75,6 +75,14 @@ struct TraceArrivals { // the trace's own times, multiplied by time_scale
 using Arrivals =
     std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
 
+struct TimedSwap { // `at`: when, and what takes which slot
+    std::string kind;                // "scheduler", "sampler"
+    std::optional<uint32_t> request; // once so many have arrived; none: at t_ns
+    uint64_t t_ns = 0;               // since the start of the run
+    config::Node choice;             // as in `scheduler: …`
+    config::Origin origin;
+};
+
 struct WorkloadSpec {
     std::optional<uint32_t> requests; // none: all prompts of the file, all rows of the trace
     Prompts prompts = SyntheticPrompts{};
@@ -84,6 +92,7 @@ struct WorkloadSpec {
     uint32_t max_output_tokens = 0;
     engine::SamplingParams sampling;     // temperature and the like; lengths and seeds come from the workload
     Arrivals arrivals = AllAtOnce{};
+    std::vector<TimedSwap> at;           // in every variant
 };
 
 struct Slo { // a request meets it if it meets each bound that is given
@@ -94,6 +103,8 @@ struct Slo { // a request meets it if it meets each bound that is given
 struct VariantSpec {
     std::string name;
     config::Node patch; // laid over the engine's configuration; its leaves are the declared differences
+    std::vector<TimedSwap> at;
+    config::Node at_given; // as the file has it
 };
 
 struct ExperimentSpec {

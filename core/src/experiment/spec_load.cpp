@@ -6,6 +6,7 @@
 #include "base/suggest.hpp"
 #include "config/load.hpp"
 #include "experiment/matrix.hpp"
+#include "experiment/timed_swaps.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -248,6 +249,14 @@ Table<WorkloadSpec> workload_table() {
     read_key(t, "arrivals", &W::arrivals, read_arrivals,
              "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
+    t.custom({.name = "at",
+              .meaning = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
+              .json_schema = R"({"type": ["array", "object"]})"},
+             [](const Node* given, W& out, Faults& faults) {
+                 if (!given) return Node{};
+                 out.at = read_timed_swaps(*given, faults);
+                 return *given;
+             });
     return t;
 }
 
@@ -284,10 +293,16 @@ std::vector<VariantSpec> read_variants(const Node& variants, Faults& faults) {
         return out;
     }
     for (const Entry& e : variants.entries) {
-        VariantSpec v{e.key, Node::map(e.value.origin)};
+        VariantSpec v{.name = e.key, .patch = Node::map(e.value.origin), .at = {}, .at_given = {}};
         if (e.value.kind == NodeKind::kMap) {
-            for (const Entry& patched : e.value.entries) may_vary(patched, faults);
-            auto patch = config::expand_dotted(e.value);
+            Node keys = e.value;
+            if (const Node* at = e.value.find("at")) { // no key of the engine's
+                v.at = read_timed_swaps(*at, faults);
+                v.at_given = *at;
+                std::erase_if(keys.entries, [](const Entry& key) { return key.key == "at"; });
+            }
+            for (const Entry& patched : keys.entries) may_vary(patched, faults);
+            auto patch = config::expand_dotted(keys);
             if (patch) v.patch = *std::move(patch);
             else faults.add(e.value.origin, patch.error());
         } else if (e.value.kind != NodeKind::kNull) {
@@ -325,6 +340,19 @@ std::vector<VariantSpec> read_factors(const Node& factors, Faults& faults) {
     if (expanded) return *std::move(expanded);
     faults.add(factors.origin, expanded.error());
     return {};
+}
+
+// A swap that no request of the workload would bring about.
+void check_swaps(const ExperimentSpec& spec, Faults& faults) {
+    if (!spec.workload.requests) return;
+    const auto check = [&](const std::vector<TimedSwap>& swaps) {
+        for (const TimedSwap& s : swaps)
+            if (s.request && *s.request > *spec.workload.requests)
+                faults.add(s.origin, "'request' is " + std::to_string(*s.request) + ", the workload has " +
+                                         std::to_string(*spec.workload.requests) + " requests");
+    };
+    check(spec.workload.at);
+    for (const VariantSpec& v : spec.variants) check(v.at);
 }
 
 struct Warmup {
@@ -415,7 +443,8 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     if (variants && factors) faults.add(factors->origin, "'factors' and 'variants' exclude each other");
     else if (variants) spec.variants = read_variants(*variants, faults);
     else if (factors) spec.variants = read_factors(*factors, faults);
-    else spec.variants.push_back({"base", Node::map()});
+    else spec.variants.push_back({.name = "base", .patch = Node::map(), .at = {}, .at_given = {}});
+    check_swaps(spec, faults);
     if (spec.variants.size() > kMostVariants)
         faults.add(variants->origin, "more than " + std::to_string(kMostVariants) + " variants");
     std::vector<std::string> names;

@@ -136,7 +136,7 @@ std::vector<SwapRecord> Slot::take_refusals() {
 }
 
 std::shared_ptr<Swap> Slot::next_due() {
-    if (!has_mail_ || under_way_) return nullptr;
+    if (!has_mail_) return nullptr;
     const std::lock_guard lock(mutex_);
     if (line_.empty() || line_.front().not_before_ns > clock_.now_ns()) return nullptr;
     auto swap = std::move(line_.front().swap);
@@ -173,32 +173,33 @@ Result<> Slot::hand_over(Swap& swap, std::string& phase) {
 
 std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
                                          const std::function<void(const Component&)>& greet) {
-    const std::shared_ptr<Swap> swap = next_due();
-    if (!swap) return std::nullopt;
+    if (under_way_) return std::nullopt;
+    under_way_ = next_due();
+    if (!under_way_) return std::nullopt;
+    Swap& swap = *under_way_;
     const uint64_t start = clock_.now_ns();
     std::string phase;
-    const Result<> handed_over = hand_over(*swap, phase);
+    const Result<> handed_over = hand_over(swap, phase);
     if (!handed_over) {
         const std::lock_guard lock(mutex_);
-        settled_.push_back(swap);
-        return swap->update([&](SwapRecord& r) {
+        settled_.push_back(std::move(under_way_)); // from here on another thread may let go of it
+        return swap.update([&](SwapRecord& r) {
             r.from = current_.identity;
             r.state = SwapState::kRefused;
             r.phase = phase;
             r.reason = bare(handed_over.error(), r, phase);
             r.end_step = step;
-            swap->retired_ = std::move(swap->candidate_);
+            swap.retired_ = std::move(swap.candidate_);
         });
     }
     {
         const std::lock_guard lock(mutex_);
         previous_ = std::move(current_);
-        current_ = {std::move(swap->candidate_), swap->record_.to};
+        current_ = {std::move(swap.candidate_), swap.record_.to};
     }
     greet(current());
-    under_way_ = swap;
     steps_left_ = probation_steps;
-    return swap->update([&](SwapRecord& r) {
+    return swap.update([&](SwapRecord& r) {
         r.from = previous_.identity;
         r.state = SwapState::kOnProbation;
         r.step = step;

@@ -20,8 +20,8 @@ struct SwapRecord {
     std::string kind;            // "scheduler"
     Identity from, to;           // from: what holds the slot, until the exchange; to: as far as it was found
     SwapState state = SwapState::kReady;
-    std::string phase, reason;   // of a refusal (find, probe, create, post, save, load) or a rollback (plan, sample, time)
-    uint64_t step = 0;           // before which the slots' component changed; 0: it never did
+    std::string phase, reason;   // refused in: find, probe, create, post, save, load; rolled back: plan, sample, time
+    uint64_t step = 0;           // before which the slot changed hands; 0: it never did
     uint64_t time_ns = 0;        // then, on the engine's clock
     uint64_t pause_ns = 0;       // what that took
     uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back

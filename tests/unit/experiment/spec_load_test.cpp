@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "config/document.hpp"
+#include "experiment/matrix.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -133,6 +134,56 @@ TEST(Spec, RefusesVariantsThatChangeWhatIsAsked) {
 TEST(Spec, IsNamedAfterItsFolderWhereTheFileSaysNothing) {
     EXPECT_EQ(name_of_file("/x/quickstart/experiment.yaml"), "quickstart");
     EXPECT_EQ(name_of_file("/x/y/sweep.yaml"), "sweep");
+}
+
+// ---- at ----
+
+TEST(Spec, ReadsSwapsOfAVariantAndOfTheWorkload) {
+    const auto spec = load(kWorkload + R"(  at: {t: 500ms, swap: {sampler: greedy}}
+variants:
+  plain: {}
+  switched:
+    engine.max_num_seqs: 8
+    at:
+      - {request: 3, swap: {scheduler: {plugin: sjf, ageing: 2}}}
+      - {t: 2, swap: {scheduler: fcfs, sampler: standard}}
+)");
+    ASSERT_TRUE(spec) << spec.error();
+    ASSERT_EQ(spec->workload.at.size(), 1u);
+    EXPECT_EQ(spec->workload.at[0].kind, "sampler");
+    EXPECT_EQ(spec->workload.at[0].t_ns, 500'000'000u);
+    EXPECT_EQ(spec->variants[0].at.size(), 0u);
+    const auto& at = spec->variants[1].at;
+    ASSERT_EQ(at.size(), 3u);
+    EXPECT_EQ(at[0].request, 3u);
+    EXPECT_EQ(at[0].choice.find("plugin")->text, "sjf");
+    EXPECT_EQ(at[1].t_ns, 2'000'000'000u);
+    EXPECT_FALSE(at[1].request);
+    EXPECT_EQ(at[2].kind, "sampler");
+    EXPECT_EQ(leaf_paths(spec->variants[1].patch), std::vector<std::string>{"engine.max_num_seqs"}); // no `at`
+}
+
+TEST(Spec, SaysWhereASwapIsWrong) {
+    const auto wrong = [](const std::string& at) { return error_of(kWorkload + "variants:\n  a: {at: " + at + "}\n"); };
+    EXPECT_EQ(wrong("{request: 3, swap: {schedular: sjf}}"),
+              "e.yaml:6:31: 'schedular' cannot be swapped (did you mean 'scheduler'?), expected scheduler or sampler");
+    EXPECT_EQ(wrong("{request: 3, swap: {attention: paged}}"),
+              "e.yaml:6:31: 'attention' cannot be swapped, expected scheduler or sampler");
+    EXPECT_EQ(wrong("{requests: 3, t: 1, swap: {scheduler: sjf}}"),
+              "e.yaml:6:12: unknown key 'requests' (did you mean 'request'?)");
+    EXPECT_EQ(wrong("{swap: {scheduler: sjf}}"),
+              "e.yaml:6:11: an item of 'at' needs either 'request' or 't': when it happens");
+    EXPECT_EQ(wrong("{request: 1, t: 1, swap: {scheduler: sjf}}"),
+              "e.yaml:6:11: an item of 'at' needs either 'request' or 't': when it happens");
+    EXPECT_EQ(wrong("{t: soon, swap: {scheduler: sjf}}"),
+              "e.yaml:6:15: 't' is 'soon', expected a time such as 5s or 500ms");
+    EXPECT_THAT(wrong("{t: 5m, swap: {scheduler: sjf}}"), HasSubstr("'t' is '5m'"));
+    EXPECT_THAT(wrong("{t: -1, swap: {scheduler: sjf}}"), HasSubstr("'t' is '-1'"));
+    EXPECT_EQ(wrong("{request: 11, swap: {scheduler: sjf}}"),
+              "e.yaml:6:11: 'request' is 11, the workload has 10 requests");
+    EXPECT_THAT(wrong("{request: 1}"), HasSubstr("'swap' is missing"));
+    EXPECT_THAT(wrong("{request: 1, swap: {}}"), HasSubstr("'swap' is empty, expected scheduler or sampler"));
+    EXPECT_THAT(wrong("soon"), HasSubstr("'at' is 'soon', expected {request: N, swap: {…}} or a list"));
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+#include "experiment/timed_swaps.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/suggest.hpp"
+#include "config/plugin_slot.hpp"
+#include "config/table.hpp"
+#include "host/slot.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+using config::Faults;
+using config::Node;
+using config::NodeKind;
+
+const std::vector<std::string> kSwapped = {"scheduler", "sampler"};
+
+engine::SwapSlot slot_of(const std::string& kind) {
+    return kind == "scheduler" ? engine::SwapSlot::kScheduler : engine::SwapSlot::kSampler;
+}
+
+// "5s", "500ms"; a plain number is seconds.
+std::optional<uint64_t> read_duration_ns(const Node& given, Faults& faults) {
+    constexpr double kMost = 1e6; // seconds
+    double value = 0;
+    const char *first = given.text.data(), *last = first + given.text.size();
+    const auto [end, error] = std::from_chars(first, last, value);
+    const std::string_view unit(end, static_cast<size_t>(last - end));
+    const double seconds = unit == "ms" ? value * 1e-3 : value;
+    const bool known = unit.empty() || unit == "s" || unit == "ms";
+    if (given.kind == NodeKind::kScalar && error == std::errc{} && known && seconds >= 0 && seconds <= kMost)
+        return static_cast<uint64_t>(seconds * 1e9 + 0.5);
+    faults.add(given.origin, "'t' is " + given.describe() + ", expected a time such as 5s or 500ms");
+    return std::nullopt;
+}
+
+struct Entry { // of `at`
+    std::optional<uint32_t> request;
+    std::optional<uint64_t> t_ns;
+    std::vector<TimedSwap> swaps; // without their time
+};
+
+void read_slots(const Node& given, Entry& out, Faults& faults) {
+    if (!config::is_section(given, "'swap'", faults)) return;
+    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected scheduler or sampler");
+    for (const config::Entry& e : given.entries) {
+        if (std::find(kSwapped.begin(), kSwapped.end(), e.key) != kSwapped.end()) {
+            out.swaps.push_back({.kind = e.key, .choice = e.value});
+            continue;
+        }
+        faults.add(e.key_origin, "'" + config::printable(e.key) + "' cannot be swapped" +
+                                     did_you_mean(e.key, kSwapped) + ", expected scheduler or sampler");
+    }
+}
+
+config::Table<Entry> entry_table() {
+    config::Table<Entry> t;
+    t.key("request", &Entry::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
+    t.custom({.name = "t", .meaning = "or: so long after the start of the run, as 5s or 500ms", .json_schema = "{}"},
+             [](const Node* given, Entry& out, Faults& faults) {
+                 if (!given) return Node{};
+                 out.t_ns = read_duration_ns(*given, faults);
+                 return *given;
+             });
+    t.custom({.name = "swap",
+              .meaning = "slot → the plugin that takes it, as in the engine's configuration",
+              .json_schema = R"({"type": "object"})"},
+             [](const Node* given, Entry& out, Faults& faults) {
+                 if (!given) return Node{};
+                 read_slots(*given, out, faults);
+                 return *given;
+             })
+        .required();
+    return t;
+}
+
+void read_entry(const Node& given, std::vector<TimedSwap>& out, Faults& faults) {
+    if (!config::is_section(given, "an item of 'at'", faults)) return;
+    Entry entry;
+    entry_table().read(given, entry, faults);
+    if ((given.find("request") != nullptr) == (given.find("t") != nullptr))
+        faults.add(given.origin, "an item of 'at' needs either 'request' or 't': when it happens");
+    for (TimedSwap& swap : entry.swaps) {
+        swap.origin = given.origin;
+        swap.request = entry.request;
+        swap.t_ns = entry.t_ns.value_or(0);
+        out.push_back(std::move(swap));
+    }
+}
+
+}  // namespace
+
+std::vector<TimedSwap> read_timed_swaps(const Node& given, Faults& faults) {
+    std::vector<TimedSwap> out;
+    if (given.kind == NodeKind::kList) {
+        for (const Node& item : given.items) read_entry(item, out, faults);
+    } else if (given.kind == NodeKind::kMap) {
+        read_entry(given, out, faults);
+    } else {
+        faults.add(given.origin, "'at' is " + given.describe() + ", expected {request: N, swap: {…}} or a list");
+    }
+    if (out.size() > host::Slot::kMostInLine)
+        faults.add(given.origin, "more than " + std::to_string(host::Slot::kMostInLine) + " swaps");
+    return out;
+}
+
+std::string SwapTask::text() const {
+    std::string out = timed.kind + " " + choice.plugin, keys;
+    for (const auto& [key, value] : choice.settings) keys += (keys.empty() ? "" : ", ") + key + "=" + value;
+    if (!keys.empty()) out += " (" + keys + ")";
+    if (timed.request) return out + " once " + std::to_string(*timed.request) + " requests have arrived";
+    return out + " after " + config::print_float(static_cast<double>(timed.t_ns) * 1e-9) + " s";
+}
+
+std::vector<SwapTask> swap_tasks(const std::vector<TimedSwap>& timed, const host::Registry& registry, Faults& faults) {
+    std::vector<SwapTask> out;
+    for (const TimedSwap& t : timed) out.push_back({t, config::read_choice(t.choice, t.kind, registry, faults)});
+    return out;
+}
+
+Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<SwapTask>& tasks,
+                                   const host::Registry& registry, host::Prober& prober) {
+    RunSwaps run(engine);
+    for (const SwapTask& task : tasks) {
+        run.swaps_.push_back(engine.prepare_swap({slot_of(task.timed.kind), task.choice, registry, prober}));
+        if (const auto r = run.swaps_.back()->record(); r.settled())
+            return fail(task.timed.origin.text() + ": " + r.text());
+    }
+    run.tasks_ = tasks;
+    return run;
+}
+
+// In the order of their times, since each waits for the one before it.
+void RunSwaps::post(uint64_t start_ns, const std::vector<PlannedRequest>& planned) {
+    start_ns_ = start_ns;
+    std::vector<std::pair<uint64_t, size_t>> due; // since the start
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+        const TimedSwap& t = tasks_[i].timed;
+        uint64_t when = t.t_ns;
+        if (t.request) {
+            const size_t n = std::min<size_t>(*t.request, planned.size());
+            when = n == 0 ? 0 : planned[n - 1].arrival_ns;
+        }
+        due.emplace_back(when, i);
+    }
+    std::sort(due.begin(), due.end());
+    for (const auto& [when, i] : due) engine_->post_swap(swaps_[i], start_ns + when);
+}
+
+void RunSwaps::write(RunRecord& run) const {
+    for (size_t i = 0; i < swaps_.size(); ++i) {
+        SwapOutcome outcome{swaps_[i]->record(), tasks_[i].text()};
+        host::SwapRecord& r = outcome.record;
+        using host::SwapState;
+        if (run.end == RunEnd::kComplete && r.state == SwapState::kPosted)
+            run.faults.push_back(r.text() + ", but the run ended first");
+        if (r.state == SwapState::kRefused || r.state == SwapState::kRolledBack) run.faults.push_back(r.text());
+        r.time_ns = r.time_ns > start_ns_ ? r.time_ns - start_ns_ : 0;
+        run.swaps.push_back(std::move(outcome));
+    }
+}
+
+}  // namespace patchbay::experiment
