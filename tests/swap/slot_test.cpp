@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -11,13 +14,18 @@
 namespace patchbay::host {
 namespace {
 
+std::mutex notes;                                 // of both below
 std::multiset<std::string> alive;                 // names of the objects that exist
 std::map<std::string, std::thread::id> destroyed; // who destroyed the last of a name
 
 template <char kName>
 struct Noted {
-    Noted() { alive.insert({kName}); }
+    Noted() {
+        const std::lock_guard lock(notes);
+        alive.insert({kName});
+    }
     ~Noted() {
+        const std::lock_guard lock(notes);
         alive.erase(alive.find({kName}));
         destroyed[{kName}] = std::this_thread::get_id();
     }
@@ -197,6 +205,41 @@ TEST_F(SlotTest, RefusalsBesideTheStepsAreHeardOnceAtABoundary) {
     EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: too much");
     EXPECT_EQ(slot.take_refusals().size(), 1u);
     EXPECT_EQ(slot.take_refusals().size(), 0u);
+}
+
+TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
+    constexpr size_t kAskers = 3, kEach = 200;
+    std::atomic<size_t> at_work = kAskers, refused = 0;
+    std::atomic<bool> destroyed_by_steps = false;
+    std::thread steps([&] {
+        const auto self = std::this_thread::get_id();
+        uint64_t n = 0;
+        while (at_work > 0) {
+            n += 1;
+            (void)slot.take_refusals();
+            slot.exchange(n, 2, [](const Component&) {});
+            if (n % 3 == 0 && slot.previous()) slot.roll_back(n, "plan", "every third");
+            else slot.pass(n);
+            const std::lock_guard lock(notes);
+            for (const auto& [name, who] : destroyed) destroyed_by_steps = destroyed_by_steps || who == self;
+        }
+    });
+    std::vector<std::thread> askers;
+    for (size_t a = 0; a < kAskers; ++a)
+        askers.emplace_back([&, a] {
+            for (size_t i = 0; i < kEach; ++i) {
+                auto swap = post(a == 0 ? kTwo : a == 1 ? kElse : kPlain);
+                if (i % 2 == 0) continue; // does not care what becomes of it
+                const SwapRecord r = swap->wait();
+                EXPECT_TRUE(r.settled()) << r.text();
+                refused += r.state == SwapState::kRefused;
+            }
+            at_work -= 1;
+        });
+    for (std::thread& t : askers) t.join();
+    steps.join();
+    EXPECT_FALSE(destroyed_by_steps);
+    EXPECT_EQ(refused, 0u); // the line never was full
 }
 
 class StrictSlotTest : public SlotTest {
