@@ -148,7 +148,8 @@ def counted_repeats(variants: list[Variant], runs: list[dict]) -> set[int]:
 def swaps_of(db: sqlite3.Connection) -> list[dict]:
     if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
         return []  # a database of before there were any
-    return [dict(row) for row in db.execute("SELECT * FROM swap ORDER BY run_id, number")]
+    found = db.execute("SELECT swap.* FROM swap JOIN run ON run.id = run_id ORDER BY run_id, number")
+    return [dict(row) for row in found]
 
 
 def read(path: Path) -> Results:
