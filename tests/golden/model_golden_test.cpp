@@ -57,7 +57,7 @@ class Golden {
 
     // Logits of each of the tokens, computed at once.
     std::vector<float> logits(const std::vector<int32_t>& tokens) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
     }
@@ -65,21 +65,21 @@ class Golden {
     // The same of several prompts in one batch, one after the other; cut: the first computes so many tokens in a step
     // before.
     std::vector<float> logits_together(const std::vector<std::vector<int32_t>>& prompts, uint32_t cut) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         std::vector<kv::BlockTable> tables(prompts.size());
         for (size_t i = 0; i < prompts.size(); ++i)
             EXPECT_TRUE(cache.grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
         runner::Batch batch;
-        batch.clear();
-        batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0].blocks}, kBlock);
+        batch.clear(runner_->batch_form());
+        batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0]});
         batch.finish();
         const auto first = must(runner_->forward(batch));
         std::vector<float> out(first.begin(), first.end());
-        batch.clear();
+        batch.clear(runner_->batch_form());
         for (size_t i = 0; i < prompts.size(); ++i) {
             const uint32_t done = i == 0 ? cut : 0;
             const auto rest = std::span(prompts[i]).subspan(done);
-            batch.add({rest, done, static_cast<uint32_t>(rest.size()), tables[i].blocks}, kBlock);
+            batch.add({rest, done, static_cast<uint32_t>(rest.size()), tables[i]});
         }
         batch.finish();
         const auto second = must(runner_->forward(batch));
@@ -89,7 +89,7 @@ class Golden {
 
     // The prompt at once, then a token a step, as an engine goes on.
     std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         std::vector<int32_t> next = prompt, out;
         uint32_t computed = 0;
@@ -108,10 +108,11 @@ class Golden {
     // Computes the tokens after `computed` others; logits of the last `rows`.
     std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens,
                             uint32_t computed, uint32_t rows) {
+        cache.pass(table, computed);
         EXPECT_TRUE(cache.grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
-        batch.clear();
-        batch.add({tokens, computed, rows, table.blocks}, kBlock);
+        batch.clear(runner_->batch_form());
+        batch.add({tokens, computed, rows, table});
         batch.finish();
         const auto out = must(runner_->forward(batch));
         return {out.begin(), out.end()};

@@ -1,6 +1,7 @@
 #include "bench/model_bench.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -33,6 +34,19 @@ void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
     }
     e.watermark = 0;
     c.model.tokenizer = "none";
+}
+
+// How many groups a model has is known when it is loaded.
+Result<std::unique_ptr<engine::Engine>> engine_with_room(config::EngineConfig config, const host::Registry& registry,
+                                                         Clock& clock) {
+    const uint32_t length = std::exchange(config.engine.max_model_len, 0);
+    PB_TRY(auto engine, engine::Engine::create(config, registry, clock));
+    const uint32_t groups = engine->facts().kv_groups + engine->facts().state_groups;
+    if (groups <= 1) return engine;
+    engine.reset();
+    config.engine.max_model_len = length;
+    config.engine.num_blocks *= groups;
+    return engine::Engine::create(config, registry, clock);
 }
 
 // Steps of `batch` equal requests from the first to the last.
@@ -72,7 +86,7 @@ struct Work { // of one forward pass
 Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences,
              double longest) {
     const runner::ModelWork& w = f.work;
-    const double kv_bytes = static_cast<double>(f.page_bytes) / f.block_size;
+    const double kv_bytes = static_cast<double>(f.page_bytes * f.kv_groups) / f.block_size;
     return {static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes,
             2 * (tokens * static_cast<double>(w.linear_params) + rows * static_cast<double>(w.head_params)) +
                 tokens * context * static_cast<double>(w.attention_flop)};
@@ -133,7 +147,7 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     PB_TRY(Machine before, measure_machine(registry, config.device, config.engine.threads));
     progress("loading the model");
     PB_TRY(const auto clock, engine::clock_for(config, registry));
-    PB_TRY(const auto engine, engine::Engine::create(config, registry, *clock));
+    PB_TRY(const auto engine, engine_with_room(config, registry, *clock));
     progress("warming up");
     PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
         const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);

@@ -11,9 +11,13 @@ constexpr uint64_t kGuardId = 0xFEEDFACE'CAFEBEEF;
 
 uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_size - 1) / block_size; }
 
-void place_in_pages(pb_sequence& s, uint32_t block_size) {
-    s.blocks = pages(s.computed_tokens, block_size);
-    s.page_room = s.blocks * block_size - s.computed_tokens;
+void place_in_pages(pb_sequence& s, uint32_t block_size, const std::vector<uint32_t>& windows = {0},
+                    uint32_t state_pages = 0) {
+    const uint32_t blocks = pages(s.computed_tokens, block_size);
+    s.blocks = s.computed_tokens > 0 ? state_pages : 0;
+    for (const uint32_t w : windows)
+        s.blocks += blocks - (w > 0 && s.computed_tokens >= w ? (s.computed_tokens + 1 - w) / block_size : 0);
+    s.page_room = blocks * block_size - s.computed_tokens;
     s.freeable = s.blocks;
 }
 
@@ -170,6 +174,8 @@ std::vector<LoopCase> loop_cases() {
         {"little memory", 16, 90, 40, 128, 8, 12, 16, true, 0}, // one fits, eight do not
         {"whole prompts", 24, 100, 16, 128, 8, 64, 16, false, 0},
         {"a token a step", 5, 20, 6, 1, 4, 64, 1, true, 0},
+        {"groups", 16, 90, 40, 128, 8, 36, 16, true, 0, {0, 0, 0}},
+        {"windows and states", 16, 200, 40, 256, 8, 26, 16, true, 0, {0, 16, 20}, 2}, // one fits, in parts
     };
 }
 
@@ -199,7 +205,9 @@ struct Loop {
         v.in.max_num_batched_tokens = l.budget;
         v.in.max_num_seqs = l.seats;
         v.in.block_size = l.block_size;
-        v.in.kv_groups = 1;
+        v.in.kv_groups = static_cast<uint32_t>(l.windows.size());
+        v.in.group_windows = l.windows.data();
+        v.in.state_pages = l.state_pages;
         v.in.free_blocks = l.blocks - used;
         v.in.total_blocks = l.blocks;
         v.in.flags = l.chunked ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
@@ -216,8 +224,14 @@ struct Loop {
         s.computed_tokens = 0;
         s.preemptions += 1;
         s.flags |= PB_SEQ_PREEMPTED;
-        place_in_pages(s, l.block_size);
+        place_in_pages(s, l.block_size, l.windows, l.state_pages);
         waiting.insert(waiting.begin(), s);
+    }
+
+    // Pages that n more tokens of s take before what their windows pass comes free.
+    uint32_t taken_by(const pb_sequence& s, uint32_t n) const {
+        const uint32_t blocks = pages(s.computed_tokens + n, l.block_size) - pages(s.computed_tokens, l.block_size);
+        return blocks * static_cast<uint32_t>(l.windows.size()) + (s.computed_tokens == 0 ? l.state_pages : 0);
     }
 
     void run(uint64_t id, uint32_t tokens) {
@@ -226,17 +240,18 @@ struct Loop {
             pb_sequence s = *waits;
             const bool whole = tokens >= remaining(s);
             const uint32_t wanted = std::min(tokens, remaining(s));
-            if ((!l.chunked && !whole) || pages(wanted, l.block_size) > l.blocks - used) return;
+            const uint32_t least = l.chunked ? 1 : wanted; // the rest is trimmed
+            if ((!l.chunked && !whole) || taken_by(s, least) > l.blocks - used) return;
             waiting.erase(waits);
             running.push_back(s);
         }
         const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == id; });
         if (at == running.end()) return;
         uint32_t n = std::min(tokens, remaining(*at));
-        n = std::min(n, at->page_room + (l.blocks - used) * l.block_size); // what does not fit is trimmed
+        while (n > 0 && taken_by(*at, n) > l.blocks - used) n -= 1; // what does not fit is trimmed
         at->computed_tokens += n;
         used -= at->blocks;
-        place_in_pages(*at, l.block_size);
+        place_in_pages(*at, l.block_size, l.windows, l.state_pages);
         used += at->blocks;
         if (at->computed_tokens == at->prompt_tokens + at->output_tokens) at->output_tokens += n > 0;
         if (at->output_tokens < at->max_tokens) return;

@@ -38,6 +38,8 @@ struct LoopCase {
     uint32_t requests, max_prompt, max_output, budget, seats, blocks, block_size;
     bool chunked;
     uint32_t threshold;
+    std::vector<uint32_t> windows = {0}; // of the KV groups; 0: it keeps all
+    uint32_t state_pages = 0;
 };
 struct LoopResult {
     std::vector<Planned> plans;

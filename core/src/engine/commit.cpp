@@ -76,12 +76,10 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
 void Engine::State::commit() {
     size_t row = 0;
     for (Scheduled& item : scheduled) {
-        if (item.rows == 0) {
-            item.sequence->computed += item.tokens;
-            continue;
-        }
-        append_tokens(item, row);
+        if (item.rows == 0) item.sequence->computed += item.tokens;
+        else append_tokens(item, row);
         row += item.rows;
+        kv->pass(item.sequence->table, item.sequence->computed);
     }
     propose();
 }
@@ -171,6 +169,8 @@ void Engine::State::summarise() {
     report.total_blocks = blocks.total();
     report.used_blocks = blocks.used();
     report.cached_blocks = blocks.cached();
+    for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
+        report.group_blocks[kind] = kv->used(static_cast<kv::GroupKind>(kind));
     report.end_ns = now;
 }
 

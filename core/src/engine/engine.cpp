@@ -1,5 +1,7 @@
 #include "engine/engine.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "engine/model_choice.hpp"
@@ -28,7 +30,8 @@ Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const wei
 }
 
 Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
-    const uint64_t room = uint64_t{runner.num_blocks()} * e.block_size;
+    const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
+    const uint64_t room = kv::longest_sequence(runner.grouping().groups, e.block_size, runner.num_blocks(), how);
     const uint64_t reach = runner.facts().max_position;
     // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
@@ -41,6 +44,27 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
                     std::to_string(runner.num_blocks()) + " blocks of " + std::to_string(e.block_size) +
                     " (raise kv_cache_memory or num_blocks)");
     return e.max_model_len;
+}
+
+// A state is that of the latest token: there is none to go back to, neither at a block's end nor behind a draft.
+Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runner::ModelRunner& runner) {
+    f.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
+    const std::string model = "model '" + std::string(runner.model().type().name) + "'";
+    const kv::Grouping& kv = runner.grouping();
+    constexpr uint32_t kMostBlockSize = 256; // that config takes
+    const uint32_t better = std::min(kv.better_block_size, kMostBlockSize);
+    if (kv.padding > 0.25)
+        spdlog::warn("{}: {:.0f} % of its KV pages' bytes hold nothing, as pages of all groups are alike{}", model,
+                     100 * kv.padding,
+                     better > c.engine.block_size ? " (a block_size of " + std::to_string(better) + " wastes less)" : "");
+    if (f.state_groups == 0) return {};
+    if (c.proposer)
+        return fail("proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "
+                    "cannot go back behind a draft that is rejected (choose proposer: none)");
+    if (!c.engine.enable_prefix_caching) return {};
+    f.prefix_caching = "off: layers keep states, which are those of the latest token only";
+    spdlog::info("{}: prefix caching is {}", model, f.prefix_caching);
+    return {};
 }
 
 uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
@@ -112,6 +136,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                                                  model.source, r, clock));
 
     EngineFacts& f = s.facts;
+    f.kv_groups = s.runner->batch_form().token_groups;
+    f.state_groups = s.runner->batch_form().state_groups;
+    f.kv_padding = s.runner->grouping().padding;
+    PB_CHECK(check_states(c, f, *s.runner));
     PB_TRY(f.max_model_len, model_length(c.engine, *s.runner));
     f.vocab_size = s.runner->facts().vocab_size;
     f.num_blocks = s.runner->num_blocks();
@@ -139,7 +167,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching,
                                          identity + "/" + f.weight_dtype + "/" + dtype_word(r.weights.dtype) + "/" +
-                                             s.runner->layout_tag());
+                                             s.runner->layout_tag(),
+                                         s.runner->grouping().groups);
     PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }

@@ -21,7 +21,10 @@ namespace patchbay::engine {
 
 struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
+    uint32_t kv_groups, state_groups; // of each a block of tokens, or a sequence's state, takes a page
     uint64_t kv_bytes, weight_bytes, page_bytes;
+    double kv_padding;                // share of a typical sequence's pages that nothing uses
+    std::string prefix_caching;       // on, off, or why it is off
     uint64_t load_ns; // to read, convert and prepare the weights, and to allocate KV
     runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;

@@ -84,6 +84,10 @@ struct EngineMetrics::Series {
     prometheus::Gauge& used = all.gauge("patchbay_kv_blocks", {{"state", "used"}});
     prometheus::Gauge& cached = all.gauge("patchbay_kv_blocks", {{"state", "cached"}});
     prometheus::Gauge& free = all.gauge("patchbay_kv_blocks", {{"state", "free"}});
+    std::array<prometheus::Gauge*, kv::kGroupKinds> group_blocks{
+        &all.gauge("patchbay_kv_group_blocks", {{"kind", "full"}}),
+        &all.gauge("patchbay_kv_group_blocks", {{"kind", "sliding"}}),
+        &all.gauge("patchbay_kv_group_blocks", {{"kind", "recurrent"}})};
     prometheus::Gauge& utilisation = all.gauge("patchbay_kv_utilisation_ratio");
     prometheus::Counter& evictions = all.counter("patchbay_kv_evictions_total");
     prometheus::Counter& prefix_queries = all.counter("patchbay_prefix_query_tokens_total");
@@ -205,6 +209,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.used.Set(r.used_blocks);
     s.cached.Set(r.cached_blocks);
     s.free.Set(r.total_blocks - r.used_blocks - r.cached_blocks);
+    for (size_t kind = 0; kind < kv::kGroupKinds; ++kind) s.group_blocks[kind]->Set(r.group_blocks[kind]);
     s.utilisation.Set(r.total_blocks ? static_cast<double>(r.used_blocks) / r.total_blocks : 0);
     s.evictions.Increment(r.evicted_blocks);
     s.prefix_queries.Increment(static_cast<double>(r.prefix_query_tokens));

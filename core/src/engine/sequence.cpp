@@ -25,8 +25,8 @@ pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     r.max_tokens = s.request.sampling.max_tokens;
     r.computed_tokens = s.computed;
     r.draft_tokens = s.drafts;
-    r.blocks = static_cast<uint32_t>(s.table.blocks.size());
-    r.page_room = r.blocks * block_size - s.computed;
+    r.blocks = s.table.held;
+    r.page_room = s.table.blocks * block_size - s.computed;
     r.freeable = r.blocks;
     r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
     r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;

@@ -27,8 +27,7 @@ pb_scheduler_in Engine::State::scheduler_view() {
     running_records.clear();
     for (const Sequence* s : running) {
         running_records.push_back(record_of(*s, 0, kv->block_size()));
-        if (scarce)
-            for (const kv::BlockId b : s->table.blocks) running_records.back().freeable -= blocks.references(b) > 1;
+        if (scarce) running_records.back().freeable = kv->freeable(s->table);
     }
     const auto waiting_records = waiting.records();
     pb_scheduler_in in{};
@@ -39,7 +38,9 @@ pb_scheduler_in Engine::State::scheduler_view() {
     in.max_num_batched_tokens = settings.max_num_batched_tokens;
     in.max_num_seqs = settings.max_num_seqs;
     in.block_size = kv->block_size();
-    in.kv_groups = 1;
+    in.kv_groups = static_cast<uint32_t>(kv->windows().size());
+    in.group_windows = kv->windows().data();
+    in.state_pages = kv->state_pages();
     in.free_blocks = blocks.free();
     in.total_blocks = blocks.total();
     in.watermark_blocks = static_cast<uint32_t>(settings.watermark * blocks.total());
@@ -141,12 +142,8 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     uint32_t hit = 0;
     if (admission) s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
-    uint32_t n = std::min(tokens, s.remaining());
-    const uint64_t reachable = kv->reachable(s.table);
-    if (s.computed + uint64_t{n} > reachable) {
-        n = static_cast<uint32_t>(reachable - s.computed);
-        report.trimmed += 1;
-    }
+    const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, s.computed, wanted);
+    report.trimmed += n < wanted;
     const bool split = s.computed + n < s.confirmed();
     if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, s.computed + n)) {
         if (admission) { // stays where it waits; what it was shown as cached may have gone since
@@ -182,13 +179,12 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 
 // 4 build: the flat token batch, and a row to sample for each logit row.
 void Engine::State::build() {
-    batch.clear();
+    batch.clear(runner->batch_form());
     sample_rows.clear();
     max_logprobs = 0;
     for (const Scheduled& item : scheduled) {
         const Sequence& s = *item.sequence;
-        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table.blocks},
-                  kv->block_size());
+        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table});
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             const uint32_t made = item.confirmed - s.prompt_count + j;
             const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();

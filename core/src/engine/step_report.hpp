@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/swap.hpp"
+#include "kv/groups.hpp"
 #include "runner/call_times.hpp"
 
 namespace patchbay::engine {
@@ -31,6 +32,7 @@ struct StepReport {
     uint32_t preemptions = 0;
     uint64_t preempted_tokens = 0;                     // computed tokens thrown away
     uint32_t total_blocks = 0, used_blocks = 0, cached_blocks = 0; // after the step; cached: free but reusable
+    std::array<uint32_t, kv::kGroupKinds> group_blocks{};          // of the used ones, by the kind of their group
     uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step
     uint32_t evicted_blocks = 0;
 

@@ -21,7 +21,9 @@ Json facts_of(const engine::EngineFacts& f) { // by the names under which automa
             {"weight_dtype", f.weight_dtype},     {"kv_dtype", f.kv_dtype},         {"max_model_len", f.max_model_len},
             {"num_blocks", f.num_blocks},         {"block_size", f.block_size},     {"kv_bytes", f.kv_bytes},
             {"weight_bytes", f.weight_bytes},     {"page_bytes", f.page_bytes},     {"threads", f.threads},
-            {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated}};
+            {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated},
+            {"kv_groups", f.kv_groups},           {"state_groups", f.state_groups}, {"kv_padding", f.kv_padding},
+            {"prefix_caching", f.prefix_caching}};
 }
 
 // What an automatic choice follows from.
@@ -38,6 +40,10 @@ const std::vector<Cause>& causes() {
         {"weight_bytes", {"model", "device"}},
         {"kv_dtype", {"model", "engine.kv_cache_dtype"}},
         {"page_bytes", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
+        {"kv_groups", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
+        {"state_groups", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
+        {"kv_padding", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
+        {"prefix_caching", {"model", "engine.enable_prefix_caching"}},
         {"num_blocks",
          {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks",
           "engine.kv_cache_memory"}},

@@ -27,6 +27,8 @@ bool has_op(const pb_ops& ops, std::string_view name) {
         {"weighted_sum", ops.weighted_sum != nullptr},
         {"all_gather", ops.all_gather != nullptr},
         {"gated_mlp", ops.gated_mlp != nullptr},
+        {"causal_conv_silu", ops.causal_conv_silu != nullptr},
+        {"ssm_scan", ops.ssm_scan != nullptr},
     };
     for (const auto& op : all)
         if (op.name == name) return op.there;

@@ -1,64 +1,166 @@
 #include "kv/kv_cache.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace patchbay::kv {
+namespace {
 
-KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching caching, std::string_view root)
-    : pool_(block_count, block_size), caching_(caching), root_(root_key(root)) {}
+// Blocks of the same tokens have a page in each group.
+BlockKey in_group(BlockKey key, size_t group) {
+    key.low ^= group * 0x9E3779B97F4A7C15ull;
+    return key;
+}
 
-// Calls visit(block, key) for each cached block of the longest cached chain that leaves a token to compute.
-template <class Visit>
-void KvCache::walk_prefix(std::span<const int32_t> tokens, Visit&& visit) const {
-    if (!caches_prefixes() || tokens.empty()) return;
+bool is_state(const GroupSpec& g) { return g.kind == GroupKind::kRecurrent; }
+
+}  // namespace
+
+KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching caching, std::string_view root,
+                 std::vector<GroupSpec> groups)
+    : pool_(block_count, block_size), caching_(caching), root_(root_key(root)), groups_(std::move(groups)) {
+    std::stable_partition(groups_.begin(), groups_.end(), [](const GroupSpec& g) { return !is_state(g); });
+    for (const GroupSpec& g : groups_)
+        if (!is_state(g)) windows_.push_back(g.window);
+    if (state_pages() > 0) caching_ = PrefixCaching::kOff;
+}
+
+size_t KvCache::first_seen(size_t group, uint64_t computed) const {
+    const uint64_t window = windows_[group];
+    return window > 0 && computed + 1 > window ? (computed + 1 - window) / block_size() : 0;
+}
+
+// The longest prefix that leaves a token to compute and whose pages are there as far as that token sees them: in groups
+// that keep all from the first block on, in those with a window the last ones.
+KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens) const {
+    Prefix found{{}, std::vector<std::vector<BlockId>>(windows_.size())};
+    if (!caches_prefixes() || tokens.empty()) return found;
     const size_t full = (tokens.size() - 1) / block_size();
+    std::vector<size_t> unbroken(windows_.size(), 0); // pages in a row up to here
+    size_t best = 0;
     BlockKey parent = root_;
     for (size_t i = 0; i < full; ++i) {
         const auto own = tokens.subspan(i * block_size(), block_size());
         const BlockKey key = child_key(parent, own);
-        const auto block = pool_.find(key, parent, own);
-        if (!block) return;
-        visit(*block, key);
+        bool complete = true, ends = false;
+        for (size_t g = 0; g < windows_.size(); ++g) {
+            const BlockId page = pool_.find(in_group(key, g), in_group(parent, g), own).value_or(kNoBlock);
+            found.pages[g].push_back(page);
+            unbroken[g] = page == kNoBlock ? 0 : unbroken[g] + 1;
+            ends |= page == kNoBlock && windows_[g] == 0;
+            complete &= unbroken[g] >= i + 1 - first_seen(g, (i + 1) * block_size());
+        }
+        if (ends) break;
+        found.keys.push_back(key);
+        if (complete) best = i + 1;
         parent = key;
     }
+    found.keys.resize(best);
+    for (size_t g = 0; g < windows_.size(); ++g) {
+        found.pages[g].resize(best);
+        const auto seen = static_cast<ptrdiff_t>(std::min(best, first_seen(g, best * block_size())));
+        std::fill(found.pages[g].begin(), found.pages[g].begin() + seen, kNoBlock);
+    }
+    return found;
 }
 
 uint32_t KvCache::count_cached(std::span<const int32_t> tokens) const {
-    uint32_t count = 0;
-    walk_prefix(tokens, [&](BlockId, const BlockKey&) { count += block_size(); });
-    return count;
+    return static_cast<uint32_t>(find_prefix(tokens).keys.size()) * block_size();
 }
 
 uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> tokens) {
-    walk_prefix(tokens, [&](BlockId block, const BlockKey& key) {
-        pool_.hold(block);
-        table.blocks.push_back(block);
-        table.keys.push_back(key);
-    });
+    Prefix prefix = find_prefix(tokens);
+    table.blocks = static_cast<uint32_t>(prefix.keys.size());
+    table.keys = std::move(prefix.keys);
+    table.pages = std::move(prefix.pages);
+    table.pages.resize(groups_.size());
+    table.passed.assign(groups_.size(), 0);
+    for (size_t g = 0; g < windows_.size(); ++g) {
+        table.passed[g] = static_cast<uint32_t>(first_seen(g, capacity(table)));
+        for (size_t i = table.passed[g]; i < table.blocks; ++i) hold(g, table.pages[g][i]);
+        table.held += table.blocks - std::min(table.blocks, table.passed[g]);
+    }
     return capacity(table);
 }
 
-bool KvCache::grow(BlockTable& table, uint32_t tokens) {
-    const size_t wanted = (size_t{tokens} + block_size() - 1) / block_size();
-    if (wanted > table.blocks.size() + pool_.free()) return false;
-    while (table.blocks.size() < wanted) table.blocks.push_back(pool_.allocate());
+BlockId KvCache::allocate(size_t group) {
+    used_by(group) += 1;
+    return pool_.allocate();
+}
+
+void KvCache::hold(size_t group, BlockId page) {
+    used_by(group) += pool_.references(page) == 0;
+    pool_.hold(page);
+}
+
+void KvCache::let_go(size_t group, BlockId page) {
+    pool_.release(page);
+    used_by(group) -= pool_.references(page) == 0;
+}
+
+uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
+    const uint64_t wanted = (tokens + block_size() - 1) / block_size();
+    const uint64_t states = t.pages.empty() || t.held == 0 ? state_pages() : 0;
+    return (wanted > t.blocks ? wanted - t.blocks : 0) * windows_.size() + (tokens > 0 ? states : 0);
+}
+
+uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
+    const uint64_t free = pool_.free();
+    if (pages_to_grow(t, uint64_t{computed} + n) <= free) return n;
+    if (windows_.empty() || pages_to_grow(t, uint64_t{computed} + 1) > free) return 0;
+    const uint64_t states = pages_to_grow(t, 1) - (t.blocks == 0 ? windows_.size() : 0);
+    const uint64_t room = (t.blocks + (free - states) / windows_.size()) * block_size();
+    return static_cast<uint32_t>(std::min<uint64_t>(n, room - computed));
+}
+
+bool KvCache::grow(BlockTable& t, uint32_t tokens) {
+    if (pages_to_grow(t, tokens) > pool_.free()) return false;
+    if (tokens == 0) return true;
+    const bool first = t.held == 0;
+    t.pages.resize(groups_.size());
+    t.passed.resize(groups_.size(), 0);
+    for (size_t g = windows_.size(); first && g < groups_.size(); ++g) t.pages[g].assign(1, allocate(g)), t.held += 1;
+    for (const uint32_t wanted = (tokens + block_size() - 1) / block_size(); t.blocks < wanted; ++t.blocks)
+        for (size_t g = 0; g < windows_.size(); ++g) t.pages[g].push_back(allocate(g)), t.held += 1;
     return true;
 }
 
-void KvCache::name_full_blocks(BlockTable& table, std::span<const int32_t> tokens) {
-    if (!caches_prefixes()) return;
-    const size_t full = tokens.size() / block_size();
-    for (size_t i = table.keys.size(); i < full; ++i) {
-        const auto own = tokens.subspan(i * block_size(), block_size());
-        const BlockKey parent = i == 0 ? root_ : table.keys[i - 1];
-        const BlockKey key = child_key(parent, own);
-        pool_.name(table.blocks[i], key, parent, own);
-        table.keys.push_back(key);
+void KvCache::pass(BlockTable& t, uint32_t computed) {
+    for (size_t g = 0; g < windows_.size() && t.held > 0; ++g) {
+        const size_t seen = std::min<size_t>(first_seen(g, computed), t.blocks);
+        for (; t.passed[g] < seen; ++t.passed[g], --t.held)
+            let_go(g, std::exchange(t.pages[g][t.passed[g]], kNoBlock));
     }
 }
 
-void KvCache::release(BlockTable& table) {
-    for (size_t i = table.blocks.size(); i-- > 0;) pool_.release(table.blocks[i]);
-    table.blocks.clear();
-    table.keys.clear();
+void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
+    if (!caches_prefixes()) return;
+    const size_t full = tokens.size() / block_size();
+    for (size_t i = t.keys.size(); i < full; ++i) {
+        const auto own = tokens.subspan(i * block_size(), block_size());
+        const BlockKey parent = i == 0 ? root_ : t.keys[i - 1];
+        const BlockKey key = child_key(parent, own);
+        for (size_t g = 0; g < windows_.size(); ++g)
+            if (t.pages[g][i] != kNoBlock) pool_.name(t.pages[g][i], in_group(key, g), in_group(parent, g), own);
+        t.keys.push_back(key);
+    }
+}
+
+void KvCache::release(BlockTable& t) {
+    if (t.held > 0) {
+        for (size_t i = t.blocks; i-- > 0;)
+            for (size_t g = 0; g < windows_.size(); ++g)
+                if (i >= t.passed[g]) let_go(g, t.pages[g][i]);
+        for (size_t g = windows_.size(); g < groups_.size(); ++g) let_go(g, t.pages[g][0]);
+    }
+    t = {};
+}
+
+uint32_t KvCache::freeable(const BlockTable& t) const {
+    uint32_t count = t.held;
+    for (size_t g = 0; g < t.pages.size(); ++g)
+        for (size_t i = t.passed[g]; i < t.pages[g].size(); ++i) count -= pool_.references(t.pages[g][i]) > 1;
+    return count;
 }
 
 Result<> KvCache::reset_prefixes() {

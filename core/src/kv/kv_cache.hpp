@@ -1,6 +1,7 @@
-// Block tables of sequences over one pool: growing, sharing by prefix, releasing. Used by the engine when it applies a
-// plan. An operation that cannot be met changes nothing.
+// Block tables of sequences over one pool: growing, sharing by prefix, leaving what a window has passed, releasing. Used
+// by the engine when it applies a plan. An operation that cannot be met changes nothing.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,48 +9,75 @@
 
 #include "base/result.hpp"
 #include "kv/block_pool.hpp"
+#include "kv/groups.hpp"
 
 namespace patchbay::kv {
 
 struct BlockTable { // of one sequence
-    std::vector<BlockId> blocks;
-    std::vector<BlockKey> keys; // of its full, named blocks, in order; never longer than `blocks`
+    // By group: a page for each block of tokens, kNoBlock for one that the window has passed; or the one page of the
+    // state.
+    std::vector<std::vector<BlockId>> pages;
+    std::vector<uint32_t> passed; // by group: blocks at the front that are given back
+    uint32_t blocks = 0;          // of tokens, for which there is room
+    uint32_t held = 0;            // pages, of all groups
+    std::vector<BlockKey> keys;   // of its full, named blocks, in order; never more than `blocks`
 };
 
 enum class PrefixCaching { kOff, kOn };
 
 class KvCache {
   public:
-    // `root` names what makes KV interchangeable: model, dtype, layout.
-    KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching, std::string_view root);
+    // `root` names what makes KV interchangeable: model, dtype, layout. With states prefixes are never cached: a state
+    // is that of its latest token, not of a block's last one.
+    KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching, std::string_view root,
+            std::vector<GroupSpec> groups = {GroupSpec{}});
 
     const BlockPool& pool() const { return pool_; }
     uint32_t block_size() const { return pool_.block_size(); }
     bool caches_prefixes() const { return caching_ == PrefixCaching::kOn; }
+    // By group of tokens: its window, 0: it keeps all.
+    std::span<const uint32_t> windows() const { return windows_; }
+    uint32_t state_pages() const { return static_cast<uint32_t>(groups_.size() - windows_.size()); }
+    uint32_t used(GroupKind kind) const { return used_[static_cast<size_t>(kind)]; } // pages
 
     // Leading tokens that are cached now: a hint. At least the last token is always left to compute.
     uint32_t count_cached(std::span<const int32_t> tokens) const;
     // Gives an empty table the longest cached prefix; returns its tokens.
     uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens);
 
-    // Tokens that the table can hold, and how many it could hold if it took every free block.
-    uint32_t capacity(const BlockTable& t) const { return static_cast<uint32_t>(t.blocks.size()) * block_size(); }
-    uint64_t reachable(const BlockTable& t) const { return (t.blocks.size() + uint64_t{pool_.free()}) * block_size(); }
-    // Makes room for `tokens` in all. False: not enough free blocks, nothing changed.
+    uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
+    // How many of n tokens behind the `computed` ones fit if the table takes every free page.
+    uint32_t fitting(const BlockTable&, uint32_t computed, uint32_t n) const;
+    // Makes room for `tokens` in all. False: not enough free pages, nothing changed.
     bool grow(BlockTable&, uint32_t tokens);
+    // Gives back what no token from `computed` on sees.
+    void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (the computed ones, all confirmed) fill, so that others may share them.
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
+    uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
 
     Result<> reset_prefixes(); // refused while blocks are in use
 
   private:
-    template <class Visit>
-    void walk_prefix(std::span<const int32_t> tokens, Visit&& visit) const;
+    struct Prefix {
+        std::vector<BlockKey> keys;
+        std::vector<std::vector<BlockId>> pages; // by group, kNoBlock in front of what the next token sees
+    };
+    Prefix find_prefix(std::span<const int32_t> tokens) const;
+    size_t first_seen(size_t group, uint64_t computed) const; // block
+    uint64_t pages_to_grow(const BlockTable&, uint64_t tokens) const;
+    BlockId allocate(size_t group);
+    void hold(size_t group, BlockId);
+    void let_go(size_t group, BlockId);
+    uint32_t& used_by(size_t group) { return used_[static_cast<size_t>(groups_[group].kind)]; }
 
     BlockPool pool_;
     PrefixCaching caching_;
     BlockKey root_;
+    std::vector<GroupSpec> groups_; // those of tokens before those of states
+    std::vector<uint32_t> windows_;
+    std::array<uint32_t, kGroupKinds> used_{};
 };
 
 }  // namespace patchbay::kv

@@ -5,35 +5,47 @@
 #include <span>
 #include <vector>
 
-#include "kv/block_pool.hpp"
+#include "kv/kv_cache.hpp"
 #include "patchbay/abi/attention.h"
 
 namespace patchbay::runner {
+
+struct BatchForm { // of the block tables that its rows bring
+    uint32_t block_size = 16;
+    uint32_t token_groups = 1, state_groups = 0; // KV groups; those of states are the last ones
+};
 
 struct BatchRow { // one sequence's share of the step
     std::span<const int32_t> tokens;         // ids to compute, in order
     uint32_t computed;                       // tokens before them whose KV is there
     uint32_t logit_rows;                     // of the last so many tokens the logits are wanted
-    std::span<const kv::BlockId> blocks;     // covers computed + tokens
+    const kv::BlockTable& table;             // with room for computed + tokens; until finish()
 };
 
 class Batch {
   public:
-    void clear();
-    void add(const BatchRow&, uint32_t block_size);
+    void clear(const BatchForm&);
+    void add(const BatchRow&);
     void finish(); // lays the block tables out in rows of equal length
 
+    const BatchForm& form() const { return form_; }
     uint32_t tokens() const { return static_cast<uint32_t>(ids_.size()); }
     uint32_t sequences() const { return static_cast<uint32_t>(seq_lens_.size()); }
     std::span<const int32_t> ids() const { return ids_; }
     std::span<const int32_t> positions() const { return positions_; }
     std::span<const int32_t> logit_rows() const { return logit_rows_; }
-    pb_attention_batch attention() const; // valid until the batch changes
+    pb_attention_batch attention(uint32_t group) const; // of tokens; valid until the batch changes
+    // By sequence: its page in a group of states, and whether it begins in this step.
+    std::span<const int32_t> state_pages(uint32_t group) const { return states_[group - form_.token_groups]; }
+    std::span<const int32_t> begins() const { return begins_; }
+    std::span<const int32_t> query_starts() const { return query_starts_; }
 
   private:
-    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, tables_;
-    std::vector<int64_t> slots_;
-    std::vector<std::span<const kv::BlockId>> blocks_;
+    BatchForm form_;
+    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_;
+    std::vector<std::vector<int32_t>> tables_, states_; // by group: (sequences, max_blocks), (sequences)
+    std::vector<std::vector<int64_t>> slots_;           // by group: (tokens)
+    std::vector<const kv::BlockTable*> rows_;
     uint32_t max_blocks_ = 0, max_query_ = 0, max_seq_ = 0;
 };
 

@@ -38,12 +38,8 @@ ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention
 
 ModelRunner::~ModelRunner() {
     workspace_.reset();
-    for (const BoundAttention& a : attentions_) {
-        if (a.self) attention_.table->unbind(attention_.self(), a.self);
-        if (a.plan_buffer) device_.table->free(device_.self(), a.plan_buffer);
-    }
+    kv_.reset();
     for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
-    if (kv_) device_.table->free(device_.self(), kv_);
 }
 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model,
@@ -59,7 +55,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
     if (settings.group) PB_CHECK(runner->connect(*settings.group));
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     PB_CHECK(runner->load_model(settings));
-    PB_CHECK(runner->bind_attention(settings));
+    PB_CHECK(runner->bind_kv(settings));
     PB_CHECK(runner->load_weights(source, settings));
     PB_CHECK(runner->allocate_kv(settings));
     return runner;
@@ -102,55 +98,18 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     return {};
 }
 
-// Layers may differ in window, scale and soft cap, for which attention is bound once each; pages are alike for all.
-Result<> ModelRunner::bind_attention(const RunnerSettings& settings) {
-    pb_kv_spec first{};
-    std::vector<pb_attention_spec> specs; // of attentions_
+Result<> ModelRunner::bind_kv(const RunnerSettings& settings) {
+    std::vector<pb_kv_spec> layers(facts_.layer_count);
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
-        pb_kv_spec kv{};
+        pb_kv_spec& kv = layers[layer];
         PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
-        if (kv.kind == PB_KV_RECURRENT)
-            return fail("layer " + std::to_string(layer) + " is recurrent; this host runs attention layers only");
-        if (layer == 0) first = kv;
-        if (kv.kv_heads != first.kv_heads || kv.head_dim != first.head_dim || kv.heads != first.heads)
-            return fail("layers 0 and " + std::to_string(layer) + " keep different KV; this host runs one KV group");
-        const pb_attention_spec spec{sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, settings.block_size,
-                                     kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, info_.activation_dtype,
-                                     settings.kv_dtype, kv.scale, kv.soft_cap, device_name_.c_str()};
-        const auto same = std::find_if(specs.begin(), specs.end(), [&](const pb_attention_spec& s) {
-            return s.sliding_window == spec.sliding_window && s.scale == spec.scale && s.soft_cap == spec.soft_cap;
-        });
-        attention_of_.push_back(static_cast<uint32_t>(same - specs.begin()));
-        if (same == specs.end()) {
-            PB_CHECK(bind_attention(spec));
-            specs.push_back(spec);
-        }
     }
-    page_bytes_ = layout_.page_bytes * facts_.layer_count;
-    if (page_bytes_ == 0)
-        return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
-    return {};
-}
-
-Result<> ModelRunner::bind_attention(const pb_attention_spec& spec) {
-    pb_attention_layout layout{};
-    layout.struct_size = sizeof layout;
-    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
-    const std::string tag(layout.layout_tag, std::find(layout.layout_tag, std::end(layout.layout_tag), '\0'));
-    if (attentions_.empty()) {
-        layout_ = layout;
-        layout_tag_ = tag;
-    } else if (layout.page_bytes != layout_.page_bytes || tag != layout_tag_) {
-        return fail("attention '" + std::string(attention_.component->type().name) +
-                    "' lays pages out by window or soft cap (" + layout_tag_ + " and " + tag +
-                    "); this host runs one KV group");
-    }
-    BoundAttention& bound = attentions_.emplace_back();
-    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
-    if (layout.plan_bytes > 0)
-        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer),
-                                          "alloc"));
+    kv_ = std::make_unique<KvLayers>(device_, attention_);
+    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype, device_name_}));
+    form_ = {settings.block_size, 0, 0};
+    for (const kv::GroupSpec& g : kv_->grouping().groups)
+        (g.kind == kv::GroupKind::kRecurrent ? form_.state_groups : form_.token_groups) += 1;
     return {};
 }
 
@@ -227,16 +186,15 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const Ru
 
 Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
     constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
-    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : settings.kv_cache_memory / page_bytes_;
+    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : settings.kv_cache_memory / page_bytes();
     if (wanted == 0)
         return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) +
-                    " bytes holds no block (one takes " + std::to_string(page_bytes_) + " bytes)");
-    num_blocks_ = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
+                    " bytes holds no block (one takes " + std::to_string(page_bytes()) + " bytes)");
+    auto pages = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
     if (settings.agree_blocks) {
-        PB_TRY(num_blocks_, settings.agree_blocks(num_blocks_));
+        PB_TRY(pages, settings.agree_blocks(pages));
     }
-    return device_.component->check(device_.table->alloc(device_.self(), uint64_t{num_blocks_} * page_bytes_, &kv_),
-                                    "alloc");
+    return kv_->allocate(pages);
 }
 
 pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
@@ -254,30 +212,66 @@ pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int6
     return t;
 }
 
+bool ModelRunner::keeps(uint32_t layer, kv::GroupKind kind) {
+    const bool wants_state = kind == kv::GroupKind::kRecurrent;
+    if (out_of_memory_ || !layer_fault_.empty()) return false;
+    if (layer >= facts_.layer_count)
+        layer_fault_ = (wants_state ? "asks for a state in layer " : "attends in layer ") + std::to_string(layer) +
+                       " of " + std::to_string(facts_.layer_count);
+    else if (wants_state != (kv_->bound_of(layer) == nullptr))
+        layer_fault_ = (wants_state ? "asks for a state in layer " + std::to_string(layer) + ", which attends"
+                                    : "attends in layer " + std::to_string(layer) + ", which keeps a state");
+    return layer_fault_.empty();
+}
+
 void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
                          const pb_tensor* v) {
     auto* runner = static_cast<ModelRunner*>(self);
-    if (layer >= runner->attention_of_.size()) runner->wrong_layer_ = layer;
-    if (runner->out_of_memory_ || runner->wrong_layer_) return;
-    void* const bound = runner->attentions_[runner->attention_of_[layer]].self;
+    if (!runner->keeps(layer, kv::GroupKind::kFull)) return;
+    const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     if (!runner->info_.computes) return runner->charge_attention(bound);
-    const pb_kv_view view{static_cast<uint8_t*>(runner->kv_) + layer * runner->layout_.page_bytes, runner->page_bytes_,
-                          runner->num_blocks_, layer};
+    const pb_attention_batch& batch = runner->batches_[bound.group];
+    const pb_kv_view view = runner->kv_->view(layer);
     const host::Attention& attention = runner->attention_;
     CallTimes& times = runner->times_;
     timed(runner->clock_, times.attention_append,
-          [&] { attention.table->append_kv(attention.self(), bound, &runner->current_, &view, k, v); });
+          [&] { attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v); });
     timed(runner->clock_, times.attention_run,
-          [&] { attention.table->run(attention.self(), bound, &runner->current_, &view, out, q); });
+          [&] { attention.table->run(attention.self(), bound.self, &batch, &view, out, q); });
 }
 
-void ModelRunner::charge_attention(void* bound) {
+void ModelRunner::charge_attention(const KvLayers::BoundAttention& bound) {
     pb_cost cost{};
     cost.struct_size = sizeof cost;
     const Result<> told = attention_.component->check(
-        attention_.table->cost(attention_.self(), bound, &current_, &cost), "cost");
+        attention_.table->cost(attention_.self(), bound.self, &batches_[bound.group], &cost), "cost");
     if (told) device_.table->charge(device_.self(), &cost);
     else cost_fault_ = told.error();
+}
+
+void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
+    *out = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
+    const pb_kv_view view = runner->kv_->view(layer);
+    out->data = view.data;
+    out->page_stride = view.page_stride;
+    out->page_count = view.page_count;
+}
+
+// What the model needs to find states: on the device, once a pass.
+Result<> ModelRunner::place_states(const Batch& batch) {
+    states_.resize(form_.state_groups);
+    if (states_.empty()) return {};
+    pb_state common{};
+    common.struct_size = sizeof common;
+    PB_TRY(common.query_starts, upload(batch.query_starts()));
+    PB_TRY(common.begins, upload(batch.begins()));
+    for (uint32_t g = 0; g < form_.state_groups; ++g) {
+        states_[g] = common;
+        PB_TRY(states_[g].pages, upload(batch.state_pages(form_.token_groups + g)));
+    }
+    return {};
 }
 
 Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
@@ -295,17 +289,20 @@ Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
 Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     workspace_->reset();
     out_of_memory_ = false;
-    wrong_layer_.reset();
+    layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
-    current_ = batch.attention();
-    if (device_.table->queue) current_.queue = device_.table->queue(device_.self());
+    batches_.clear();
+    for (uint32_t g = 0; g < form_.token_groups; ++g) batches_.push_back(batch.attention(g));
+    if (device_.table->queue)
+        for (pb_attention_batch& b : batches_) b.queue = device_.table->queue(device_.self());
     const uint64_t begin_ns = clock_.now_ns();
     PB_CHECK(device_.component->check(
         timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));
-    for (const BoundAttention& bound : attentions_)
+    for (const KvLayers::BoundAttention& bound : kv_->bound())
         PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
-            return attention_.table->plan(attention_.self(), bound.self, &current_, bound.plan_buffer);
+            return attention_.table->plan(attention_.self(), bound.self, &batches_[bound.group],
+                                           bound.plan_buffer);
         }), "plan"));
 
     pb_forward forward{};
@@ -316,12 +313,14 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     PB_TRY(forward.ids, upload(batch.ids()));
     PB_TRY(forward.positions, upload(batch.positions()));
     PB_TRY(forward.logit_rows, upload(batch.logit_rows()));
+    PB_CHECK(place_states(batch));
     const int64_t logits_shape[] = {static_cast<int64_t>(batch.logit_rows().size()), facts_.vocab_size};
     forward.logits = temp(this, PB_F32, 2, logits_shape);
     forward.activation_dtype = info_.activation_dtype;
     forward.ctx = this;
     forward.temp = temp;
     forward.attend = attend;
+    forward.state = state;
 
     const pb_status status =
         timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
@@ -330,9 +329,8 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     if (out_of_memory_)
         return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) +
                     " tokens");
-    if (wrong_layer_)
-        return fail("model '" + std::string(model_.component->type().name) + "' attends in layer " +
-                    std::to_string(*wrong_layer_) + " of " + std::to_string(facts_.layer_count));
+    if (!layer_fault_.empty())
+        return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
     PB_CHECK(model_.component->check(status, "forward"));
     PB_CHECK(finished);
     if (!cost_fault_.empty()) return fail(cost_fault_);

@@ -3,7 +3,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "host/component.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
+#include "runner/kv_layers.hpp"
 #include "runner/workspace.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/loader.hpp"
@@ -23,7 +23,7 @@ struct RunnerSettings {
     weights::WeightForm weights;       // as most are wanted
     pb_dtype kv_dtype = PB_F32;
     uint32_t block_size = 16;
-    uint32_t num_blocks = 0;           // 0: what fits kv_cache_memory
+    uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
     std::string device;                // the device plugin's name
     uint32_t rank = 0, ranks = 1;      // of the group, where there is one
@@ -48,12 +48,14 @@ class ModelRunner {
 
     const pb_model_facts& facts() const { return facts_; }
     const pb_device_info& device_info() const { return info_; }
-    uint32_t num_blocks() const { return num_blocks_; }
-    uint64_t page_bytes() const { return page_bytes_; }
+    const kv::Grouping& grouping() const { return kv_->grouping(); }
+    const BatchForm& batch_form() const { return form_; } // of the batches that forward() takes
+    uint32_t num_blocks() const { return kv_->page_count(); }
+    uint64_t page_bytes() const { return kv_->grouping().page_bytes; }
     uint64_t weight_bytes() const { return weight_bytes_; }
     const ModelWork& work() const { return work_; }
     const std::string& weight_form() const { return weight_form_; } // that most of the linears have: "int4 g32"
-    const std::string& layout_tag() const { return layout_tag_; }
+    const std::string& layout_tag() const { return kv_->layout_tag(); }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
@@ -71,14 +73,16 @@ class ModelRunner {
     Result<> load_model(const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, const RunnerSettings&);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
-    Result<> bind_attention(const RunnerSettings&);
-    Result<> bind_attention(const pb_attention_spec&);
+    Result<> bind_kv(const RunnerSettings&);
     Result<> allocate_kv(const RunnerSettings&);
     Result<pb_tensor> upload(std::span<const int32_t>); // (n) i32 on the device, for this step
+    Result<> place_states(const Batch&);
+    bool keeps(uint32_t layer, kv::GroupKind); // else notes the fault
     static pb_tensor temp(void* self, pb_dtype, int32_t rank, const int64_t* shape);
     static void attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
                        const pb_tensor* v);
-    void charge_attention(void* bound);
+    static void state(void* self, uint32_t layer, pb_state* out);
+    void charge_attention(const KvLayers::BoundAttention&);
 
     host::Device device_;
     host::Model model_;
@@ -87,26 +91,21 @@ class ModelRunner {
     CallTimes times_;
     pb_device_info info_{};
     pb_model_facts facts_{};
-    std::string device_name_, layout_tag_, weight_form_;
+    std::string device_name_, weight_form_;
     std::vector<pb_weight*> weights_;  // by spec; aliases repeat
     std::vector<pb_weight*> owned_;    // released once each
     uint64_t weight_bytes_ = 0;
     ModelWork work_;
-    struct BoundAttention {
-        void *self = nullptr, *plan_buffer = nullptr;
-    };
-    std::vector<BoundAttention> attentions_; // one a window, scale and soft cap
-    std::vector<uint32_t> attention_of_;     // by layer
-    pb_attention_layout layout_{};           // of the one KV group
-    void* kv_ = nullptr;               // (num_blocks, layers, layout_.page_bytes)
-    uint32_t num_blocks_ = 0;
-    uint64_t page_bytes_ = 0;          // of all layers
+    std::unique_ptr<KvLayers> kv_;
+    BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::vector<float> logits_;        // host copy
-    pb_attention_batch current_{};     // of the pass under way
-    bool out_of_memory_ = false;       // sticky, of the pass under way
-    std::optional<uint32_t> wrong_layer_; // likewise: that the model attended in
-    std::string cost_fault_;              // likewise
+    // ---- of the pass under way ----
+    std::vector<pb_attention_batch> batches_; // by group of tokens
+    std::vector<pb_state> states_;            // by group of states, for a layer at offset 0
+    bool out_of_memory_ = false;       // sticky
+    std::string layer_fault_;          // likewise: what the model asked of a layer
+    std::string cost_fault_;           // likewise
 };
 
 }  // namespace patchbay::runner

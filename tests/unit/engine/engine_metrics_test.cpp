@@ -73,6 +73,7 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     r.preemptions = 1;
     r.total_blocks = 10;
     r.used_blocks = 4;
+    r.group_blocks = {0, 3, 1};
     r.cached_blocks = 1;
     r.prefix_query_tokens = 30;
     r.prefix_hit_tokens = 16;
@@ -90,6 +91,8 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_oldest_wait_seconds 2");
     s.expect("patchbay_kv_utilisation_ratio 0.4");
     s.expect("patchbay_kv_blocks{state=\"free\"} 5");
+    s.expect("patchbay_kv_group_blocks{kind=\"sliding\"} 3");
+    s.expect("patchbay_kv_group_blocks{kind=\"recurrent\"} 1");
     s.expect("patchbay_prefix_hit_tokens_total 32");
     s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
     s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");

@@ -108,7 +108,7 @@ TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {
     EXPECT_EQ((*made)->facts().max_position, 64u);
 }
 
-TEST(ModelRunner, BindsAttentionOnceForEachKindOfLayer) {
+TEST(ModelRunner, BindsAttentionOnceForEachGroupOfLayers) {
     static int bound;
     bound = 0;
     static const pb_attention* real;
@@ -129,10 +129,10 @@ TEST(ModelRunner, BindsAttentionOnceForEachKindOfLayer) {
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), s, clock);
     ASSERT_TRUE(made) << made.error();
-    EXPECT_EQ(bound, 2);
+    EXPECT_EQ(bound, 3); // two full layers in a page, and three with a window in two
 }
 
-TEST(ModelRunner, RefusesLayersThatKeepKvOfDifferentShapes) {
+TEST(ModelRunner, LayersThatKeepKvOfDifferentShapesAreGroupsOfTheirOwn) {
     Parts p = parts("llama");
     static const pb_model* real;
     real = p.model.table;
@@ -146,8 +146,28 @@ TEST(ModelRunner, RefusesLayersThatKeepKvOfDifferentShapes) {
     VirtualClock clock;
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
+    ASSERT_TRUE(made) << made.error();
+    EXPECT_EQ((*made)->grouping().groups.size(), 2u);
+    EXPECT_EQ((*made)->page_bytes(), 2u * 4 * 8 * 16 * 4); // keys and values of 4 heads of 8, 16 tokens, f32
+    EXPECT_NEAR((*made)->grouping().padding, 0.25, 1e-9);  // half of every second page
+}
+
+TEST(ModelRunner, SaysWhichLayerAttentionRefuses) {
+    Parts p = parts("llama");
+    static const pb_model* real;
+    real = p.model.table;
+    pb_model odd = *real;
+    odd.kv_spec = [](void* self, uint32_t layer, pb_kv_spec* out) {
+        const pb_status status = real->kv_spec(self, layer, out);
+        if (layer == 1) out->kv_heads = 3;
+        return status;
+    };
+    p.model.table = &odd;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
     ASSERT_FALSE(made);
-    EXPECT_EQ(made.error(), "layers 0 and 1 keep different KV; this host runs one KV group");
+    EXPECT_EQ(made.error().find("layer 1: attention 'paged': describe: "), 0u) << made.error();
 }
 
 TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
@@ -169,10 +189,10 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
     ASSERT_TRUE(made) << made.error();
     const std::vector<int32_t> tokens = {1, 2, 3};
-    const std::vector<kv::BlockId> blocks = {0};
+    const kv::BlockTable table{.pages = {{0}}};
     runner::Batch batch;
-    batch.clear();
-    batch.add({tokens, 0, 1, blocks}, 16);
+    batch.clear((*made)->batch_form());
+    batch.add({tokens, 0, 1, table});
     batch.finish();
     const auto logits = (*made)->forward(batch);
     ASSERT_FALSE(logits);

@@ -26,7 +26,7 @@ TEST(KvCache, GrowsByWholeBlocksAndReturnsThemAll) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m");
     BlockTable t;
     ASSERT_TRUE(cache.grow(t, 9));
-    EXPECT_EQ(t.blocks.size(), 3u);
+    EXPECT_EQ(t.blocks, 3u);
     EXPECT_EQ(cache.pool().used(), 3u);
     EXPECT_EQ(cache.capacity(t), 12u);
     cache.release(t);
@@ -39,7 +39,7 @@ TEST(KvCache, AnAllocationThatCannotBeMetChangesNothing) {
     ASSERT_TRUE(cache.grow(a, 8));
     ASSERT_TRUE(cache.grow(b, 4));
     EXPECT_FALSE(cache.grow(b, 16));
-    EXPECT_EQ(b.blocks.size(), 1u);
+    EXPECT_EQ(b.blocks, 1u);
     EXPECT_EQ(cache.pool().free(), 1u);
 }
 
@@ -50,21 +50,21 @@ TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
     EXPECT_EQ(cache.count_cached(prompt), 4u); // the second block is full too, but its last token is to be computed
     EXPECT_EQ(cache.count_cached(tokens(9)), 8u);
     BlockTable b = computed(cache, tokens(12));
-    EXPECT_EQ(b.blocks[0], a.blocks[0]);
-    EXPECT_EQ(b.blocks[1], a.blocks[1]);
-    EXPECT_EQ(cache.pool().references(a.blocks[0]), 2u);
+    EXPECT_EQ(b.pages[0][0], a.pages[0][0]);
+    EXPECT_EQ(b.pages[0][1], a.pages[0][1]);
+    EXPECT_EQ(cache.pool().references(a.pages[0][0]), 2u);
     EXPECT_EQ(cache.pool().used(), 3u);
 }
 
 TEST(KvCache, TakesBlocksThatWereFreedButNotReused) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m");
     BlockTable a = computed(cache, tokens(12));
-    const auto kept = a.blocks;
+    const auto kept = a.pages;
     cache.release(a);
     EXPECT_EQ(cache.pool().cached(), 3u);
     BlockTable b;
     EXPECT_EQ(cache.adopt_prefix(b, tokens(13)), 12u);
-    EXPECT_EQ(b.blocks, kept);
+    EXPECT_EQ(b.pages, kept);
     EXPECT_EQ(cache.pool().cached(), 0u);
 }
 
@@ -97,7 +97,7 @@ TEST(KvCache, KeepsTheFirstOfTwoEqualBlocks) {
     cache.name_full_blocks(b, tokens(4));
     BlockTable c;
     EXPECT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
-    EXPECT_EQ(c.blocks[0], a.blocks[0]);
+    EXPECT_EQ(c.pages[0][0], a.pages[0][0]);
     cache.release(a);
     cache.release(b);
     cache.release(c);

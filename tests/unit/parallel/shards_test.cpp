@@ -63,15 +63,15 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
 
 // Logits of each token, `cut` of them computed in a step before the others.
 std::vector<float> logits(runner::ModelRunner& runner, const std::vector<int32_t>& tokens, uint32_t cut) {
-    kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "");
+    kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner.grouping().groups);
     kv::BlockTable table;
     EXPECT_TRUE(cache.grow(table, static_cast<uint32_t>(tokens.size())));
     std::vector<float> out;
     for (uint32_t done = 0; done < tokens.size();) {
         const uint32_t n = done < cut ? cut : static_cast<uint32_t>(tokens.size()) - done;
         runner::Batch batch;
-        batch.clear();
-        batch.add({std::span(tokens).subspan(done, n), done, n, table.blocks}, kBlock);
+        batch.clear(runner.batch_form());
+        batch.add({std::span(tokens).subspan(done, n), done, n, table});
         batch.finish();
         const auto some = must(runner.forward(batch));
         out.insert(out.end(), some.begin(), some.end());

@@ -48,6 +48,23 @@ typedef struct pb_weight_source { /* [call] a weight in host memory, row-major *
 typedef int32_t pb_gate;
 enum { PB_GATE_SILU = 0, PB_GATE_GELU_TANH = 1 };
 
+typedef struct pb_state { /* [step] where a recurrent layer keeps the states of the batch's sequences */
+    uint32_t  struct_size;
+    uint32_t  page_count;
+    void     *data;         /* page p begins at data + p · page_stride; 64-byte aligned. NULL if the device computes not */
+    uint64_t  page_stride;  /* bytes, a multiple of 64 */
+    pb_tensor pages;        /* (S) i32: each sequence's page, nobody else's; −1: its rows count for nothing */
+    pb_tensor query_starts; /* (S + 1) i32: rows of sequence s are [starts[s], starts[s + 1]) */
+    pb_tensor begins;       /* (S) i32, 1: it begins here, and its state is zero whatever its page holds; else 0 */
+} pb_state;
+
+typedef struct pb_scan { /* [call] what ssm_scan() multiplies with: vectors (heads), and bounds of the step */
+    uint32_t         struct_size;
+    uint32_t         reserved;
+    const pb_weight *a_log, *dt_bias, *skip;
+    float            dt_min, dt_max;
+} pb_scan;
+
 typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in comments; T tokens of the batch.
                          * Activations have the device's activation_dtype and unit inner stride; rows may be strided. */
     uint32_t struct_size;
@@ -108,6 +125,21 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
      * dtype. NULL: composed by the SDK from linear and silu_mul or gelu_tanh_mul. */
     void (*gated_mlp)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *gate_up,
                       const pb_weight *down, pb_gate gate);
+    /* Those of recurrent layers go through each sequence's rows in order, from its state on, and leave there the state
+     * behind its last row; a row's result must not depend on how the rows before it were dealt out to steps. The state
+     * is f32 at `offset` bytes into the page, a multiple of 4. */
+    /* out (T, n) = silu(bias[c] + sum over j < width of w[c · width + j] · x[t − width + 1 + j, c]): by channel, over
+     * time; w vector (n · width), bias vector (n) or NULL. State: the width − 1 rows of x before, (width − 1, n), the
+     * oldest first. width 2 to 16. out may not be x. */
+    void (*causal_conv_silu)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w,
+                             const pb_weight *bias, uint32_t width, const pb_state *state, uint64_t offset);
+    /* A selective state-space scan, as of Mamba-2: x, out (T, heads, dim), dt (T, heads), b, c (T, groups, n); heads is a
+     * multiple of groups, g = h / (heads / groups). With s = log(1 + exp(dt[t, h] + dt_bias[h])), not below dt_min nor
+     * above dt_max: state[h, i, j] = exp(−exp(a_log[h]) · s) · state[h, i, j] + s · x[t, h, i] · b[t, g, j], then
+     * out[t, h, i] = sum over j of state[h, i, j] · c[t, g, j] + skip[h] · x[t, h, i]. State: (heads, dim, n). out may be
+     * x. */
+    void (*ssm_scan)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *dt, const pb_tensor *b,
+                     const pb_tensor *c, const pb_scan *weights, const pb_state *state, uint64_t offset);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */

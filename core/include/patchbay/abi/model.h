@@ -62,10 +62,11 @@ enum { PB_KV_FULL = 0, PB_KV_SLIDING = 1, PB_KV_RECURRENT = 2 };
 
 typedef struct pb_kv_spec { /* of one layer */
     pb_kv_kind kind;
-    uint32_t   heads, kv_heads, head_dim; /* of this rank */
+    uint32_t   heads, kv_heads, head_dim; /* of this rank; 0 of a recurrent layer */
     uint32_t   sliding_window;
     float      scale, soft_cap;
     uint32_t   reserved;
+    uint64_t   state_bytes;               /* of a recurrent layer: a sequence's state, of this rank */
 } pb_kv_spec;
 
 typedef struct pb_forward { /* [step] everything one forward pass needs */
@@ -85,6 +86,8 @@ typedef struct pb_forward { /* [step] everything one forward pass needs */
     /* Appends k and v to the layer's KV and attends: q, out (T, heads, head_dim), k, v (T, kv_heads, head_dim). */
     void (*attend)(void *ctx, uint32_t layer, const pb_tensor *out, const pb_tensor *q, const pb_tensor *k,
                    const pb_tensor *v);
+    /* Of a recurrent layer, for the ops that carry states on. */
+    void (*state)(void *ctx, uint32_t layer, pb_state *out);
 } pb_forward;
 
 typedef struct pb_model {

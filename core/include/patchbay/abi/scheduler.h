@@ -49,7 +49,7 @@ typedef struct pb_scheduler_in { /* [call] */
     uint32_t max_num_batched_tokens; /* the token budget of a step                                   */
     uint32_t max_num_seqs;           /* sequences in a step, and running at once                     */
     uint32_t block_size;             /* tokens a page                                                */
-    uint32_t kv_groups;              /* a token needs a page of each group: pages_for() in the SDK   */
+    uint32_t kv_groups;              /* a block of tokens takes a page of each: pages_for() in the SDK */
     uint32_t free_blocks;            /* cached but unused pages count as free                        */
     uint32_t total_blocks;
     uint32_t watermark_blocks;       /* keep so many free when admitting                             */
@@ -59,7 +59,9 @@ typedef struct pb_scheduler_in { /* [call] */
     uint32_t waiting_count;
     const pb_sequence *waiting;      /* in order of arrival; preempted ones in front                 */
     uint32_t long_prefill_token_threshold; /* 0: none; the most prompt tokens of one sequence a step */
-    uint32_t reserved;
+    uint32_t state_pages;            /* that a sequence takes with its first token, whatever its length */
+    const uint32_t *group_windows;   /* (kv_groups) tokens behind which a group's pages come free while it goes on;
+                                      * 0: none do. NULL: all 0                                      */
 } pb_scheduler_in;
 
 enum { PB_STEP_CHUNKED_PREFILL = 1u /* prompts may be split */ };

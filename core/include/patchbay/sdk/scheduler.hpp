@@ -53,10 +53,29 @@ struct SchedulerStep {
 
     bool chunked() const { return raw.flags & PB_STEP_CHUNKED_PREFILL; }
 
-    // An upper bound of the pages that n more tokens of s need.
-    uint32_t pages_for(const pb_sequence& s, uint32_t n) const {
-        if (n <= s.page_room) return 0;
-        return (n - s.page_room + raw.block_size - 1) / raw.block_size * raw.kv_groups;
+    // An upper bound of the pages that n more tokens of s need, after `cached` ones that are found in the prefix cache.
+    uint32_t pages_for(const pb_sequence& s, uint32_t n, uint32_t cached = 0) const {
+        const uint64_t wanted = uint64_t{n} + cached;
+        if (wanted <= s.page_room) return s.blocks == 0 && wanted > 0 ? raw.state_pages : 0;
+        const uint64_t blocks = (wanted - s.page_room + raw.block_size - 1) / raw.block_size;
+        uint64_t pages = s.blocks == 0 ? raw.state_pages : 0;
+        for (uint32_t g = 0; g < raw.kv_groups; ++g) {
+            const uint64_t window = raw.group_windows ? raw.group_windows[g] : 0;
+            const uint64_t seen = (n + window + raw.block_size - 2) / raw.block_size + 1; // by any of the n
+            pages += window > 0 ? std::min(blocks, seen) : blocks;
+        }
+        return static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX));
+    }
+
+    // The most tokens, up to n, for which so many pages are sure to do; 0: none.
+    uint32_t tokens_in(const pb_sequence& s, uint32_t n, uint32_t pages, uint32_t cached = 0) const {
+        if (pages_for(s, n, cached) <= pages) return n;
+        uint32_t low = 0, high = n; // so many fit, so many do not
+        while (high - low > 1) {
+            const uint32_t middle = low + (high - low) / 2;
+            (pages_for(s, middle, cached) <= pages ? low : high) = middle;
+        }
+        return low;
     }
 
     const pb_scheduler_in& raw;

@@ -31,11 +31,13 @@ class StepPacker {
         if (tokens_ == 0 || seats_ == 0) return false;
         const uint32_t cached = std::min(s.cached_tokens, remaining(s) - 1);
         const uint32_t whole = remaining(s) - cached;
-        const uint32_t n = std::min({whole, tokens_, chunk_limit()});
-        if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
+        uint32_t n = std::min({whole, tokens_, chunk_limit()});
         const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
         const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
-        const uint32_t pages = step_.pages_for(s, cached + n);
+        // Where windows give pages back, what is too long for the pages at once is not in parts.
+        if (alone) n = step_.tokens_in(s, n, blocks_, cached);
+        if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
+        const uint32_t pages = step_.pages_for(s, n, cached);
         if (pages + kept_free > blocks_) return false;
         plan_.run(s, n);
         tokens_ -= n;
@@ -63,6 +65,9 @@ class StepPacker {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
                 if (!is_gone(other.id) && (!victim || sooner(other, *victim))) victim = &other;
+            const bool last = victim->id == s.id && gone_.size() + 1 == step_.running.size();
+            if (last && step_.chunked()) n = step_.tokens_in(s, n, blocks_);
+            if (last && step_.chunked() && n > 0) break;
             take_back(*victim);
             if (victim->id == s.id) return;
             n = std::min(remaining(s) - s.draft_tokens,

@@ -1,0 +1,97 @@
+#include "runner/kv_layers.hpp"
+
+#include <algorithm>
+
+namespace patchbay::runner {
+namespace {
+
+constexpr uint64_t kAlign = 64; // of what a layer has in a page
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form) {
+    return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
+            kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtype, kv.scale,
+            kv.soft_cap, form.device.c_str()};
+}
+
+}  // namespace
+
+KvLayers::~KvLayers() {
+    for (const BoundAttention& b : bound_) {
+        if (b.self) attention_.table->unbind(attention_.self(), b.self);
+        if (b.plan_buffer) device_.table->free(device_.self(), b.plan_buffer);
+    }
+    if (memory_) device_.table->free(device_.self(), memory_);
+}
+
+Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_spec& spec) const {
+    if (kv.kind == PB_KV_RECURRENT) {
+        if (kv.state_bytes == 0) return fail("is recurrent and keeps no state");
+        return kv::LayerKv{{kv::GroupKind::kRecurrent, 0}, 0, 0, aligned(kv.state_bytes), "state"};
+    }
+    if (kv.kind != PB_KV_FULL && kv.kind != PB_KV_SLIDING) return fail("keeps KV of kind " + std::to_string(kv.kind));
+    if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
+    pb_attention_layout layout{};
+    layout.struct_size = sizeof layout;
+    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    if (layout.page_bytes == 0)
+        return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
+    const std::string tag(layout.layout_tag, std::find(layout.layout_tag, std::end(layout.layout_tag), '\0'));
+    const auto kind = kv.kind == PB_KV_SLIDING ? kv::GroupKind::kSliding : kv::GroupKind::kFull;
+    return kv::LayerKv{{kind, spec.sliding_window}, kv.kv_heads, kv.head_dim, aligned(layout.page_bytes), tag};
+}
+
+Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form) {
+    std::vector<kv::LayerKv> kept;
+    for (const pb_kv_spec& kv : layers) {
+        auto described = describe(kv, spec_of(kv, form));
+        if (!described) return fail("layer " + std::to_string(kept.size()) + ": " + described.error());
+        const kv::LayerKv& layer = kept.emplace_back(*std::move(described));
+        if (layout_tag_.find(layer.layout_tag) == std::string::npos)
+            layout_tag_ += (layout_tag_.empty() ? "" : "+") + layer.layout_tag;
+    }
+    grouping_ = kv::group_layers(kept, form.block_size);
+    std::vector<pb_attention_spec> specs; // of bound_
+    for (uint32_t i = 0; i < layers.size(); ++i) {
+        if (layers[i].kind == PB_KV_RECURRENT) {
+            bound_of_.push_back(-1);
+            continue;
+        }
+        const pb_attention_spec spec = spec_of(layers[i], form);
+        size_t at = 0;
+        while (at < specs.size() && !(bound_[at].group == group_of(i) && specs[at].heads == spec.heads &&
+                                      specs[at].scale == spec.scale && specs[at].soft_cap == spec.soft_cap))
+            at += 1;
+        bound_of_.push_back(static_cast<int32_t>(at));
+        if (at < specs.size()) continue;
+        PB_CHECK(bind(spec, group_of(i)));
+        specs.push_back(spec);
+    }
+    return {};
+}
+
+Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
+    pb_attention_layout layout{};
+    layout.struct_size = sizeof layout;
+    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    BoundAttention& bound = bound_.emplace_back(BoundAttention{nullptr, nullptr, group});
+    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
+    if (layout.plan_bytes > 0)
+        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer),
+                                          "alloc"));
+    return {};
+}
+
+Result<> KvLayers::allocate(uint32_t pages) {
+    page_count_ = pages;
+    return device_.component->check(
+        device_.table->alloc(device_.self(), uint64_t{pages} * grouping_.page_bytes, &memory_), "alloc");
+}
+
+pb_kv_view KvLayers::view(uint32_t layer) const {
+    uint8_t* const data = memory_ ? static_cast<uint8_t*>(memory_) + grouping_.layers[layer].offset : nullptr;
+    return {data, grouping_.page_bytes, page_count_, layer};
+}
+
+}  // namespace patchbay::runner

@@ -1,0 +1,60 @@
+// The layers' KV on a device: their groups, attention bound for each, and the pool's memory. Part of the ModelRunner.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "host/component.hpp"
+#include "kv/groups.hpp"
+#include "patchbay/abi/model.h"
+
+namespace patchbay::runner {
+
+struct KvForm { // what a page of tokens holds
+    uint32_t block_size;
+    pb_dtype activation_dtype, kv_dtype;
+    std::string device; // the device plugin's name
+};
+
+class KvLayers {
+  public:
+    struct BoundAttention { // for layers of one group, scale and soft cap
+        void *self, *plan_buffer;
+        uint32_t group;
+    };
+
+    // Both must outlive it.
+    KvLayers(const host::Device& device, const host::Attention& attention) : device_(device), attention_(attention) {}
+    ~KvLayers();
+    KvLayers(const KvLayers&) = delete;
+    KvLayers& operator=(const KvLayers&) = delete;
+
+    Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&);
+    Result<> allocate(uint32_t pages);
+
+    const kv::Grouping& grouping() const { return grouping_; }
+    uint32_t page_count() const { return page_count_; }
+    const std::string& layout_tag() const { return layout_tag_; } // of all forms
+    std::span<const BoundAttention> bound() const { return bound_; }
+    const BoundAttention* bound_of(uint32_t layer) const { // null: it keeps a state
+        return bound_of_[layer] < 0 ? nullptr : &bound_[static_cast<size_t>(bound_of_[layer])];
+    }
+    uint32_t group_of(uint32_t layer) const { return grouping_.layers[layer].group; }
+    pb_kv_view view(uint32_t layer) const;
+
+  private:
+    Result<kv::LayerKv> describe(const pb_kv_spec&, const pb_attention_spec&) const;
+    Result<> bind(const pb_attention_spec&, uint32_t group);
+
+    const host::Device& device_;
+    const host::Attention& attention_;
+    kv::Grouping grouping_;
+    std::string layout_tag_;
+    std::vector<BoundAttention> bound_;
+    std::vector<int32_t> bound_of_; // by layer
+    void* memory_ = nullptr;        // (page_count, grouping.page_bytes)
+    uint32_t page_count_ = 0;
+};
+
+}  // namespace patchbay::runner
