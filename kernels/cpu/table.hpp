@@ -66,6 +66,35 @@ struct AttendState { // of the queries of a part
     int64_t stride; // head_dim; in tiles a multiple of 16
 };
 
+constexpr int kMostConvWidth = 16;
+
+struct ConvPart { // rows of one sequence, some channels
+    float* out;
+    int64_t out_stride;
+    const float* x;
+    int64_t x_stride, rows, channels, width;
+    const float* w;    // (channels, width)
+    const float* bias; // (channels); nullptr: none
+    float* tail;       // (width − 1, channels): the rows before, replaced by the last ones
+    int64_t tail_stride;
+    bool begins;       // there are none before
+};
+
+struct ScanPart { // rows of one sequence, one head
+    float* out;
+    int64_t out_stride;
+    const float* x; // may be out
+    int64_t x_stride;
+    const float* b;
+    int64_t b_stride;
+    const float* c;
+    int64_t c_stride, rows, dim, n;
+    const float *steps, *decays; // (rows)
+    float skip;
+    float* state; // (dim, n), replaced by that after the last row
+    bool begins;  // it is zero before
+};
+
 struct Table {
     int32_t panel_columns;
     void (*linear_f32)(const LinearPart&);
@@ -89,6 +118,8 @@ struct Table {
     void (*scale)(float* x, float factor, int64_t n);
     void (*soft_cap)(float* x, float cap, int64_t n);
     void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
+    void (*conv_silu)(const ConvPart&);
+    void (*scan)(const ScanPart&);
     // For measuring what the machine can do, not for results.
     float (*read)(const float* from, int64_t n);       // every element; n is a multiple of 64
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done

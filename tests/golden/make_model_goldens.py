@@ -30,6 +30,7 @@ GEMMA = dict(LLAMA, head_dim=16, num_hidden_layers=3, tie_word_embeddings=True)
 GEMMA2 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)
 GEMMA3 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=8.0),
               layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+BAMBA = dict(LLAMA, num_hidden_layers=4, attn_layer_indices=[2], mamba_n_heads=8, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=8)
 VISION = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, image_size=14, patch_size=14)
 CASES = {
     "mistral_window": ("mistral", dict(LLAMA, sliding_window=8, head_dim=16)),
@@ -51,6 +52,7 @@ CASES = {
     "qwen3_moe": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, norm_topk_prob=True)),
     "qwen3_moe_mixed": ("qwen3_moe", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
                                           norm_topk_prob=False, mlp_only_layers=[1])),
+    "bamba": ("bamba", dict(BAMBA, mamba_n_groups=2)),
     "opt_post_norm": ("opt", dict(OPT, do_layer_norm_before=False, enable_bias=False)),
 }
 BARE = ("gpt2",)  # stored as of the bare model, whose tensors' names lack their first word, as the published GPT-2 is

@@ -163,7 +163,8 @@ constexpr const char* kModels[] = {
     "llama_mha",  "llama_gqa_tied", "llama3_rope",   "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias",
     "llama_bf16", "llama_sharded",  "mistral",       "mistral_window",    "qwen2",      "qwen2_window",   "qwen3",
     "gpt2",       "gpt2_scaled",    "opt",           "opt_post_norm",     "phi3",       "phi3_longrope",  "gemma",
-    "gemma2",     "gemma3",         "gemma3_vision", "mixtral",           "qwen3_moe",  "qwen3_moe_mixed"};
+    "gemma2",     "gemma3",         "gemma3_vision", "mixtral",           "qwen3_moe",  "qwen3_moe_mixed",
+    "bamba"};
 
 class ModelBatch : public ::testing::TestWithParam<const char*> {};
 
@@ -191,7 +192,7 @@ std::vector<Setting> settings() {
     std::vector<Setting> out;
     for (const char* name : kModels)
         for (const char* attention : {"paged", "reference"}) out.push_back({name, attention, "auto", PB_F32});
-    for (const char* name : {"llama_gqa_tied", "gpt2", "gemma2", "mixtral"}) // whose ops are not each other's
+    for (const char* name : {"llama_gqa_tied", "gpt2", "gemma2", "mixtral", "bamba"}) // whose ops are not each other's
         for (const char* isa : {"plain", "avx2"}) out.push_back({name, "paged", isa, PB_F32});
     out.push_back({"llama_bf16", "paged", "plain", PB_F32});
     for (const char* attention : {"paged", "reference"}) out.push_back({"llama_bf16", attention, "auto", PB_BF16});

@@ -264,4 +264,6 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<specimens::RanksFromTheLeast<Loops>>("ranks_from_the_least"),
                 component<specimens::AsksOneExpert<Loops>>("asks_one_expert"),
                 component<specimens::SumsWithoutWeights<Loops>>("sums_without_weights"),
-                component<specimens::GatesTheUps<Loops>>("gates_the_ups"))
+                component<specimens::GatesTheUps<Loops>>("gates_the_ups"),
+                component<specimens::ForgetsTheRowsBefore<Loops>>("forgets_the_rows_before"),
+                component<specimens::ScansWithoutAState<Loops>>("scans_without_a_state"))

@@ -167,4 +167,33 @@ struct GatesTheUps : Device {
     }
 };
 
+template <class Device>
+struct ForgetsTheRowsBefore : Device {
+    ForgetsTheRowsBefore() {
+        this->ops_.causal_conv_silu = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
+                                         const pb_weight* bias, uint32_t width, const pb_state*, uint64_t) {
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t c = 0; c < out->shape[1]; ++c) {
+                    const float sum = (bias ? bias->values[static_cast<size_t>(c)] : 0) +
+                                      w->values[static_cast<size_t>((c + 1) * width - 1)] * row(*x, t)[c];
+                    row(*out, t)[c] = sum / (1 + std::exp(-sum));
+                }
+        };
+    }
+};
+
+template <class Device>
+struct ScansWithoutAState : Device {
+    ScansWithoutAState() {
+        this->ops_.ssm_scan = [](void*, const pb_tensor* out, const pb_tensor* x, const pb_tensor*, const pb_tensor*,
+                                 const pb_tensor*, const pb_scan* weights, const pb_state*, uint64_t) {
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t h = 0; h < out->shape[1]; ++h)
+                    for (int64_t i = 0; i < out->shape[2]; ++i)
+                        (row(*out, t) + h * out->strides[1])[i] =
+                            weights->skip->values[static_cast<size_t>(h)] * (row(*x, t) + h * x->strides[1])[i];
+        };
+    }
+};
+
 }  // namespace specimens

@@ -145,6 +145,8 @@ const std::vector<Wrong> kComponents = {
       {"asks_one_expert", "device.expert_linear"},
       {"sums_without_weights", "device.weighted_sum"},
       {"gates_the_ups", "device.gated_mlp"},
+      {"forgets_the_rows_before", "device.causal_conv_silu"},
+      {"scans_without_a_state", "device.ssm_scan"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"keeps_no_time", "device.charges"}}},

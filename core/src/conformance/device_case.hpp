@@ -71,5 +71,6 @@ Outcome ranks(Subject&);                         // device_ranks.cpp; likewise, 
 
 std::vector<OpCase> op_cases();          // all
 std::vector<OpCase> optional_op_cases(); // of ops that a device may leave out
+std::vector<OpCase> recurrent_op_cases(); // of those among them that carry states
 
 }  // namespace patchbay::conformance

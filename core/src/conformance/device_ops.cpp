@@ -237,6 +237,7 @@ std::vector<OpCase> op_cases() {
                                add(14, 4, 65),
                                gather_rows(15, 6, 19)};
     for (OpCase& c : optional_op_cases()) out.push_back(std::move(c));
+    for (OpCase& c : recurrent_op_cases()) out.push_back(std::move(c));
     return out;
 }
 

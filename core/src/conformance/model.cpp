@@ -182,6 +182,7 @@ Result<> kv(const host::Component& c, const pb_model& table, const pb_model_fact
         const std::string who = "layer " + std::to_string(layer) + " ";
         PB_CHECK(c.check(table.kv_spec(c.self(), layer, &s), "kv_spec"));
         if (s.kind < PB_KV_FULL || s.kind > PB_KV_RECURRENT) return fail(who + "has KV of an unknown kind");
+        if (s.kind == PB_KV_RECURRENT && s.state_bytes == 0) return fail(who + "is recurrent and keeps no state");
         if (s.kind == PB_KV_RECURRENT) continue;
         if (s.kv_heads == 0 || s.heads == 0 || s.heads % s.kv_heads != 0 || s.head_dim == 0)
             return fail(who + "has " + std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads) +

@@ -56,7 +56,8 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
     if (kv.padding > 0.25)
         spdlog::warn("{}: {:.0f} % of its KV pages' bytes hold nothing, as pages of all groups are alike{}", model,
                      100 * kv.padding,
-                     better > c.engine.block_size ? " (a block_size of " + std::to_string(better) + " wastes less)" : "");
+                     better > c.engine.block_size ? " (a block_size of " + std::to_string(better) + " wastes less)"
+                                                  : "");
     if (f.state_groups == 0) return {};
     if (c.proposer)
         return fail("proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "

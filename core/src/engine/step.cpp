@@ -23,7 +23,9 @@ void Engine::State::admit() {
 pb_scheduler_in Engine::State::scheduler_view() {
     const kv::BlockPool& blocks = kv->pool();
     // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
-    const bool scarce = blocks.free() < running.size() * 2 + settings.max_num_batched_tokens / kv->block_size();
+    const size_t groups = kv->windows().size() + kv->state_pages();
+    const size_t soon = running.size() * 2 + settings.max_num_batched_tokens / kv->block_size();
+    const bool scarce = blocks.free() < soon * groups;
     running_records.clear();
     for (const Sequence* s : running) {
         running_records.push_back(record_of(*s, 0, kv->block_size()));

@@ -1,5 +1,5 @@
-// Block tables of sequences over one pool: growing, sharing by prefix, leaving what a window has passed, releasing. Used
-// by the engine when it applies a plan. An operation that cannot be met changes nothing.
+// Block tables of sequences over one pool: growing, sharing by prefix, giving back what a window has passed, releasing.
+// Used by the engine when it applies a plan. An operation that cannot be met changes nothing.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -146,7 +146,10 @@ Result<> WeightSource::check(const Piece& piece) const {
     PB_TRY(const TensorView view, checkpoint_->tensor(stored_name(piece.name)));
     std::vector<int64_t> shape = piece.shape;
     if (piece.stored == Piece::Stored::kTransposed) std::reverse(shape.begin(), shape.end());
-    if (view.shape != shape)
+    // A convolution's taps, (channels, 1, taps), are a vector here.
+    const bool taps = shape.size() == 1 && view.shape.size() == 3 && view.shape[1] == 1 &&
+                      view.shape[0] * view.shape[2] == shape[0];
+    if (view.shape != shape && !taps)
         return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
                     shape_text(shape) + " (is config.json of another model?)");
     if (!is_real(view.encoding))

@@ -116,6 +116,22 @@ void expert_linear(const Machine&, Scratch& rows, const pb_tensor& out, const pb
                    const PackedMatrix* const* experts, uint32_t count, const int32_t* ids);
 void weighted_sum(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
+struct States { // of the sequences of a batch: see pb_state of patchbay/abi/device.h
+    uint8_t* data = nullptr;
+    uint64_t page_stride = 0, offset = 0; // bytes; offset: of the op's own state in a page
+    int64_t sequences = 0;
+    const int32_t *pages = nullptr, *query_starts = nullptr, *begins = nullptr;
+};
+struct Scan { // vectors (heads)
+    const float *a_log = nullptr, *dt_bias = nullptr, *skip = nullptr;
+    float dt_min = 0, dt_max = 0;
+};
+inline constexpr int64_t kMostTaps = 16;
+void causal_conv_silu(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, const float* bias,
+                      int64_t width, const States&); // width 2 to kMostTaps
+void ssm_scan(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& dt, const pb_tensor& b,
+              const pb_tensor& c, const Scan&, const States&);
+
 // What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
 double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
                     uint64_t bytes);  // B/s of a buffer so large

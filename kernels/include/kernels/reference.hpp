@@ -37,6 +37,18 @@ void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
 void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total);
 // out (rows, n) = Σ weights[:, j] · x[:, j]; x (rows, k, n), weights (rows, k)
 void weighted_sum(float* out, const float* x, const float* weights, int64_t rows, int64_t k, int64_t n);
+// One sequence from its first row on. out (rows, n) = silu(bias + Σ w[c, j] · x[t − width + 1 + j, c]), zeros before
+// the first row; w (n, width), bias (n) or nullptr
+void causal_conv_silu(float* out, const float* x, const float* w, const float* bias, int64_t rows, int64_t n,
+                      int64_t width);
+// One sequence from its first row on, as pb_ops.ssm_scan; x, out (rows, heads, dim), dt (rows, heads), b, c (rows,
+// groups, n), a_log, dt_bias, skip (heads)
+struct ScanShape {
+    int64_t rows, heads, dim, groups, n;
+    double dt_min, dt_max;
+};
+void ssm_scan(float* out, const float* x, const float* dt, const float* b, const float* c, const float* a_log,
+              const float* dt_bias, const float* skip, const ScanShape&);
 // out (count, n) = x[rows[r]]
 void gather_rows(float* out, const float* x, const int32_t* rows, int64_t count, int64_t n);
 

@@ -74,6 +74,7 @@ class CpuDevice {
 
 pb_ops cpu_ops(CpuDevice&);    // ops.cpp
 void add_collectives(pb_ops&); // collectives.cpp
+void add_recurrent_ops(pb_ops&); // recurrent_ops.cpp
 
 // Physical memory in bytes, 0 where the system does not say. (memory.cpp)
 struct HostMemory {

@@ -206,6 +206,7 @@ pb_ops cpu_ops(CpuDevice& device) {
     out.expert_linear = expert_linear;
     out.weighted_sum = weighted_sum;
     out.gated_mlp = gated_mlp;
+    add_recurrent_ops(out);
     return out;
 }
 

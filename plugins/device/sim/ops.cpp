@@ -234,6 +234,52 @@ void weighted_sum(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_
     });
 }
 
+// Bytes that go from and to the states, of which the op has `floats` in each page.
+double state_bytes(const pb_state& state, uint64_t offset, int64_t floats) {
+    const uint64_t end = offset + static_cast<uint64_t>(floats) * sizeof(float);
+    if (end > state.page_stride)
+        throw Mismatch{"the state needs " + std::to_string(floats) + " values at byte " + std::to_string(offset) +
+                       ", pages have " + std::to_string(state.page_stride) + " bytes"};
+    expect_rank("pages", state.pages, 1, 1);
+    expect("begins", state.begins, PB_I32, {state.pages.shape[0]});
+    expect("query_starts", state.query_starts, PB_I32, {state.pages.shape[0] + 1});
+    return 2.0 * static_cast<double>(state.pages.shape[0] * floats) * sizeof(float);
+}
+
+void causal_conv_silu(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, const pb_weight* bias,
+                      uint32_t width, const pb_state* state, uint64_t offset) {
+    charged(ctx, "causal_conv_silu", *out, [&](pb_dtype dtype) {
+        expect_activation("x", *x, dtype, 2, 2);
+        expect_like("out", *out, *x);
+        if (width < 2 || width > 16) throw Mismatch{"width is " + std::to_string(width) + ", expected 2 to 16"};
+        expect_vector("the convolution's weight", w, x->shape[1] * width);
+        if (bias) expect_vector("the convolution's bias", bias, x->shape[1]);
+        return Work{.bytes = bytes(*x) + bytes(*out) + static_cast<double>(w->bytes + (bias ? bias->bytes : 0)) +
+                             state_bytes(*state, offset, x->shape[1] * (width - 1))};
+    });
+}
+
+// Row by row it would be bound by the states, which a real kernel keeps near: they are read and written once.
+void ssm_scan(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* dt, const pb_tensor* b,
+              const pb_tensor* c, const pb_scan* weights, const pb_state* state, uint64_t offset) {
+    charged(ctx, "ssm_scan", *out, [&](pb_dtype dtype) {
+        expect_activation("x", *x, dtype, 3, 3);
+        expect_like("out", *out, *x);
+        const int64_t rows = x->shape[0], heads = x->shape[1];
+        expect("dt", *dt, dtype, {rows, heads});
+        expect_rank("b", *b, 3, 3);
+        expect("b", *b, dtype, {rows, b->shape[1], b->shape[2]});
+        expect_like("c", *c, *b);
+        if (b->shape[1] == 0 || heads % b->shape[1] != 0)
+            throw Mismatch{std::to_string(heads) + " heads over " + std::to_string(b->shape[1]) + " groups"};
+        expect_vector("a_log", weights->a_log, heads);
+        expect_vector("dt_bias", weights->dt_bias, heads);
+        expect_vector("skip", weights->skip, heads);
+        return Work{.bytes = bytes(*x) + bytes(*out) + bytes(*dt) + bytes(*b) + bytes(*c) +
+                             state_bytes(*state, offset, heads * x->shape[2] * b->shape[2])};
+    });
+}
+
 }  // namespace
 
 pb_ops sim_ops(SimDevice& device) {
@@ -257,6 +303,8 @@ pb_ops sim_ops(SimDevice& device) {
     out.top_k = top_k;
     out.expert_linear = expert_linear;
     out.weighted_sum = weighted_sum;
+    out.causal_conv_silu = causal_conv_silu;
+    out.ssm_scan = ssm_scan;
     return out;
 }
 

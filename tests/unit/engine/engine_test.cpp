@@ -408,8 +408,8 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
     VirtualClock clock;
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
-    EXPECT_THAT(made.error(),
-                HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: GPT2LMHeadModel, "));
+    EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: "
+                                        "BambaForCausalLM, GPT2LMHeadModel, "));
     EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MistralForCausalLM, "));
 }
 

@@ -67,7 +67,7 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
         return load(plugin, architecture, changes).error;
     };
     const char *qwen2 = "Qwen2ForCausalLM", *gpt2 = "GPT2LMHeadModel", *opt = "OPTForCausalLM",
-               *phi3 = "Phi3ForCausalLM", *gemma2 = "Gemma2ForCausalLM";
+               *phi3 = "Phi3ForCausalLM", *gemma2 = "Gemma2ForCausalLM", *bamba = "BambaForCausalLM";
     EXPECT_EQ(error("qwen", qwen2, {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not supported (supported: silu)");
     EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "linear_attention"}}),
               "layer_types.0 'linear_attention' is not supported (supported: full_attention, sliding_attention)");
@@ -92,6 +92,14 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
               "num_local_experts is 0, expected 1 to 4096");
     EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", {{"mlp_only_layers.0", "6"}}),
               "mlp_only_layers.0 is 6, expected 0 to 5");
+    EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "7"}}),
+              "mamba_n_heads does not divide mamba_expand · hidden_size");
+    EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "8"}, {"mamba_d_head", "32"}}),
+              "mamba_d_head is 32, expected 16");
+    EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "8"}, {"mamba_n_groups", "3"}}),
+              "mamba_n_heads is not a multiple of mamba_n_groups");
+    EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "8"}, {"attn_layer_indices.0", "6"}}),
+              "attn_layer_indices.0 is 6, expected 0 to 5");
     EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}),
               "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
     EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}),
@@ -176,6 +184,19 @@ TEST(Models, QwenMixturesHaveDenseLayersWhereTheyAreTold) {
     EXPECT_EQ(count(second), 2u + 3 * (6 + 1 + 2 * 4) + 3 * (6 + 2) + 2);
 }
 
+TEST(Models, BambaKeepsAStateWhereItDoesNotAttend) {
+    Loaded l = load("bamba", "BambaForCausalLM",
+                    {{"mamba_n_heads", "8"}, {"mamba_d_head", "auto"}, {"mamba_d_state", "16"},
+                     {"attn_layer_indices.0", "1"}, {"attn_layer_indices.1", "4"}});
+    ASSERT_EQ(l.error, "");
+    for (uint32_t layer = 0; layer < 6; ++layer) {
+        const bool attends = layer == 1 || layer == 4;
+        EXPECT_EQ(l.kv(layer).kind, attends ? PB_KV_FULL : PB_KV_RECURRENT) << layer;
+        const uint64_t rows = 3 * (128 + 2 * 16), state = 8 * 16 * 16;
+        EXPECT_EQ(l.kv(layer).state_bytes, attends ? 0 : 4 * (rows + state)) << layer;
+    }
+}
+
 // Every key of every golden model's config.json, with values that make no sense: refused with a reason, or a model
 // that still describes itself.
 TEST(Models, SurviveAnyValueOfAnyKey) {
@@ -208,6 +229,10 @@ TEST(Models, SurviveAnyValueOfAnyKey) {
                 pb_weight_spec spec{};
                 EXPECT_EQ(l.model.table->weight(l.model.self(), last, &spec), PB_OK) << key << " " << bad;
                 const pb_kv_spec kv = l.kv(l.facts.layer_count - 1);
+                if (kv.kind == PB_KV_RECURRENT) {
+                    EXPECT_GT(kv.state_bytes, 0u) << key << " " << bad;
+                    continue;
+                }
                 EXPECT_TRUE(kv.kv_heads > 0 && kv.heads % kv.kv_heads == 0 && kv.head_dim > 0) << key << " " << bad;
                 EXPECT_TRUE(std::isfinite(kv.scale) && kv.scale > 0 && std::isfinite(kv.soft_cap)) << key << " " << bad;
             }
@@ -225,6 +250,7 @@ TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {
     };
     EXPECT_EQ(needs("llama"), std::vector<std::string>());
     EXPECT_EQ(needs("opt"), (std::vector<std::string>{"layer_norm", "relu"}));
+    EXPECT_EQ(needs("bamba"), (std::vector<std::string>{"causal_conv_silu", "ssm_scan"}));
     EXPECT_EQ(needs("gemma"), (std::vector<std::string>{"gelu_tanh_mul", "scale", "soft_cap"}));
 }
 

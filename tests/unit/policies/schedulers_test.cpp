@@ -67,6 +67,49 @@ TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNobodyAdmitted) {
     EXPECT_EQ(p.tokens, (Tokens{{1, 1}}));
 }
 
+TEST(Fcfs, ABlockTakesAPageOfEachGroupAndASequenceItsStates) {
+    World w("fcfs");
+    w.in.kv_groups = 2;
+    w.in.state_pages = 3;
+    w.wait(1, 40); // three blocks
+    w.in.free_blocks = 9;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}}));
+    w.run(9, 15, 1, 10); // has room for its six
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}, {9, 6}}));
+    w.in.free_blocks = 8;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{9, 6}}));
+}
+
+TEST(Fcfs, AWindowTakesPagesOfWhatIsComputedNotOfWhatIsCached) {
+    World w("fcfs");
+    const uint32_t windows[] = {32};
+    w.in.group_windows = windows;
+    w.in.free_blocks = 6; // 48 tokens and the 31 before them touch at most six
+    w.run(9, 15, 1, 15);
+    w.wait(1, 1000).cached_tokens = 952;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 48}, {9, 1}}));
+    w.in.free_blocks = 5;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
+}
+
+TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
+    World w("fcfs");
+    const uint32_t windows[] = {0, 32};
+    w.in.kv_groups = 2;
+    w.in.group_windows = windows;
+    w.in.free_blocks = 7;
+    w.wait(1, 500);
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 48}}));
+    w.in.flags = 0; // it may not be split
+    EXPECT_EQ(w.plan().tokens, Tokens{});
+    w.in.flags = PB_STEP_CHUNKED_PREFILL;
+    w.waiting.clear();
+    w.run(2, 500, 0, 60);
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, Ids{});
+    EXPECT_EQ(p.tokens, (Tokens{{2, 52}})); // four in its page, and three blocks
+}
+
 TEST(Fcfs, DraftsPreemptNobody) {
     World w("fcfs");
     w.in.free_blocks = 0;

@@ -168,6 +168,15 @@ TEST_F(Loader, takes_a_vector_of_one_dimension) {
     EXPECT_THAT(values(weight->data, PB_BF16), ElementsAre(1, 2, 3));
 }
 
+TEST_F(Loader, reads_the_taps_of_a_convolution_by_channel_as_a_vector) {
+    const auto from = source({counting("conv1d", {2, 1, 3}, 1), counting("other", {2, 3}, 1)});
+    const auto taps = from.load(spec(6, {part("conv1d", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), {PB_F32}, 0, 1);
+    ASSERT_TRUE(taps) << taps.error();
+    EXPECT_THAT(values(taps->data, PB_F32), ElementsAre(1, 2, 3, 4, 5, 6));
+    EXPECT_FALSE(from.load(spec(6, {part("other", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), {PB_F32}, 0, 1));
+    EXPECT_FALSE(from.load(spec(5, {part("conv1d", 1)}, PB_SHARD_NONE, PB_WEIGHT_VECTOR), {PB_F32}, 0, 1));
+}
+
 TEST_F(Loader, says_which_shape_it_got_and_which_the_model_needs) {
     const auto from =
         source({counting("up", {3, 2}, 0), counting("up.bias", {3}, 0), {"ids", "I64", {1, 1}, std::string(8, '\0')}});

@@ -34,6 +34,7 @@ struct EndNames {
     std::string root = "model.", head = "lm_head";
     float norm_offset = 0;     // of the last norm
     bool usually_tied = false; // where config.json does not say
+    std::string norm = "norm";
 };
 
 // The token table, the last norm and the lm head. Listed first, so that any other weight's index is above 0.
@@ -42,7 +43,7 @@ struct DecoderEnds {
                             const EndNames& names = {}) {
         DecoderEnds out;
         out.embedding = weights.embedding({names.root + "embed_tokens", s.vocab}, s.hidden);
-        out.norm = weights.vector(s.hidden, names.root + "norm.weight", names.norm_offset);
+        out.norm = weights.vector(s.hidden, names.root + names.norm + ".weight", names.norm_offset);
         const bool tied = config.get<bool>("tie_word_embeddings", names.usually_tied);
         out.head = LmHead::list(weights, s, tied ? names.root + "embed_tokens" : names.head,
                                 tied ? std::optional(out.embedding) : std::nullopt);

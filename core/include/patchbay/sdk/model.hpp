@@ -124,6 +124,22 @@ struct Forward {
         ops.gated_mlp(ops.ctx, &out, &x, weight(gate_up), weight(down), gate);
         return true;
     }
+    // The weights and the state of one such op; `offset` bytes into the layer's state.
+    void causal_conv_silu(const pb_tensor& out, const pb_tensor& x, uint32_t w, std::optional<uint32_t> bias,
+                          uint32_t width, const pb_state& state, uint64_t offset) const {
+        known(ops.causal_conv_silu, "causal_conv_silu")(ops.ctx, &out, &x, weight(w), bias ? weight(*bias) : nullptr,
+                                                        width, &state, offset);
+    }
+    void ssm_scan(const pb_tensor& out, const pb_tensor& x, const pb_tensor& dt, const pb_tensor& b,
+                  const pb_tensor& c, const pb_scan& weights, const pb_state& state, uint64_t offset) const {
+        known(ops.ssm_scan, "ssm_scan")(ops.ctx, &out, &x, &dt, &b, &c, &weights, &state, offset);
+    }
+    pb_state state(uint32_t layer) const {
+        pb_state out{};
+        out.struct_size = sizeof out;
+        raw.state(raw.ctx, layer, &out);
+        return out;
+    }
     void embed_positions(const pb_tensor& out, uint32_t table) const {
         ops.embedding(ops.ctx, &out, weight(table), &raw.positions);
     }

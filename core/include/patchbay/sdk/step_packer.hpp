@@ -34,7 +34,7 @@ class StepPacker {
         uint32_t n = std::min({whole, tokens_, chunk_limit()});
         const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
         const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
-        // Where windows give pages back, what is too long for the pages at once is not in parts.
+        // What does not fit the pages at once may in parts, as windows give pages back.
         if (alone) n = step_.tokens_in(s, n, blocks_, cached);
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
         const uint32_t pages = step_.pages_for(s, n, cached);
@@ -65,9 +65,10 @@ class StepPacker {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
                 if (!is_gone(other.id) && (!victim || sooner(other, *victim))) victim = &other;
-            const bool last = victim->id == s.id && gone_.size() + 1 == step_.running.size();
-            if (last && step_.chunked()) n = step_.tokens_in(s, n, blocks_);
-            if (last && step_.chunked() && n > 0) break;
+            if (step_.chunked() && gone_.size() + 1 == step_.running.size()) { // there is no victim but s
+                n = step_.tokens_in(s, n, blocks_);
+                if (n > 0) break;
+            }
             take_back(*victim);
             if (victim->id == s.id) return;
             n = std::min(remaining(s) - s.draft_tokens,
