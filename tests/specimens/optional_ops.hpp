@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "patchbay/sdk/device.hpp"
-
-struct pb_weight { // as devices.cpp prepares it
-    int64_t rows, cols;
-    std::vector<float> values, bias;
-};
+#include "plain_loops.hpp"
 
 namespace specimens {
 
-inline float* row(const pb_tensor& t, int64_t r) { return static_cast<float*>(t.data) + r * t.strides[0]; }
 inline int32_t id(const pb_tensor& t, int64_t r, int64_t j) {
     return static_cast<const int32_t*>(t.data)[r * t.strides[0] + j];
 }

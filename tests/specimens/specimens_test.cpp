@@ -149,7 +149,8 @@ const std::vector<Wrong> kComponents = {
       {"scans_without_a_state", "device.ssm_scan"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
-      {"keeps_no_time", "device.charges"}}},
+      {"keeps_no_time", "device.charges"},
+      {"runs_what_it_should_record", "device.graphs"}}},
 };
 
 host::ProbeReport probed(const std::string& library, const host::ProbeOptions& options = kOptions) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace patchbay::config {
 
@@ -18,6 +19,8 @@ struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: va
 enum class ThreadPinning { kNone, kCores };
 enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
+enum class GraphMode { kNone, kFullDecodeOnly, kFull };
+enum class GraphCapture { kEager, kLazy };   // at load, or when a size is met for the first time
 enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 
 struct ModelSettings {                       // `model:` a path, or a map of these
@@ -50,7 +53,10 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use
     ThreadPinning thread_pinning = ThreadPinning::kNone;
-    std::string cudagraph_mode = "NONE";
+    GraphMode cudagraph_mode = GraphMode::kNone;
+    std::vector<uint32_t> cudagraph_capture_sizes; // tokens; empty: vLLM's
+    GraphCapture cudagraph_capture = GraphCapture::kEager;
+    uint64_t cudagraph_memory = 0;           // bytes of all graphs; 0: no limit
 
     bool operator==(const EngineSettings&) const = default;
 };

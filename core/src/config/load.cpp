@@ -110,8 +110,19 @@ Table<EngineSettings> engine_table() {
         .word("thread_pinning", &E::thread_pinning,
               {{"none", ThreadPinning::kNone}, {"cores", ThreadPinning::kCores}},
               "cores: each thread of the pool but the caller's stays on a core of its own")
-        .word("cudagraph_mode", &E::cudagraph_mode, {{"NONE", std::string("NONE")}},
-              "which steps replay a captured graph");
+        .word("cudagraph_mode", &E::cudagraph_mode,
+              {{"NONE", GraphMode::kNone},
+               {"FULL_DECODE_ONLY", GraphMode::kFullDecodeOnly},
+               {"FULL", GraphMode::kFull}},
+              "which steps replay a captured graph, where device and attention can; FULL_DECODE_ONLY: those in which "
+              "each sequence has one token")
+        .values("cudagraph_capture_sizes", &E::cudagraph_capture_sizes, {1, kTokens, "tokens"},
+                "tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512")
+        .word("cudagraph_capture", &E::cudagraph_capture,
+              {{"eager", GraphCapture::kEager}, {"lazy", GraphCapture::kLazy}},
+              "eager: all sizes at load; lazy: a size when a step first needs it")
+        .bytes("cudagraph_memory", &E::cudagraph_memory, {0, 0x1p50, ""},
+               "most memory for graphs, further ones are not kept; 0: no limit");
     return t;
 }
 

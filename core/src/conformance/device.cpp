@@ -23,6 +23,15 @@ Outcome info(Subject& subject) {
     if (!o || o->struct_size < sizeof(pb_ops)) return fail("its ops table is missing or too small");
     if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows)
         return fail("its ops table lacks an op that is not optional");
+    const pb_device& table = subject.table<pb_device>();
+    const bool calls[] = {table.graph_begin != nullptr, table.graph_end != nullptr, table.graph_launch != nullptr,
+                          table.graph_free != nullptr, table.graph_bytes != nullptr};
+    for (const bool there : calls)
+        if (there != (i.graphs != 0))
+            return fail(i.graphs ? "it has graphs, but not all calls for them"
+                                 : "it has calls for graphs, but no graphs");
+    if (i.graphs && i.host_memory) return fail("it has graphs over the host's memory");
+    if (!table.submit_step != !table.wait_step) return fail("it has one of submit_step and wait_step");
     return {};
 }
 
@@ -247,6 +256,7 @@ constexpr Check kChecks[] = {
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},
+    {"device.graphs", "replays what it captured, over what memory holds then", graphs},
     {"device.charges", "takes time for each op where it computes nothing, and none where it computes", charges},
 };
 

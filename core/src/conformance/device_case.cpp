@@ -39,8 +39,8 @@ int64_t row_width(const pb_tensor& t) { return elements(t) / t.shape[0]; }
 
 }  // namespace
 
-Result<Bench> Bench::create(const host::Component& c, Rows rows) {
-    Bench b(c, rows);
+Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
+    Bench b(c, rows, steps);
     b.info_.struct_size = sizeof b.info_;
     PB_CHECK(c.check(b.table().info(c.self(), &b.info_), "info"));
     return b;
@@ -49,11 +49,14 @@ Result<Bench> Bench::create(const host::Component& c, Rows rows) {
 Bench::Bench(Bench&& o) noexcept
     : component_(o.component_),
       rows_(o.rows_),
+      steps_(o.steps_),
       info_(o.info_),
       buffers_(std::exchange(o.buffers_, {})),
-      weights_(std::exchange(o.weights_, {})) {}
+      weights_(std::exchange(o.weights_, {})),
+      graphs_(std::exchange(o.graphs_, {})) {}
 
 Bench::~Bench() {
+    for (pb_graph* g : graphs_) table().graph_free(component_->self(), g);
     for (pb_weight* w : weights_) table().release(component_->self(), w);
     for (void* b : buffers_) table().free(component_->self(), b);
 }
@@ -131,8 +134,36 @@ Result<const pb_weight*> Bench::prepare(const pb_weight_source& source) {
 
 Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
     PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
+    Result<> done;
+    if (steps_ == Steps::kRun) f(ops());
+    else done = replay(f);
+    const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
+    return done ? ended : done;
+}
+
+Result<> Bench::replay(const std::function<void(const pb_ops&)>& f) {
+    void* const self = component_->self();
+    PB_CHECK(component_->check(table().graph_begin(self), "graph_begin"));
     f(ops());
-    return component_->check(table().end_step(component_->self()), "end_step");
+    pb_graph* graph = nullptr;
+    PB_CHECK(component_->check(table().graph_end(self, &graph), "graph_end"));
+    if (!graph) return fail("graph_end gave no graph");
+    graphs_.push_back(graph);
+    if (table().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
+    return component_->check(table().graph_launch(self, graph), "graph_launch");
+}
+
+Result<> Bench::launch_again() {
+    PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
+    const Result<> launched =
+        component_->check(table().graph_launch(component_->self(), graphs_.back()), "graph_launch");
+    const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
+    return launched ? ended : launched;
+}
+
+Result<> Bench::write(const pb_tensor& t, const Floats& values) {
+    const auto bytes = encode(values, t.dtype);
+    return component_->check(table().to_device(component_->self(), t.data, bytes.data(), bytes.size()), "to_device");
 }
 
 Result<Floats> Bench::read_all(const pb_tensor& t, int64_t row) {

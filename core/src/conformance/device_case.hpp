@@ -10,11 +10,12 @@ namespace patchbay::conformance {
 using Floats = std::vector<float>;
 
 enum class Rows { kDense, kStrided /* elements of padding behind each row */ };
+enum class Steps { kRun, kReplay /* what a step does is captured, and then run by the graph */ };
 
 // What one case puts on a device; goes with it.
 class Bench {
   public:
-    static Result<Bench> create(const host::Component&, Rows = Rows::kDense);
+    static Result<Bench> create(const host::Component&, Rows = Rows::kDense, Steps = Steps::kRun);
     Bench(Bench&&) noexcept;
     ~Bench();
 
@@ -32,25 +33,30 @@ class Bench {
     Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {},
                                     uint64_t uses = 0, pb_dtype = PB_F32);
     Result<const pb_weight*> prepare(const pb_weight_source&);
-    // Runs f between begin_step and end_step.
+    // Runs f between begin_step and end_step. A graph lives as long as this.
     Result<> step(const std::function<void(const pb_ops&)>& f);
+    Result<> launch_again(); // the latest graph, in a step of its own
+    Result<> write(const pb_tensor&, const Floats&); // dense rows, over what is there
     Result<Floats> get(const pb_tensor&);
     Result<> check_padding(const pb_tensor&); // still NaN
     // Runs an op on `out` and reads it; its padding must be as it was.
     Result<Floats> finish(const pb_tensor& out, const std::function<void(const pb_ops&)>&);
 
   private:
-    Bench(const host::Component& c, Rows rows) : component_(&c), rows_(rows) {}
+    Bench(const host::Component& c, Rows rows, Steps steps) : component_(&c), rows_(rows), steps_(steps) {}
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
     Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape,
                             int64_t row);
+    Result<> replay(const std::function<void(const pb_ops&)>&);
     Result<Floats> read_all(const pb_tensor&, int64_t row);
 
     const host::Component* component_;
     Rows rows_;
+    Steps steps_;
     pb_device_info info_{};
     std::vector<void*> buffers_;
     std::vector<pb_weight*> weights_;
+    std::vector<pb_graph*> graphs_;
 };
 
 struct OpCase {
@@ -65,6 +71,7 @@ struct OpCase {
 
 Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // rows [from, to) of (…, width)
 
+Outcome graphs(Subject&);                 // device_graphs.cpp
 Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 
 Outcome ranks(Subject&);                         // device_ranks.cpp; likewise, where it is one rank

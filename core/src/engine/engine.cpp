@@ -132,6 +132,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
     r.device = c.device.plugin;
+    r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
+                c.engine.cudagraph_memory};
+    r.max_num_seqs = c.engine.max_num_seqs;
+    r.max_num_batched_tokens = c.engine.max_num_batched_tokens;
+    r.max_model_len = c.engine.max_model_len;
+    r.rows_per_sequence = 1 + c.engine.num_speculative_tokens;
     const uint64_t before_load = clock.now_ns();
     PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention),
                                                  model.source, r, clock));
@@ -150,6 +156,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = s.runner->weight_bytes();
     f.load_ns = clock.now_ns() - before_load;
+    f.graphs = s.runner->graphs().count();
+    f.graph_bytes = s.runner->graphs().bytes();
+    f.graph_capture_ns = s.runner->load_capture_ns();
     f.work = s.runner->work();
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;

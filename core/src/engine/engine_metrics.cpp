@@ -24,11 +24,11 @@ struct EngineMetrics::Series {
     explicit Series(metrics::Metrics& m) : all(m) {}
 
     prometheus::Counter& dispatches(const StepReport& r) {
-        const std::string_view reason = r.graph_replayed ? "" : r.graph_miss;
-        prometheus::Counter*& counter = dispatched[reason];
+        prometheus::Counter*& counter = dispatched[{r.graph_miss, r.graph_size}];
         if (!counter)
-            counter = &all.counter("patchbay_graph_dispatches_total",
-                                   {{"mode", r.graph_replayed ? "FULL" : "NONE"}, {"reason", std::string(reason)}});
+            counter = &all.counter("patchbay_graph_dispatches_total", {{"mode", r.graph_replayed ? "FULL" : "NONE"},
+                                                                       {"size", std::to_string(r.graph_size)},
+                                                                       {"reason", std::string(r.graph_miss)}});
         return *counter;
     }
 
@@ -71,7 +71,8 @@ struct EngineMetrics::Series {
     }
 
     metrics::Metrics& all;
-    std::map<std::string_view, prometheus::Counter*> dispatched; // by reason, a static string
+    // By reason, a static string, and size.
+    std::map<std::pair<std::string_view, uint32_t>, prometheus::Counter*> dispatched;
     std::unordered_map<RequestId, Timeline> requests;
 
     prometheus::Gauge& waiting = all.gauge("patchbay_requests_waiting");
@@ -101,6 +102,9 @@ struct EngineMetrics::Series {
     prometheus::Counter& trimmed = all.counter("patchbay_trimmed_items_total");
     prometheus::Counter& useful = all.counter("patchbay_graph_tokens_total", {{"kind", "useful"}});
     prometheus::Counter& padded = all.counter("patchbay_graph_tokens_total", {{"kind", "padded"}});
+    prometheus::Counter& capture = all.counter("patchbay_graph_capture_seconds_total");
+    prometheus::Gauge& graphs = all.gauge("patchbay_graphs");
+    prometheus::Gauge& graph_bytes = all.gauge("patchbay_graph_bytes");
     prometheus::Histogram& ttft = all.histogram("patchbay_time_to_first_token_seconds");
     prometheus::Histogram& itl = all.histogram("patchbay_inter_token_latency_seconds");
     prometheus::Histogram& tpot = all.histogram("patchbay_time_per_output_token_seconds");
@@ -123,6 +127,9 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
     : series_(std::make_unique<Series>(m)) {
     Series& s = *series_;
     m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
+    s.capture.Increment(seconds(facts.graph_capture_ns));
+    s.graphs.Set(facts.graphs);
+    s.graph_bytes.Set(static_cast<double>(facts.graph_bytes));
     for (size_t i = 0; i < kPhaseCount; ++i)
         s.phases[i] =
             &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
@@ -143,6 +150,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         }
         if (p.kind == "device") {
             forward_call("begin_step", &Times::device_begin);
+            forward_call("graph_launch", &Times::device_launch);
             forward_call("end_step", &Times::device_end);
         }
         if (p.kind == "proposer") {
@@ -161,7 +169,8 @@ EngineMetrics::~EngineMetrics() {
     Series& s = *series_;
     for (prometheus::Gauge* plugin : s.plugins) plugin->Set(0);
     for (prometheus::Gauge* now :
-         {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation})
+         {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation,
+          &s.graphs, &s.graph_bytes})
         now->Set(0);
 }
 
@@ -226,7 +235,11 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.step_tokens.Observe(r.scheduled_tokens);
     s.step_sequences.Observe(r.scheduled_seqs);
     s.useful.Increment(r.scheduled_tokens);
+    s.padded.Increment(r.padded_tokens);
     s.dispatches(r).Increment();
+    s.capture.Increment(seconds(r.graph_capture_ns));
+    s.graphs.Set(r.graphs);
+    s.graph_bytes.Set(static_cast<double>(r.graph_bytes));
     if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
     if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
     for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));

@@ -206,6 +206,14 @@ void Engine::State::build() {
 Result<> Engine::State::run() {
     PB_TRY(logits, runner->forward(batch));
     report.forward = runner->call_times();
+    const runner::GraphUse& use = runner->graph_use();
+    report.graph_replayed = use.miss == runner::GraphMiss::kNone;
+    report.graph_miss = name_of(use.miss);
+    report.graph_size = use.size;
+    report.padded_tokens = use.padded_tokens;
+    report.graph_capture_ns = use.capture_ns;
+    report.graphs = runner->graphs().count();
+    report.graph_bytes = runner->graphs().bytes();
     return {};
 }
 

@@ -45,7 +45,11 @@ struct StepReport {
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
     std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
     bool graph_replayed = false;
-    std::string_view graph_miss = "device";            // reason, a static string
+    std::string_view graph_miss = "device";            // reason, a static string; empty: it was replayed
+    uint32_t graph_size = 0, padded_tokens = 0;        // tokens of the graph; of them those for nobody
+    uint64_t graph_capture_ns = 0;                     // for one captured in this step
+    uint32_t graphs = 0;                               // captured so far
+    uint64_t graph_bytes = 0;                          // that they take
 };
 
 }  // namespace patchbay::engine

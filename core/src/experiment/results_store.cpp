@@ -39,7 +39,7 @@ CREATE TABLE step(
     prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER,
     accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
     attention_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, graph_replayed INTEGER,
-    graph_miss TEXT, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+    graph_miss TEXT, graph_size INTEGER, padded_tokens INTEGER, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
 CREATE TABLE swap(
     run_id INTEGER REFERENCES run(id), number INTEGER, task TEXT, kind TEXT, from_name TEXT, from_version TEXT,
     from_sha256 TEXT, to_name TEXT, to_version TEXT, to_sha256 TEXT, state TEXT, phase TEXT, reason TEXT,
@@ -146,7 +146,7 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward.model_forward);
     s.integer(r.forward.attention_plan + r.forward.attention_append + r.forward.attention_run);
     s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.proposer_faults);
-    s.integer(r.graph_replayed).text(r.graph_miss);
+    s.integer(r.graph_replayed).text(r.graph_miss).integer(r.graph_size).integer(r.padded_tokens);
     return s.run();
 }
 
@@ -232,7 +232,7 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position);
         s.text(std::to_string(seed)).text(run.started);
         PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
-        Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 44));
+        Statement request(db_->handle, insert_into("request", 14)), step(db_->handle, insert_into("step", 46));
         for (size_t i = 0; i < run.requests.size(); ++i)
             PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
         for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));

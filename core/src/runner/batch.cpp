@@ -53,6 +53,41 @@ void Batch::finish() {
     }
 }
 
+void Batch::pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows) {
+    constexpr kv::BlockId kAnyPage = 0; // it is read, for results that nobody reads
+    max_blocks_ = std::max(max_blocks_, 1u);
+    const size_t first = seq_lens_.size(), width = max_blocks_;
+    while (this->tokens() < tokens) {
+        ids_.push_back(0);
+        positions_.push_back(0);
+        for (auto& slots : slots_) slots.push_back(-1);
+        query_starts_.push_back(static_cast<int32_t>(ids_.size()));
+        seq_lens_.push_back(1);
+        max_query_ = std::max(max_query_, 1u);
+        max_seq_ = std::max(max_seq_, 1u);
+    }
+    const size_t with_token = seq_lens_.size();
+    query_starts_.resize(size_t{sequences} + 1, static_cast<int32_t>(ids_.size()));
+    seq_lens_.resize(sequences, 0);
+    begins_.resize(sequences, 0);
+    for (auto& pages : states_) pages.resize(sequences, kv::kNoBlock);
+    for (auto& table : tables_) {
+        table.resize(sequences * width, kv::kNoBlock);
+        for (size_t s = first; s < with_token; ++s) table[s * width] = kAnyPage;
+    }
+    logit_rows_.resize(logit_rows, 0);
+}
+
+void Batch::list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vector<int32_t>& blocks) const {
+    starts.assign(1, static_cast<int32_t>(blocks.size()));
+    for (size_t s = 0; s < seq_lens_.size(); ++s) {
+        const auto row = tables_[group].begin() + static_cast<ptrdiff_t>(s * max_blocks_);
+        const auto used = (static_cast<uint32_t>(seq_lens_[s]) + form_.block_size - 1) / form_.block_size;
+        blocks.insert(blocks.end(), row, row + used);
+        starts.push_back(static_cast<int32_t>(blocks.size()));
+    }
+}
+
 pb_attention_batch Batch::attention(uint32_t group) const {
     return {sizeof(pb_attention_batch), sequences(), tokens(), max_blocks_, query_starts_.data(), seq_lens_.data(),
             tables_[group].data(), slots_[group].data(), positions_.data(), max_query_, max_seq_};

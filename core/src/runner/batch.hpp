@@ -27,6 +27,9 @@ class Batch {
     void clear(const BatchForm&);
     void add(const BatchRow&);
     void finish(); // lays the block tables out in rows of equal length
+    // Fills up a finished batch, to no fewer sequences than tokens: sequences of one token that write no KV and keep no
+    // state, then some without a token; logit rows of no matter.
+    void pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows);
 
     const BatchForm& form() const { return form_; }
     uint32_t tokens() const { return static_cast<uint32_t>(ids_.size()); }
@@ -35,6 +38,10 @@ class Batch {
     std::span<const int32_t> positions() const { return positions_; }
     std::span<const int32_t> logit_rows() const { return logit_rows_; }
     pb_attention_batch attention(uint32_t group) const; // of tokens; valid until the batch changes
+    uint32_t max_query_len() const { return max_query_; }
+    std::span<const int32_t> seq_lens() const { return seq_lens_; }
+    // Appends the pages of all sequences; those of sequence s are blocks[starts[s], starts[s + 1]).
+    void list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vector<int32_t>& blocks) const;
     // By sequence: its page in a group of states, and whether it begins in this step.
     std::span<const int32_t> state_pages(uint32_t group) const { return states_[group - form_.token_groups]; }
     std::span<const int32_t> begins() const { return begins_; }

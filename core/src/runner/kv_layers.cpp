@@ -12,7 +12,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign
 pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form) {
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
             kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtype, kv.scale,
-            kv.soft_cap, form.device.c_str()};
+            kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len};
 }
 
 }  // namespace
@@ -75,6 +75,7 @@ Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
     pb_attention_layout layout{};
     layout.struct_size = sizeof layout;
     PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    graphs_ = std::min(graphs_, layout.graphs);
     BoundAttention& bound = bound_.emplace_back(BoundAttention{nullptr, nullptr, group});
     PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
     if (layout.plan_bytes > 0)

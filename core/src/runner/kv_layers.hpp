@@ -15,6 +15,7 @@ struct KvForm { // what a page of tokens holds
     uint32_t block_size;
     pb_dtype activation_dtype, kv_dtype;
     std::string device; // the device plugin's name
+    uint32_t max_seqs = 0, max_tokens = 0, max_seq_len = 0; // of a batch, as in pb_attention_spec
 };
 
 class KvLayers {
@@ -36,6 +37,7 @@ class KvLayers {
     const kv::Grouping& grouping() const { return grouping_; }
     uint32_t page_count() const { return page_count_; }
     const std::string& layout_tag() const { return layout_tag_; } // of all forms
+    pb_attention_graphs graphs() const { return graphs_; } // what every bound attention can capture
     std::span<const BoundAttention> bound() const { return bound_; }
     const BoundAttention* bound_of(uint32_t layer) const { // null: it keeps a state
         return bound_of_[layer] < 0 ? nullptr : &bound_[static_cast<size_t>(bound_of_[layer])];
@@ -51,6 +53,7 @@ class KvLayers {
     const host::Attention& attention_;
     kv::Grouping grouping_;
     std::string layout_tag_;
+    pb_attention_graphs graphs_ = PB_GRAPHS_ANY;
     std::vector<BoundAttention> bound_;
     std::vector<int32_t> bound_of_; // by layer
     void* memory_ = nullptr;        // (page_count, grouping.page_bytes)

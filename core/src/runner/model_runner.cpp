@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "host/op_names.hpp"
+#include "host/registry.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::runner {
@@ -37,6 +38,8 @@ ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention
     : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
+    graphs_.reset();
+    inputs_.reset();
     workspace_.reset();
     kv_.reset();
     for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
@@ -54,10 +57,12 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
     if (!runner->info_.computes) PB_CHECK(runner->check_simulation());
     if (settings.group) PB_CHECK(runner->connect(*settings.group));
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
+    runner->inputs_ = std::make_unique<StepInputs>(runner->device_);
     PB_CHECK(runner->load_model(settings));
     PB_CHECK(runner->bind_kv(settings));
     PB_CHECK(runner->load_weights(source, settings));
     PB_CHECK(runner->allocate_kv(settings));
+    PB_CHECK(runner->make_graphs(settings));
     return runner;
 }
 
@@ -98,7 +103,30 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     return {};
 }
 
+namespace {
+
+GraphScope scope_of(const RunnerSettings& settings, const pb_device_info& info) {
+    GraphScope out;
+    out.device = info.graphs != 0;
+    out.attention = PB_GRAPHS_ANY;
+    out.max_num_seqs = settings.max_num_seqs;
+    out.max_num_batched_tokens = settings.max_num_batched_tokens;
+    out.rows_per_sequence = settings.rows_per_sequence;
+    return out;
+}
+
+// A batch's bounds are part of every graph.
+GraphSettings graphs_of(const RunnerSettings& settings) {
+    GraphSettings out = settings.graphs;
+    if (settings.max_num_seqs == 0 || settings.max_num_batched_tokens == 0) out.mode = GraphMode::kNone;
+    return out;
+}
+
+}  // namespace
+
 Result<> ModelRunner::bind_kv(const RunnerSettings& settings) {
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
+    max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
     std::vector<pb_kv_spec> layers(facts_.layer_count);
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = layers[layer];
@@ -106,7 +134,9 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings) {
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
     kv_ = std::make_unique<KvLayers>(device_, attention_);
-    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype, device_name_}));
+    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype, device_name_,
+                                std::max(settings.max_num_seqs, padded),
+                                std::max(settings.max_num_batched_tokens, padded), max_seq_len_}));
     form_ = {settings.block_size, 0, 0};
     for (const kv::GroupSpec& g : kv_->grouping().groups)
         (g.kind == kv::GroupKind::kRecurrent ? form_.state_groups : form_.token_groups) += 1;
@@ -197,155 +227,23 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
     return kv_->allocate(pages);
 }
 
-pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
-    auto* runner = static_cast<ModelRunner*>(self);
-    pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
-    int64_t stride = 1;
-    for (int32_t i = rank - 1; i >= 0; --i) {
-        t.shape[i] = shape[i];
-        t.strides[i] = stride;
-        stride *= shape[i];
+Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
+    GraphScope scope = scope_of(settings, info_);
+    scope.attention = kv_->graphs();
+    for (const host::Component* part : {device_.component.get(), model_.component.get(), attention_.component.get()})
+        scope.identity += host::Registry::identity(*part).sha256 + "/";
+    scope.identity += kv_->layout_tag();
+    graphs_ = std::make_unique<GraphCache>(graphs_of(settings), std::move(scope), [this](pb_graph* graph) {
+        device_.table->graph_free(device_.self(), graph);
+    });
+    if (has_own_memory() && settings.max_num_seqs > 0) {
+        const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());
+        const uint64_t sequences = std::max(settings.max_num_seqs, graphs_->max_tokens());
+        const uint64_t pages = (uint64_t{max_seq_len_} + settings.block_size - 1) / settings.block_size;
+        const uint64_t blocks = sequences * std::min<uint64_t>(pages, num_blocks());
+        PB_CHECK(inputs_->reserve(input_bytes({tokens, sequences, tokens, blocks})));
     }
-    if (!runner->info_.computes) return t;
-    t.data = runner->workspace_->take(static_cast<uint64_t>(stride * dtype_bytes(dtype)));
-    if (!t.data) runner->out_of_memory_ = true;
-    return t;
-}
-
-bool ModelRunner::keeps(uint32_t layer, kv::GroupKind kind) {
-    const bool wants_state = kind == kv::GroupKind::kRecurrent;
-    if (out_of_memory_ || !layer_fault_.empty()) return false;
-    if (layer >= facts_.layer_count)
-        layer_fault_ = (wants_state ? "asks for a state in layer " : "attends in layer ") + std::to_string(layer) +
-                       " of " + std::to_string(facts_.layer_count);
-    else if (wants_state != (kv_->bound_of(layer) == nullptr))
-        layer_fault_ = (wants_state ? "asks for a state in layer " + std::to_string(layer) + ", which attends"
-                                    : "attends in layer " + std::to_string(layer) + ", which keeps a state");
-    return layer_fault_.empty();
-}
-
-void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
-                         const pb_tensor* v) {
-    auto* runner = static_cast<ModelRunner*>(self);
-    if (!runner->keeps(layer, kv::GroupKind::kFull)) return;
-    const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
-    if (!runner->info_.computes) return runner->charge_attention(bound);
-    const pb_attention_batch& batch = runner->batches_[bound.group];
-    const pb_kv_view view = runner->kv_->view(layer);
-    const host::Attention& attention = runner->attention_;
-    CallTimes& times = runner->times_;
-    timed(runner->clock_, times.attention_append,
-          [&] { attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v); });
-    timed(runner->clock_, times.attention_run,
-          [&] { attention.table->run(attention.self(), bound.self, &batch, &view, out, q); });
-}
-
-void ModelRunner::charge_attention(const KvLayers::BoundAttention& bound) {
-    pb_cost cost{};
-    cost.struct_size = sizeof cost;
-    const Result<> told = attention_.component->check(
-        attention_.table->cost(attention_.self(), bound.self, &batches_[bound.group], &cost), "cost");
-    if (told) device_.table->charge(device_.self(), &cost);
-    else cost_fault_ = told.error();
-}
-
-void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
-    auto* runner = static_cast<ModelRunner*>(self);
-    if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
-    *out = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
-    const pb_kv_view view = runner->kv_->view(layer);
-    out->data = view.data;
-    out->page_stride = view.page_stride;
-    out->page_count = view.page_count;
-}
-
-// What the model needs to find states: on the device, once a pass.
-Result<> ModelRunner::place_states(const Batch& batch) {
-    states_.resize(form_.state_groups);
-    if (states_.empty()) return {};
-    pb_state common{};
-    common.struct_size = sizeof common;
-    PB_TRY(common.query_starts, upload(batch.query_starts()));
-    PB_TRY(common.begins, upload(batch.begins()));
-    for (uint32_t g = 0; g < form_.state_groups; ++g) {
-        states_[g] = common;
-        PB_TRY(states_[g].pages, upload(batch.state_pages(form_.token_groups + g)));
-    }
-    return {};
-}
-
-Result<pb_tensor> ModelRunner::upload(std::span<const int32_t> values) {
-    const auto n = static_cast<int64_t>(values.size());
-    if (!info_.computes) return tensor(nullptr, PB_I32, {n});
-    if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
-    const int64_t shape[] = {n};
-    const pb_tensor t = temp(this, PB_I32, 1, shape);
-    if (!t.data) return fail("the device has no memory left for the step's workspace");
-    PB_CHECK(device_.component->check(
-        device_.table->to_device(device_.self(), t.data, values.data(), values.size_bytes()), "to_device"));
-    return t;
-}
-
-Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
-    workspace_->reset();
-    out_of_memory_ = false;
-    layer_fault_.clear();
-    cost_fault_.clear();
-    times_ = {};
-    batches_.clear();
-    for (uint32_t g = 0; g < form_.token_groups; ++g) batches_.push_back(batch.attention(g));
-    if (device_.table->queue)
-        for (pb_attention_batch& b : batches_) b.queue = device_.table->queue(device_.self());
-    const uint64_t begin_ns = clock_.now_ns();
-    PB_CHECK(device_.component->check(
-        timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step"));
-    for (const KvLayers::BoundAttention& bound : kv_->bound())
-        PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
-            return attention_.table->plan(attention_.self(), bound.self, &batches_[bound.group],
-                                           bound.plan_buffer);
-        }), "plan"));
-
-    pb_forward forward{};
-    forward.struct_size = sizeof forward;
-    forward.token_count = batch.tokens();
-    forward.ops = device_.table->ops(device_.self());
-    forward.weights = weights_.data();
-    PB_TRY(forward.ids, upload(batch.ids()));
-    PB_TRY(forward.positions, upload(batch.positions()));
-    PB_TRY(forward.logit_rows, upload(batch.logit_rows()));
-    PB_CHECK(place_states(batch));
-    const int64_t logits_shape[] = {static_cast<int64_t>(batch.logit_rows().size()), facts_.vocab_size};
-    forward.logits = temp(this, PB_F32, 2, logits_shape);
-    forward.activation_dtype = info_.activation_dtype;
-    forward.ctx = this;
-    forward.temp = temp;
-    forward.attend = attend;
-    forward.state = state;
-
-    const pb_status status =
-        timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
-    const Result<> finished = device_.component->check(
-        timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
-    if (out_of_memory_)
-        return fail("the device has no memory left for the step's workspace of " + std::to_string(batch.tokens()) +
-                    " tokens");
-    if (!layer_fault_.empty())
-        return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
-    PB_CHECK(model_.component->check(status, "forward"));
-    PB_CHECK(finished);
-    if (!cost_fault_.empty()) return fail(cost_fault_);
-    if (!info_.computes) {
-        timed(clock_, times_.model_forward,
-              [&] { clock_.wait_until_ns(begin_ns + device_.table->charged_ns(device_.self())); });
-        return std::span<float>();
-    }
-
-    const auto count = static_cast<size_t>(elements(forward.logits));
-    if (info_.host_memory) return std::span<float>(static_cast<float*>(forward.logits.data), count);
-    logits_.resize(count);
-    PB_CHECK(device_.component->check(
-        device_.table->to_host(device_.self(), logits_.data(), forward.logits.data, count * sizeof(float)), "to_host"));
-    return std::span<float>(logits_);
+    return graphs_->captures_at_load() ? capture_graphs() : Result<>();
 }
 
 }  // namespace patchbay::runner

@@ -11,7 +11,9 @@
 #include "host/component.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
+#include "runner/graph_cache.hpp"
 #include "runner/kv_layers.hpp"
+#include "runner/step_inputs.hpp"
 #include "runner/workspace.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/loader.hpp"
@@ -30,6 +32,17 @@ struct RunnerSettings {
     const pb_group* group = nullptr;   // to connect the device with
     // Told how many KV blocks fit here, says how many there are: as many as fit each rank.
     std::function<Result<uint32_t>(uint32_t)> agree_blocks;
+    GraphSettings graphs;
+    // Of a batch at most; 0: not known, and there are no graphs.
+    uint32_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
+    uint32_t rows_per_sequence = 1;    // logit rows
+};
+
+struct GraphUse { // of one forward pass
+    GraphMiss miss = GraphMiss::kDevice; // kNone: it was replayed
+    uint32_t size = 0;                   // tokens of the graph; 0: none was replayed
+    uint32_t padded_tokens = 0;          // computed for nobody
+    uint64_t capture_ns = 0;             // captured after it
 };
 
 struct ModelWork { // of one token of a forward pass
@@ -61,6 +74,11 @@ class ModelRunner {
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     Result<std::span<float>> forward(const Batch&);
     const CallTimes& call_times() const { return times_; } // of the latest pass
+    const GraphUse& graph_use() const { return graph_use_; } // likewise
+
+    const GraphCache& graphs() const { return *graphs_; }
+    uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
+    void invalidate_graphs() { graphs_->invalidate(); } // something under them is exchanged; steps capture them again
 
     const host::Component& device() const { return *device_.component; }
     const host::Component& model() const { return *model_.component; }
@@ -75,14 +93,36 @@ class ModelRunner {
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     Result<> bind_kv(const RunnerSettings&);
     Result<> allocate_kv(const RunnerSettings&);
-    Result<pb_tensor> upload(std::span<const int32_t>); // (n) i32 on the device, for this step
-    Result<> place_states(const Batch&);
+    Result<> make_graphs(const RunnerSettings&);
+
+    // ---- one pass (forward_pass.cpp) ----
+    struct Inputs { // tensors of a pass that no op made
+        pb_tensor ids, positions, logit_rows;
+    };
+    struct InputSizes {
+        uint64_t tokens, sequences, logit_rows, blocks;
+    };
+    uint64_t input_bytes(const InputSizes&) const;
+    Result<Inputs> place_inputs(const Batch&, const std::optional<GraphBucket>&);
+    pb_tensor place(std::span<const int32_t>); // (n) i32 where the device reads it, once the inputs are sent
+    void place_states(const Batch&, const pb_tensor& query_starts);
+    Result<> plan_attention();
+    pb_forward forward_of(const Inputs&);
+    Result<> begin_step();
+    Result<> end_step(uint64_t begin_ns, uint64_t& ns);
+    Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
+    Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&);
+    Result<> compute(const pb_forward&);
+    Result<> replay(const CapturedGraph&);
+    void capture(const Inputs&, const GraphBucket&);
+    Result<> capture_graphs(); // all that are missing
     bool keeps(uint32_t layer, kv::GroupKind); // else notes the fault
     static pb_tensor temp(void* self, pb_dtype, int32_t rank, const int64_t* shape);
     static void attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
                        const pb_tensor* v);
     static void state(void* self, uint32_t layer, pb_state* out);
-    void charge_attention(const KvLayers::BoundAttention&);
+    void charge_attention(uint32_t layer);
+    bool has_own_memory() const { return info_.computes && !info_.host_memory; }
 
     host::Device device_;
     host::Model model_;
@@ -99,8 +139,18 @@ class ModelRunner {
     std::unique_ptr<KvLayers> kv_;
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
+    std::unique_ptr<StepInputs> inputs_;
+    std::unique_ptr<GraphCache> graphs_;
+    uint64_t load_capture_ns_ = 0;
+    uint32_t max_seq_len_ = 0;         // that graphs are captured for
+    Batch padded_;
     std::vector<float> logits_;        // host copy
     // ---- of the pass under way ----
+    GraphUse graph_use_;
+    bool capturing_ = false, replaying_ = false;
+    std::vector<uint32_t> attended_;   // layers, in order, while capturing
+    std::vector<std::vector<int32_t>> block_starts_; // by group of tokens
+    std::vector<int32_t> blocks_;                    // of all groups, one after the other
     std::vector<pb_attention_batch> batches_; // by group of tokens
     std::vector<pb_state> states_;            // by group of states, for a layer at offset 0
     bool out_of_memory_ = false;       // sticky

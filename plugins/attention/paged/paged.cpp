@@ -66,6 +66,8 @@ class Paged {
         check(spec);
         pb_attention_layout out{};
         out.struct_size = sizeof out;
+        const bool simulated = std::string_view(spec.device ? spec.device : "") == "sim"; // where cost() is asked anew
+        out.graphs = simulated ? PB_GRAPHS_ANY : PB_GRAPHS_NONE;
         out.page_bytes = kernels::CpuAttention(machine_, shape_of(spec)).page_bytes();
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "kx16+vx2/%s/block%u/heads%ux%u",
                       dtype_name(spec.kv_dtype), spec.block_size, spec.kv_heads, spec.head_dim);

@@ -51,6 +51,9 @@ SimDevice::SimDevice(const Context& context)
     : hardware_(context.get<std::string>("hardware")),
       memory_bytes_(context.get<uint64_t>("memory_bytes")),
       launch_ns_(context.get<double>("launch_ns")),
+      graph_replay_ns_(context.get<double>("graph_replay_ns")),
+      graph_node_ns_(context.get<double>("graph_node_ns")),
+      graph_node_bytes_(context.get<double>("graph_node_bytes")),
       step_overhead_ns_(context.get<double>("step_overhead_ns")),
       activation_dtype_(context.get<std::string>("activation_dtype") == "f32" ? PB_F32 : PB_BF16),
       ops_(sim_ops(*this)) {
@@ -65,6 +68,7 @@ pb_device_info SimDevice::info() const {
     pb_device_info out{};
     out.struct_size = sizeof out;
     out.activation_dtype = activation_dtype_;
+    out.graphs = 1;
     out.memory_total = memory_bytes_;
     out.memory_free = memory_bytes_ - used_bytes_;
     std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.c_str());
@@ -111,6 +115,7 @@ double SimDevice::peak(pb_dtype dtype) const {
 
 void SimDevice::begin_step() {
     fault_.clear();
+    captured_.reset();
     charged_ns_ = step_overhead_ns_;
 }
 
@@ -124,15 +129,43 @@ void SimDevice::copy_page(void*, const void*, uint64_t bytes) {
     charge(Work{.bytes = 2.0 * static_cast<double>(bytes)});
 }
 
-// What memory gives and what is multiplied overlap; a launch does with neither.
+// What memory gives and what is multiplied overlap; a launch does with neither. To record one takes the host as long as
+// to make one.
 void SimDevice::charge(const Work& work) noexcept {
-    charged_ns_ += std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_) + launch_ns_;
+    const double ns = std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_);
+    charged_ns_ += launch_ns_;
+    if (captured_) captured_->ns += ns, captured_->nodes += 1;
+    else charged_ns_ += ns;
 }
 
 void SimDevice::charge(const pb_cost& cost) noexcept {
     charged_ns_ += std::max(static_cast<double>(cost.flop) / peak(cost.flop_dtype),
                             static_cast<double>(cost.read_bytes + cost.write_bytes) / bytes_per_ns_) +
-                   cost.launches * launch_ns_;
+                   cost.launches * (cost.in_graph ? graph_node_ns_ : launch_ns_);
+}
+
+void SimDevice::graph_begin() {
+    if (captured_) throw Error(PB_INVALID, "graph_begin while another graph is captured");
+    captured_ = std::make_unique<pb_graph>();
+}
+
+pb_graph* SimDevice::graph_end() {
+    if (!captured_) throw Error(PB_INVALID, "graph_end without graph_begin");
+    std::unique_ptr<pb_graph> graph = std::move(captured_);
+    const double wanted = static_cast<double>(graph->nodes) * graph_node_bytes_;
+    const auto bytes = std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(wanted)));
+    take(bytes, "a graph");
+    graph->bytes = bytes;
+    return graph.release();
+}
+
+void SimDevice::graph_launch(pb_graph* graph) {
+    charged_ns_ += graph_replay_ns_ + graph->ns + static_cast<double>(graph->nodes) * graph_node_ns_;
+}
+
+void SimDevice::graph_free(pb_graph* graph) noexcept {
+    const std::unique_ptr<pb_graph> owned(graph);
+    used_bytes_ -= owned->bytes;
 }
 
 std::vector<pb_limit> SimDevice::measure() const {

@@ -2,6 +2,7 @@
 // engine.
 #pragma once
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ struct pb_weight {
     int64_t rows = 0, cols = 0;
     uint64_t bytes = 0;
     double flop_per_ns = 0; // that linear() reaches with it at best
+};
+
+struct pb_graph {
+    double ns = 0;       // of its ops, without what starts them
+    uint64_t nodes = 0;  // ops
+    uint64_t bytes = 0;  // of the memory
 };
 
 namespace patchbay {
@@ -34,6 +41,9 @@ class SimDevice {
         param::real("memory_read", nullptr, 1e6, kMost, "B/s", "bandwidth of its memory, for writes too"),
         param::integer("memory_bytes", nullptr, 1 << 20, 1e18, "bytes", "memory for weights, KV and activations"),
         param::real("launch_ns", "0", 0, 1e9, "ns", "time to start an op, which nothing hides"),
+        param::real("graph_replay_ns", "0", 0, 1e9, "ns", "time to start a captured graph, which nothing hides"),
+        param::real("graph_node_ns", "0", 0, 1e9, "ns", "between two ops of a graph, in place of launch_ns"),
+        param::real("graph_node_bytes", "0", 0, 1e9, "bytes", "memory that a graph takes for each of its ops"),
         param::real("step_overhead_ns", "0", 0, 1e9, "ns", "of each step: scheduler, sampler and copies, on the host"),
         param::real("compute_efficiency", "1", 0.01, 1, "", "share of the peaks that ops reach"),
         param::real("memory_efficiency", "1", 0.01, 1, "", "share of the bandwidth that ops reach"),
@@ -56,6 +66,11 @@ class SimDevice {
     void copy_page(void* to, const void* from, uint64_t bytes);
     std::vector<pb_limit> measure() const; // what it was told
     void charge(const pb_cost&) noexcept;
+    void graph_begin();
+    pb_graph* graph_end();
+    void graph_launch(pb_graph*);
+    void graph_free(pb_graph*) noexcept;
+    uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->bytes; }
     uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
 
     // For ops.cpp.
@@ -71,11 +86,12 @@ class SimDevice {
     std::string hardware_;
     double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
     uint64_t memory_bytes_, used_bytes_ = 0;
-    double launch_ns_, step_overhead_ns_;
+    double launch_ns_, graph_replay_ns_, graph_node_ns_, graph_node_bytes_, step_overhead_ns_;
     pb_dtype activation_dtype_;
     pb_ops ops_;
     double charged_ns_ = 0; // in this step
     std::string fault_;     // of this step; ops after it do nothing
+    std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
 
 pb_ops sim_ops(SimDevice&); // ops.cpp

@@ -24,7 +24,8 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
         "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
         "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
         "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
-        "2, thread_pinning: cores, cudagraph_mode: NONE}\n"
+        "2, thread_pinning: cores, cudagraph_mode: FULL_DECODE_ONLY, cudagraph_capture_sizes: [4, 1],\n"
+        "  cudagraph_capture: lazy, cudagraph_memory: 1GiB}\n"
         "scheduler: {plugin: sjf, ageing: 2.5}\nproposer: ngram\n");
     EngineConfig e;
     e.model = {.path = l.config.model.path, .plugin = "llama", .tokenizer = "none", .dtype = DType::kBf16,
@@ -43,7 +44,11 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
                 .max_waiting = 9,
                 .seed = 11,
                 .threads = 2,
-                .thread_pinning = ThreadPinning::kCores};
+                .thread_pinning = ThreadPinning::kCores,
+                .cudagraph_mode = GraphMode::kFullDecodeOnly,
+                .cudagraph_capture_sizes = {4, 1},
+                .cudagraph_capture = GraphCapture::kLazy,
+                .cudagraph_memory = 1u << 30};
     e.scheduler = {"sjf", {{"ageing", "2.5"}, {"first", "short"}, {"name", "a: b # c"}}};
     e.proposer = PluginChoice{"ngram", {{"n", "3"}}};
     EXPECT_EQ(l.config, e);

@@ -124,6 +124,47 @@ TEST(SimDevice, AddsALaunchToEachOp) {
     EXPECT_EQ(sim.charged([&](const pb_ops& o) { add(o), add(o); }), 2u * (500 + 3 * 40));
 }
 
+// 40 bytes of each operand read, and as many written: 120 ns.
+TEST(SimDevice, ChargesAGraphOnceItIsReplayedAndThenWithoutLaunches) {
+    Sim sim{{"launch_ns", "500"}, {"graph_replay_ns", "70"}, {"graph_node_ns", "8"}, {"graph_node_bytes", "100"}};
+    const pb_tensor x = shape({2, 10});
+    pb_graph* graph = nullptr;
+    const uint64_t before = sim.free_bytes();
+    const uint64_t recording = sim.charged([&](const pb_ops& o) {
+        ASSERT_EQ(sim.table().graph_begin(sim.self()), PB_OK);
+        o.add(o.ctx, &x, &x), o.add(o.ctx, &x, &x);
+        ASSERT_EQ(sim.table().graph_end(sim.self(), &graph), PB_OK);
+    });
+    EXPECT_EQ(recording, 2u * 500) << "the host's part of two launches, and nothing is computed";
+    ASSERT_TRUE(graph);
+    EXPECT_EQ(sim.table().graph_bytes(sim.self(), graph), 200u);
+    EXPECT_EQ(sim.free_bytes(), before - 200);
+    const auto launch = [&](const pb_ops&) { ASSERT_EQ(sim.table().graph_launch(sim.self(), graph), PB_OK); };
+    EXPECT_EQ(sim.charged(launch), 70u + 2 * (120 + 8));
+    const pb_cost attention{sizeof(pb_cost), 2, 0, 30, 10, PB_BF16, 1};
+    EXPECT_EQ(sim.charged([&](const pb_ops& o) { launch(o), sim.table().charge(sim.self(), &attention); }),
+              70u + 2 * (120 + 8) + 40 + 2 * 8)
+        << "attention of a replayed graph is charged beside it, its launches as nodes";
+    sim.table().graph_free(sim.self(), graph);
+    EXPECT_EQ(sim.free_bytes(), before);
+}
+
+TEST(SimDevice, RefusesGraphsWithinGraphsAndThoseThatItsMemoryDoesNotHold) {
+    Sim sim{{"graph_node_bytes", "3000000"}};
+    const pb_tensor x = shape({2, 10});
+    pb_graph* graph = nullptr;
+    ASSERT_EQ(sim.table().begin_step(sim.self()), PB_OK);
+    EXPECT_NE(sim.table().graph_end(sim.self(), &graph), PB_OK);
+    ASSERT_EQ(sim.table().graph_begin(sim.self()), PB_OK);
+    EXPECT_NE(sim.table().graph_begin(sim.self()), PB_OK);
+    const pb_ops& o = *sim.table().ops(sim.self());
+    o.add(o.ctx, &x, &x);
+    EXPECT_NE(sim.table().graph_end(sim.self(), &graph), PB_OK);
+    EXPECT_FALSE(graph);
+    EXPECT_EQ(sim.table().end_step(sim.self()), PB_OK);
+    EXPECT_EQ(sim.charged([&](const pb_ops& ops) { ops.add(ops.ctx, &x, &x); }), 120u) << "nothing is recorded now";
+}
+
 TEST(SimDevice, ReachesTheShareOfPeaksThatItIsGiven) {
     Sim half{{"compute_efficiency", "0.5"}, {"memory_efficiency", "0.25"}};
     const pb_weight* w = half.weight(30, 40);

@@ -101,9 +101,33 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_plugin_call_seconds_total{call=\"end_step\",kind=\"device\",name=\"cpu\"} 0.25");
     s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
     s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
-    s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\"} 2");
+    s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\",size=\"0\"} 2");
     s.expect("patchbay_step_seconds_bucket{le=\"0.005\"} 2");
     s.expect("patchbay_step_seconds_bucket{le=\"0.002\"} 0");
+}
+
+TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
+    Scrape s;
+    StepReport r;
+    r.scheduled_seqs = r.scheduled_tokens = 5;
+    r.graph_miss = "not_captured";
+    r.padded_tokens = 3;
+    r.graph_capture_ns = 250'000'000;
+    s.engine.on_step(r);
+    r.graph_replayed = true;
+    r.graph_miss = "";
+    r.graph_size = 8;
+    r.graph_capture_ns = 0;
+    r.graphs = 1;
+    r.graph_bytes = 4096;
+    s.engine.on_step(r);
+    s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"not_captured\",size=\"0\"} 1");
+    s.expect("patchbay_graph_dispatches_total{mode=\"FULL\",reason=\"\",size=\"8\"} 1");
+    s.expect("patchbay_graph_tokens_total{kind=\"useful\"} 10");
+    s.expect("patchbay_graph_tokens_total{kind=\"padded\"} 6");
+    s.expect("patchbay_graph_capture_seconds_total 0.25");
+    s.expect("patchbay_graphs 1");
+    s.expect("patchbay_graph_bytes 4096");
 }
 
 TEST(EngineMetricsTest, AStepWithoutWorkIsNoForwardPass) {

@@ -106,6 +106,14 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.use(c);
     for (const uint64_t i : {1, 2}) w.add(random_prompt(i, 40), 2);
     w.step();
+    c = tiny_model();
+    c.model.dtype = config::DType::kBf16;
+    c.device = {"sim", {{"matmul_bf16", "1e9"}, {"matmul_f32", "1e9"}, {"memory_read", "1e9"},
+                        {"memory_bytes", "100000000"}}};
+    c.engine.cudagraph_mode = config::GraphMode::kFullDecodeOnly;
+    w.use(c);
+    for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 40), 2);
+    w.run();
     auto moved = w.moved();
     const auto takes = [&](const char* name) { EXPECT_EQ(moved.erase(name), 1u) << name; };
     for (const metrics::Entry& e : metrics::parse_catalogue(metrics::catalogue_yaml())) {
@@ -125,6 +133,15 @@ TEST(MetricsMove, EachKindOfPluginCallTakesTime) {
     const std::string calls = w.moved().at("patchbay_plugin_call_seconds_total");
     for (const char* call : {"plan", "sample", "propose", "forward", "append_kv", "run", "begin_step", "end_step"})
         EXPECT_NE((" " + calls).find(" " + std::string(call) + " "), std::string::npos) << call << " in " << calls;
+    c.proposer.reset();
+    c.model.dtype = config::DType::kBf16;
+    c.device = {"sim", {{"matmul_bf16", "1e9"}, {"matmul_f32", "1e9"}, {"memory_read", "1e9"},
+                        {"memory_bytes", "100000000"}}};
+    c.engine.cudagraph_mode = config::GraphMode::kFullDecodeOnly;
+    w.use(c);
+    w.add(repetitive(1), 4);
+    w.run();
+    EXPECT_NE(w.moved().at("patchbay_plugin_call_seconds_total").find(" graph_launch "), std::string::npos);
     const std::string phases = w.moved().at("patchbay_step_phase_seconds_total");
     for (size_t i = 0; i < kPhaseCount; ++i)
         EXPECT_NE((" " + phases).find(" " + std::string(name_of(static_cast<Phase>(i))) + " "), std::string::npos) << i;

@@ -1,0 +1,81 @@
+// The device's check of graphs: what was captured runs when it is launched, not before, over what memory holds then.
+#include <cstring>
+
+#include "conformance/device_case.hpp"
+#include "host/op_names.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+bool same(const Floats& a, const Floats& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Each op's results by a graph have the bits of those without one. An op in place that ran while it was recorded would
+// show, since it would run twice.
+Outcome each_op(const host::Component& component) {
+    const pb_ops& ops = *static_cast<const pb_device*>(component.type().vtable)->ops(component.self());
+    for (const OpCase& c : op_cases()) {
+        if (!host::has_op(ops, c.op)) continue;
+        PB_TRY(Bench plain, Bench::create(component));
+        PB_TRY(const Floats run, c.run(plain, 0, c.rows));
+        PB_TRY(Bench replaying, Bench::create(component, Rows::kDense, Steps::kReplay));
+        PB_TRY(const Floats replayed, c.run(replaying, 0, c.rows));
+        if (!same(run, replayed)) return fail(std::string(c.op) + " " + c.what + ": its replay gives other bits");
+    }
+    return {};
+}
+
+Outcome over_new_inputs(const host::Component& component) {
+    const Floats first(24, 1), then(24, 2);
+    const auto doubled = [&](Steps steps, const Floats& x) -> Result<Floats> { // x + x, over inputs `first` before it
+        PB_TRY(Bench b, Bench::create(component, Rows::kDense, steps));
+        PB_TRY(const pb_tensor sum, b.put(steps == Steps::kRun ? x : first, {3, 8}));
+        PB_TRY(const pb_tensor other, b.put(steps == Steps::kRun ? x : first, {3, 8}));
+        PB_CHECK(b.step([&](const pb_ops& ops) { ops.add(ops.ctx, &sum, &other); }));
+        if (steps == Steps::kRun) return b.get(sum);
+        PB_CHECK(b.write(sum, x));
+        PB_CHECK(b.write(other, x));
+        PB_CHECK(b.launch_again());
+        return b.get(sum);
+    };
+    PB_TRY(const Floats run, doubled(Steps::kRun, then));
+    PB_TRY(const Floats replayed, doubled(Steps::kReplay, then));
+    return same(run, replayed) ? Outcome() : fail("a second launch of a graph does not see the inputs of that time");
+}
+
+Outcome same_charge(const host::Component& component) {
+    const auto& table = *static_cast<const pb_device*>(component.type().vtable);
+    for (const OpCase& c : op_cases()) {
+        if (!host::has_op(*table.ops(component.self()), c.op)) continue;
+        PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kReplay));
+        PB_CHECK([&]() -> Result<> {
+            const auto done = c.run(b, 0, c.rows);
+            if (!done) return fail(std::string(c.op) + " " + c.what + ": " + done.error());
+            return {};
+        }());
+        uint64_t charged[2] = {};
+        for (uint64_t& ns : charged) {
+            PB_CHECK(b.launch_again());
+            ns = table.charged_ns(component.self());
+        }
+        if (charged[0] == 0 || charged[0] != charged[1])
+            return fail(std::string(c.op) + " " + c.what + ": its replay is charged " + std::to_string(charged[0]) +
+                        " ns, and then " + std::to_string(charged[1]));
+    }
+    return {};
+}
+
+}  // namespace
+
+Outcome graphs(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(const Bench b, Bench::create(*component));
+    if (!b.info().graphs) return Outcome::skip("it captures no graphs");
+    if (!b.info().computes) return same_charge(*component);
+    if (b.info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
+    if (Outcome o = each_op(*component); o.what != Outcome::What::kOk) return o;
+    return over_new_inputs(*component);
+}
+
+}  // namespace patchbay::conformance

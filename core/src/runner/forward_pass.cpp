@@ -1,0 +1,308 @@
+// One forward pass of a ModelRunner: inputs to the device, the model over its ops or a graph in its place, logits back.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "patchbay/sdk/tensor.hpp"
+#include "runner/model_runner.hpp"
+
+namespace patchbay::runner {
+
+pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
+    int64_t stride = 1;
+    for (int32_t i = rank - 1; i >= 0; --i) {
+        t.shape[i] = shape[i];
+        t.strides[i] = stride;
+        stride *= shape[i];
+    }
+    if (!runner->info_.computes) return t;
+    t.data = runner->workspace_->take(static_cast<uint64_t>(stride * dtype_bytes(dtype)));
+    if (!t.data) runner->out_of_memory_ = true;
+    return t;
+}
+
+bool ModelRunner::keeps(uint32_t layer, kv::GroupKind kind) {
+    const bool wants_state = kind == kv::GroupKind::kRecurrent;
+    if (out_of_memory_ || !layer_fault_.empty()) return false;
+    if (layer >= facts_.layer_count)
+        layer_fault_ = (wants_state ? "asks for a state in layer " : "attends in layer ") + std::to_string(layer) +
+                       " of " + std::to_string(facts_.layer_count);
+    else if (wants_state != (kv_->bound_of(layer) == nullptr))
+        layer_fault_ = (wants_state ? "asks for a state in layer " + std::to_string(layer) + ", which attends"
+                                    : "attends in layer " + std::to_string(layer) + ", which keeps a state");
+    return layer_fault_.empty();
+}
+
+void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
+                         const pb_tensor* v) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    if (!runner->keeps(layer, kv::GroupKind::kFull)) return;
+    if (runner->capturing_) runner->attended_.push_back(layer);
+    if (!runner->info_.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
+    const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
+    const pb_attention_batch& batch = runner->batches_[bound.group];
+    const pb_kv_view view = runner->kv_->view(layer);
+    const host::Attention& attention = runner->attention_;
+    CallTimes& times = runner->times_;
+    timed(runner->clock_, times.attention_append,
+          [&] { attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v); });
+    timed(runner->clock_, times.attention_run,
+          [&] { attention.table->run(attention.self(), bound.self, &batch, &view, out, q); });
+}
+
+void ModelRunner::charge_attention(uint32_t layer) {
+    const KvLayers::BoundAttention& bound = *kv_->bound_of(layer);
+    pb_cost cost{};
+    cost.struct_size = sizeof cost;
+    const Result<> told = attention_.component->check(
+        attention_.table->cost(attention_.self(), bound.self, &batches_[bound.group], &cost), "cost");
+    cost.in_graph = replaying_;
+    if (told) device_.table->charge(device_.self(), &cost);
+    else cost_fault_ = told.error();
+}
+
+void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
+    auto* runner = static_cast<ModelRunner*>(self);
+    if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
+    *out = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
+    const pb_kv_view view = runner->kv_->view(layer);
+    out->data = view.data;
+    out->page_stride = view.page_stride;
+    out->page_count = view.page_count;
+}
+
+// ---- inputs: all that differs from step to step. A graph finds them at the addresses that it was captured with, since
+// what comes before each has the length of the bucket; only the last, pages of all sequences and groups, has any. ----
+
+pb_tensor ModelRunner::place(std::span<const int32_t> values) {
+    const auto n = static_cast<int64_t>(values.size());
+    if (!info_.computes) return tensor(nullptr, PB_I32, {n}, 1);
+    if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
+    return tensor(const_cast<int32_t*>(inputs_->place(values)), PB_I32, {n}, 1);
+}
+
+uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
+    const auto room = StepInputs::room_for;
+    return 2 * room(s.tokens, 4) + room(s.logit_rows, 4) + 3 * room(s.sequences + 1, 4) +
+           form_.token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4) + room(s.blocks, 4)) +
+           form_.state_groups * room(s.sequences, 4);
+}
+
+Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch, const std::optional<GraphBucket>& bucket) {
+    if (has_own_memory()) {
+        blocks_.clear();
+        block_starts_.resize(form_.token_groups);
+        for (uint32_t g = 0; g < form_.token_groups; ++g) batch.list_blocks(g, block_starts_[g], blocks_);
+        const uint64_t bytes = input_bytes({batch.tokens(), batch.sequences(), batch.logit_rows().size(),
+                                            blocks_.size()});
+        if (bytes > inputs_->bytes()) { // they move, from under the graphs
+            graphs_->invalidate();
+            PB_CHECK(inputs_->reserve(bytes));
+        }
+        inputs_->clear();
+    }
+    const Inputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows())};
+    const pb_tensor starts = place(batch.query_starts()), lengths = place(batch.seq_lens());
+    place_states(batch, starts);
+
+    batches_.clear();
+    for (uint32_t g = 0; g < form_.token_groups; ++g) {
+        pb_attention_batch b = batch.attention(g);
+        if (device_.table->queue) b.queue = device_.table->queue(device_.self());
+        if (bucket) {
+            b.graph = 1;
+            b.max_query_len = bucket->shape == GraphShape::kDecode ? 1 : bucket->tokens;
+            b.max_seq_len = max_seq_len_;
+        }
+        if (has_own_memory())
+            b.device = {static_cast<const int32_t*>(starts.data), static_cast<const int32_t*>(lengths.data),
+                        inputs_->place(std::span<const int32_t>(block_starts_[g])), nullptr,
+                        inputs_->place(std::span(b.slot_mapping, b.token_count)),
+                        static_cast<const int32_t*>(inputs.positions.data)};
+        batches_.push_back(b);
+    }
+    if (!has_own_memory()) return inputs;
+    const int32_t* const blocks = inputs_->place(std::span<const int32_t>(blocks_));
+    for (pb_attention_batch& b : batches_) b.device.blocks = blocks;
+    PB_CHECK(inputs_->send());
+    return inputs;
+}
+
+// What the model needs to find states.
+void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
+    states_.resize(form_.state_groups);
+    if (states_.empty()) return;
+    pb_state common{};
+    common.struct_size = sizeof common;
+    common.query_starts = query_starts;
+    common.begins = place(batch.begins());
+    for (uint32_t g = 0; g < form_.state_groups; ++g) {
+        states_[g] = common;
+        states_[g].pages = place(batch.state_pages(form_.token_groups + g));
+    }
+}
+
+Result<> ModelRunner::plan_attention() {
+    for (const KvLayers::BoundAttention& bound : kv_->bound())
+        PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
+            return attention_.table->plan(attention_.self(), bound.self, &batches_[bound.group], bound.plan_buffer);
+        }), "plan"));
+    return {};
+}
+
+// Takes the workspace from its beginning, so that the same shapes lie at the same addresses.
+pb_forward ModelRunner::forward_of(const Inputs& inputs) {
+    workspace_->reset();
+    pb_forward out{};
+    out.struct_size = sizeof out;
+    out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
+    out.ops = device_.table->ops(device_.self());
+    out.weights = weights_.data();
+    out.ids = inputs.ids;
+    out.positions = inputs.positions;
+    out.logit_rows = inputs.logit_rows;
+    const int64_t logits_shape[] = {inputs.logit_rows.shape[0], facts_.vocab_size};
+    out.logits = temp(this, PB_F32, 2, logits_shape);
+    out.activation_dtype = info_.activation_dtype;
+    out.ctx = this;
+    out.temp = temp;
+    out.attend = attend;
+    out.state = state;
+    return out;
+}
+
+// ---- passes ----
+
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+    const GraphChoice choice =
+        graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
+                         batch.max_query_len()});
+    const size_t rows = batch.logit_rows().size();
+    if (!choice.bucket) return run(batch, rows, choice);
+    padded_ = batch;
+    padded_.pad(choice.bucket->tokens, choice.bucket->sequences, choice.bucket->logit_rows);
+    auto logits = run(padded_, rows, choice);
+    graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
+    return logits;
+}
+
+Result<> ModelRunner::begin_step() {
+    return device_.component->check(
+        timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step");
+}
+
+// `ns`: where time that nothing is computed in belongs.
+Result<> ModelRunner::end_step(uint64_t begin_ns, uint64_t& ns) {
+    const Result<> ended = device_.component->check(
+        timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
+    if (ended && !info_.computes)
+        timed(clock_, ns, [&] { clock_.wait_until_ns(begin_ns + device_.table->charged_ns(device_.self())); });
+    return ended;
+}
+
+Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
+    if (out_of_memory_)
+        return fail("the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
+    if (!layer_fault_.empty())
+        return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
+    PB_CHECK(done);
+    PB_CHECK(ended);
+    return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
+}
+
+Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice) {
+    out_of_memory_ = false;
+    layer_fault_.clear();
+    cost_fault_.clear();
+    times_ = {};
+    graph_use_ = {.miss = choice.miss, .size = choice.graph ? choice.bucket->tokens : 0};
+    const uint64_t begin_ns = clock_.now_ns();
+    PB_CHECK(begin_step());
+    PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
+    PB_CHECK(plan_attention());
+    const pb_forward forward = forward_of(inputs);
+    const Result<> done = choice.graph ? replay(*choice.graph) : compute(forward);
+    const Result<> ended = end_step(begin_ns, choice.graph ? times_.device_launch : times_.model_forward);
+    PB_CHECK(check_pass(done, ended, batch.tokens()));
+    std::span<float> logits;
+    if (info_.computes) {
+        const size_t count = rows * facts_.vocab_size;
+        logits = {static_cast<float*>(forward.logits.data), count};
+        if (!info_.host_memory) {
+            logits_.resize(count);
+            PB_CHECK(device_.component->check(device_.table->to_host(device_.self(), logits_.data(),
+                                                                     forward.logits.data, count * sizeof(float)),
+                                              "to_host"));
+            logits = logits_;
+        }
+    }
+    if (choice.bucket && !choice.graph) capture(inputs, *choice.bucket);
+    return logits;
+}
+
+Result<> ModelRunner::compute(const pb_forward& forward) {
+    const pb_status status =
+        timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
+    return model_.component->check(status, "forward");
+}
+
+Result<> ModelRunner::replay(const CapturedGraph& captured) {
+    const Result<> launched = device_.component->check(timed(clock_, times_.device_launch, [&] {
+        return device_.table->graph_launch(device_.self(), captured.graph);
+    }), "graph_launch");
+    if (launched && !info_.computes) { // what attention takes depends on the batch, so it is no part of the graph
+        replaying_ = true;
+        for (const uint32_t layer : captured.layers) charge_attention(layer);
+        replaying_ = false;
+    }
+    return launched;
+}
+
+// Of the pass before, over the same inputs. The pass stands whatever becomes of its graph.
+void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
+    const uint64_t begin_ns = clock_.now_ns();
+    pb_graph* graph = nullptr;
+    const auto record = [&]() -> Result<> {
+        const pb_forward forward = forward_of(inputs);
+        PB_CHECK(device_.component->check(device_.table->graph_begin(device_.self()), "graph_begin"));
+        attended_.clear();
+        capturing_ = true;
+        const pb_status status = model_.table->forward(model_.self(), &forward);
+        capturing_ = false;
+        const Result<> ended =
+            device_.component->check(device_.table->graph_end(device_.self(), &graph), "graph_end");
+        PB_CHECK(model_.component->check(status, "forward"));
+        return ended;
+    };
+    Result<> done = begin_step();
+    if (done) {
+        done = record();
+        uint64_t waited = 0;
+        done = check_pass(done, end_step(begin_ns, waited), bucket.tokens);
+    }
+    graph_use_.capture_ns = clock_.now_ns() - begin_ns;
+    if (done && graph)
+        return graphs_->add(bucket, {graph, device_.table->graph_bytes(device_.self(), graph), attended_});
+    if (graph) device_.table->graph_free(device_.self(), graph);
+    spdlog::warn("steps of {} tokens run without a graph: {}", bucket.tokens,
+                 done ? "graph_end gave none" : done.error());
+    graphs_->refuse(bucket);
+}
+
+// The largest first, which sizes the workspace for the others.
+Result<> ModelRunner::capture_graphs() {
+    const uint64_t begin_ns = clock_.now_ns();
+    for (const GraphBucket& bucket : graphs_->missing()) {
+        padded_.clear(form_);
+        padded_.finish();
+        padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
+        PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}));
+    }
+    load_capture_ns_ = clock_.now_ns() - begin_ns;
+    return {};
+}
+
+}  // namespace patchbay::runner
