@@ -21,6 +21,7 @@ enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
 enum class GraphMode { kNone, kFullDecodeOnly, kFull };
 enum class GraphCapture { kEager, kLazy };   // at load, or when a size is met for the first time
+enum class AsyncScheduling { kOff, kAuto, kOn }; // auto: where the parts can; on: else refused
 enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 
 struct ModelSettings {                       // `model:` a path, or a map of these
@@ -53,6 +54,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use
     ThreadPinning thread_pinning = ThreadPinning::kNone;
+    AsyncScheduling async_scheduling = AsyncScheduling::kOff;
     GraphMode cudagraph_mode = GraphMode::kNone;
     std::vector<uint32_t> cudagraph_capture_sizes; // tokens; empty: vLLM's
     GraphCapture cudagraph_capture = GraphCapture::kEager;

@@ -110,6 +110,10 @@ Table<EngineSettings> engine_table() {
         .word("thread_pinning", &E::thread_pinning,
               {{"none", ThreadPinning::kNone}, {"cores", ThreadPinning::kCores}},
               "cores: each thread of the pool but the caller's stays on a core of its own")
+        .word("async_scheduling", &E::async_scheduling,
+              {{"off", AsyncScheduling::kOff}, {"auto", AsyncScheduling::kAuto}, {"on", AsyncScheduling::kOn}},
+              "plan a step while the device computes the one before; auto: where device, sampler and proposer can; on: "
+              "refused where they cannot")
         .word("cudagraph_mode", &E::cudagraph_mode,
               {{"NONE", GraphMode::kNone},
                {"FULL_DECODE_ONLY", GraphMode::kFullDecodeOnly},

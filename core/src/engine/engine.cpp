@@ -142,6 +142,11 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention),
                                                  model.source, r, clock));
 
+    s.in_turn = why_in_turn(c, *s.runner);
+    if (c.engine.async_scheduling == config::AsyncScheduling::kOn && !s.in_turn.empty())
+        return fail("async_scheduling: on, but steps must be back before the next is planned: " +
+                    std::string(s.in_turn) + " (auto takes it where it can be had)");
+
     EngineFacts& f = s.facts;
     f.kv_groups = s.runner->batch_form().token_groups;
     f.state_groups = s.runner->batch_form().state_groups;
@@ -185,11 +190,24 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
 Result<RequestId> Engine::add_request(Request request) { return state_->add(std::move(request)); }
 void Engine::abort(RequestId id) { state_->abort(id); }
-bool Engine::has_unfinished() const { return !state_->sequences.empty(); }
+bool Engine::has_unfinished() const { return !state_->sequences.empty() || state_->flying.up; }
 const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
 Clock& Engine::clock() { return state_->clock; }
 Result<> Engine::reset_prefix_cache() { return state_->kv->reset_prefixes(); }
+
+Result<> Engine::State::step_in_turn(std::string_view why) {
+    PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
+    PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
+    PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
+    report.in_turn = why;
+    if (scheduled.empty()) return {};
+    PB_CHECK(in_phase(Phase::kBuild, [&] { build(); }));
+    PB_CHECK(in_phase(Phase::kRun, [&] { return run(); }));
+    PB_CHECK(in_phase(Phase::kSample, [&] { return sample(); }));
+    PB_CHECK(in_phase(Phase::kCommit, [&] { commit(); }));
+    return in_phase(Phase::kPublish, [&] { publish(); });
+}
 
 Result<StepReport> Engine::step() {
     constexpr uint32_t kIdlePlansInARow = 1000;
@@ -199,33 +217,15 @@ Result<StepReport> Engine::step() {
     s.in_step = true;
     const uint64_t evictions_before = s.kv->pool().evictions();
     // Before the first phase: to wait for an arrival is no work.
-    if (s.waiting.empty() && s.running.empty() && !s.pending.empty()) s.clock.wait_until_ns(s.pending.begin()->first);
+    if (s.waiting.empty() && s.running.empty() && !s.flying.up && !s.pending.empty())
+        s.clock.wait_until_ns(s.pending.begin()->first);
 
     s.swap_at_boundary();
-
-    const auto timed = [&](Phase phase, auto&& f) {
-        const uint64_t start = s.clock.now_ns();
-        Result<> done;
-        if constexpr (std::is_void_v<decltype(f())>) f();
-        else done = f();
-        s.report.phase_ns[static_cast<size_t>(phase)] = s.clock.now_ns() - start;
-        return done;
-    };
-    const auto phases = [&]() -> Result<> {
-        PB_CHECK(timed(Phase::kAdmit, [&] { s.admit(); }));
-        PB_CHECK(timed(Phase::kPlan, [&] { return s.plan(); }));
-        PB_CHECK(timed(Phase::kApply, [&] { s.apply(); }));
-        if (s.scheduled.empty()) return {};
-        PB_CHECK(timed(Phase::kBuild, [&] { s.build(); }));
-        PB_CHECK(timed(Phase::kRun, [&] { return s.run(); }));
-        PB_CHECK(timed(Phase::kSample, [&] { return s.sample(); }));
-        PB_CHECK(timed(Phase::kCommit, [&] { s.commit(); }));
-        return timed(Phase::kPublish, [&] { s.publish(); });
-    };
-    Result<> done = phases();
+    s.landed = false;
+    Result<> done = s.in_turn.empty() ? s.overlapped_step() : s.step_in_turn(s.in_turn);
     s.in_step = false;
 
-    s.idle_plans = s.scheduled.empty() && has_unfinished() ? s.idle_plans + 1 : 0;
+    s.idle_plans = s.scheduled.empty() && !s.landed && has_unfinished() ? s.idle_plans + 1 : 0;
     if (s.idle_plans >= kIdlePlansInARow && s.pending.empty() &&
         s.roll_back(s.scheduler, "plan", "ran nothing for " + std::to_string(s.idle_plans) + " steps in a row"))
         s.idle_plans = 0;

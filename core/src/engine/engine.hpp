@@ -54,7 +54,7 @@ class Engine {
     // queue. A refusal touches nobody else. [any thread that does not run step at the same time]
     Result<RequestId> add_request(Request);
     void abort(RequestId);            // in any state; unknown ids are ignored
-    bool has_unfinished() const;
+    bool has_unfinished() const;      // requests, or a step in flight
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
     // go on.
     Result<StepReport> step();

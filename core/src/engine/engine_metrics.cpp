@@ -70,7 +70,16 @@ struct EngineMetrics::Series {
         enter(r.from);
     }
 
+    prometheus::Counter& in_turn(const StepReport& r) {
+        prometheus::Counter*& counter = turns[r.in_turn];
+        if (!counter)
+            counter = &all.counter("patchbay_async_steps_total", {{"depth", r.in_turn.empty() ? "1" : "0"},
+                                                                  {"reason", std::string(r.in_turn)}});
+        return *counter;
+    }
+
     metrics::Metrics& all;
+    std::map<std::string_view, prometheus::Counter*> turns; // by reason, a static string
     // By reason, a static string, and size.
     std::map<std::pair<std::string_view, uint32_t>, prometheus::Counter*> dispatched;
     std::unordered_map<RequestId, Timeline> requests;
@@ -235,6 +244,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.step_tokens.Observe(r.scheduled_tokens);
     s.step_sequences.Observe(r.scheduled_seqs);
     s.useful.Increment(r.scheduled_tokens);
+    s.in_turn(r).Increment();
     s.padded.Increment(r.padded_tokens);
     s.dispatches(r).Increment();
     s.capture.Increment(seconds(r.graph_capture_ns));

@@ -136,7 +136,8 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     }
     if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
-    kv->release(s.table);
+    if (s.in_flight > 0) leave_flight(s);
+    else kv->release(s.table);
     if (s.detokenizer && s.stops.matched().empty()) {
         s.delta.text += s.stops.add(s.detokenizer->finish());
         s.delta.text += s.stops.flush();
@@ -186,6 +187,8 @@ void Engine::State::fail_all(const std::string& reason) {
         ended.push_back(std::move(sequences.at(id)));
     }
     sequences.clear();
+    clear(flying);
+    clear(launched);
     for (const auto& s : ended)
         if (s->request.on_output) s->request.on_output(s->delta);
 }

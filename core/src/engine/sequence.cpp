@@ -21,12 +21,13 @@ pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     r.priority = s.request.priority;
     r.tenant = s.request.tenant;
     r.prompt_tokens = s.prompt_count;
-    r.output_tokens = s.outputs();
+    r.output_tokens = s.outputs() + s.coming;
     r.max_tokens = s.request.sampling.max_tokens;
     r.computed_tokens = s.computed;
+    r.in_flight = s.in_flight;
     r.draft_tokens = s.drafts;
     r.blocks = s.table.held;
-    r.page_room = s.table.blocks * block_size - s.computed;
+    r.page_room = s.table.blocks * block_size - s.computed - s.in_flight;
     r.freeable = r.blocks;
     r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
     r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;

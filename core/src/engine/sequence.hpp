@@ -27,6 +27,8 @@ struct Sequence {
     uint32_t prompt_count = 0;
     uint32_t drafts = 0;         // at the end of tokens
     uint32_t computed = 0;       // tokens whose KV is there
+    uint32_t in_flight = 0;      // further ones, that steps compute which are not back
+    uint32_t coming = 0;         // tokens that they make, after which it goes on
     kv::BlockTable table;
 
     uint64_t seed = 0;
@@ -47,7 +49,7 @@ struct Sequence {
 
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
-    uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) - computed; }
+    uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) + coming - computed - in_flight; }
     bool decoding() const { return computed + 1 >= confirmed(); }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
     void drop_drafts() {

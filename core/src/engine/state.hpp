@@ -20,12 +20,24 @@ struct Scheduled {
     uint32_t tokens;
     uint32_t confirmed; // before the step
     uint32_t rows;      // logit rows: 0 while the prompt is unfinished, else 1 + drafts that are verified
+    uint32_t coming = 0; // in flight: placeholders that the next plan may build on
 };
+
+struct Flight { // a step that the device has and that is not back
+    bool up = false;
+    std::vector<Scheduled> items;
+    std::vector<kv::BlockTable> held; // of sequences that have ended: it may write into them
+};
+
+std::string_view why_in_turn(const config::EngineConfig&, const runner::ModelRunner&); // flight.cpp
 
 struct Engine::State {
     explicit State(Clock& c)
         : clock(c), scheduler("scheduler", host::UnreadState::kStartsEmpty, c),
           sampler("sampler", host::UnreadState::kRefuses, c) {}
+    ~State() {
+        if (flying.up) (void)runner->wait(); // before what it computes on goes
+    }
 
     // ---- parts, in the order in which they must go away ----
     Clock& clock;
@@ -50,6 +62,16 @@ struct Engine::State {
     uint64_t waiting_tokens = 0;
     std::vector<Sequence*> running; // in order of admission
 
+    // ---- steps in flight (flight.cpp) ----
+    std::string_view in_turn = "off"; // why there are none; empty: there are
+    Flight flying, launched; // launched: behind it, while a step is under way
+    bool landed = false;              // one came back in the step under way
+    Result<> overlapped_step();
+    Result<> take_off();
+    Result<> land();
+    void leave_flight(Sequence&);
+    void clear(Flight&);
+
     // ---- the step under way ----
     bool in_step = false;
     uint64_t step = 0;
@@ -62,6 +84,7 @@ struct Engine::State {
     pb_scheduler_out plan_out{};
     std::vector<Scheduled> scheduled;
     runner::Batch batch;
+    std::vector<TokenId> placeholders; // for tokens that a step in flight makes
     std::span<float> logits;
     std::vector<float> kept_logits; // of a sampler on probation, which may write into the others
     std::vector<pb_sample_row> sample_rows;
@@ -94,6 +117,17 @@ struct Engine::State {
     void publish();
 
     // ---- parts of them ----
+    template <class F>
+    Result<> in_phase(Phase phase, F&& f) { // adds up its time
+        const uint64_t start = clock.now_ns();
+        Result<> done;
+        if constexpr (std::is_void_v<decltype(f())>) f();
+        else done = f();
+        report.phase_ns[static_cast<size_t>(phase)] += clock.now_ns() - start;
+        return done;
+    }
+    Result<> step_in_turn(std::string_view why); // admit to publish, one after the other
+    void note_forward();
     pb_scheduler_in scheduler_view();
     Result<> ask_scheduler();                     // for a plan that keeps the contract
     Result<> ask_sampler();

@@ -144,10 +144,12 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     uint32_t hit = 0;
     if (admission) s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
-    const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, s.computed, wanted);
+    // With a step in flight: as if it were back, and its token there.
+    const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.coming;
+    const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, begin, wanted);
     report.trimmed += n < wanted;
-    const bool split = s.computed + n < s.confirmed();
-    if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, s.computed + n)) {
+    const bool split = begin + n < known;
+    if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, begin + n)) {
         if (admission) { // stays where it waits; what it was shown as cached may have gone since
             waiting.set_cached_tokens(s.ticket, hit);
             kv->release(s.table);
@@ -171,11 +173,11 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
             }
         }
     }
-    const uint32_t confirmed = s.confirmed(), end = s.computed + n;
-    kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, confirmed)});
-    const uint32_t rows = end >= confirmed ? end - confirmed + 1 : 0;
-    scheduled.push_back({&s, n, confirmed, rows});
-    const bool decodes = s.outputs() > 0 && s.decoding(); // the last token of a prompt is prefill, also by itself
+    const uint32_t end = begin + n;
+    kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
+    const uint32_t rows = end >= known ? end - known + 1 : 0;
+    scheduled.push_back({&s, n, known, rows});
+    const bool decodes = s.outputs() + s.coming > 0 && begin + 1 >= known; // a prompt's last token is prefill
     (decodes ? report.decode_tokens : report.prefill_tokens) += n;
 }
 
@@ -186,7 +188,11 @@ void Engine::State::build() {
     max_logprobs = 0;
     for (const Scheduled& item : scheduled) {
         const Sequence& s = *item.sequence;
-        batch.add({{s.tokens.data() + s.computed, item.tokens}, s.computed, item.rows, s.table});
+        const uint32_t begin = s.computed + s.in_flight;
+        placeholders.assign(s.coming > 0 ? item.tokens : 0, 0);
+        const auto tokens = s.coming > 0 ? std::span<const TokenId>(placeholders)
+                                         : std::span<const TokenId>(s.tokens).subspan(begin, item.tokens);
+        batch.add({tokens, begin, item.rows, s.table});
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             const uint32_t made = item.confirmed - s.prompt_count + j;
             const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
@@ -205,6 +211,11 @@ void Engine::State::build() {
 // 5 run: one forward pass.
 Result<> Engine::State::run() {
     PB_TRY(logits, runner->forward(batch));
+    note_forward();
+    return {};
+}
+
+void Engine::State::note_forward() {
     report.forward = runner->call_times();
     const runner::GraphUse& use = runner->graph_use();
     report.graph_replayed = use.miss == runner::GraphMiss::kNone;
@@ -214,7 +225,6 @@ Result<> Engine::State::run() {
     report.graph_capture_ns = use.capture_ns;
     report.graphs = runner->graphs().count();
     report.graph_bytes = runner->graphs().bytes();
-    return {};
 }
 
 // In place of sampling, where there is nothing to sample from.

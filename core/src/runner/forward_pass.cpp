@@ -176,30 +176,65 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
 
 // ---- passes ----
 
-Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+// The graph that fits, and padded_ if one is to be replayed or captured.
+GraphChoice ModelRunner::choose(const Batch& batch) {
     const GraphChoice choice =
         graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
                          batch.max_query_len()});
-    const size_t rows = batch.logit_rows().size();
-    if (!choice.bucket) return run(batch, rows, choice);
-    padded_ = batch;
-    padded_.pad(choice.bucket->tokens, choice.bucket->sequences, choice.bucket->logit_rows);
-    auto logits = run(padded_, rows, choice);
-    graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
+    if (choice.bucket) {
+        padded_ = batch;
+        padded_.pad(choice.bucket->tokens, choice.bucket->sequences, choice.bucket->logit_rows);
+    }
+    return choice;
+}
+
+// What the host of a machine that is only told of does for a step, before the device gets it.
+void ModelRunner::pass_host_time() {
+    if (!info_.computes && device_.table->host_ns)
+        clock_.wait_until_ns(clock_.now_ns() + device_.table->host_ns(device_.self()));
+}
+
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+    pass_host_time();
+    const GraphChoice choice = choose(batch);
+    auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, End::kWait);
+    if (choice.bucket) graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
     return logits;
 }
 
+Result<> ModelRunner::submit(const Batch& batch) {
+    pass_host_time();
+    const GraphChoice choice = choose(batch);
+    PB_CHECK(run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, End::kSubmit));
+    if (choice.bucket) graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
+    return {};
+}
+
+Result<> ModelRunner::wait() {
+    if (!info_.computes) {
+        clock_.wait_until_ns(ready_ns_.front());
+        ready_ns_.pop_front();
+    }
+    return device_.component->check(device_.table->wait_step(device_.self()), "wait_step");
+}
+
 Result<> ModelRunner::begin_step() {
+    begin_ns_ = clock_.now_ns();
     return device_.component->check(
         timed(clock_, times_.device_begin, [&] { return device_.table->begin_step(device_.self()); }), "begin_step");
 }
 
+// One step after the other: it begins when those before it are done.
+uint64_t ModelRunner::device_busy_until() {
+    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.table->charged_ns(device_.self());
+    return busy_until_ns_;
+}
+
 // `ns`: where time that nothing is computed in belongs.
-Result<> ModelRunner::end_step(uint64_t begin_ns, uint64_t& ns) {
+Result<> ModelRunner::end_step(uint64_t& ns) {
     const Result<> ended = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
-    if (ended && !info_.computes)
-        timed(clock_, ns, [&] { clock_.wait_until_ns(begin_ns + device_.table->charged_ns(device_.self())); });
+    if (ended && !info_.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
     return ended;
 }
 
@@ -213,19 +248,24 @@ Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, ui
     return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
 }
 
-Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice) {
+Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice, End end) {
     out_of_memory_ = false;
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
     graph_use_ = {.miss = choice.miss, .size = choice.graph ? choice.bucket->tokens : 0};
-    const uint64_t begin_ns = clock_.now_ns();
     PB_CHECK(begin_step());
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
     PB_CHECK(plan_attention());
     const pb_forward forward = forward_of(inputs);
     const Result<> done = choice.graph ? replay(*choice.graph) : compute(forward);
-    const Result<> ended = end_step(begin_ns, choice.graph ? times_.device_launch : times_.model_forward);
+    Result<> ended;
+    if (end == End::kWait) {
+        ended = end_step(choice.graph ? times_.device_launch : times_.model_forward);
+    } else {
+        ended = device_.component->check(device_.table->submit_step(device_.self()), "submit_step");
+        if (ended) ready_ns_.push_back(device_busy_until());
+    }
     PB_CHECK(check_pass(done, ended, batch.tokens()));
     std::span<float> logits;
     if (info_.computes) {
@@ -281,7 +321,7 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     if (done) {
         done = record();
         uint64_t waited = 0;
-        done = check_pass(done, end_step(begin_ns, waited), bucket.tokens);
+        done = check_pass(done, end_step(waited), bucket.tokens);
     }
     graph_use_.capture_ns = clock_.now_ns() - begin_ns;
     if (done && graph)
@@ -299,7 +339,7 @@ Result<> ModelRunner::capture_graphs() {
         padded_.clear(form_);
         padded_.finish();
         padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
-        PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}));
+        PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}, End::kWait));
     }
     load_capture_ns_ = clock_.now_ns() - begin_ns;
     return {};

@@ -2,6 +2,7 @@
 // logits; owns the device, model and attention components.
 #pragma once
 #include <functional>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,6 +74,11 @@ class ModelRunner {
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     Result<std::span<float>> forward(const Batch&);
+    // The two halves of forward() on a device where a step can be in flight, of which two may be under way: what submit()
+    // began, the oldest first, wait() ends. Only where nothing is computed: there are no logits to keep apart.
+    bool can_submit() const { return device_.table->submit_step && device_.table->wait_step; }
+    Result<> submit(const Batch&);
+    Result<> wait();
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
@@ -109,9 +115,13 @@ class ModelRunner {
     Result<> plan_attention();
     pb_forward forward_of(const Inputs&);
     Result<> begin_step();
-    Result<> end_step(uint64_t begin_ns, uint64_t& ns);
+    Result<> end_step(uint64_t& ns);
+    GraphChoice choose(const Batch&);
+    void pass_host_time();
+    uint64_t device_busy_until(); // with the step that was ended last
     Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
-    Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&);
+    enum class End { kWait, kSubmit };
+    Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, End);
     Result<> compute(const pb_forward&);
     Result<> replay(const CapturedGraph&);
     void capture(const Inputs&, const GraphBucket&);
@@ -147,6 +157,9 @@ class ModelRunner {
     std::vector<float> logits_;        // host copy
     // ---- of the pass under way ----
     GraphUse graph_use_;
+    uint64_t begin_ns_ = 0;            // of the device's step
+    uint64_t busy_until_ns_ = 0;       // of a device that computes nothing: with all that it was given
+    std::deque<uint64_t> ready_ns_;    // likewise: when each submitted step will be done
     bool capturing_ = false, replaying_ = false;
     std::vector<uint32_t> attended_;   // layers, in order, while capturing
     std::vector<std::vector<int32_t>> block_starts_; // by group of tokens

@@ -116,7 +116,16 @@ double SimDevice::peak(pb_dtype dtype) const {
 void SimDevice::begin_step() {
     fault_.clear();
     captured_.reset();
-    charged_ns_ = step_overhead_ns_;
+    charged_ns_ = 0;
+}
+
+void SimDevice::submit_step() { submitted_.push_back(std::exchange(fault_, {})); }
+
+void SimDevice::wait_step() {
+    if (submitted_.empty()) throw Error(PB_INVALID, "wait_step without a step that was submitted");
+    const std::string text = std::move(submitted_.front());
+    submitted_.pop_front();
+    if (!text.empty()) throw Error(PB_INVALID, text);
 }
 
 void SimDevice::end_step() {

@@ -2,6 +2,7 @@
 // engine.
 #pragma once
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ class SimDevice {
         param::real("graph_replay_ns", "0", 0, 1e9, "ns", "time to start a captured graph, which nothing hides"),
         param::real("graph_node_ns", "0", 0, 1e9, "ns", "between two ops of a graph, in place of launch_ns"),
         param::real("graph_node_bytes", "0", 0, 1e9, "bytes", "memory that a graph takes for each of its ops"),
-        param::real("step_overhead_ns", "0", 0, 1e9, "ns", "of each step: scheduler, sampler and copies, on the host"),
+        param::real("step_overhead_ns", "0", 0, 1e9, "ns", "of the host for a step: scheduler, sampler and copies"),
         param::real("compute_efficiency", "1", 0.01, 1, "", "share of the peaks that ops reach"),
         param::real("memory_efficiency", "1", 0.01, 1, "", "share of the bandwidth that ops reach"),
         param::choice("activation_dtype", "bf16", kDtypes, "of activations"),
@@ -71,6 +72,9 @@ class SimDevice {
     void graph_launch(pb_graph*);
     void graph_free(pb_graph*) noexcept;
     uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->bytes; }
+    void submit_step();
+    void wait_step(); // throws the first fault of the oldest step that was submitted
+    uint64_t host_ns() const noexcept { return static_cast<uint64_t>(std::llround(step_overhead_ns_)); }
     uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
 
     // For ops.cpp.
@@ -91,6 +95,7 @@ class SimDevice {
     pb_ops ops_;
     double charged_ns_ = 0; // in this step
     std::string fault_;     // of this step; ops after it do nothing
+    std::deque<std::string> submitted_;  // faults of steps that nobody has waited for
     std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
 

@@ -25,7 +25,7 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
         "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
         "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
         "2, thread_pinning: cores, cudagraph_mode: FULL_DECODE_ONLY, cudagraph_capture_sizes: [4, 1],\n"
-        "  cudagraph_capture: lazy, cudagraph_memory: 1GiB}\n"
+        "  cudagraph_capture: lazy, cudagraph_memory: 1GiB, async_scheduling: auto}\n"
         "scheduler: {plugin: sjf, ageing: 2.5}\nproposer: ngram\n");
     EngineConfig e;
     e.model = {.path = l.config.model.path, .plugin = "llama", .tokenizer = "none", .dtype = DType::kBf16,
@@ -45,6 +45,7 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
                 .seed = 11,
                 .threads = 2,
                 .thread_pinning = ThreadPinning::kCores,
+                .async_scheduling = AsyncScheduling::kAuto,
                 .cudagraph_mode = GraphMode::kFullDecodeOnly,
                 .cudagraph_capture_sizes = {4, 1},
                 .cudagraph_capture = GraphCapture::kLazy,

@@ -118,6 +118,7 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     r.graph_miss = "";
     r.graph_size = 8;
     r.graph_capture_ns = 0;
+    r.in_turn = "";
     r.graphs = 1;
     r.graph_bytes = 4096;
     s.engine.on_step(r);
@@ -126,6 +127,8 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     s.expect("patchbay_graph_tokens_total{kind=\"useful\"} 10");
     s.expect("patchbay_graph_tokens_total{kind=\"padded\"} 6");
     s.expect("patchbay_graph_capture_seconds_total 0.25");
+    s.expect("patchbay_async_steps_total{depth=\"0\",reason=\"off\"} 1");
+    s.expect("patchbay_async_steps_total{depth=\"1\",reason=\"\"} 1");
     s.expect("patchbay_graphs 1");
     s.expect("patchbay_graph_bytes 4096");
 }

@@ -211,8 +211,9 @@ typedef struct pb_device {
     void (*graph_free)(void *self, pb_graph *);                                              /* [step], between steps, none in flight */
     uint64_t (*graph_bytes)(void *self, const pb_graph *);                                   /* [step] of the device's memory; at least 1 */
     /* A step in flight; both NULL where end_step() is the only end of a step. submit_step() ends what begin_step() began
-     * without waiting for it, then the next may begin, which runs behind it; at most two are under way. wait_step()
-     * waits for the oldest that was submitted, reports its sticky error and clears it. end_step() is both. */
+     * without waiting for it, then the next may begin, which runs behind it; at most two are under way. wait_step() waits
+     * for the oldest that was submitted, reports its sticky error and clears it. end_step() waits for its own step, and so
+     * for those before it, which wait_step() is called for all the same. */
     pb_status (*submit_step)(void *self);                                                    /* [step] */
     pb_status (*wait_step)(void *self);                                                      /* [step] */
     /* Of a device with computes = 0, may be NULL: what the host of the machine that it stands for takes for a step,

@@ -26,7 +26,7 @@ typedef struct pb_sequence { /* one sequence as a policy sees it */
     int32_t  priority;       /* lower runs first                                                    */
     uint32_t tenant;         /* 0: none named                                                       */
     uint32_t prompt_tokens;
-    uint32_t output_tokens;  /* made so far                                                         */
+    uint32_t output_tokens;  /* made so far; one that a step in flight makes counts, unless it is the last */
     uint32_t max_tokens;     /* output tokens after which it ends at the latest                     */
     uint32_t computed_tokens; /* whose KV is there; a waiting one has 0 until it is admitted        */
     uint32_t in_flight;      /* tokens of a step not yet back (asynchronous depth 1), else 0        */

@@ -1,0 +1,92 @@
+// Steps in flight: the next step is planned and given to the device while it still computes the one before. Until that
+// one is back its sequences count as having its tokens, which are placeholders; a token for a sequence that has ended
+// meanwhile is surplus and dropped.
+#include <algorithm>
+#include <utility>
+
+#include "engine/state.hpp"
+
+namespace patchbay::engine {
+
+// Why a step must be back before the next one is planned. Empty: it need not.
+std::string_view why_in_turn(const config::EngineConfig& c, const runner::ModelRunner& runner) {
+    if (c.engine.async_scheduling == config::AsyncScheduling::kOff) return "off";
+    if (!runner.can_submit()) return "device"; // host and device are the same cores, say
+    if (c.proposer) return "proposer";         // drafts follow from tokens that the host sees
+    if (runner.device_info().computes) return "host_sampler"; // the next token is known when its logits are back
+    return "";
+}
+
+// The planned step goes to the device, behind the one that it still computes.
+Result<> Engine::State::take_off() {
+    PB_CHECK(runner->submit(batch));
+    note_forward();
+    launched.up = true;
+    launched.items = scheduled;
+    for (Scheduled& item : launched.items) {
+        Sequence& s = *item.sequence;
+        s.in_flight += item.tokens;
+        // What ends for its length with this token is not planned again.
+        const bool last = s.outputs() + s.coming + 1 >= s.request.sampling.max_tokens ||
+                          s.tokens.size() + s.coming + 1 >= facts.max_model_len;
+        item.coming = item.rows > 0 && !last;
+        s.coming += item.coming;
+    }
+    return {};
+}
+
+// The step that flies comes back: its tokens are appended and handed out.
+Result<> Engine::State::land() {
+    if (!flying.up) return {};
+    landed = true;
+    PB_CHECK(in_phase(Phase::kRun, [&] { return runner->wait(); }));
+    std::swap(scheduled, flying.items);
+    for (const Scheduled& item : scheduled) {
+        item.sequence->in_flight -= item.tokens;
+        item.sequence->coming -= item.coming;
+    }
+    PB_CHECK(in_phase(Phase::kSample, [&] { make_tokens(); }));
+    PB_CHECK(in_phase(Phase::kCommit, [&] { commit(); }));
+    PB_CHECK(in_phase(Phase::kPublish, [&] { publish(); }));
+    std::swap(scheduled, flying.items);
+    clear(flying);
+    return {};
+}
+
+// A step with another one in flight. Its report has what it planned, and the tokens of the one that came back.
+Result<> Engine::State::overlapped_step() {
+    if (scheduler.previous() || sampler.previous()) { // whoever fails on probation leaves its whole step to another
+        PB_CHECK(land());
+        return step_in_turn("probation");
+    }
+    PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
+    PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
+    if (flying.up && plan_out.preempt_count > 0) { // what is taken away must be back first, and may have ended
+        PB_CHECK(land());
+        PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
+    }
+    PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
+    report.in_turn = landed ? "preemption" : "";
+    if (!scheduled.empty()) {
+        PB_CHECK(in_phase(Phase::kBuild, [&] { build(); }));
+        PB_CHECK(in_phase(Phase::kRun, [&] { return take_off(); }));
+    }
+    PB_CHECK(land());
+    flying = std::exchange(launched, {});
+    return {};
+}
+
+void Engine::State::clear(Flight& flight) {
+    for (kv::BlockTable& table : flight.held) kv->release(table);
+    flight = {};
+}
+
+// A sequence ends whose placeholder is on the device: its blocks come back when that step does.
+void Engine::State::leave_flight(Sequence& s) {
+    Flight& flight = launched.up ? launched : flying;
+    std::erase_if(flight.items, [&](const Scheduled& item) { return item.sequence == &s; });
+    flight.held.push_back(std::exchange(s.table, {}));
+    s.in_flight = s.coming = 0;
+}
+
+}  // namespace patchbay::engine
