@@ -74,8 +74,8 @@ class ModelRunner {
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     Result<std::span<float>> forward(const Batch&);
-    // The two halves of forward() on a device where a step can be in flight, of which two may be under way: what submit()
-    // began, the oldest first, wait() ends. Only where nothing is computed: there are no logits to keep apart.
+    // The halves of forward() where steps can be in flight, at most two: wait() ends what submit() began, the oldest
+    // first. Only where nothing is computed: there are no logits to keep apart.
     bool can_submit() const { return device_.table->submit_step && device_.table->wait_step; }
     Result<> submit(const Batch&);
     Result<> wait();

@@ -64,7 +64,8 @@ TEST(AsyncScheduling, HidesTheDeviceBehindAHostThatIsSlower) {
 }
 
 TEST(AsyncScheduling, TakesNothingFromAStepWithoutHostTime) {
-    EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, 0), 5), token_times(simulated(AsyncScheduling::kOff, 0), 5));
+    EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, 0), 5),
+              token_times(simulated(AsyncScheduling::kOff, 0), 5));
 }
 
 std::map<RequestId, Output> texts(const config::EngineConfig& c, std::vector<StepReport>* steps = nullptr) {
