@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "host/registry.hpp"
 #include "host/schema.hpp"
 
 namespace patchbay::conformance {
@@ -36,8 +37,20 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
     for (const host::ParamManifest& p : host::describe(type_).params)
         if (!p.fallback) settings.emplace(p.name, least_value(p));
     static Nowhere nowhere;
-    const host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
-    return host::Component::create(library_, type_, settings, services, unavailable);
+    host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
+    if (host::kind_word(type_.kind) != "device")
+        return host::Component::create(library_, type_, settings, services, unavailable);
+    PB_TRY(const auto inner, inner_devices(services));
+    services.devices = &inner->service();
+    PB_TRY(auto device, host::Component::create(library_, type_, settings, services, unavailable));
+    device->keep(inner);
+    return device;
+}
+
+Result<std::shared_ptr<host::InnerDevices>> Subject::inner_devices(const host::Services& services) const {
+    static const Result<host::Registry> registry = host::Registry::open({library_->path().parent_path()});
+    if (!registry) return fail(registry.error());
+    return std::make_shared<host::InnerDevices>(*registry, services);
 }
 
 std::string Subject::required_keys() const {

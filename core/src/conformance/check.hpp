@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "base/thread_pool.hpp"
 #include "host/component.hpp"
+#include "host/inner_devices.hpp"
 #include "host/library.hpp"
 
 namespace patchbay::conformance {
@@ -29,6 +30,9 @@ class Subject {
     std::string required_keys() const;
 
   private:
+    // Devices may stand before others, which are looked for beside the library and among the installed ones.
+    Result<std::shared_ptr<host::InnerDevices>> inner_devices(const host::Services&) const;
+
     std::shared_ptr<host::Library> library_;
     const pb_component& type_;
     host::Settings settings_;

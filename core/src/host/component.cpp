@@ -9,8 +9,9 @@
 
 namespace patchbay::host {
 
-struct Component::Parts {  // the library is declared first, so it goes last
+struct Component::Parts {  // what is declared first goes last
     std::shared_ptr<Library> library;
+    std::shared_ptr<void> kept;
     const pb_component* type = nullptr;
     std::string kind;
     Services services;
@@ -93,6 +94,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                        if (name == PB_SERVICE_POOL) return p->services.pool;
                        if (name == PB_SERVICE_CLOCK) return p->services.clock;
                        if (name == PB_SERVICE_METRICS) return p->services.metrics ? &p->metrics : nullptr;
+                       if (name == PB_SERVICE_DEVICES) return p->services.devices;
                        return nullptr;
                    }};
     parts->metrics = {sizeof(pb_metrics), 0, parts.get(),
@@ -121,11 +123,17 @@ void* Component::self() const { return parts_->self; }
 
 Result<> Component::check(pb_status status, const char* call) const {
     if (status == PB_OK) return {};
-    const std::lock_guard lock(parts_->mutex);
-    std::string why = std::exchange(parts_->error, {});
-    if (why.empty()) why = word_of(status);
-    return fail(parts_->kind + " '" + parts_->type->name + "': " + call + ": " + why);
+    std::string reason = why();
+    if (reason.empty()) reason = word_of(status);
+    return fail(parts_->kind + " '" + parts_->type->name + "': " + call + ": " + reason);
 }
+
+std::string Component::why() const {
+    const std::lock_guard lock(parts_->mutex);
+    return std::exchange(parts_->error, {});
+}
+
+void Component::keep(std::shared_ptr<void> what) { parts_->kept = std::move(what); }
 
 Result<std::string> Component::save() const {
     std::string bytes;

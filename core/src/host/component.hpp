@@ -32,6 +32,7 @@ struct Services {
     const pb_pool* pool = nullptr;
     const pb_clock* clock = nullptr;
     MetricSink* metrics = nullptr;
+    const pb_devices* devices = nullptr;
 };
 
 class Component {
@@ -52,6 +53,9 @@ class Component {
 
     // Turns the status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
     Result<> check(pb_status, const char* call) const;
+    std::string why() const; // what it said of its latest failure, which is then forgotten
+
+    void keep(std::shared_ptr<void> what); // until after the object is gone
 
   private:
     struct Parts;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/suggest.hpp"
+#include "host/inner_devices.hpp"
 #include "host/library.hpp"
 #include "host/private_copy.hpp"
 
@@ -158,7 +159,13 @@ Result<Model> Registry::model(const std::string& name, const Settings& s, const 
     return make<pb_model>("model", name, s, v);
 }
 Result<Device> Registry::device(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_device>("device", name, s, v);
+    if (v.devices) return make<pb_device>("device", name, s, v);
+    const auto inner = std::make_shared<InnerDevices>(*this, v);
+    Services with_inner = v;
+    with_inner.devices = &inner->service();
+    PB_TRY(Device device, make<pb_device>("device", name, s, with_inner));
+    device.component->keep(inner);
+    return device;
 }
 
 Identity Registry::identity(const Component& c) {

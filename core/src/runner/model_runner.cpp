@@ -134,7 +134,8 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings) {
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
     kv_ = std::make_unique<KvLayers>(device_, attention_);
-    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype, device_name_,
+    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype,
+                                info_.serves_as[0] ? info_.serves_as : device_name_,
                                 std::max(settings.max_num_seqs, padded),
                                 std::max(settings.max_num_batched_tokens, padded), max_seq_len_}));
     form_ = {settings.block_size, 0, 0};

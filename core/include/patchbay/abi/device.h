@@ -166,6 +166,8 @@ typedef struct pb_device_info { /* filled by info() */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
     uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
     uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
+    char     serves_as[32];    /* "cpu": attention that serves that device serves this one too; empty: only that of its
+                                * own name. Terminated */
 } pb_device_info;
 
 typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */

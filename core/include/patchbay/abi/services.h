@@ -38,6 +38,22 @@ typedef struct pb_metrics {
     void (*set)(void *ctx, const char *name, double value);  /* [any] a gauge               */
 } pb_metrics;
 
+/* Another device, for one that stands before it: asked for in create() only. What it makes lives as long as the component
+ * that asked, unless it is closed. Such a device cannot ask for one itself. Offered to devices. */
+#define PB_SERVICE_DEVICES "patchbay.devices/1"
+struct pb_device;
+typedef struct pb_devices {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void    *ctx;
+    /* settings: `count` of them; keys that are missing take their defaults. On failure *why [call] says why. [control] */
+    pb_status (*open)(void *ctx, const char *name, const pb_setting *settings, uint32_t count,
+                      const struct pb_device **table, void **self, pb_str *why);
+    void (*close)(void *ctx, void *self);  /* [control]                                                           */
+    pb_str (*why)(void *ctx, void *self);  /* why its latest call failed, until its next one; empty: it did not say.
+                                              [step], [control] */
+} pb_devices;
+
 #ifdef __cplusplus
 }
 #endif

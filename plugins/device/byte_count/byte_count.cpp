@@ -1,0 +1,111 @@
+// The device `byte_count`: computes on another device, and counts the bytes of tensors and weights that ops were given.
+// The example of docs/devices.md.
+#include <string>
+
+#include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/inner_device.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace {
+
+class ByteCount {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::text("inner", "cpu", "the device that computes, with its default settings"),
+    };
+
+    explicit ByteCount(const patchbay::Context& context)
+        : name_(context.get<std::string>("inner")), inner_(context, name_), metrics_(context.host()) {
+        const pb_ops& ops = inner_.ops();
+        ops_.struct_size = sizeof ops_;
+        ops_.ctx = this;
+        pass_on<&pb_ops::embedding, &pb_ops::linear, &pb_ops::rms_norm, &pb_ops::add_rms_norm, &pb_ops::rope,
+                &pb_ops::silu_mul, &pb_ops::add, &pb_ops::gather_rows, &pb_ops::layer_norm, &pb_ops::relu,
+                &pb_ops::gelu_tanh, &pb_ops::gelu_tanh_mul, &pb_ops::scale, &pb_ops::soft_cap, &pb_ops::top_k,
+                &pb_ops::expert_linear, &pb_ops::weighted_sum, &pb_ops::gated_mlp, &pb_ops::causal_conv_silu,
+                &pb_ops::ssm_scan>(ops);
+    }
+    ByteCount(const ByteCount&) = delete; // ops_ points here
+
+    pb_device_info info() const {
+        pb_device_info out{};
+        out.struct_size = sizeof out;
+        inner_.check(table().info(self(), &out));
+        if (!out.computes) throw patchbay::Error(PB_UNSUPPORTED, "an inner device that computes nothing");
+        out.graphs = 0; // a captured op would be counted once, however often it is replayed
+        if (!out.serves_as[0]) name_.copy(out.serves_as, sizeof out.serves_as - 1);
+        return out;
+    }
+
+    // Memory, weights and steps are the inner device's.
+    void* alloc(uint64_t bytes) {
+        void* out = nullptr;
+        inner_.check(table().alloc(self(), bytes, &out));
+        return out;
+    }
+    void free(void* memory) { table().free(self(), memory); }
+    void to_device(void* to, const void* from, uint64_t bytes) {
+        inner_.check(table().to_device(self(), to, from, bytes));
+    }
+    void to_host(void* to, const void* from, uint64_t bytes) { inner_.check(table().to_host(self(), to, from, bytes)); }
+    void copy_page(void* to, const void* from, uint64_t bytes) {
+        inner_.check(table().copy_page(self(), to, from, bytes));
+    }
+    pb_weight* prepare(const pb_weight_source& source) {
+        pb_weight* out = nullptr;
+        inner_.check(table().prepare(self(), &source, &out));
+        return out;
+    }
+    void release(pb_weight* w) { table().release(self(), w); }
+    uint64_t weight_bytes(const pb_weight* w) const { return table().weight_bytes(self(), w); }
+    const pb_ops* ops() const { return &ops_; }
+    void begin_step() {
+        tensor_bytes_ = weight_bytes_ = 0;
+        inner_.check(table().begin_step(self()));
+    }
+    void end_step() {
+        metrics_.add("tensor_bytes", tensor_bytes_);
+        metrics_.add("weight_bytes", weight_bytes_);
+        inner_.check(table().end_step(self()));
+    }
+
+  private:
+    const pb_device& table() const { return inner_.table(); }
+    void* self() const { return inner_.self(); }
+
+    // An op that the inner device has: its arguments are counted, then handed on.
+    template <auto kOp, class... Args>
+    static void call(void* ctx, Args... args) {
+        auto& device = *static_cast<ByteCount*>(ctx);
+        (device.count(args), ...);
+        const pb_ops& inner = device.inner_.ops();
+        (inner.*kOp)(inner.ctx, args...);
+    }
+    template <auto kOp, class... Args>
+    static auto caller(void (*)(void*, Args...)) { // finds the arguments' types
+        return &call<kOp, Args...>;
+    }
+    template <auto... kOps>
+    void pass_on(const pb_ops& inner) {
+        ((ops_.*kOps = inner.*kOps ? caller<kOps>(inner.*kOps) : nullptr), ...);
+    }
+
+    void count(const pb_tensor* t) {
+        tensor_bytes_ += static_cast<double>(patchbay::elements(*t) * patchbay::dtype_bytes(t->dtype));
+    }
+    void count(const pb_weight* w) { weight_bytes_ += static_cast<double>(weight_bytes(w)); }
+    template <class Other>
+    void count(Other) {} // numbers; and lists of experts, of which only some are read
+
+    std::string name_;
+    patchbay::InnerDevice inner_;
+    patchbay::Metrics metrics_;
+    pb_ops ops_{};
+    double tensor_bytes_ = 0, weight_bytes_ = 0; // of the step
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::device<ByteCount>({.name = "byte_count",
+                                             .version = "1.0.0",
+                                             .summary = "another device, and the bytes that its ops are given"}))
