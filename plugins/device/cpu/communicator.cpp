@@ -1,3 +1,6 @@
+#ifndef PATCHBAY_GLOO
+#include "no_communicator.hpp"
+#else
 #include "communicator.hpp"
 
 #include <gloo/rendezvous/context.h>
@@ -152,3 +155,4 @@ void Communicator::abort() noexcept {
 }
 
 }  // namespace patchbay
+#endif

@@ -1,4 +1,5 @@
-// In place of communicator.cpp where there is no Gloo: one rank only.
+// What communicator.cpp is where there is no Gloo: one rank only. For it alone.
+#pragma once
 #include "communicator.hpp"
 #include "patchbay/plugin.hpp"
 
