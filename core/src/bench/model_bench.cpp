@@ -38,15 +38,15 @@ void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
 
 // How many groups a model has is known when it is loaded.
 Result<std::unique_ptr<engine::Engine>> engine_with_room(config::EngineConfig config, const host::Registry& registry,
-                                                         Clock& clock) {
+                                                         Clock& clock, parallel::World& world) {
     const uint32_t length = std::exchange(config.engine.max_model_len, 0);
-    PB_TRY(auto engine, engine::Engine::create(config, registry, clock));
+    PB_TRY(auto engine, engine::Engine::create(config, registry, clock, nullptr, &world));
     const uint32_t groups = engine->facts().kv_groups + engine->facts().state_groups;
     if (groups <= 1) return engine;
     engine.reset();
     config.engine.max_model_len = length;
     config.engine.num_blocks *= groups;
-    return engine::Engine::create(config, registry, clock);
+    return engine::Engine::create(config, registry, clock, nullptr, &world);
 }
 
 // Steps of `batch` equal requests from the first to the last.
@@ -147,7 +147,8 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     PB_TRY(Machine before, measure_machine(registry, config.device, config.engine.threads));
     progress("loading the model");
     PB_TRY(const auto clock, engine::clock_for(config, registry));
-    PB_TRY(const auto engine, engine_with_room(config, registry, *clock));
+    parallel::World world;
+    PB_TRY(const auto engine, engine_with_room(config, registry, *clock, world));
     progress("warming up");
     PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
         const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);

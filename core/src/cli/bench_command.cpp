@@ -72,11 +72,14 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
         key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32 or bfloat16 (default: as the weights)");
         key("--attention", "attention.plugin", "attention plugin");
         key("--scheduler", "scheduler.plugin", "scheduler plugin");
+        key("--tensor-parallel-size", "engine.tensor_parallel_size",
+            "ranks that compute the model together (default: 1)");
         key("--block-size", "engine.block_size", "tokens in a KV block");
     }
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
+        commands.has_engine = work == bench_model;
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;

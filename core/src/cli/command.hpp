@@ -11,6 +11,7 @@ inline constexpr int kOk = 0, kFailed = 1, kUsage = 2;
 struct Commands {
     CLI::App& app;
     std::function<int()> chosen; // set by the callback of the subcommand that was given; returns the exit code
+    bool has_engine = false;     // likewise: it makes engines, which may have several ranks
 };
 
 }  // namespace patchbay::cli

@@ -141,7 +141,8 @@ Result<> generate(Options& o) {
     Clock& clock = *time;
     metrics::Metrics all;
     engine::PluginMetrics plugin_metrics(all);
-    PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics));
+    parallel::World world;
+    PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics, &world));
     const auto tokenizer = engine->tokenizer();
     if (!tokenizer)
         return fail("the model has no tokenizer for a prompt's text: name a folder with tokenizer.json by --tokenizer");
@@ -223,6 +224,7 @@ void add_generate_command(Commands& commands) {
     key("--max-num-seqs", "engine.max_num_seqs", "sequences in a step");
     key("--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step");
     key("--max-model-len", "engine.max_model_len", "tokens of prompt and output");
+    key("--tensor-parallel-size", "engine.tensor_parallel_size", "ranks that compute the model together (default: 1)");
     key("--block-size", "engine.block_size", "tokens in a KV block");
     key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
     key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
@@ -270,6 +272,7 @@ void add_generate_command(Commands& commands) {
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
         check_usage(*o);
+        commands.has_engine = true;
         commands.chosen = [o] {
             const Result<> done = generate(*o);
             if (done) return kOk;

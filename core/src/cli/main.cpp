@@ -16,6 +16,7 @@
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/usage_fault.hpp"
+#include "cli/worker_command.hpp"
 #include "patchbay/abi.h"
 
 namespace patchbay::cli {
@@ -65,6 +66,7 @@ int run(int argc, char** argv) {
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);
+    add_worker_command(commands);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
@@ -73,6 +75,8 @@ int run(int argc, char** argv) {
         return kUsage;
     }
     try {
+        if (commands.has_engine)
+            if (const auto code = run_as_rank()) return *code;
         return commands.chosen();
     } catch (const std::exception& e) { // what ends the operation
         std::cerr << command_name(app) << ": " << e.what() << '\n';

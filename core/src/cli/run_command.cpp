@@ -113,6 +113,7 @@ void add_run_command(Commands& commands) {
         ->check(CLI::Range(0, 65535));
     app->add_flag("--no-report", o->no_report, "write the database only");
     app->callback([&commands, o] {
+        commands.has_engine = true;
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);

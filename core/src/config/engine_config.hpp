@@ -22,6 +22,7 @@ enum class DType { kAuto, kF32, kBf16 };
 enum class GraphMode { kNone, kFullDecodeOnly, kFull };
 enum class GraphCapture { kEager, kLazy };   // at load, or when a size is met for the first time
 enum class AsyncScheduling { kOff, kAuto, kOn }; // auto: where the parts can; on: else refused
+enum class Launcher { kAuto, kLocal, kMpirun, kSrun };
 enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 
 struct ModelSettings {                       // `model:` a path, or a map of these
@@ -50,6 +51,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting
     uint32_t num_speculative_tokens = 0;     // 0: no speculation; needs a proposer
+    uint32_t tensor_parallel_size = 1;       // ranks: processes that compute one model together
     uint32_t max_waiting = 0;                // requests; 0: no limit
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use
@@ -70,10 +72,20 @@ struct SwapSettings {                        // `swap:`; docs/hot-swap.md
     bool operator==(const SwapSettings&) const = default;
 };
 
+struct ParallelSettings {                    // `parallel:`; of engines of several ranks
+    Launcher launcher = Launcher::kAuto;     // what started the ranks; auto: as the environment says, else started here
+    uint32_t join_timeout_ms = 60'000;       // until all ranks are there
+    uint32_t heartbeat_timeout_ms = 3'000;   // of silence, after which a rank counts as hung
+    uint32_t step_timeout_ms = 600'000;      // that a rank may compute on one step
+
+    bool operator==(const ParallelSettings&) const = default;
+};
+
 struct EngineConfig {
     ModelSettings model;
     EngineSettings engine;
     SwapSettings swap;
+    ParallelSettings parallel;
     PluginChoice scheduler{"fcfs", {}};
     PluginChoice sampler{"standard", {}};
     PluginChoice attention{"paged", {}};

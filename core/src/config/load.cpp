@@ -103,6 +103,8 @@ Table<EngineSettings> engine_table() {
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
              "drafts a sequence and step; 0: no speculation; needs a proposer")
+        .key("tensor_parallel_size", &E::tensor_parallel_size, {1, 1024, "ranks"},
+             "processes that compute the model together, each with a share of its weights")
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
              "requests that may wait; further ones are refused; 0: no limit")
         .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")
@@ -139,6 +141,24 @@ Table<SwapSettings> swap_table() {
     return t;
 }
 
+Table<ParallelSettings> parallel_table() {
+    using P = ParallelSettings;
+    constexpr double kHour = 3'600'000;
+    Table<P> t;
+    t.word("launcher", &P::launcher,
+           {{"auto", Launcher::kAuto},
+            {"local", Launcher::kLocal},
+            {"mpirun", Launcher::kMpirun},
+            {"srun", Launcher::kSrun}},
+           "what starts the ranks; auto: mpirun or srun if they started this process, else it starts the others itself")
+        .key("join_timeout_ms", &P::join_timeout_ms, {100, kHour, "ms"}, "until all ranks are there")
+        .key("heartbeat_timeout_ms", &P::heartbeat_timeout_ms, {1000, kHour, "ms"},
+             "silence after which a rank counts as hung")
+        .key("step_timeout_ms", &P::step_timeout_ms, {1000, 24 * kHour, "ms"},
+             "how long a rank may compute on one step before it counts as hung");
+    return t;
+}
+
 class CrossChecks {
   public:
     CrossChecks(const EngineConfig& config, const Node& effective, Faults& faults, Faults& warnings)
@@ -148,6 +168,7 @@ class CrossChecks {
         model();
         sizes();
         speculation();
+        ranks();
     }
 
   private:
@@ -211,6 +232,13 @@ class CrossChecks {
                             "' needs engine.num_speculative_tokens: how many tokens it may draft a step");
     }
 
+    void ranks() {
+        if (c_.engine.tensor_parallel_size > 1 && c_.engine.thread_pinning == ThreadPinning::kCores)
+            faults_.add(at("engine.thread_pinning"),
+                        "thread_pinning: cores is not done with tensor_parallel_size above 1: ranks of one host would "
+                        "all choose the same cores");
+    }
+
     const EngineConfig& c_;
     const Node& effective_;
     Faults &faults_, &warnings_;
@@ -247,7 +275,7 @@ Result<> check_override(const Override& override) {
 }
 
 std::vector<std::string> engine_keys() {
-    return {"model", "engine", "scheduler", "sampler", "attention", "device", "proposer", "swap"};
+    return {"model", "engine", "parallel", "scheduler", "sampler", "attention", "device", "proposer", "swap"};
 }
 
 Node engine_part(const Node& document) {
@@ -286,6 +314,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
                  return effective;
              });
     t.section("engine", &EngineConfig::engine, engine_table(), "sizes and switches of the engine; names follow vLLM's");
+    t.section("parallel", &EngineConfig::parallel, parallel_table(), "how the ranks of one model come together");
     add_slot(t, "scheduler", &EngineConfig::scheduler, registry, "who runs in a step, with how many tokens");
     add_slot(t, "sampler", &EngineConfig::sampler, registry, "which token a row of logits becomes");
     add_slot(t, "attention", &EngineConfig::attention, registry, "KV layout and attention of a layer");

@@ -34,6 +34,9 @@ Result<Loaded> load_engine_config(const std::filesystem::path&, const host::Regi
 // From a tree that load_document() or merge() made. Holds engine keys only; see engine_part().
 Result<Loaded> load_engine_config(const Node& document, const host::Registry&, const Overrides& = {});
 
+// The other way: a tree that loads as this configuration does, with no value left out.
+Node document_of(const EngineConfig&, const host::Registry&);
+
 // An experiment file holds the engine's top-level keys beside its own: these are the engine's, and the part of a tree
 // that they make up. Give engine_keys() to Table::leave() of a table that reads the rest.
 std::vector<std::string> engine_keys();

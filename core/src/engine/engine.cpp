@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/model_choice.hpp"
+#include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "weights/end_tokens.hpp"
@@ -76,30 +76,27 @@ Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry,
-                                               Clock& clock, host::MetricSink* metrics) {
+                                               Clock& clock, host::MetricSink* metrics,
+                                               parallel::World* world) {
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
     s.swap_settings = c.swap;
     s.pool = std::make_unique<ThreadPool>(
-        choose_threads(c.engine),
+        choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
         c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
     s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
-    PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, s.services));
-    PB_TRY(const bool real, computes(device));
+    PB_TRY(ModelParts parts, choose_parts(c, registry, s.services));
+    const bool real = parts.computes;
     s.facts.simulated = !real;
     if (!real && c.proposer)
         return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
                     "', which computes nothing: which drafts would be accepted is not known (choose proposer: none)");
-    PB_TRY(ModelChoice model, choose_model(c, registry, real ? Numbers::kSome : Numbers::kNone));
-    model.source.read_with(*s.pool);
-    const bool reads_weights = real && c.model.load_format != config::LoadFormat::kDummy;
-    std::string identity = "dummy";
-    if (reads_weights) {
-        PB_TRY(identity, weights::model_identity(c.model.path));
-    }
+    PB_CHECK(s.start_ranks(c, registry, world));
+    parts.model.source.read_with(*s.pool);
+    const bool reads_weights = parts.identity != "dummy";
     if (c.model.tokenizer != "none") {
         const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
         const bool needed = reads_weights || !c.model.tokenizer.empty();
@@ -121,26 +118,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     if (c.proposer) {
         PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
     }
-    PB_TRY(auto model_component, registry.model(model.plugin, {}, s.services));
-    PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, s.services));
-
-    runner::RunnerSettings r;
-    r.model_config = model.config;
-    r.weights = model.weights;
-    r.kv_dtype = model.kv_dtype;
-    r.block_size = c.engine.block_size;
-    r.num_blocks = c.engine.num_blocks;
-    r.kv_cache_memory = c.engine.kv_cache_memory;
-    r.device = c.device.plugin;
-    r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
-                c.engine.cudagraph_memory};
-    r.max_num_seqs = c.engine.max_num_seqs;
-    r.max_num_batched_tokens = c.engine.max_num_batched_tokens;
-    r.max_model_len = c.engine.max_model_len;
-    r.rows_per_sequence = 1 + c.engine.num_speculative_tokens;
     const uint64_t before_load = clock.now_ns();
-    PB_TRY(s.runner, runner::ModelRunner::create(std::move(device), std::move(model_component), std::move(attention),
-                                                 model.source, r, clock));
+    PB_CHECK(s.load(c, parts));
 
     s.in_turn = why_in_turn(c, *s.runner);
     if (c.engine.async_scheduling == config::AsyncScheduling::kOn && !s.in_turn.empty())
@@ -167,13 +146,14 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.work = s.runner->work();
     f.device_name = s.runner->device_info().name;
     f.isa = s.runner->device_info().isa;
-    f.architecture = model.architecture;
+    f.architecture = parts.model.architecture;
     f.weight_dtype = s.runner->weight_form();
-    f.kv_dtype = dtype_word(r.kv_dtype);
-    f.model_identity = identity;
-    const host::Component* parts[] = {&s.scheduler.current(), &s.sampler.current(), &s.runner->attention(),
-                                      s.proposer.component.get(), &s.runner->model(), &s.runner->device()};
-    for (const host::Component* part : parts)
+    f.kv_dtype = dtype_word(parts.model.kv_dtype);
+    f.model_identity = parts.identity;
+    s.describe_ranks();
+    const host::Component* components[] = {&s.scheduler.current(),  &s.sampler.current(), &s.runner->attention(),
+                                           s.proposer.component.get(), &s.runner->model(),  &s.runner->device()};
+    for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (s.tokenizer && s.tokenizer->vocab_size() > f.vocab_size)
         return fail("the tokenizer has " + std::to_string(s.tokenizer->vocab_size()) + " tokens, the model only " +
@@ -181,10 +161,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching,
-                                         identity + "/" + f.weight_dtype + "/" + dtype_word(r.weights.dtype) + "/" +
-                                             s.runner->layout_tag(),
+                                         parts.identity + "/" + f.weight_dtype + "/" +
+                                             dtype_word(parts.model.weights.dtype) + "/" + s.runner->layout_tag(),
                                          s.runner->grouping().groups);
-    PB_TRY(s.eos, end_tokens(c, model.config, s.tokenizer.get(), f.vocab_size));
+    PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 

@@ -14,6 +14,7 @@
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
+#include "parallel/world.hpp"
 #include "runner/model_runner.hpp"
 #include "text/tokenizer.hpp"
 
@@ -31,6 +32,8 @@ struct EngineFacts { // automatic choices, for the record
     runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
     std::vector<host::Identity> plugins;
+    std::vector<std::string> ranks; // by rank: "node1 (pid 4711)"; one for an engine that is alone or simulated
+    uint32_t tensor_parallel_size;
     bool simulated; // the device computes nothing: times are what it charges, tokens are synthetic
 };
 
@@ -45,9 +48,10 @@ struct SwapRequest {
 
 class Engine {
   public:
-    // Loads plugins, model and tokenizer, sizes the KV cache. The clock must outlive the engine.
+    // Loads plugins, model and tokenizer, sizes the KV cache. The clock must outlive the engine, and so must the world,
+    // where the ranks of several come from; without one they are started here, for this engine.
     static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&,
-                                                  host::MetricSink* = nullptr);
+                                                  host::MetricSink* = nullptr, parallel::World* = nullptr);
     ~Engine();
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full

@@ -114,6 +114,9 @@ struct EngineMetrics::Series {
     prometheus::Counter& capture = all.counter("patchbay_graph_capture_seconds_total");
     prometheus::Gauge& graphs = all.gauge("patchbay_graphs");
     prometheus::Gauge& graph_bytes = all.gauge("patchbay_graph_bytes");
+    prometheus::Counter& broadcast_bytes = all.counter("patchbay_broadcast_bytes_total");
+    prometheus::Counter& broadcast_seconds = all.counter("patchbay_broadcast_seconds_total");
+    std::vector<prometheus::Gauge*> ranks; // by rank; none of an engine that is alone
     prometheus::Histogram& ttft = all.histogram("patchbay_time_to_first_token_seconds");
     prometheus::Histogram& itl = all.histogram("patchbay_inter_token_latency_seconds");
     prometheus::Histogram& tpot = all.histogram("patchbay_time_per_output_token_seconds");
@@ -145,6 +148,10 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
     for (size_t i = 1; i < s.finished.size(); ++i)
         s.finished[i] = &m.counter("patchbay_requests_finished_total",
                                    {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
+    for (size_t r = 0; facts.ranks.size() > 1 && r < facts.ranks.size(); ++r) {
+        s.ranks.push_back(&m.gauge("patchbay_rank_up", {{"rank", std::to_string(r)}}));
+        s.ranks.back()->Set(1);
+    }
     for (const host::Identity& p : facts.plugins) {
         s.enter(p);
         using Times = runner::CallTimes;
@@ -177,6 +184,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
 EngineMetrics::~EngineMetrics() {
     Series& s = *series_;
     for (prometheus::Gauge* plugin : s.plugins) plugin->Set(0);
+    for (prometheus::Gauge* rank : s.ranks) rank->Set(0);
     for (prometheus::Gauge* now :
          {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation,
           &s.graphs, &s.graph_bytes})
@@ -218,6 +226,8 @@ void EngineMetrics::on_step(const StepReport& r) {
     Series& s = *series_;
     for (const host::SwapRecord& swap : r.swaps) s.on_swap(swap);
     s.waiting.Set(r.waiting_requests);
+    s.broadcast_bytes.Increment(static_cast<double>(r.broadcast_bytes));
+    s.broadcast_seconds.Increment(seconds(r.broadcast_ns));
     s.waiting_tokens.Set(static_cast<double>(r.waiting_tokens));
     s.oldest_wait.Set(seconds(r.oldest_wait_ns));
     s.running.Set(r.running_requests);

@@ -100,8 +100,8 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
                        kv_dtype};
 }
 
-uint32_t choose_threads(const config::EngineSettings& e) {
-    return e.threads ? e.threads : std::max(1u, std::thread::hardware_concurrency());
+uint32_t choose_threads(const config::EngineSettings& e, uint32_t ranks_here) {
+    return e.threads ? e.threads : std::max(1u, std::thread::hardware_concurrency() / ranks_here);
 }
 
 const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }

@@ -21,7 +21,8 @@ struct ModelChoice {
 enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);
 
-uint32_t choose_threads(const config::EngineSettings&);
+// ranks_here: that share the cores of this process.
+uint32_t choose_threads(const config::EngineSettings&, uint32_t ranks_here = 1);
 const char* dtype_word(pb_dtype);
 
 // Gives each value that is left to be chosen the origin "automatic: what it becomes, and why". The value stays as it

@@ -8,8 +8,10 @@
 
 #include "base/thread_pool.hpp"
 #include "engine/engine.hpp"
+#include "engine/load_model.hpp"
 #include "engine/sequence.hpp"
 #include "host/slot.hpp"
+#include "parallel/group.hpp"
 #include "runner/model_runner.hpp"
 
 namespace patchbay::engine {
@@ -47,6 +49,8 @@ struct Engine::State {
     pb_clock clock_service{};
     host::Services services;
     std::shared_ptr<const text::Tokenizer> tokenizer;
+    std::unique_ptr<runner::SimulatedRanks> simulated_ranks; // of a device that computes nothing
+    std::unique_ptr<parallel::Group> group;         // the other ranks; null: there are none
     std::unique_ptr<runner::ModelRunner> runner;
     host::Slot scheduler, sampler;
     host::Proposer proposer; // may be empty
@@ -83,6 +87,7 @@ struct Engine::State {
     std::vector<pb_preempt_item> preempts;
     pb_scheduler_out plan_out{};
     std::vector<Scheduled> scheduled;
+    std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
     runner::Batch batch;
     std::vector<TokenId> placeholders; // for tokens that a step in flight makes
     std::span<float> logits;
@@ -128,6 +133,10 @@ struct Engine::State {
     }
     Result<> step_in_turn(std::string_view why); // admit to publish, one after the other
     void note_forward();
+    Result<> start_ranks(const config::EngineConfig&, const host::Registry&, parallel::World*);
+    Result<> load(const config::EngineConfig&, ModelParts&);
+    void describe_ranks();
+    Result<std::span<float>> forward();
     pb_scheduler_in scheduler_view();
     Result<> ask_scheduler();                     // for a plan that keeps the contract
     Result<> ask_sampler();

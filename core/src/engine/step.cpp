@@ -184,6 +184,7 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 // 4 build: the flat token batch, and a row to sample for each logit row.
 void Engine::State::build() {
     batch.clear(runner->batch_form());
+    batch_rows.clear();
     sample_rows.clear();
     max_logprobs = 0;
     for (const Scheduled& item : scheduled) {
@@ -192,7 +193,8 @@ void Engine::State::build() {
         placeholders.assign(s.coming > 0 ? item.tokens : 0, 0);
         const auto tokens = s.coming > 0 ? std::span<const TokenId>(placeholders)
                                          : std::span<const TokenId>(s.tokens).subspan(begin, item.tokens);
-        batch.add({tokens, begin, item.rows, s.table});
+        batch_rows.push_back({tokens, begin, item.rows, s.table});
+        batch.add(batch_rows.back());
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             const uint32_t made = item.confirmed - s.prompt_count + j;
             const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
@@ -210,7 +212,7 @@ void Engine::State::build() {
 
 // 5 run: one forward pass.
 Result<> Engine::State::run() {
-    PB_TRY(logits, runner->forward(batch));
+    PB_TRY(logits, forward());
     note_forward();
     return {};
 }

@@ -40,6 +40,7 @@ struct StepReport {
     static constexpr size_t kDraftPositions = 16;
     std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and behind it
 
+    uint64_t broadcast_bytes = 0, broadcast_ns = 0;    // the step to each of the other ranks
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;

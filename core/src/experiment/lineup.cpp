@@ -23,7 +23,7 @@ Json facts_of(const engine::EngineFacts& f) { // by the names under which automa
             {"weight_bytes", f.weight_bytes},     {"page_bytes", f.page_bytes},     {"threads", f.threads},
             {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated},
             {"kv_groups", f.kv_groups},           {"state_groups", f.state_groups}, {"kv_padding", f.kv_padding},
-            {"prefix_caching", f.prefix_caching}};
+            {"prefix_caching", f.prefix_caching}, {"tensor_parallel_size", f.tensor_parallel_size}};
 }
 
 // What an automatic choice follows from.
@@ -37,26 +37,28 @@ const std::vector<Cause>& causes() {
         {"architecture", {"model"}},
         {"vocab_size", {"model"}},
         {"weight_dtype", {"model"}},
-        {"weight_bytes", {"model", "device"}},
+        {"weight_bytes", {"model", "device", "engine.tensor_parallel_size"}},
         {"kv_dtype", {"model", "engine.kv_cache_dtype"}},
-        {"page_bytes", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
+        {"page_bytes",
+         {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.tensor_parallel_size"}},
         {"kv_groups", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
         {"state_groups", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
         {"kv_padding", {"model", "attention", "engine.kv_cache_dtype", "engine.block_size"}},
         {"prefix_caching", {"model", "engine.enable_prefix_caching"}},
         {"num_blocks",
          {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks",
-          "engine.kv_cache_memory"}},
+          "engine.kv_cache_memory", "engine.tensor_parallel_size"}},
         {"kv_bytes",
          {"model", "attention", "engine.kv_cache_dtype", "engine.block_size", "engine.num_blocks",
-          "engine.kv_cache_memory"}},
+          "engine.kv_cache_memory", "engine.tensor_parallel_size"}},
         {"max_model_len",
          {"model", "attention", "engine.max_model_len", "engine.kv_cache_dtype", "engine.block_size",
-          "engine.num_blocks", "engine.kv_cache_memory"}},
+          "engine.num_blocks", "engine.kv_cache_memory", "engine.tensor_parallel_size"}},
         {"block_size", {"engine.block_size"}},
-        {"threads", {"engine.threads", "device"}},
+        {"threads", {"engine.threads", "engine.tensor_parallel_size", "device"}},
         {"device_name", {"device", "engine.threads"}},
         {"isa", {"device"}},
+        {"tensor_parallel_size", {"engine.tensor_parallel_size"}},
         {"simulated", {"device"}}};
     return table;
 }
@@ -135,10 +137,11 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<> try_out(Lineup& lineup, const host::Registry& registry, host::Prober& prober, Clock& clock) {
+Result<> try_out(Lineup& lineup, const host::Registry& registry, host::Prober& prober, Clock& clock,
+                 parallel::World& world) {
     lineup.limits = {~0u, ~0u};
     for (Entrant& e : lineup.entrants) {
-        auto engine = engine::Engine::create(e.loaded.config, registry, clock);
+        auto engine = engine::Engine::create(e.loaded.config, registry, clock, nullptr, &world);
         if (!engine) return fail("variant '" + e.name + "': " + engine.error());
         e.facts = (*engine)->facts();
         if (const auto swaps = RunSwaps::prepare(**engine, e.swaps, registry, prober); !swaps)

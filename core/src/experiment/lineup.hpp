@@ -37,7 +37,7 @@ struct Lineup {
 // Configurations only.
 Result<Lineup> load_lineup(const ExperimentSpec&, const host::Registry&);
 // Makes an engine of each once and prepares its swaps, and fills in what that tells.
-Result<> try_out(Lineup&, const host::Registry&, host::Prober&, Clock&);
+Result<> try_out(Lineup&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
 
 // Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
 FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);

@@ -53,8 +53,10 @@ std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const eng
 class Campaign {
   public:
     Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source,
-             const host::Registry& registry, host::Prober& prober, Clock& clock, const ExperimentOptions& options)
+             const host::Registry& registry, host::Prober& prober, Clock& clock, parallel::World& world,
+             const ExperimentOptions& options)
         : spec_(spec), lineup_(lineup), source_(source), registry_(registry), prober_(prober), clock_(clock),
+          world_(world),
           options_(options) {}
 
     Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
@@ -98,7 +100,7 @@ class Campaign {
         std::optional<engine::PluginMetrics> plugin_metrics;
         if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
         PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock,
-                                                         plugin_metrics ? &*plugin_metrics : nullptr));
+                                                         plugin_metrics ? &*plugin_metrics : nullptr, &world_));
         RealEngine driven(*engine);
         const engine::EngineFacts loaded = engine->facts(); // before any swap
         PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, entrant.swaps, registry_, prober_));
@@ -140,6 +142,7 @@ class Campaign {
     const host::Registry& registry_;
     host::Prober& prober_;
     Clock& clock_;
+    parallel::World& world_;
     const ExperimentOptions& options_;
     bool stopped_ = false;
 };
@@ -235,7 +238,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
                                Clock& given_clock, const ExperimentOptions& options) {
     InterruptibleClock clock(given_clock, options.interrupted);
     host::Prober prober(options.probe);
-    PB_CHECK(try_out(lineup, registry, prober, clock));
+    parallel::World world;
+    PB_CHECK(try_out(lineup, registry, prober, clock, world));
     PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
 
     std::error_code error;
@@ -257,7 +261,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     }
     PB_CHECK(store.add_experiment(row_of(spec, lineup, options), rows));
 
-    Campaign campaign(spec, lineup, source, registry, prober, clock, options);
+    Campaign campaign(spec, lineup, source, registry, prober, clock, world, options);
     PB_TRY(const auto runs, campaign.run_all(store));
     outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
     outcome.swaps = swap_lines(runs, lineup);

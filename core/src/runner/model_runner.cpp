@@ -38,6 +38,7 @@ ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention
     : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
+    if (ranks_) ranks_->watch(nullptr);
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
@@ -55,12 +56,12 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
         runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
     runner->device_name_ = settings.device;
     if (!runner->info_.computes) PB_CHECK(runner->check_simulation());
-    if (settings.group) PB_CHECK(runner->connect(*settings.group));
+    if (settings.ranks) PB_CHECK(runner->connect(*settings.ranks));
     runner->workspace_ = std::make_unique<Workspace>(runner->device_);
     runner->inputs_ = std::make_unique<StepInputs>(runner->device_);
     PB_CHECK(runner->load_model(settings));
     PB_CHECK(runner->bind_kv(settings));
-    PB_CHECK(runner->load_weights(source, settings));
+    PB_CHECK(runner->load_weights(source, settings.weights));
     PB_CHECK(runner->allocate_kv(settings));
     PB_CHECK(runner->make_graphs(settings));
     return runner;
@@ -75,11 +76,15 @@ Result<> ModelRunner::check_simulation() const {
     return {};
 }
 
-Result<> ModelRunner::connect(const pb_group& group) {
-    if (!device_.table->connect || !device_.table->disconnect)
+Result<> ModelRunner::connect(Ranks& ranks) {
+    const pb_group& group = ranks.wire();
+    const pb_device* const table = device_.table;
+    if (!table->connect || !table->disconnect)
         return fail("device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
                     " ranks (set tensor_parallel_size: 1)");
-    return device_.component->check(device_.table->connect(device_.self(), &group), "connect");
+    ranks_ = &ranks;
+    ranks.watch([table, self = device_.self()] { table->disconnect(self); });
+    return device_.component->check(table->connect(device_.self(), &group), "connect");
 }
 
 Result<> ModelRunner::load_model(const RunnerSettings& settings) {
@@ -87,13 +92,12 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
     for (const auto& [key, value] : settings.model_config)
         items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
-                                 settings.ranks, settings.rank};
+                                 ranks_ ? ranks_->wire().size : 1, ranks_ ? ranks_->wire().rank : 0};
     facts_.struct_size = sizeof facts_;
     PB_CHECK(model_.component->check(model_.table->load_config(model_.self(), &config, &facts_), "load_config"));
     const pb_ops& ops = *device_.table->ops(device_.self());
-    if (settings.ranks > 1 && (!ops.all_reduce || !ops.all_gather))
-        return fail("device '" + device_name_ + "' connected " + std::to_string(settings.ranks) +
-                    " ranks, but has no all_reduce or no all_gather");
+    if (ranks_ && (!ops.all_reduce || !ops.all_gather))
+        return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
     for (const char* const* need = model_.table->needs; need && *need; ++need)
         if (!host::has_op(ops, *need))
             return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
@@ -171,8 +175,9 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
     return weight;
 }
 
-Result<> ModelRunner::load_weights(const weights::WeightSource& source, const RunnerSettings& settings) {
-    const weights::WeightForm& wanted = settings.weights;
+Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
+    const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
+    const pb_group& group = ranks_ ? ranks_->wire() : alone;
     const uint32_t count = model_.table->weight_count(model_.self());
     weights::LoadedWeight loaded;
     std::vector<float> filled;
@@ -193,8 +198,8 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const Ru
                       .memory = std::move(loaded.memory)};
         } else {
             PB_TRY(loaded,
-                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), settings.rank, settings.ranks,
-                               std::move(loaded)));
+                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), group.rank,
+                               group.size, std::move(loaded)));
         }
         PB_TRY(pb_weight* const weight, prepare(spec, loaded));
         weights_.push_back(weight);
@@ -222,8 +227,8 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
         return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) +
                     " bytes holds no block (one takes " + std::to_string(page_bytes()) + " bytes)");
     auto pages = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
-    if (settings.agree_blocks) {
-        PB_TRY(pages, settings.agree_blocks(pages));
+    if (ranks_) {
+        PB_TRY(pages, ranks_->agree_blocks(pages));
     }
     return kv_->allocate(pages);
 }

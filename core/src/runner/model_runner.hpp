@@ -1,7 +1,6 @@
 // A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
 // logits; owns the device, model and attention components.
 #pragma once
-#include <functional>
 #include <deque>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include "runner/call_times.hpp"
 #include "runner/graph_cache.hpp"
 #include "runner/kv_layers.hpp"
+#include "runner/ranks.hpp"
 #include "runner/step_inputs.hpp"
 #include "runner/workspace.hpp"
 #include "weights/checkpoint.hpp"
@@ -29,10 +29,7 @@ struct RunnerSettings {
     uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
     std::string device;                // the device plugin's name
-    uint32_t rank = 0, ranks = 1;      // of the group, where there is one
-    const pb_group* group = nullptr;   // to connect the device with
-    // Told how many KV blocks fit here, says how many there are: as many as fit each rank.
-    std::function<Result<uint32_t>(uint32_t)> agree_blocks;
+    Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
     GraphSettings graphs;
     // Of a batch at most; 0: not known, and there are no graphs.
     uint32_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
@@ -93,9 +90,9 @@ class ModelRunner {
   private:
     ModelRunner(host::Device, host::Model, host::Attention, Clock&);
     Result<> check_simulation() const;
-    Result<> connect(const pb_group&);
+    Result<> connect(Ranks&);
     Result<> load_model(const RunnerSettings&);
-    Result<> load_weights(const weights::WeightSource&, const RunnerSettings&);
+    Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     Result<> bind_kv(const RunnerSettings&);
     Result<> allocate_kv(const RunnerSettings&);
@@ -138,6 +135,7 @@ class ModelRunner {
     host::Model model_;
     host::Attention attention_;
     Clock& clock_;
+    Ranks* ranks_ = nullptr;
     CallTimes times_;
     pb_device_info info_{};
     pb_model_facts facts_{};

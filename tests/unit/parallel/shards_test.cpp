@@ -10,6 +10,7 @@
 #include "host/registry.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
+#include "runner/ranks.hpp"
 #include "unit/parallel/store_group_fixture.hpp"
 #include "weights/loader.hpp"
 
@@ -30,8 +31,20 @@ const host::Registry& registry() {
 
 constexpr uint32_t kBlocks = 16, kBlock = 16;
 
+class ThreadRanks final : public runner::Ranks {
+  public:
+    explicit ThreadRanks(const pb_group& wire) : wire_(wire) {}
+    const pb_group& wire() const override { return wire_; }
+    void watch(std::function<void()>) override {}
+    Result<uint32_t> agree_blocks(uint32_t here) override { return here; }
+
+  private:
+    pb_group wire_;
+};
+
 struct Rank { // of one model
     ThreadPool pool{1};
+    std::unique_ptr<ThreadRanks> ranks;
     VirtualClock clock;
     std::unique_ptr<runner::ModelRunner> runner;
 };
@@ -48,9 +61,8 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
     r.num_blocks = kBlocks;
     r.device = "cpu";
     if (group) {
-        r.group = group;
-        r.rank = group->rank;
-        r.ranks = group->size;
+        rank.ranks = std::make_unique<ThreadRanks>(*group);
+        r.ranks = rank.ranks.get();
     }
     PB_TRY(const auto plugin, registry().model_for(r.model_config.at("architectures.0")));
     PB_TRY(auto device, registry().device("cpu", {{"isa", "plain"}}, services)); // f32, whatever the weights are

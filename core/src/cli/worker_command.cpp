@@ -1,0 +1,73 @@
+#include "cli/worker_command.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "engine/worker.hpp"
+#include "parallel/launch.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+using parallel::Launched;
+
+struct Options {
+    int fd = -1;
+    uint32_t rank = 0, size = 0, heartbeat_ms = 0;
+};
+
+int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel::Deadlines& deadlines) {
+    std::signal(SIGINT, SIG_IGN); // of a terminal: rank 0 decides what becomes of it
+    parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
+    const auto done = engine::serve_rank(spoke, hello.rank, hello.size);
+    if (done) return kOk;
+    std::cerr << "patchbay: rank " << hello.rank << ": " << done.error() << '\n';
+    return kFailed;
+}
+
+parallel::Hello hello_of(std::string job, uint32_t rank, uint32_t size) {
+    return {std::move(job), rank, size, static_cast<uint32_t>(getpid()), parallel::host_name()};
+}
+
+Result<int> join(const Launched& job) {
+    const parallel::Deadlines deadlines;
+    const char* const asked = std::getenv("PATCHBAY_RENDEZVOUS");
+    PB_TRY(const auto at, parallel::rendezvous_of(job, asked ? asked : ""));
+    PB_TRY(auto socket, parallel::connect_to(at, deadlines.join));
+    return serve(std::move(socket), hello_of(job.job, job.rank, job.size), deadlines);
+}
+
+}  // namespace
+
+void add_worker_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("worker", "A rank that another patchbay started")->group("");
+    const auto o = std::make_shared<Options>();
+    app->add_option("--fd", o->fd, "socket to rank 0")->required();
+    app->add_option("--rank", o->rank)->required();
+    app->add_option("--size", o->size)->required();
+    app->add_option("--heartbeat-ms", o->heartbeat_ms)->required();
+    app->callback([&commands, o] {
+        commands.chosen = [o] {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); // a rank that hangs must not outlive who started it
+            parallel::Deadlines deadlines;
+            deadlines.heartbeat = uint64_t{o->heartbeat_ms} * 1'000'000;
+            return serve(parallel::Socket(o->fd), hello_of(parallel::kLocalJob, o->rank, o->size), deadlines);
+        };
+    });
+}
+
+std::optional<int> run_as_rank() {
+    const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
+    if (job && (!*job || (*job)->rank == 0)) return std::nullopt;
+    const auto code = job ? join(**job) : Result<int>(fail(job.error()));
+    if (code) return *code;
+    std::cerr << "patchbay: " << code.error() << '\n';
+    return kFailed;
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,33 @@
+#include <optional>
+
+#include "config/load.hpp"
+
+namespace patchbay::config {
+namespace {
+
+Node node_of(const std::optional<PluginChoice>& choice) {
+    if (!choice) return Node::string("none");
+    Node out = Node::map();
+    out.set("plugin", Node::string(choice->plugin));
+    for (const auto& [key, value] : choice->settings) out.set(key, Node::scalar(value));
+    return out;
+}
+
+}  // namespace
+
+Node document_of(const EngineConfig& c, const host::Registry& registry) {
+    Node given = Node::map(), model = Node::map(), shape = Node::map();
+    for (const auto& [key, value] : c.model.shape) shape.set(key, Node::string(value));
+    model.set("shape", std::move(shape));
+    given.set("model", std::move(model));
+    given.set("scheduler", node_of(c.scheduler));
+    given.set("sampler", node_of(c.sampler));
+    given.set("attention", node_of(c.attention));
+    given.set("device", node_of(c.device));
+    given.set("proposer", node_of(c.proposer));
+    EngineConfig all = c; // reading leaves what is not given, and tells it
+    Faults ignored;       // a model folder that has gone, say: the reader of the tree will say so
+    return engine_config_table(registry).read(given, all, ignored);
+}
+
+}  // namespace patchbay::config

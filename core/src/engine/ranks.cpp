@@ -1,0 +1,59 @@
+// The engine's other ranks: started before the model is loaded, told every batch, and asked when a step fails.
+#include <unistd.h>
+
+#include "config/check_file.hpp"
+#include "engine/state.hpp"
+#include "parallel/address.hpp"
+
+namespace patchbay::engine {
+
+Result<> Engine::State::start_ranks(const config::EngineConfig& c, const host::Registry& registry,
+                                    parallel::World* world) {
+    constexpr uint64_t kConnectMs = 4'000; // once all ranks have begun to
+    const uint32_t size = c.engine.tensor_parallel_size;
+    if (size == 1) return world ? world->check_alone() : parallel::World().check_alone();
+    if (facts.simulated) {
+        simulated_ranks = std::make_unique<runner::SimulatedRanks>(size);
+        return {};
+    }
+    parallel::World own;
+    PB_TRY(auto hub, (world ? *world : own).ranks(size, c.parallel));
+    parallel::Begin begin;
+    begin.configuration = config::show_yaml(config::document_of(c, registry));
+    for (const auto& folder : registry.folders()) begin.plugin_dirs.push_back(folder.string());
+    begin.connect_ms = kConnectMs;
+    PB_TRY(group, parallel::Group::begin(std::move(hub), begin));
+    return {};
+}
+
+// The runner, as all ranks load theirs.
+Result<> Engine::State::load(const config::EngineConfig& c, ModelParts& parts) {
+    if (group) PB_CHECK(group->check_equal(parts.facts()));
+    runner::Ranks* ranks = simulated_ranks.get();
+    if (group) ranks = group.get();
+    auto made = load_runner(c, parts, ranks, clock);
+    if (!made) return fail(group ? group->known_cause(made.error()) : made.error());
+    runner = *std::move(made);
+    return group ? group->loaded() : Result<>();
+}
+
+void Engine::State::describe_ranks() {
+    facts.tensor_parallel_size = settings.tensor_parallel_size;
+    facts.ranks = {parallel::host_name() + " (pid " + std::to_string(getpid()) + ")"};
+    if (!group) return;
+    facts.ranks.resize(settings.tensor_parallel_size);
+    for (const parallel::RankInfo& rank : group->ranks())
+        facts.ranks[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
+}
+
+Result<std::span<float>> Engine::State::forward() {
+    if (!group) return runner->forward(batch);
+    PB_CHECK(group->broadcast(batch_rows, clock));
+    report.broadcast_bytes = group->latest().bytes;
+    report.broadcast_ns = group->latest().ns;
+    auto done = runner->forward(batch);
+    if (!done) return fail(group->cause(done.error()));
+    return done;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,126 @@
+#include "parallel/address.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "base/clock.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+struct FreeAddresses {
+    void operator()(addrinfo* all) const { freeaddrinfo(all); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Result<Addresses> look_up(const Endpoint& at, int flags) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags | AI_NUMERICSERV;
+    const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
+    if (error != 0) return fail("cannot find the host '" + at.host + "': " + gai_strerror(error));
+    return Addresses(found);
+}
+
+Socket socket_for(const addrinfo& a) {
+    return Socket(socket(a.ai_family, a.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a.ai_protocol));
+}
+
+// Why it does not connect within the time; empty: it did.
+std::string connect_within(const Socket& socket, const addrinfo& to, uint64_t timeout_ns) {
+    if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return "";
+    if (errno != EINPROGRESS) return std::strerror(errno);
+    pollfd wait{socket.get(), POLLOUT, 0};
+    if (poll(&wait, 1, static_cast<int>(timeout_ns / kMillisecond)) == 0) return "no answer";
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    return error ? std::strerror(error) : "";
+}
+
+}  // namespace
+
+Result<Endpoint> parse_endpoint(const std::string& text) {
+    const size_t colon = text.rfind(':');
+    Endpoint out;
+    if (colon != text.npos) {
+        out.host = text.substr(0, colon);
+        const char* const last = text.data() + text.size();
+        const auto [end, error] = std::from_chars(text.data() + colon + 1, last, out.port);
+        if (error != std::errc() || end != last) out.port = 0;
+        if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+    }
+    if (out.host.empty() || out.port == 0) return fail("'" + text + "' is no HOST:PORT such as node1:29511");
+    return out;
+}
+
+std::string text_of(const Endpoint& at) {
+    const bool v6 = at.host.find(':') != at.host.npos;
+    return (v6 ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
+}
+
+Result<Socket> listen_at(const Endpoint& at) {
+    PB_TRY(const Addresses all, look_up(at, AI_PASSIVE));
+    std::string why;
+    for (const addrinfo* a = all.get(); a; a = a->ai_next) {
+        Socket socket = socket_for(*a);
+        const int on = 1;
+        setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
+        why = std::strerror(errno);
+    }
+    return fail("cannot listen at " + text_of(at) + ": " + why);
+}
+
+Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
+    constexpr uint64_t kPause = 50 * kMillisecond;
+    RealClock clock;
+    const uint64_t deadline = clock.now_ns() + timeout_ns;
+    for (std::string why = "no time was given";;) {
+        const auto all = look_up(to, 0);
+        if (!all) why = all.error();
+        for (const addrinfo* a = all ? all->get() : nullptr; a; a = a->ai_next) {
+            const uint64_t now = clock.now_ns();
+            if (now >= deadline) break;
+            Socket socket = socket_for(*a);
+            why = connect_within(socket, *a, deadline - now);
+            if (!why.empty()) continue;
+            const int on = 1;
+            setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            return socket;
+        }
+        if (clock.now_ns() + kPause >= deadline) return fail("nobody answers at " + text_of(to) + ": " + why);
+        clock.wait_until_ns(clock.now_ns() + kPause);
+    }
+}
+
+std::string local_address(const Socket& socket) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    char text[NI_MAXHOST];
+    const bool known = getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                       (address.ss_family == AF_INET || address.ss_family == AF_INET6) &&
+                       getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
+                                   NI_NUMERICHOST) == 0;
+    return known ? text : "127.0.0.1";
+}
+
+std::string host_name() {
+    char name[256] = {};
+    return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
+}
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,24 @@
+// Where ranks on several hosts find each other: TCP sockets to and from "host:port".
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "parallel/connection.hpp"
+
+namespace patchbay::parallel {
+
+struct Endpoint {
+    std::string host; // a name or an address; of a listener, one of this machine's
+    uint16_t port = 0;
+};
+Result<Endpoint> parse_endpoint(const std::string& text); // "node1:29511", "[fe80::1]:29511"
+std::string text_of(const Endpoint&);
+
+Result<Socket> listen_at(const Endpoint&);
+// Tries again until somebody listens there, or the time is up.
+Result<Socket> connect_to(const Endpoint&, uint64_t timeout_ns);
+std::string local_address(const Socket&); // "10.0.0.2"; "127.0.0.1" of a socket that is no TCP one
+std::string host_name();
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,89 @@
+// Numbers, texts and arrays as bytes of a message, and back: what is read is checked against what is there, since it
+// came over a network. Little-endian, as every machine that this runs on.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace patchbay::parallel {
+
+static_assert(std::endian::native == std::endian::little);
+
+class ByteWriter {
+  public:
+    template <class T>
+        requires std::is_arithmetic_v<T>
+    void put(T value) {
+        bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    void put(std::string_view text) {
+        put(static_cast<uint64_t>(text.size()));
+        bytes_.append(text);
+    }
+    template <class T>
+    void put(std::span<const T> values) {
+        put(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+    }
+    void clear() { bytes_.clear(); }
+    std::string_view bytes() const { return bytes_; }
+
+  private:
+    std::string bytes_;
+};
+
+// Reads on after a fault give zeros and empty texts; ask done() before believing any of it.
+class ByteReader {
+  public:
+    explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+
+    template <class T>
+        requires std::is_arithmetic_v<T>
+    T get() {
+        T value{};
+        if (take(sizeof value)) std::memcpy(&value, taken_, sizeof value);
+        return value;
+    }
+    std::string text() {
+        const auto size = get<uint64_t>();
+        return take(size) ? std::string(taken_, size) : std::string();
+    }
+    template <class T>
+    void values(std::vector<T>& out) {
+        const auto size = get<uint64_t>();
+        out.clear();
+        if (size % sizeof(T) != 0) torn_ = true;
+        if (!take(size)) return;
+        out.resize(size / sizeof(T));
+        if (size) std::memcpy(out.data(), taken_, size);
+    }
+    bool torn() const { return torn_; } // something was not there
+    // All was there, and nothing more. what: "a step"
+    Result<> done(const char* what) const {
+        if (torn_) return fail(std::string(what) + " ends too early");
+        if (!rest_.empty())
+            return fail(std::string(what) + " has " + std::to_string(rest_.size()) + " bytes too many");
+        return {};
+    }
+
+  private:
+    bool take(uint64_t size) {
+        torn_ = torn_ || size > rest_.size();
+        if (torn_) return false;
+        taken_ = rest_.data();
+        rest_.remove_prefix(size);
+        return true;
+    }
+
+    std::string_view rest_;
+    const char* taken_ = nullptr;
+    bool torn_ = false;
+};
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,104 @@
+#include "parallel/connection.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace patchbay::parallel {
+namespace {
+
+constexpr uint32_t kMagic = 0x50425031; // "1PBP"
+
+struct Header {
+    uint32_t magic;
+    uint16_t protocol, type;
+    uint32_t length, checksum;
+};
+static_assert(sizeof(Header) == 16);
+
+uint32_t checksum(std::string_view bytes) { return XXH32(bytes.data(), bytes.size(), 0); }
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+    reset();
+    fd_ = other.release();
+    return *this;
+}
+
+void Socket::reset() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+}
+
+Connection::Connection(Socket socket) : socket_(std::move(socket)) {
+    fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+Result<> Connection::post(MessageType type, std::string_view bytes) {
+    if (bytes.size() > kMostMessage)
+        return fail("a message of " + std::to_string(bytes.size()) + " bytes, at most " +
+                    std::to_string(kMostMessage) + " are sent");
+    if (out_.size() - sent_ + bytes.size() > kMostBacklog) return fail("takes no messages any more");
+    const Header header{kMagic, kProtocol, static_cast<uint16_t>(type), static_cast<uint32_t>(bytes.size()),
+                        checksum(bytes)};
+    out_.append(reinterpret_cast<const char*>(&header), sizeof header);
+    out_.append(bytes);
+    return flush();
+}
+
+Result<> Connection::flush() {
+    while (sent_ < out_.size()) {
+        const ssize_t n = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+        if (n > 0) sent_ += static_cast<size_t>(n);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+        else if (errno != EINTR) return fail(std::string("cannot be written to: ") + std::strerror(errno));
+    }
+    out_.clear();
+    sent_ = 0;
+    return {};
+}
+
+Result<> Connection::receive(std::vector<Message>& arrived) {
+    constexpr size_t kPart = 1 << 16;
+    for (;;) {
+        const size_t before = in_.size();
+        in_.resize(before + kPart);
+        const ssize_t n = recv(socket_.get(), in_.data() + before, kPart, 0);
+        in_.resize(before + static_cast<size_t>(n > 0 ? n : 0));
+        if (n == 0) return fail("closed its connection");
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+        if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
+        PB_CHECK(take_messages(arrived));
+    }
+}
+
+Result<> Connection::take_messages(std::vector<Message>& arrived) {
+    size_t at = 0;
+    while (in_.size() - at >= sizeof(Header)) {
+        Header header;
+        std::memcpy(&header, in_.data() + at, sizeof header);
+        if (header.magic != kMagic) return fail("sent something that is no message");
+        if (header.protocol != kProtocol)
+            return fail("speaks protocol " + std::to_string(header.protocol) + ", expected " +
+                        std::to_string(kProtocol) + " (is it of another version?)");
+        if (header.type < 1 || header.type > static_cast<uint16_t>(kLastType))
+            return fail("sent a message of the unknown type " + std::to_string(header.type));
+        if (header.length > kMostMessage)
+            return fail("announced a message of " + std::to_string(header.length) + " bytes, at most " +
+                        std::to_string(kMostMessage) + " are taken");
+        if (in_.size() - at < sizeof header + header.length) break;
+        const std::string_view bytes(in_.data() + at + sizeof header, header.length);
+        if (checksum(bytes) != header.checksum) return fail("sent a message whose checksum is wrong");
+        arrived.push_back({static_cast<MessageType>(header.type), std::string(bytes)});
+        at += sizeof header + header.length;
+    }
+    in_.erase(0, at);
+    return {};
+}
+
+}  // namespace patchbay::parallel

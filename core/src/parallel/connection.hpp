@@ -1,0 +1,77 @@
+// Whole messages over a stream socket, in both directions, without ever waiting: what the socket does not take is kept.
+// A message is 16 bytes (magic, protocol, type, length, checksum) and its bytes. Used by hub.hpp and spoke.hpp.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace patchbay::parallel {
+
+inline constexpr uint16_t kProtocol = 1;               // of messages; ranks of another one are refused
+inline constexpr size_t kMostMessage = 64u << 20;      // bytes
+inline constexpr size_t kMostBacklog = 256u << 20;     // bytes that wait for a socket
+
+enum class MessageType : uint16_t {
+    // from ranks to rank 0
+    kHello = 1,   // which rank joins, of which job, from where
+    kStoreSet,    // key, value
+    kStoreGet,    // number, key
+    kReply,       // to what rank 0 asked all for
+    kStepDone,    // number of the step
+    kFailed,      // why the rank cannot go on with the session
+    kEnded,       // it is through with the session
+    // from rank 0
+    kRefused,     // why it may not join
+    kStoreValue,  // number, 1 and the value or 0
+    kBegin,       // a session: what to load
+    kGo,          // on with what the replies agreed on
+    kStep,        // number, batch
+    kEnd,         // the session is over: why, or nothing
+    kQuit,
+    // both ways
+    kBeat,
+};
+inline constexpr auto kLastType = MessageType::kBeat;
+
+struct Message {
+    MessageType type;
+    std::string bytes;
+};
+
+class Socket { // owns a descriptor
+  public:
+    explicit Socket(int fd = -1) : fd_(fd) {}
+    ~Socket() { reset(); }
+    Socket(Socket&& other) noexcept : fd_(other.release()) {}
+    Socket& operator=(Socket&& other) noexcept;
+    int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
+    void reset();
+
+  private:
+    int fd_;
+};
+
+class Connection { // one thread at a time
+  public:
+    explicit Connection(Socket); // made non-blocking
+
+    int fd() const { return socket_.get(); }
+    Result<> post(MessageType, std::string_view bytes = {});
+    Result<> flush();                                // when the socket takes more
+    bool has_backlog() const { return sent_ < out_.size(); }
+    Result<> receive(std::vector<Message>& arrived); // all that is there; fails when the other side closed
+    void close() { socket_.reset(); }
+
+  private:
+    Result<> take_messages(std::vector<Message>&);
+
+    Socket socket_;
+    std::string out_, in_;
+    size_t sent_ = 0;
+};
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,78 @@
+#include "parallel/group.hpp"
+
+#include <algorithm>
+
+#include "parallel/bytes.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
+    const auto done = static_cast<Hub*>(ctx)->set(key, std::string(static_cast<const char*>(value), bytes));
+    return done ? PB_OK : PB_FAILED;
+}
+
+pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
+    const auto value = static_cast<Hub*>(ctx)->get(key);
+    if (!value) return PB_FAILED;
+    if (value->size() > *bytes) return PB_INVALID;
+    value->copy(static_cast<char*>(out), value->size());
+    *bytes = value->size();
+    return PB_OK;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begin& what) {
+    std::unique_ptr<Group> out(new Group(std::move(hub)));
+    out->address_ = out->hub_->address();
+    out->wire_ = {sizeof(pb_group), 0, out->hub_->size(), static_cast<uint32_t>(what.connect_ms),
+                  out->address_.c_str(), out->hub_.get(), set, get};
+    PB_CHECK(out->hub_->begin(bytes_of(what)));
+    return out;
+}
+
+Group::~Group() { hub_->end(""); }
+
+std::string Group::known_cause(const std::string& fault) const {
+    const std::string failure = hub_->failure();
+    return failure.empty() || failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
+}
+
+Result<> Group::check_equal(const std::vector<Fact>& ours) {
+    PB_TRY(const auto replies, hub_->gather());
+    const auto ranks = hub_->ranks();
+    for (const RankInfo& rank : ranks) {
+        const auto theirs = read_facts(replies[rank.rank - 1]);
+        const std::string wrong = theirs ? difference(ours, *theirs) : theirs.error();
+        if (!wrong.empty()) return fail(text_of(rank) + " would not compute the same: " + wrong);
+    }
+    return hub_->broadcast(MessageType::kGo, "");
+}
+
+Result<uint32_t> Group::agree_blocks(uint32_t ours) {
+    PB_TRY(const auto replies, hub_->gather());
+    for (const std::string& reply : replies) {
+        ByteReader in(reply);
+        ours = std::min(ours, in.get<uint32_t>());
+        PB_CHECK(in.done("a rank's number of KV blocks"));
+    }
+    ByteWriter out;
+    out.put(ours);
+    PB_CHECK(hub_->broadcast(MessageType::kGo, out.bytes()));
+    return ours;
+}
+
+Result<> Group::loaded() {
+    PB_TRY(const auto ignored, hub_->gather());
+    return {};
+}
+
+Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, const Clock& clock) {
+    const uint64_t start = clock.now_ns();
+    PB_TRY(latest_.bytes, hub_->step(bytes_of(rows)));
+    latest_.ns = clock.now_ns() - start;
+    return {};
+}
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,49 @@
+// Rank 0's part in serving one engine with several ranks: they are told what to load, agree, and compute each batch that
+// this rank computes. Made before the model is loaded; its end is theirs.
+#pragma once
+#include <memory>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "parallel/hub.hpp"
+#include "parallel/session.hpp"
+#include "runner/ranks.hpp"
+
+namespace patchbay::parallel {
+
+struct Broadcast { // of one step
+    uint64_t bytes = 0, ns = 0;
+};
+
+class Group final : public runner::Ranks {
+  public:
+    // Tells the ranks what to load.
+    static Result<std::unique_ptr<Group>> begin(std::shared_ptr<Hub>, const Begin&);
+    ~Group() override;
+
+    const pb_group& wire() const override { return wire_; }
+    void watch(std::function<void()> disconnect) override { hub_->watch(std::move(disconnect)); }
+    Result<uint32_t> agree_blocks(uint32_t ours) override; // the least of all ranks
+    // Refuses ranks that would not compute the same, by what differs.
+    Result<> check_equal(const std::vector<Fact>& ours);
+    Result<> loaded(); // waits until every rank is ready for steps
+    // The failure of another rank that explains one of this rank's own, if there is or, while it may, will be one.
+    std::string known_cause(const std::string& fault) const;
+    std::string cause(const std::string& fault) const { return hub_->explain(fault); }
+
+    Result<> broadcast(const std::vector<runner::BatchRow>&, const Clock&);
+    const Broadcast& latest() const { return latest_; }
+    std::vector<RankInfo> ranks() const { return hub_->ranks(); }
+
+  private:
+    explicit Group(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
+
+    std::shared_ptr<Hub> hub_;
+    std::string address_;
+    pb_group wire_{};
+    Broadcast latest_;
+};
+
+}  // namespace patchbay::parallel

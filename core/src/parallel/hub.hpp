@@ -1,0 +1,123 @@
+// Rank 0's side of the ranks: who has joined, what they are told and answer, the store that they share, and who died or
+// hangs. One thread of its own watches all sockets; calls come from the engine's thread.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "parallel/connection.hpp"
+
+namespace patchbay::parallel {
+
+struct Deadlines { // nanoseconds
+    uint64_t join = 60'000'000'000;      // until all ranks are there
+    uint64_t heartbeat = 3'000'000'000;  // of silence, after which a rank counts as hung
+    uint64_t step = 600'000'000'000;     // that a rank may compute on one step
+};
+
+struct RankInfo {
+    uint32_t rank = 0, pid = 0;
+    std::string host;
+};
+std::string text_of(const RankInfo&); // "rank 1 (node2, pid 4711)"
+
+// What a rank says of itself when it joins.
+struct Hello {
+    std::string job; // that rank 0's must be too
+    uint32_t rank = 0, size = 0, pid = 0;
+    std::string host;
+};
+std::string bytes_of(const Hello&);
+Result<Hello> read_hello(std::string_view bytes);
+
+struct Member { // that will join
+    Socket socket;
+    uint32_t rank = 0;
+    int child = 0; // a process that we started, which the hub waits for and may kill
+};
+
+class Hub {
+  public:
+    // listener: takes those who are no members yet, whose ranks show when they say hello; may be none.
+    Hub(std::string job, uint32_t size, std::vector<Member>, Socket listener, const Deadlines&);
+    ~Hub(); // tells all to quit; kills children that do not
+
+    uint32_t size() const { return size_; }
+    Result<> wait_until_joined();
+    std::vector<RankInfo> ranks() const; // without rank 0
+    std::string address() const;         // of this process, as the others reach it
+
+    // A session: what the ranks do for one engine.
+    Result<> begin(std::string_view what);
+    // on_failure is called once, by the hub's thread, when a rank fails, or now if one has; null: never any more.
+    void watch(std::function<void()> on_failure);
+    Result<> broadcast(MessageType, std::string_view bytes);
+    Result<std::vector<std::string>> gather(); // a reply of each rank, by rank from 1 on
+    Result<uint64_t> step(std::string_view batch); // returns bytes sent to each rank
+    void end(const std::string& why); // waits until all are through with it
+
+    // Of the store.
+    Result<> set(const std::string& key, std::string value);
+    Result<std::string> get(const std::string& key);
+
+    // Why the ranks cannot go on; empty: they can. explain() waits for the reason behind a fault that this rank had.
+    std::string failure() const;
+    std::string explain(const std::string& own_fault);
+
+  private:
+    struct Peer;
+    struct Suspicion { // a rank that is probably the cause, until it is sure
+        int weight = 0;
+        uint64_t decide_ns = 0;
+        std::string text;
+    };
+
+    // ---- the hub's thread, mutex held ----
+    void serve();
+    void wait_for_events();
+    void accept_one();
+    void hear(Peer&, uint64_t now);
+    Result<> take(Peer&, const Message&);
+    Result<> join(Peer&, std::string_view hello);
+    void answer(Peer&, uint64_t number, const std::string* value);
+    void look_for_the_dead(uint64_t now);
+    void look_for_the_hung(uint64_t now);
+    void suspect(Peer&, int weight, uint64_t grace, const std::string& what);
+    void decide(uint64_t now);
+    void declare(std::string failure);
+
+    // ---- any thread, mutex held ----
+    void store(const std::string& key, std::string value);
+    Result<> post_to_all(MessageType, std::string_view bytes);
+    bool all_joined() const { return joined_ + 1 == size_; }
+    void wake() const;
+
+    const std::string job_;
+    const uint32_t size_;
+    const Deadlines deadlines_;
+    const RealClock clock_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<std::unique_ptr<Peer>> peers_;
+    Socket listener_, wake_;
+    uint32_t joined_ = 0;
+    bool stopping_ = false, in_session_ = false;
+    uint64_t steps_ = 0, last_round_ns_ = 0;
+    std::map<uint64_t, uint64_t> step_starts_; // of steps that some rank computes: number, time
+    std::map<std::string, std::string> values_;
+    std::optional<Suspicion> suspicion_;
+    std::string failure_;
+    std::function<void()> on_failure_;
+    std::thread thread_;
+};
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,242 @@
+// The hub's own thread: hears the ranks, answers from the store, and finds out who died or hangs.
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "parallel/bytes.hpp"
+#include "parallel/peer.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kGrace = 300 * kMillisecond;      // in which a likelier culprit may show
+constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
+constexpr size_t kMostStrangers = 64;                // connections that have not said hello
+constexpr size_t kMostKey = 128, kMostValue = 64 << 10, kMostValues = 4096, kMostQueue = 1024;
+enum Weight { kReported = 1, kClosed = 2, kEnded = 3 };
+
+std::string how_it_ended(int status) {
+    if (WIFSIGNALED(status)) {
+        const int signal = WTERMSIG(status);
+        return "was ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+    }
+    return "exited with code " + std::to_string(WEXITSTATUS(status));
+}
+
+std::string seconds(uint64_t ns) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
+    return text;
+}
+
+}  // namespace
+
+void Hub::serve() {
+    std::unique_lock lock(mutex_);
+    uint64_t beat_ns = 0, killed_ns = 0;
+    last_round_ns_ = clock_.now_ns();
+    for (;;) {
+        lock.unlock();
+        wait_for_events();
+        lock.lock();
+        const uint64_t now = clock_.now_ns();
+        // Whoever was stopped itself cannot say who was silent meanwhile.
+        if (now - last_round_ns_ > deadlines_.heartbeat / 2)
+            for (const auto& p : peers_) p->heard_ns = now;
+        last_round_ns_ = now;
+        accept_one();
+        for (size_t i = 0; i < peers_.size(); ++i)
+            if (!peers_[i]->closed) hear(*peers_[i], now);
+        if (now - beat_ns >= deadlines_.heartbeat / 6) {
+            beat_ns = now;
+            for (const auto& p : peers_)
+                if (p->joined && !p->closed) (void)p->connection.post(MessageType::kBeat);
+        }
+        look_for_the_dead(now);
+        if (!stopping_) {
+            look_for_the_hung(now);
+            decide(now);
+        }
+        std::erase_if(peers_, [](const auto& p) { return p->closed && !p->joined && !p->child; });
+        if (!stopping_) continue;
+        if (killed_ns == 0) killed_ns = now + (failure_.empty() ? kQuitGrace : 0);
+        const bool late = now >= killed_ns;
+        const auto is_through = [&](const std::unique_ptr<Peer>& p) {
+            if (p->child && late) kill(p->child, SIGKILL);
+            return !p->child && (p->closed || late || !p->connection.has_backlog());
+        };
+        if (std::count_if(peers_.begin(), peers_.end(), is_through) == static_cast<ptrdiff_t>(peers_.size())) return;
+    }
+}
+
+void Hub::wait_for_events() { // the mutex is free: only this thread changes who the peers are
+    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& p : peers_) {
+            const auto events = static_cast<short>(POLLIN | (p->connection.has_backlog() ? POLLOUT : 0));
+            if (!p->closed) waits.push_back({p->connection.fd(), events, 0});
+            if (p->child) waits.push_back({p->process.get(), POLLIN, 0});
+        }
+    }
+    poll(waits.data(), waits.size(), static_cast<int>(std::min(deadlines_.heartbeat / 6, kGrace / 3) / kMillisecond));
+    uint64_t ignored;
+    (void)!read(wake_.get(), &ignored, sizeof ignored);
+}
+
+void Hub::accept_one() {
+    if (listener_.get() < 0) return;
+    const auto strangers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined; });
+    if (all_joined()) return listener_.reset();
+    if (static_cast<size_t>(strangers) >= kMostStrangers) return;
+    Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.get() >= 0) peers_.push_back(std::make_unique<Peer>(std::move(socket)));
+}
+
+void Hub::hear(Peer& p, uint64_t now) {
+    std::vector<Message> arrived;
+    Result<> heard = p.connection.receive(arrived);
+    if (!arrived.empty()) p.heard_ns = now;
+    for (const Message& m : arrived)
+        if (const auto taken = take(p, m); !taken) {
+            heard = fail(taken.error());
+            break;
+        }
+    if (heard) heard = p.connection.flush();
+    if (heard) return;
+    p.closed = true;
+    p.connection.close();
+    if (!stopping_ && (p.joined || p.child)) suspect(p, kClosed, p.child ? kGrace : 0, heard.error());
+}
+
+Result<> Hub::take(Peer& p, const Message& m) {
+    ByteReader in(m.bytes);
+    if (!p.joined) {
+        if (m.type != MessageType::kHello) return fail("did not say which rank it is");
+        const auto joined = join(p, m.bytes);
+        if (!joined) (void)p.connection.post(MessageType::kRefused, joined.error());
+        return joined;
+    }
+    switch (m.type) {
+        case MessageType::kBeat: return {};
+        case MessageType::kReply:
+            if (p.replies.size() >= kMostQueue) return fail("sent too many replies");
+            if (in_session_) p.replies.push_back(m.bytes);
+            break;
+        case MessageType::kStepDone: {
+            const auto number = in.get<uint64_t>();
+            PB_CHECK(in.done("the end of a step"));
+            if (number > steps_) return fail("has done a step that is still to come");
+            p.last_step = number;
+            uint64_t done = steps_;
+            for (const auto& other : peers_)
+                if (other->joined) done = std::min(done, other->last_step);
+            step_starts_.erase(step_starts_.begin(), step_starts_.upper_bound(done));
+            break;
+        }
+        case MessageType::kFailed:
+            if (in_session_) suspect(p, kReported, kGrace, ": " + m.bytes);
+            break;
+        case MessageType::kEnded: p.ended = true; break;
+        case MessageType::kStoreSet: {
+            const std::string key = in.text(), value = in.text();
+            PB_CHECK(in.done("what it stores"));
+            if (key.size() > kMostKey || value.size() > kMostValue || values_.size() >= kMostValues)
+                return fail("stores too much");
+            if (in_session_) store(key, value);
+            break;
+        }
+        case MessageType::kStoreGet: {
+            const auto number = in.get<uint64_t>();
+            const std::string key = in.text();
+            PB_CHECK(in.done("what it asks of the store"));
+            if (key.size() > kMostKey || p.questions.size() >= kMostQueue) return fail("asks too much of the store");
+            const auto at = values_.find(key);
+            if (!in_session_) answer(p, number, nullptr);
+            else if (at != values_.end()) answer(p, number, &at->second);
+            else p.questions.push_back({number, key});
+            break;
+        }
+        default: return fail("sent a message that is rank 0's to send");
+    }
+    changed_.notify_all();
+    return {};
+}
+
+Result<> Hub::join(Peer& p, std::string_view hello) {
+    PB_TRY(const Hello h, read_hello(hello));
+    if (h.job != job_) return fail("this is another job's rank 0 ('" + job_ + "', not '" + h.job + "')");
+    if (h.size != size_)
+        return fail("there are " + std::to_string(size_) + " ranks here, not " + std::to_string(h.size));
+    if (h.rank == 0 || h.rank >= size_) return fail("there is no rank " + std::to_string(h.rank) + " to join");
+    for (const auto& other : peers_)
+        if (other->joined && other->info.rank == h.rank)
+            return fail("rank " + std::to_string(h.rank) + " is there already");
+    p.info = {h.rank, h.pid, h.host};
+    p.joined = true;
+    joined_ += 1;
+    changed_.notify_all();
+    return {};
+}
+
+void Hub::answer(Peer& p, uint64_t number, const std::string* value) {
+    ByteWriter out;
+    out.put(number);
+    out.put(static_cast<uint8_t>(value != nullptr));
+    out.put(value ? std::string_view(*value) : std::string_view());
+    (void)p.connection.post(MessageType::kStoreValue, out.bytes());
+}
+
+void Hub::look_for_the_dead(uint64_t now) {
+    for (const auto& p : peers_) {
+        int status = 0;
+        if (!p->child || waitpid(p->child, &status, WNOHANG) != p->child) continue;
+        p->child = 0;
+        if (stopping_ || (suspicion_ && suspicion_->weight >= kEnded)) continue;
+        // What it said before it went says more than how it went.
+        const bool told = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
+        if (!told) suspect(*p, kEnded, 0, how_it_ended(status));
+        else suspicion_->decide_ns = now;
+    }
+}
+
+void Hub::look_for_the_hung(uint64_t now) {
+    for (const auto& p : peers_) {
+        if (!p->joined || p->closed) continue;
+        if (p->heard_ns + deadlines_.heartbeat < now)
+            return declare(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns));
+        if (!step_starts_.empty() && p->last_step < step_starts_.begin()->first &&
+            step_starts_.begin()->second + deadlines_.step < now)
+            return declare(text_of(p->info) + " hangs: it computes on a step since " +
+                           seconds(now - step_starts_.begin()->second));
+    }
+}
+
+// A rank that loses another one fails too: who is to blame is decided when all had time to show.
+void Hub::suspect(Peer& p, int weight, uint64_t grace, const std::string& what) {
+    const uint64_t decide_ns = clock_.now_ns() + grace;
+    const std::string text = text_of(p.info) + (what.starts_with(":") ? "" : " ") + what;
+    if (!suspicion_) suspicion_ = {weight, decide_ns, text};
+    else if (weight > suspicion_->weight) suspicion_ = {weight, std::min(decide_ns, suspicion_->decide_ns), text};
+}
+
+void Hub::decide(uint64_t now) {
+    if (suspicion_ && failure_.empty() && now >= suspicion_->decide_ns) declare(suspicion_->text);
+}
+
+void Hub::declare(std::string failure) {
+    if (!failure_.empty()) return;
+    (void)post_to_all(MessageType::kEnd, failure);
+    failure_ = std::move(failure);
+    changed_.notify_all();
+    if (on_failure_) on_failure_();
+}
+
+}  // namespace patchbay::parallel

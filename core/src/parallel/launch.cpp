@@ -1,0 +1,142 @@
+#include "parallel/launch.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+extern char** environ;
+
+namespace patchbay::parallel {
+namespace {
+
+std::string value_of(const Environment& env, const char* name) {
+    const char* value = env(name);
+    return value ? value : "";
+}
+
+Result<uint32_t> number_of(const Environment& env, const char* name) {
+    const std::string text = value_of(env, name);
+    uint32_t value = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    if (error != std::errc() || end != last)
+        return fail(std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
+    return value;
+}
+
+// "node[07-09,12],login1" → "node07"
+std::string first_of(const std::string& hosts) {
+    const size_t end = hosts.find_first_of(",[");
+    std::string out = hosts.substr(0, end);
+    if (end != hosts.npos && hosts[end] == '[') out += hosts.substr(end + 1, hosts.find_first_of("-,]", end) - end - 1);
+    return out;
+}
+
+Result<std::optional<Launched>> checked(Launched l) {
+    if (l.size < 2) return std::optional<Launched>();
+    if (l.rank >= l.size)
+        return fail("the launcher says that this is rank " + std::to_string(l.rank) + " of " + std::to_string(l.size));
+    return std::optional(std::move(l));
+}
+
+// posix_spawn's array of pointers, with what they point to.
+class Words {
+  public:
+    explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
+        for (std::string& w : words_) pointers_.push_back(w.data());
+        pointers_.push_back(nullptr);
+    }
+    char* const* get() const { return pointers_.data(); }
+
+  private:
+    std::vector<std::string> words_;
+    std::vector<char*> pointers_;
+};
+
+}  // namespace
+
+Result<std::optional<Launched>> launched(const Environment& env) {
+    Launched out;
+    if (env("OMPI_COMM_WORLD_RANK")) {
+        PB_TRY(out.rank, number_of(env, "OMPI_COMM_WORLD_RANK"));
+        PB_TRY(out.size, number_of(env, "OMPI_COMM_WORLD_SIZE"));
+        PB_TRY(out.here, number_of(env, "OMPI_COMM_WORLD_LOCAL_SIZE"));
+        out.job = "mpirun " + value_of(env, "PMIX_NAMESPACE");
+        return checked(std::move(out));
+    }
+    if (env("SLURM_PROCID") && env("SLURM_STEP_ID")) { // a batch script is no step
+        out.by = config::Launcher::kSrun;
+        PB_TRY(out.rank, number_of(env, "SLURM_PROCID"));
+        PB_TRY(out.size, number_of(env, "SLURM_STEP_NUM_TASKS"));
+        PB_TRY(const uint32_t hosts, number_of(env, "SLURM_STEP_NUM_NODES"));
+        out.here = hosts == 1 ? out.size : std::max(1u, out.size / std::max(hosts, 1u));
+        out.first_host = first_of(value_of(env, "SLURM_STEP_NODELIST"));
+        out.job = "srun " + value_of(env, "SLURM_JOB_ID") + "." + value_of(env, "SLURM_STEP_ID");
+        return checked(std::move(out));
+    }
+    return std::optional<Launched>();
+}
+
+uint32_t ranks_on_these_cores(uint32_t size) {
+    const auto job = launched([](const char* name) -> const char* { return std::getenv(name); });
+    if (!job || !*job) return size; // started here
+    const auto cores = static_cast<long>(std::thread::hardware_concurrency());
+    return cores < sysconf(_SC_NPROCESSORS_ONLN) ? 1 : (*job)->here;
+}
+
+Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
+    constexpr uint32_t kFirstPort = 20'000, kPorts = 10'000; // below those that systems give away
+    if (!asked.empty()) return parse_endpoint(asked);
+    const auto port = static_cast<uint16_t>(kFirstPort + XXH32(l.job.data(), l.job.size(), 0) % kPorts);
+    if (l.here == l.size) return Endpoint{"127.0.0.1", port};
+    if (!l.first_host.empty()) return Endpoint{l.first_host, port};
+    return fail("the ranks are on several hosts: say where rank 0 can be reached by PATCHBAY_RENDEZVOUS=HOST:PORT "
+                "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
+}
+
+Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size,
+                                        const Deadlines& deadlines) {
+    std::vector<Member> out;
+    const auto give_up = [&](const std::string& why) {
+        for (const Member& m : out) {
+            kill(m.child, SIGKILL);
+            while (waitpid(m.child, nullptr, 0) < 0 && errno == EINTR) {
+            }
+        }
+        return fail(why);
+    };
+    for (uint32_t rank = 1; rank < size; ++rank) {
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+            return give_up(std::string("cannot make a socket pair: ") + std::strerror(errno));
+        Socket ours(ends[0]);
+        const Socket theirs(ends[1]);
+        const Words arguments({program.string(), "worker", "--fd", std::to_string(kWorkerFd), "--rank",
+                               std::to_string(rank), "--size", std::to_string(size), "--heartbeat-ms",
+                               std::to_string(deadlines.heartbeat / 1'000'000)});
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // not among our results
+        posix_spawn_file_actions_adddup2(&actions, theirs.get(), kWorkerFd);      // onto itself: clears close-on-exec
+        pid_t child = 0;
+        const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(), environ);
+        posix_spawn_file_actions_destroy(&actions);
+        if (failed) return give_up("cannot start " + program.string() + ": " + std::strerror(failed));
+        out.push_back({std::move(ours), rank, child});
+    }
+    return out;
+}
+
+}  // namespace patchbay::parallel

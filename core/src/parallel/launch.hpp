@@ -1,0 +1,39 @@
+// How the ranks come to be: started here, or by mpirun or srun, which tell each by its environment which one it is.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "config/engine_config.hpp"
+#include "parallel/address.hpp"
+#include "parallel/hub.hpp"
+
+namespace patchbay::parallel {
+
+// A process that a launcher started as one of several.
+struct Launched {
+    config::Launcher by = config::Launcher::kMpirun;
+    std::string job;         // the same for all ranks of a job, of no other
+    uint32_t rank = 0, size = 1;
+    uint32_t here = 1;       // of them, on this host
+    std::string first_host;  // where rank 0 is, if the launcher tells
+};
+
+using Environment = std::function<const char*(const char*)>; // std::getenv
+// None: this process was started alone. Fails where the launcher's variables make no sense.
+Result<std::optional<Launched>> launched(const Environment&);
+// How many ranks share the cores that this process may use: all on this host, unless a launcher bound them.
+uint32_t ranks_on_these_cores(uint32_t size);
+// Where rank 0 listens. asked: parallel.rendezvous; empty: found where that can be.
+Result<Endpoint> rendezvous_of(const Launched&, const std::string& asked);
+
+inline constexpr int kWorkerFd = 3;             // the socket of a rank that we start
+inline constexpr const char* kLocalJob = "local"; // the job of such ranks
+// Ranks 1 to size − 1, as `program worker --fd 3 --rank R --size N`. Those that were started are ended on a fault.
+Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size, const Deadlines&);
+
+}  // namespace patchbay::parallel

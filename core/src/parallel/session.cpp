@@ -1,0 +1,139 @@
+#include "parallel/session.hpp"
+
+#include <algorithm>
+
+#include "parallel/bytes.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+constexpr uint32_t kMostItems = 1 << 20; // of any list: far below what a message holds
+
+}  // namespace
+
+std::string bytes_of(const Begin& b) {
+    ByteWriter out;
+    out.put(std::string_view(b.configuration));
+    out.put(static_cast<uint32_t>(b.plugin_dirs.size()));
+    for (const std::string& dir : b.plugin_dirs) out.put(std::string_view(dir));
+    out.put(b.connect_ms);
+    return std::string(out.bytes());
+}
+
+Result<Begin> read_begin(std::string_view bytes) {
+    ByteReader in(bytes);
+    Begin out;
+    out.configuration = in.text();
+    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n)
+        out.plugin_dirs.push_back(in.text());
+    out.connect_ms = in.get<uint64_t>();
+    PB_CHECK(in.done("the beginning of a session"));
+    return out;
+}
+
+std::string bytes_of(const std::vector<Fact>& facts) {
+    ByteWriter out;
+    out.put(static_cast<uint32_t>(facts.size()));
+    for (const Fact& f : facts) {
+        out.put(std::string_view(f.name));
+        out.put(std::string_view(f.value));
+    }
+    return std::string(out.bytes());
+}
+
+Result<std::vector<Fact>> read_facts(std::string_view bytes) {
+    ByteReader in(bytes);
+    std::vector<Fact> out;
+    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+        std::string name = in.text();
+        out.push_back({std::move(name), in.text()});
+    }
+    PB_CHECK(in.done("what a rank loads"));
+    return out;
+}
+
+std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& theirs) {
+    for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+        if (i >= ours.size()) return "it has a " + theirs[i].name + ", rank 0 has none";
+        if (i >= theirs.size() || theirs[i].name != ours[i].name) return "it has no " + ours[i].name;
+        if (theirs[i].value != ours[i].value)
+            return ours[i].name + " is " + theirs[i].value + " there, " + ours[i].value + " on rank 0";
+    }
+    return "";
+}
+
+std::string bytes_of(const std::vector<runner::BatchRow>& rows) {
+    ByteWriter out;
+    out.put(static_cast<uint32_t>(rows.size()));
+    for (const runner::BatchRow& row : rows) {
+        out.put(row.tokens);
+        out.put(row.computed);
+        out.put(row.logit_rows);
+        out.put(static_cast<uint32_t>(row.table.pages.size()));
+        for (const auto& group : row.table.pages) out.put(std::span<const kv::BlockId>(group));
+    }
+    return std::string(out.bytes());
+}
+
+Result<> read_step(std::string_view bytes, StepRows& out) {
+    struct Numbers {
+        uint32_t computed, logit_rows;
+    };
+    ByteReader in(bytes);
+    out.rows_.clear();
+    out.tokens_.clear();
+    out.tables_.clear();
+    std::vector<Numbers> numbers;
+    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+        in.values(out.tokens_.emplace_back());
+        const auto computed = in.get<uint32_t>();
+        numbers.push_back({computed, in.get<uint32_t>()});
+        kv::BlockTable& table = out.tables_.emplace_back();
+        for (auto groups = std::min(in.get<uint32_t>(), kMostItems); groups > 0 && !in.torn(); --groups)
+            in.values(table.pages.emplace_back());
+    }
+    PB_CHECK(in.done("a step"));
+    for (size_t i = 0; i < numbers.size(); ++i)
+        out.rows_.push_back({out.tokens_[i], numbers[i].computed, numbers[i].logit_rows, out.tables_[i]});
+    return {};
+}
+
+namespace {
+
+// Of one group, for tokens [computed, end): what a window has passed is no page.
+Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, uint64_t end, const StepLimits& limits) {
+    const uint64_t block = limits.form.block_size, wanted = (end + block - 1) / block;
+    if (pages.size() < wanted) return fail("a step has too few pages for its tokens");
+    for (uint64_t i = 0; i < pages.size(); ++i) {
+        if (pages[i] == kv::kNoBlock && (i + 1) * block <= computed) continue;
+        if (pages[i] < 0 || static_cast<uint32_t>(pages[i]) >= limits.num_blocks)
+            return fail("a step uses page " + std::to_string(pages[i]) + " of " + std::to_string(limits.num_blocks));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<> check_step(const std::vector<runner::BatchRow>& rows, const StepLimits& limits) {
+    const uint32_t groups = limits.form.token_groups + limits.form.state_groups;
+    for (const runner::BatchRow& row : rows) {
+        const uint64_t end = uint64_t{row.computed} + row.tokens.size();
+        if (row.tokens.empty() || row.logit_rows > row.tokens.size()) return fail("a step has a row without tokens");
+        if (end > limits.max_position)
+            return fail("a step computes position " + std::to_string(end) + " of " +
+                        std::to_string(limits.max_position));
+        for (const int32_t id : row.tokens)
+            if (id < 0 || static_cast<uint32_t>(id) >= limits.vocab_size)
+                return fail("a step computes token " + std::to_string(id) + " of " + std::to_string(limits.vocab_size));
+        if (row.table.pages.size() != groups)
+            return fail("a step has pages of " + std::to_string(row.table.pages.size()) + " KV groups, here are " +
+                        std::to_string(groups));
+        for (uint32_t g = 0; g < groups; ++g) {
+            const bool states = g >= limits.form.token_groups;
+            PB_CHECK(check_pages(row.table.pages[g], states ? 0 : row.computed, states ? 1 : end, limits));
+        }
+    }
+    return {};
+}
+
+}  // namespace patchbay::parallel

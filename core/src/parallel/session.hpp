@@ -1,0 +1,49 @@
+// What the ranks say to each other while they serve one engine: what to load, that they have the same, and the batches.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "runner/batch.hpp"
+
+namespace patchbay::parallel {
+
+struct Begin { // from rank 0
+    std::string configuration;             // YAML: all that is in effect there
+    std::vector<std::string> plugin_dirs;  // where its plugins are
+    uint64_t connect_ms = 0;               // that connecting the devices may take
+};
+std::string bytes_of(const Begin&);
+Result<Begin> read_begin(std::string_view);
+
+// What must be equal on all ranks: a name for people, and the value.
+struct Fact {
+    std::string name, value;
+};
+std::string bytes_of(const std::vector<Fact>&);
+Result<std::vector<Fact>> read_facts(std::string_view);
+// "model 'x' is abc on rank 0, def there"; empty: they are equal.
+std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& theirs);
+
+// The rows of a step, with what they refer to.
+class StepRows {
+  public:
+    const std::vector<runner::BatchRow>& rows() const { return rows_; }
+
+  private:
+    friend Result<> read_step(std::string_view, StepRows&);
+    std::vector<runner::BatchRow> rows_;
+    std::vector<std::vector<int32_t>> tokens_; // by row
+    std::vector<kv::BlockTable> tables_;
+};
+
+struct StepLimits { // that a step must keep to, wherever it comes from
+    uint32_t vocab_size = 0, max_position = 0, num_blocks = 0;
+    runner::BatchForm form;
+};
+std::string bytes_of(const std::vector<runner::BatchRow>&);
+Result<> read_step(std::string_view, StepRows&);
+Result<> check_step(const std::vector<runner::BatchRow>&, const StepLimits&);
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,62 @@
+// The side of a rank that is not rank 0: what it is told, and what it answers. One thread of its own listens, so that
+// rank 0 hears from it while it computes, and so that it learns at once when the session is over or rank 0 is gone.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "parallel/connection.hpp"
+#include "parallel/hub.hpp"
+
+namespace patchbay::parallel {
+
+class Spoke {
+  public:
+    // if_stuck: called where rank 0 is gone and nobody asked for the next message within a few seconds.
+    Spoke(Socket, const Hello&, const Deadlines&, std::function<void()> if_stuck);
+    ~Spoke();
+
+    Result<Message> next(); // what rank 0 wants, in order; fails when it is gone
+    Result<> post(MessageType, std::string_view bytes);
+    const std::string& address() const { return address_; } // of this process, as the others reach it
+
+    // During a session: called once, by the spoke's thread, when it ends, also because rank 0 is gone.
+    void on_end(std::function<void()>);
+
+    // Of the store.
+    Result<> set(const std::string& key, std::string_view value);
+    Result<std::string> get(const std::string& key);
+
+  private:
+    void listen();
+    void take(Message);                  // mutex held
+    void lose(const std::string& why);   // mutex held
+    void end_session();                  // mutex held
+
+    const Deadlines deadlines_;
+    const std::function<void()> if_stuck_;
+    const RealClock clock_;
+    const std::string address_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Connection connection_;
+    Socket wake_;
+    std::deque<Message> inbox_;
+    uint64_t questions_ = 0;                                     // asked of the store
+    std::map<uint64_t, std::optional<std::string>> answers_;
+    bool ended_ = false, stopping_ = false;
+    std::string lost_;  // why rank 0 is gone
+    std::function<void()> on_end_;
+    std::thread thread_;
+};
+
+}  // namespace patchbay::parallel

@@ -1,0 +1,204 @@
+// Engines of several ranks, whose other ranks are processes of the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cmath>
+
+#include "config/load.hpp"
+#include "engine/engine.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+template <class T>
+T must(Result<T> r) {
+    if (!r) throw std::runtime_error(r.error());
+    return *std::move(r);
+}
+
+const host::Registry& registry() {
+    static const host::Registry all =
+        must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    return all;
+}
+
+config::EngineConfig demo(uint32_t ranks) {
+    config::EngineConfig c;
+    c.model.path = std::string(PATCHBAY_SOURCE_DIR) + "/models/demo-target";
+    c.model.dtype = config::DType::kF32;
+    c.engine.tensor_parallel_size = ranks;
+    c.engine.num_blocks = 64;
+    c.engine.max_num_batched_tokens = 48; // a prompt takes several steps
+    c.engine.threads = 1;
+    return c;
+}
+
+struct Text {
+    std::vector<TokenId> tokens;
+    std::vector<float> logprobs;
+    std::string error;
+};
+
+RequestId ask(Engine& engine, const std::string& prompt, uint32_t tokens, Text& out) {
+    Request r;
+    r.prompt = engine.tokenizer()->encode(prompt);
+    r.sampling.temperature = 0;
+    r.sampling.max_tokens = tokens;
+    r.sampling.ignore_eos = true;
+    r.sampling.logprobs = 0;
+    r.on_output = [&out](const RequestOutput& o) {
+        out.tokens.insert(out.tokens.end(), o.tokens.begin(), o.tokens.end());
+        for (const auto& p : o.logprobs) out.logprobs.push_back(p.sampled);
+        if (o.finish == FinishReason::kError) out.error = o.stop_reason;
+    };
+    return must(engine.add_request(std::move(r)));
+}
+
+// The texts of a few prompts at once.
+std::vector<Text> texts(Engine& engine) {
+    const char* const prompts[] = {"Once upon a time", "\"I will not go,\" said the Lion, and he sat down on the road",
+                                   "The owl and the cat went to sea in a boat"};
+    std::vector<Text> out(3);
+    for (size_t i = 0; i < out.size(); ++i) ask(engine, prompts[i], 24, out[i]);
+    while (engine.has_unfinished()) {
+        const auto step = engine.step();
+        if (!step) {
+            out[0].error = step.error();
+            break;
+        }
+    }
+    return out;
+}
+
+class Ranks : public ::testing::Test {
+  protected:
+    Result<std::unique_ptr<Engine>> make(const config::EngineConfig& c) {
+        return Engine::create(c, registry(), clock_, nullptr, &world_);
+    }
+
+    parallel::World world_{std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay"};
+    RealClock clock_;
+};
+
+TEST_F(Ranks, GiveTheGreedyTextsOfOne) {
+    const auto expected = texts(*must(make(demo(1))));
+    for (const uint32_t ranks : {2u, 4u}) {
+        const auto engine = must(make(demo(ranks)));
+        EXPECT_EQ(engine->facts().tensor_parallel_size, ranks);
+        ASSERT_EQ(engine->facts().ranks.size(), ranks);
+        const auto got = texts(*engine);
+        for (size_t i = 0; i < expected.size(); ++i) {
+            EXPECT_EQ(got[i].error, "");
+            EXPECT_EQ(got[i].tokens, expected[i].tokens) << "prompt " << i << " on " << ranks;
+            ASSERT_EQ(got[i].logprobs.size(), expected[i].logprobs.size());
+            for (size_t k = 0; k < got[i].logprobs.size(); ++k)
+                EXPECT_NEAR(got[i].logprobs[k], expected[i].logprobs[k], 1e-4);
+        }
+    }
+}
+
+pid_t pid_of(const Engine& engine, uint32_t rank) { // "host (pid 12)"
+    const std::string& text = engine.facts().ranks[rank];
+    return std::stoi(text.substr(text.find("(pid ") + 5));
+}
+
+// What the engine says when rank 1 is given a signal in the midst of a text; and that it says so in time.
+std::string after_signal(Engine& engine, int signal, Clock& clock) {
+    constexpr uint64_t kLatest = 5'000'000'000;
+    Text text;
+    ask(engine, "Once upon a time", 800, text);
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(engine.step());
+    kill(pid_of(engine, 1), signal);
+    const uint64_t sent = clock.now_ns();
+    std::string said;
+    while (said.empty() && engine.has_unfinished()) {
+        const auto step = engine.step();
+        if (!step) said = step.error();
+    }
+    EXPECT_LT(clock.now_ns() - sent, kLatest);
+    EXPECT_EQ(text.error, said) << "the request is told the same";
+    return said;
+}
+
+TEST_F(Ranks, ThatDieFailTheRunWithTheirReason) {
+    const auto engine = must(make(demo(2)));
+    EXPECT_THAT(after_signal(*engine, SIGKILL, clock_),
+                AllOf(StartsWith("rank 1 ("), HasSubstr("was ended by signal 9 (Killed)")));
+}
+
+TEST_F(Ranks, ThatDieAmongSeveralAreNamed) {
+    const auto engine = must(make(demo(4)));
+    EXPECT_THAT(after_signal(*engine, SIGKILL, clock_),
+                AllOf(StartsWith("rank 1 ("), HasSubstr("was ended by signal 9 (Killed)")));
+}
+
+TEST_F(Ranks, ThatHangFailTheRunWithTheirReason) {
+    pid_t hung;
+    {
+        const auto engine = must(make(demo(2)));
+        hung = pid_of(*engine, 1);
+        EXPECT_THAT(after_signal(*engine, SIGSTOP, clock_),
+                    AllOf(StartsWith("rank 1 ("), HasSubstr("hangs: no sign of life for 3.")));
+    }
+    EXPECT_EQ(kill(hung, 0), -1) << "it is still there";
+}
+
+TEST_F(Ranks, AreGoneWithTheirEngine) {
+    pid_t other;
+    {
+        const auto engine = must(make(demo(2)));
+        other = pid_of(*engine, 1);
+        EXPECT_EQ(kill(other, 0), 0);
+    }
+    EXPECT_EQ(kill(other, 0), -1);
+}
+
+TEST_F(Ranks, ThatCannotShareTheModelAreRefused) {
+    EXPECT_EQ(make(demo(3)).error(), "model 'llama': load_config: num_attention_heads 4 does not divide among 3 ranks "
+                                     "(tensor_parallel_size may be 1, 2, 4)");
+}
+
+TEST_F(Ranks, ThatAreNoProgramAreRefused) {
+    parallel::World nowhere("/nowhere/patchbay");
+    EXPECT_EQ(Engine::create(demo(2), registry(), clock_, nullptr, &nowhere).error(),
+              "cannot start /nowhere/patchbay: No such file or directory");
+    parallel::World wrong("/bin/false");
+    EXPECT_THAT(Engine::create(demo(2), registry(), clock_, nullptr, &wrong).error(),
+                AllOf(StartsWith("rank 1 ("), HasSubstr("exited with code 1")));
+}
+
+TEST_F(Ranks, OfAnotherLauncherAreRefused) {
+    auto c = demo(2);
+    c.parallel.launcher = config::Launcher::kSrun;
+    EXPECT_EQ(make(c).error(), "parallel.launcher is srun, but this process was not started by it "
+                               "(srun -n 2 patchbay …)");
+}
+
+TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {
+    auto c = demo(2);
+    c.engine.seed = 7;
+    c.engine.watermark = 0.125;
+    c.engine.kv_cache_memory = 123'456;
+    c.device.settings = {{"isa", "plain"}};
+    c.scheduler.plugin = "sjf";
+    c.model.load_format = config::LoadFormat::kDummy;
+    c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"rope_scaling.factor", "8.0"}, {"x", "null"}};
+    const auto document = config::document_of(c, registry());
+    const auto back = must(config::load_engine_config(document, registry()));
+    const auto again = must(config::load_engine_config(config::document_of(back.config, registry()), registry()));
+    EXPECT_EQ(back.config, again.config);
+    EXPECT_EQ(back.config.model, c.model);
+    EXPECT_EQ(back.config.engine, c.engine);
+    EXPECT_EQ(back.config.parallel, c.parallel);
+    EXPECT_EQ(back.config.device.settings.at("isa"), "plain");
+    EXPECT_EQ(back.config.scheduler.plugin, "sjf");
+}
+
+}  // namespace
+}  // namespace patchbay::engine

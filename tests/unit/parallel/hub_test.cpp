@@ -1,0 +1,190 @@
+// Rank 0 and the others, as threads of this process with sockets between them: joining, the store, replies, and who is
+// found to be the cause when one goes.
+#include "parallel/hub.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "parallel/address.hpp"
+#include "parallel/bytes.hpp"
+#include "parallel/spoke.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+constexpr Deadlines kShort{5'000'000'000, 1'000'000'000, 1'500'000'000};
+
+struct Pair {
+    std::unique_ptr<Hub> hub;
+    std::vector<std::unique_ptr<Spoke>> spokes; // rank r at r − 1
+};
+
+Hello hello(uint32_t rank, uint32_t size, const std::string& job = "job") { return {job, rank, size, 100 + rank, "h"}; }
+
+std::pair<Socket, Socket> sockets() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    return {Socket(ends[0]), Socket(ends[1])};
+}
+
+Pair joined(uint32_t size) {
+    std::vector<Member> members;
+    std::vector<Socket> theirs;
+    for (uint32_t r = 1; r < size; ++r) {
+        auto [a, b] = sockets();
+        members.push_back({std::move(a), r, 0});
+        theirs.push_back(std::move(b));
+    }
+    Pair out;
+    out.hub = std::make_unique<Hub>("job", size, std::move(members), Socket(), kShort);
+    for (uint32_t r = 1; r < size; ++r)
+        out.spokes.push_back(std::make_unique<Spoke>(std::move(theirs[r - 1]), hello(r, size), kShort, nullptr));
+    const auto done = out.hub->wait_until_joined();
+    EXPECT_TRUE(done) << done.error();
+    return out;
+}
+
+TEST(Hub, KnowsWhoJoined) {
+    const Pair p = joined(3);
+    const auto ranks = p.hub->ranks();
+    ASSERT_EQ(ranks.size(), 2u);
+    EXPECT_EQ(text_of(ranks[0]), "rank 1 (h, pid 101)");
+    EXPECT_EQ(text_of(ranks[1]), "rank 2 (h, pid 102)");
+}
+
+TEST(Hub, SaysWhoDidNotJoin) {
+    auto [ours, theirs] = sockets();
+    std::vector<Member> members;
+    members.push_back({std::move(ours), 1, 0});
+    Deadlines d = kShort;
+    d.join = 100'000'000;
+    Hub hub("job", 3, std::move(members), Socket(), d);
+    EXPECT_THAT(hub.wait_until_joined().error(), HasSubstr("did not join within 0 s: 1, 2"));
+}
+
+TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
+    const Endpoint at{"127.0.0.1", 29'377};
+    auto listener = listen_at(at);
+    ASSERT_TRUE(listener) << listener.error();
+    Hub hub("job", 2, {}, *std::move(listener), kShort);
+    const auto refusal = [&](const Hello& h) {
+        auto socket = connect_to(at, 5'000'000'000);
+        EXPECT_TRUE(socket);
+        Spoke spoke(*std::move(socket), h, kShort, nullptr);
+        return spoke.next().error();
+    };
+    EXPECT_EQ(refusal(hello(1, 2, "another")),
+              "rank 0 refuses this rank: this is another job's rank 0 ('job', not 'another')");
+    EXPECT_EQ(refusal(hello(1, 3)), "rank 0 refuses this rank: there are 2 ranks here, not 3");
+    EXPECT_EQ(refusal(hello(2, 2)), "rank 0 refuses this rank: there is no rank 2 to join");
+    {
+        auto socket = connect_to(at, 5'000'000'000);
+        ASSERT_TRUE(socket);
+        const std::string noise = "GET / HTTP/1.1\r\n\r\n";
+        EXPECT_GT(write(socket->get(), noise.data(), noise.size()), 0);
+    }
+    auto socket = connect_to(at, 5'000'000'000);
+    ASSERT_TRUE(socket);
+    Spoke right(*std::move(socket), hello(1, 2), kShort, nullptr);
+    EXPECT_TRUE(hub.wait_until_joined());
+    EXPECT_EQ(hub.address(), "127.0.0.1");
+    EXPECT_EQ(hub.failure(), "");
+}
+
+TEST(Hub, SharesAStoreForTheSession) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("what"));
+    auto waits = std::async([&] { return p.spokes[1]->get("a/0"); }); // before anybody set it
+    ASSERT_TRUE(p.spokes[0]->set("a/1", "one"));
+    ASSERT_TRUE(p.hub->set("a/0", "zero"));
+    EXPECT_EQ(*waits.get(), "zero");
+    EXPECT_EQ(*p.hub->get("a/1"), "one");
+    EXPECT_EQ(*p.spokes[1]->get("a/1"), "one");
+    EXPECT_EQ(p.hub->set("a/0", "again").error(), "'a/0' is set already");
+    auto never = std::async([&] { return p.spokes[0]->get("never"); });
+    p.spokes[1]->on_end([] {});
+    EXPECT_EQ(p.spokes[1]->next()->type, MessageType::kBegin);
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kEnded, ""));
+    p.hub->end("");
+    EXPECT_FALSE(never.get()); // nobody will set it any more
+}
+
+TEST(Hub, GathersOneReplyOfEachRankAndToldAllTheSame) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("what"));
+    for (const auto& spoke : p.spokes) EXPECT_EQ(spoke->next()->bytes, "what");
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kReply, "of 2"));
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kReply, "of 1"));
+    EXPECT_THAT(*p.hub->gather(), ::testing::ElementsAre("of 1", "of 2"));
+    ASSERT_TRUE(p.hub->broadcast(MessageType::kGo, "on"));
+    for (const auto& spoke : p.spokes) EXPECT_EQ(spoke->next()->bytes, "on");
+}
+
+TEST(Hub, BlamesTheRankThatIsGoneAndNotTheOneThatMissesIt) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("what"));
+    std::promise<void> told;
+    p.hub->watch([&] { told.set_value(); });
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kFailed, "all_reduce: lost the connection"));
+    p.spokes[0].reset(); // rank 1, of which rank 2 knew first
+    ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready);
+    EXPECT_EQ(p.hub->failure(), "rank 1 (h, pid 101) closed its connection");
+    EXPECT_EQ(p.hub->explain("my own"), p.hub->failure());
+    EXPECT_FALSE(p.hub->gather());
+    EXPECT_FALSE(p.hub->step(""));
+    p.hub->watch(nullptr);
+}
+
+TEST(Hub, PassesOnWhatARankSaysItCannotDo) {
+    Pair p = joined(2);
+    ASSERT_TRUE(p.hub->begin("what"));
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
+    EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101): no such folder");
+}
+
+TEST(Hub, FindsARankThatComputesForEver) {
+    Pair p = joined(2);
+    ASSERT_TRUE(p.hub->begin("what"));
+    ASSERT_TRUE(p.hub->step("a batch")); // its thread sends signs of life, but the step is never done
+    EXPECT_THAT(p.hub->explain(""), HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
+}
+
+TEST(Hub, TakesNoNonsenseFromARank) {
+    for (const auto& [type, bytes, wrong] :
+         {std::tuple(MessageType::kStepDone, std::string("abc"), "the end of a step ends too early"),
+          std::tuple(MessageType::kStepDone, std::string(8, '\x7f'), "has done a step that is still to come"),
+          std::tuple(MessageType::kStoreSet, std::string(8, '\x7f'), "what it stores ends too early"),
+          std::tuple(MessageType::kQuit, std::string(), "sent a message that is rank 0's to send")}) {
+        Pair p = joined(2);
+        ASSERT_TRUE(p.hub->begin("what"));
+        ASSERT_TRUE(p.spokes[0]->post(type, bytes));
+        EXPECT_EQ(p.hub->explain(""), std::string("rank 1 (h, pid 101) ") + wrong);
+    }
+}
+
+TEST(Spoke, LearnsThatRank0IsGone) {
+    Pair p = joined(2);
+    std::promise<void> told;
+    p.spokes[0]->on_end([&] { told.set_value(); });
+    p.hub.reset();
+    ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready);
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kQuit); // it said so before
+    EXPECT_EQ(p.spokes[0]->next().error(), "rank 0 closed its connection");
+}
+
+TEST(Spoke, LearnsThatRank0Hangs) {
+    auto [ours, theirs] = sockets();
+    Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // nobody ever answers
+    EXPECT_EQ(spoke.next().error(), "rank 0 hangs: no sign of life");
+}
+
+}  // namespace
+}  // namespace patchbay::parallel

@@ -1,0 +1,139 @@
+// What ranks say to each other: it comes back as it was, and bytes that mean nothing are refused.
+#include "parallel/session.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "parallel/launch.hpp"
+
+namespace patchbay::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Session, BeginComesBack) {
+    const Begin b{"model: x\n", {"/one", "/two"}, 77};
+    const auto back = read_begin(bytes_of(b));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->configuration, b.configuration);
+    EXPECT_EQ(back->plugin_dirs, b.plugin_dirs);
+    EXPECT_EQ(back->connect_ms, 77u);
+}
+
+TEST(Session, NamesWhatDiffers) {
+    const std::vector<Fact> ours = {{"model", "abc"}, {"plugin device 'cpu'", "123"}};
+    EXPECT_EQ(difference(ours, ours), "");
+    EXPECT_EQ(difference(ours, {{"model", "def"}, {"plugin device 'cpu'", "123"}}),
+              "model is def there, abc on rank 0");
+    EXPECT_EQ(difference(ours, {{"model", "abc"}}), "it has no plugin device 'cpu'");
+    EXPECT_EQ(difference({}, ours), "it has a model, rank 0 has none");
+    const auto back = read_facts(bytes_of(ours));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(difference(ours, *back), "");
+}
+
+struct Step {
+    std::vector<int32_t> first = {5, 6, 7}, second = {9};
+    kv::BlockTable table{{{3, 1}, {2}}, {}, 0, 0, {}}, more{{{kv::kNoBlock, 2}, {1}}, {}, 0, 0, {}};
+    std::vector<int32_t>& pages = table.pages[0];
+    uint32_t computed = 14, logits = 1; // of the first row
+    std::vector<runner::BatchRow> rows() const { return {{first, computed, logits, table}, {second, 30, 1, more}}; }
+};
+constexpr StepLimits kLimits{10, 64, 4, {16, 1, 1}};
+
+TEST(Session, AStepComesBack) {
+    const Step step;
+    StepRows back;
+    ASSERT_TRUE(read_step(bytes_of(step.rows()), back));
+    ASSERT_EQ(back.rows().size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(std::ranges::equal(back.rows()[i].tokens, step.rows()[i].tokens));
+        EXPECT_EQ(back.rows()[i].computed, step.rows()[i].computed);
+        EXPECT_EQ(back.rows()[i].logit_rows, step.rows()[i].logit_rows);
+    }
+    EXPECT_EQ(bytes_of(back.rows()), bytes_of(step.rows()));
+    EXPECT_TRUE(check_step(back.rows(), kLimits));
+}
+
+TEST(Session, AStepThatIsCutOrTooLongIsRefused) {
+    const std::string whole = bytes_of(Step().rows());
+    StepRows rows;
+    for (size_t n = 0; n < whole.size(); ++n) EXPECT_FALSE(read_step(whole.substr(0, n), rows)) << n;
+    EXPECT_EQ(read_step(whole + "x", rows).error(), "a step has 1 bytes too many");
+    for (size_t at = 0; at < whole.size(); ++at) { // no byte of it leads outside
+        std::string changed = whole;
+        changed[at] = static_cast<char>(changed[at] ^ 0x81);
+        if (read_step(changed, rows)) (void)check_step(rows.rows(), kLimits);
+    }
+}
+
+TEST(Session, AStepThatLeadsOutsideIsRefused) {
+    const auto fault = [](auto&& change) {
+        Step step;
+        change(step);
+        const auto done = check_step(step.rows(), kLimits);
+        return done ? std::string() : done.error();
+    };
+    EXPECT_EQ(fault([](Step&) {}), "");
+    EXPECT_EQ(fault([](Step& s) { s.first[1] = 10; }), "a step computes token 10 of 10");
+    EXPECT_EQ(fault([](Step& s) { s.first[1] = -1; }), "a step computes token -1 of 10");
+    EXPECT_EQ(fault([](Step& s) { s.pages[1] = 4; }), "a step uses page 4 of 4");
+    EXPECT_EQ(fault([](Step& s) { s.pages[0] = kv::kNoBlock; }), "a step uses page -1 of 4"); // tokens 14, 15 go there
+    EXPECT_EQ(fault([](Step& s) { s.table.pages[1] = {}; }), "a step has too few pages for its tokens");
+    EXPECT_EQ(fault([](Step& s) { s.table.pages.pop_back(); }), "a step has pages of 1 KV groups, here are 2");
+    EXPECT_EQ(fault([](Step& s) { s.computed = 62; }), "a step computes position 65 of 64");
+    EXPECT_EQ(fault([](Step& s) { s.computed = 30; }), "a step has too few pages for its tokens");
+    EXPECT_EQ(fault([](Step& s) { s.logits = 4; }), "a step has a row without tokens");
+    EXPECT_EQ(fault([](Step& s) { s.first.clear(); }), "a step has a row without tokens");
+}
+
+Environment environment(std::map<std::string, std::string> values) {
+    const auto all = std::make_shared<std::map<std::string, std::string>>(std::move(values));
+    return [all](const char* name) -> const char* {
+        const auto at = all->find(name);
+        return at == all->end() ? nullptr : at->second.c_str();
+    };
+}
+
+TEST(Launched, IsSeenInTheEnvironment) {
+    EXPECT_FALSE(*launched(environment({})));
+    const auto mpi = launched(environment({{"OMPI_COMM_WORLD_RANK", "1"},
+                                           {"OMPI_COMM_WORLD_SIZE", "4"},
+                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                           {"PMIX_NAMESPACE", "77"}}));
+    ASSERT_TRUE(mpi && *mpi);
+    EXPECT_EQ((*mpi)->rank, 1u);
+    EXPECT_EQ((*mpi)->size, 4u);
+    EXPECT_EQ((*mpi)->here, 2u);
+    EXPECT_EQ((*mpi)->job, "mpirun 77");
+    EXPECT_THAT(rendezvous_of(**mpi, "").error(), HasSubstr("PATCHBAY_RENDEZVOUS"));
+    EXPECT_EQ(text_of(*rendezvous_of(**mpi, "node1:5000")), "node1:5000");
+    std::map<std::string, std::string> slurm = {{"SLURM_PROCID", "0"},       {"SLURM_STEP_ID", "3"},
+                                                {"SLURM_JOB_ID", "12"},      {"SLURM_STEP_NUM_TASKS", "2"},
+                                                {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NODELIST", "gpu[07-09,12],x"}};
+    const auto srun = launched(environment(slurm));
+    ASSERT_TRUE(srun && *srun);
+    EXPECT_EQ((*srun)->job, "srun 12.3");
+    EXPECT_EQ(rendezvous_of(**srun, "")->host, "gpu07");
+    slurm.erase("SLURM_STEP_ID"); // a batch script
+    EXPECT_FALSE(*launched(environment(slurm)));
+    const auto one = launched(environment({{"OMPI_COMM_WORLD_RANK", "0"},
+                                           {"OMPI_COMM_WORLD_SIZE", "1"},
+                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}));
+    EXPECT_FALSE(*one);
+    EXPECT_FALSE(launched(environment({{"OMPI_COMM_WORLD_RANK", "x"}})));
+}
+
+TEST(Launched, RanksOfAHostMeetAtAPortOfTheirJob) {
+    const Launched job{config::Launcher::kMpirun, "mpirun 77", 1, 2, 2, ""};
+    Launched other = job;
+    other.job = "mpirun 78";
+    EXPECT_EQ(text_of(*rendezvous_of(job, "")), text_of(*rendezvous_of(job, "")));
+    EXPECT_NE(rendezvous_of(job, "")->port, rendezvous_of(other, "")->port);
+    EXPECT_EQ(rendezvous_of(job, "")->host, "127.0.0.1");
+    EXPECT_THAT(rendezvous_of(job, "nowhere").error(), HasSubstr("is no HOST:PORT"));
+    EXPECT_EQ(parse_endpoint("[fe80::1]:29")->host, "fe80::1");
+}
+
+}  // namespace
+}  // namespace patchbay::parallel
