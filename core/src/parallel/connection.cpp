@@ -72,6 +72,7 @@ Result<> Connection::receive(std::vector<Message>& arrived) {
         in_.resize(before + static_cast<size_t>(n > 0 ? n : 0));
         if (n == 0) return fail("closed its connection");
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with something unread
         if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
         PB_CHECK(take_messages(arrived));
     }

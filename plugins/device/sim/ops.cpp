@@ -280,6 +280,25 @@ void ssm_scan(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_tens
     });
 }
 
+// A ring: each rank sends on what it has of the sum, in as many parts as there are ranks, and then the sum.
+void all_reduce(void* ctx, const pb_tensor* x) {
+    charged(ctx, "all_reduce", *x, [&](pb_dtype dtype) {
+        expect_activation("x", *x, dtype, 2, 2);
+        const auto& device = *static_cast<SimDevice*>(ctx);
+        const double ranks = device.ranks();
+        return Work{.wire_ns = device.wire_ns(2 * (ranks - 1), bytes(*x) / ranks)};
+    });
+}
+
+void all_gather(void* ctx, const pb_tensor* out, const pb_tensor* x) {
+    charged(ctx, "all_gather", *out, [&](pb_dtype dtype) {
+        expect_activation("x", *x, x->dtype == PB_F32 ? PB_F32 : dtype, 2, 2);
+        const auto& device = *static_cast<SimDevice*>(ctx);
+        expect("out", *out, x->dtype, {x->shape[0], x->shape[1] * int64_t{device.ranks()}});
+        return Work{.wire_ns = device.wire_ns(device.ranks() - 1.0, bytes(*x))};
+    });
+}
+
 }  // namespace
 
 pb_ops sim_ops(SimDevice& device) {
@@ -294,7 +313,7 @@ pb_ops sim_ops(SimDevice& device) {
     out.silu_mul = silu_mul;
     out.add = add;
     out.gather_rows = gather_rows;
-    out.layer_norm = layer_norm; // no all_reduce: one rank
+    out.layer_norm = layer_norm;
     out.relu = relu;
     out.gelu_tanh = gelu_tanh;
     out.gelu_tanh_mul = gelu_tanh_mul;
@@ -306,6 +325,11 @@ pb_ops sim_ops(SimDevice& device) {
     out.causal_conv_silu = causal_conv_silu;
     out.ssm_scan = ssm_scan;
     return out;
+}
+
+void add_collectives(pb_ops& ops) {
+    ops.all_reduce = all_reduce;
+    ops.all_gather = all_gather;
 }
 
 }  // namespace patchbay

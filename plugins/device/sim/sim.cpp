@@ -50,6 +50,8 @@ uint64_t bytes_of(const pb_weight_source& source) {
 SimDevice::SimDevice(const Context& context)
     : hardware_(context.get<std::string>("hardware")),
       memory_bytes_(context.get<uint64_t>("memory_bytes")),
+      alpha_ns_(context.get<double>("collective_latency_ns")),
+      beta_per_ns_(context.get<double>("collective_bandwidth") / 1e9),
       launch_ns_(context.get<double>("launch_ns")),
       graph_replay_ns_(context.get<double>("graph_replay_ns")),
       graph_node_ns_(context.get<double>("graph_node_ns")),
@@ -113,6 +115,14 @@ double SimDevice::peak(pb_dtype dtype) const {
     return dtype == PB_F32 ? f32_per_ns_ : bf16_per_ns_;
 }
 
+void SimDevice::connect(const pb_group& group) {
+    if (!(beta_per_ns_ > 0))
+        throw Error(PB_UNSUPPORTED, "the simulated " + hardware_ + " is one rank, not one of " +
+                                        std::to_string(group.size) + " (say its collective_bandwidth)");
+    ranks_ = group.size;
+    add_collectives(ops_);
+}
+
 void SimDevice::begin_step() {
     fault_.clear();
     captured_.reset();
@@ -141,7 +151,7 @@ void SimDevice::copy_page(void*, const void*, uint64_t bytes) {
 // What memory gives and what is multiplied overlap; a launch does with neither. To record one takes the host as long as
 // to make one.
 void SimDevice::charge(const Work& work) noexcept {
-    const double ns = std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_);
+    const double ns = std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_) + work.wire_ns;
     charged_ns_ += launch_ns_;
     if (captured_) captured_->ns += ns, captured_->nodes += 1;
     else charged_ns_ += ns;

@@ -27,6 +27,7 @@ namespace patchbay {
 struct Work { // of one op
     double flop = 0, flop_per_ns = 1;
     double bytes = 0; // read and written
+    double wire_ns = 0; // between ranks, beside neither
 };
 
 class SimDevice {
@@ -45,6 +46,9 @@ class SimDevice {
         param::real("graph_replay_ns", "0", 0, 1e9, "ns", "time to start a captured graph, which nothing hides"),
         param::real("graph_node_ns", "0", 0, 1e9, "ns", "between two ops of a graph, in place of launch_ns"),
         param::real("graph_node_bytes", "0", 0, 1e9, "bytes", "memory that a graph takes for each of its ops"),
+        param::real("collective_latency_ns", "0", 0, 1e9, "ns", "α: of a message from a rank to the next one"),
+        param::real("collective_bandwidth", "0", 0, kMost, "B/s",
+                    "β: from a rank to the next one, while another comes in; 0: there is one rank"),
         param::real("step_overhead_ns", "0", 0, 1e9, "ns", "of the host for a step: scheduler, sampler and copies"),
         param::real("compute_efficiency", "1", 0.01, 1, "", "share of the peaks that ops reach"),
         param::real("memory_efficiency", "1", 0.01, 1, "", "share of the bandwidth that ops reach"),
@@ -66,6 +70,8 @@ class SimDevice {
     void end_step(); // throws the step's first fault
     void copy_page(void* to, const void* from, uint64_t bytes);
     std::vector<pb_limit> measure() const; // what it was told
+    void connect(const pb_group&); // ranks that are not there: this one's share is charged, and what they exchange
+    void disconnect() noexcept {}
     void charge(const pb_cost&) noexcept;
     void graph_begin();
     pb_graph* graph_end();
@@ -80,6 +86,9 @@ class SimDevice {
     // For ops.cpp.
     pb_dtype activation_dtype() const { return activation_dtype_; }
     void charge(const Work&) noexcept; // one launch
+    uint32_t ranks() const { return ranks_; }
+    // In a ring, where each rank sends `steps` messages of `bytes` after one another.
+    double wire_ns(double steps, double bytes) const { return steps * (alpha_ns_ + bytes / beta_per_ns_); }
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
 
@@ -90,6 +99,8 @@ class SimDevice {
     std::string hardware_;
     double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
     uint64_t memory_bytes_, used_bytes_ = 0;
+    double alpha_ns_, beta_per_ns_; // of a message between ranks; per ns: bytes, 0: none
+    uint32_t ranks_ = 1;
     double launch_ns_, graph_replay_ns_, graph_node_ns_, graph_node_bytes_, step_overhead_ns_;
     pb_dtype activation_dtype_;
     pb_ops ops_;
@@ -99,6 +110,7 @@ class SimDevice {
     std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
 
-pb_ops sim_ops(SimDevice&); // ops.cpp
+pb_ops sim_ops(SimDevice&);    // ops.cpp
+void add_collectives(pb_ops&); // likewise
 
 }  // namespace patchbay

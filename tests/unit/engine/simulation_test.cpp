@@ -72,6 +72,22 @@ TEST(Simulation, GivesTtftAndTpotToTheNanosecond) {
     EXPECT_EQ(times[1].tokens.back() - times[1].tokens.front(), kThird);           // TPOT
 }
 
+// Two ranks, of which one is charged: half of each linear, of the head and of the heads of attention. To the ops come
+// two sums a layer of (T, 64) in bf16, 2 messages of half of 128 · T bytes each, and the logits of the other rank,
+// a message of 150 · 4 bytes a row: with α of 100 ns and β of a byte a nanosecond.
+TEST(Simulation, ChargesARankOfTwoAndWhatTheyExchange) {
+    auto c = simulated();
+    c.engine.tensor_parallel_size = 2;
+    c.device.settings["collective_latency_ns"] = "100";
+    c.device.settings["collective_bandwidth"] = "1e9";
+    // 4 tokens, one row, 10 keys: 4 · 61,440 + 19,200 + 10 · 256, 32 ops, 4 · (200 + 512), 100 + 600
+    EXPECT_EQ(times_of(c, {{0, 4, 1}})[0].tokens.at(0) - 1, 303'068u);
+
+    c.device.settings.erase("collective_bandwidth");
+    VirtualClock clock;
+    EXPECT_THAT(Engine::create(c, registry(), clock).error(), HasSubstr("is one rank, not one of 2"));
+}
+
 TEST(Simulation, ChargesTheHostsOverheadOnceAStep) {
     auto c = simulated();
     const uint64_t without = times_of(c, {{0, 4, 3}})[0].tokens.back();
