@@ -82,14 +82,15 @@ struct Work { // of one forward pass
 };
 
 // `tokens` in all, of which `rows` give logits; each sees `context` tokens on average, and each of `sequences` reads
-// its KV once.
+// its KV once. Of all ranks that share the cores whose limits were measured; a simulated device is that of one.
 Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences,
              double longest) {
     const runner::ModelWork& w = f.work;
     const double kv_bytes = static_cast<double>(f.page_bytes * f.kv_groups) / f.block_size;
-    return {static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes,
-            2 * (tokens * static_cast<double>(w.linear_params) + rows * static_cast<double>(w.head_params)) +
-                tokens * context * static_cast<double>(w.attention_flop)};
+    const double ranks = f.simulated ? 1 : parallel::ranks_on_these_cores(f.tensor_parallel_size);
+    return {ranks * (static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes),
+            ranks * (2 * (tokens * static_cast<double>(w.linear_params) + rows * static_cast<double>(w.head_params)) +
+                     tokens * context * static_cast<double>(w.attention_flop))};
 }
 
 void set_limit(Speed& speed, const Work& work, const Machine& machine, const std::string& matmul) {

@@ -29,7 +29,8 @@ class Watched {
     // Another engine in place of the one before, on the same metrics.
     void use(const config::EngineConfig& c) {
         metrics_.reset();
-        auto made = Engine::create(c, registry(), clock_);
+        engine_.reset();
+        auto made = Engine::create(c, registry(), clock_, nullptr, &world_);
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);
         metrics_.emplace(all_, engine_->facts(), "9.9");
@@ -72,6 +73,7 @@ class Watched {
 
   private:
     TickingClock clock_;
+    parallel::World world_{std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay"};
     metrics::Metrics all_;
     std::unique_ptr<Engine> engine_;
     std::optional<EngineMetrics> metrics_;
@@ -113,6 +115,11 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.engine.cudagraph_mode = config::GraphMode::kFullDecodeOnly;
     w.use(c);
     for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 40), 2);
+    w.run();
+    c = tiny_model();
+    c.engine.tensor_parallel_size = 2;
+    w.use(c);
+    w.add(random_prompt(1, 8), 2);
     w.run();
     auto moved = w.moved();
     const auto takes = [&](const char* name) { EXPECT_EQ(moved.erase(name), 1u) << name; };
