@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "engine/simulation.hpp"
+#include "parallel/launch.hpp"
+#include "parallel/world.hpp"
 #include "patchbay/sdk/philox.hpp"
 
 namespace patchbay::bench {

@@ -19,6 +19,7 @@
 #include "engine/engine_metrics.hpp"
 #include "engine/simulation.hpp"
 #include "metrics/server.hpp"
+#include "parallel/world.hpp"
 
 namespace patchbay::cli {
 namespace {

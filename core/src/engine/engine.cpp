@@ -7,6 +7,7 @@
 #include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
+#include "parallel/launch.hpp"
 #include "weights/end_tokens.hpp"
 #include "weights/gguf_tokenizer.hpp"
 
@@ -151,8 +152,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.kv_dtype = dtype_word(parts.model.kv_dtype);
     f.model_identity = parts.identity;
     s.describe_ranks();
-    const host::Component* components[] = {&s.scheduler.current(),  &s.sampler.current(), &s.runner->attention(),
-                                           s.proposer.component.get(), &s.runner->model(),  &s.runner->device()};
+    const host::Component* components[] = {&s.scheduler.current(),      &s.sampler.current(),  &s.runner->attention(),
+                                           s.proposer.component.get(), &s.runner->model(), &s.runner->device()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (s.tokenizer && s.tokenizer->vocab_size() > f.vocab_size)

@@ -14,9 +14,12 @@
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
-#include "parallel/world.hpp"
 #include "runner/model_runner.hpp"
 #include "text/tokenizer.hpp"
+
+namespace patchbay::parallel {
+class World;
+}
 
 namespace patchbay::engine {
 

@@ -4,6 +4,7 @@
 #include "config/check_file.hpp"
 #include "engine/state.hpp"
 #include "parallel/address.hpp"
+#include "parallel/world.hpp"
 
 namespace patchbay::engine {
 

@@ -9,6 +9,7 @@
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/portable_spec.hpp"
 #include "experiment/results_store.hpp"
+#include "parallel/world.hpp"
 
 namespace patchbay::experiment {
 namespace {

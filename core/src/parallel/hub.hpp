@@ -1,6 +1,7 @@
 // Rank 0's side of the ranks: who has joined, what they are told and answer, the store that they share, and who died or
 // hangs. One thread of its own watches all sockets; calls come from the engine's thread.
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -22,6 +23,8 @@ struct Deadlines { // nanoseconds
     uint64_t join = 60'000'000'000;      // until all ranks are there
     uint64_t heartbeat = 3'000'000'000;  // of silence, after which a rank counts as hung
     uint64_t step = 600'000'000'000;     // that a rank may compute on one step
+    // Between signs of life. Never long, since the other side may be less patient than this one.
+    uint64_t beat() const { return std::min<uint64_t>(heartbeat / 6, 500'000'000); }
 };
 
 struct RankInfo {

@@ -54,7 +54,7 @@ void Hub::serve() {
         accept_one();
         for (size_t i = 0; i < peers_.size(); ++i)
             if (!peers_[i]->closed) hear(*peers_[i], now);
-        if (now - beat_ns >= deadlines_.heartbeat / 6) {
+        if (now - beat_ns >= deadlines_.beat()) {
             beat_ns = now;
             for (const auto& p : peers_)
                 if (p->joined && !p->closed) (void)p->connection.post(MessageType::kBeat);
@@ -64,7 +64,7 @@ void Hub::serve() {
             look_for_the_hung(now);
             decide(now);
         }
-        std::erase_if(peers_, [](const auto& p) { return p->closed && !p->joined && !p->child; });
+        std::erase_if(peers_, [&](const auto& p) { return (p->closed || all_joined()) && !p->joined && !p->child; });
         if (!stopping_) continue;
         if (killed_ns == 0) killed_ns = now + (failure_.empty() ? kQuitGrace : 0);
         const bool late = now >= killed_ns;
@@ -86,7 +86,7 @@ void Hub::wait_for_events() { // the mutex is free: only this thread changes who
             if (p->child) waits.push_back({p->process.get(), POLLIN, 0});
         }
     }
-    poll(waits.data(), waits.size(), static_cast<int>(std::min(deadlines_.heartbeat / 6, kGrace / 3) / kMillisecond));
+    poll(waits.data(), waits.size(), static_cast<int>(std::min(deadlines_.beat(), kGrace / 3) / kMillisecond));
     uint64_t ignored;
     (void)!read(wake_.get(), &ignored, sizeof ignored);
 }

@@ -45,7 +45,7 @@ void Spoke::listen() {
                           {lost_.empty() ? connection_.fd() : -1,
                            static_cast<short>(POLLIN | (connection_.has_backlog() ? POLLOUT : 0)), 0}};
         lock.unlock();
-        poll(waits, 2, static_cast<int>(deadlines_.heartbeat / 6 / kMillisecond));
+        poll(waits, 2, static_cast<int>(deadlines_.beat() / kMillisecond));
         uint64_t ignored;
         (void)!read(wake_.get(), &ignored, sizeof ignored);
         lock.lock();
@@ -63,7 +63,7 @@ void Spoke::listen() {
         if (!arrived.empty()) heard_ns = now;
         for (Message& m : arrived) take(std::move(m));
         if (heard) heard = connection_.flush();
-        if (heard && now - beat_ns >= deadlines_.heartbeat / 6) {
+        if (heard && now - beat_ns >= deadlines_.beat()) {
             beat_ns = now;
             heard = connection_.post(MessageType::kBeat);
         }

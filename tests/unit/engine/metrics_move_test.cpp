@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/engine_metrics.hpp"
+#include "parallel/world.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine {

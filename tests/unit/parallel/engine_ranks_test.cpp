@@ -6,8 +6,10 @@
 
 #include <cmath>
 
+#include "config/check_file.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
+#include "parallel/world.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -189,11 +191,13 @@ TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {
     c.scheduler.plugin = "sjf";
     c.model.load_format = config::LoadFormat::kDummy;
     c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"rope_scaling.factor", "8.0"}, {"x", "null"}};
-    const auto document = config::document_of(c, registry());
+    const auto document =
+        must(config::parse_yaml(config::show_yaml(config::document_of(c, registry())), "rank 0's configuration"));
     const auto back = must(config::load_engine_config(document, registry()));
     const auto again = must(config::load_engine_config(config::document_of(back.config, registry()), registry()));
     EXPECT_EQ(back.config, again.config);
     EXPECT_EQ(back.config.model, c.model);
+    EXPECT_EQ(back.config.model.shape.at("x"), "null");
     EXPECT_EQ(back.config.engine, c.engine);
     EXPECT_EQ(back.config.parallel, c.parallel);
     EXPECT_EQ(back.config.device.settings.at("isa"), "plain");

@@ -11,6 +11,7 @@
 
 #include "parallel/address.hpp"
 #include "parallel/bytes.hpp"
+#include "parallel/group.hpp"
 #include "parallel/spoke.hpp"
 
 namespace patchbay::parallel {
@@ -168,6 +169,34 @@ TEST(Hub, TakesNoNonsenseFromARank) {
         ASSERT_TRUE(p.spokes[0]->post(type, bytes));
         EXPECT_EQ(p.hub->explain(""), std::string("rank 1 (h, pid 101) ") + wrong);
     }
+}
+
+TEST(Group, AgreesOnWhatAllRanksHaveAndRefusesOneThatHasSomethingElse) {
+    Pair p = joined(3);
+    const std::shared_ptr<Hub> hub = std::move(p.hub);
+    const auto group = Group::begin(hub, {"model: x", {}, 1'000});
+    ASSERT_TRUE(group);
+    EXPECT_EQ((*group)->wire().size, 3u);
+    const auto all_reply = [&](const std::string& one, const std::string& two) {
+        EXPECT_TRUE(p.spokes[0]->post(MessageType::kReply, one));
+        EXPECT_TRUE(p.spokes[1]->post(MessageType::kReply, two));
+    };
+    const std::vector<Fact> ours = {{"model", "abc"}}, other = {{"model", "def"}};
+    all_reply(bytes_of(ours), bytes_of(ours));
+    EXPECT_TRUE((*group)->check_equal(ours));
+    all_reply(bytes_of(ours), bytes_of(other));
+    EXPECT_EQ((*group)->check_equal(ours).error(),
+              "rank 2 (h, pid 102) would not compute the same: model is def there, abc on rank 0");
+    const auto number = [](uint32_t n) {
+        ByteWriter out;
+        out.put(n);
+        return std::string(out.bytes());
+    };
+    all_reply(number(70), number(60));
+    EXPECT_EQ(*(*group)->agree_blocks(64), 60u);
+    all_reply(number(70), "");
+    EXPECT_EQ((*group)->agree_blocks(64).error(), "a rank's number of KV blocks ends too early");
+    for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kEnded, ""));
 }
 
 TEST(Spoke, LearnsThatRank0IsGone) {

@@ -30,8 +30,8 @@ Ran run(const std::string& command) {
 }
 
 std::string generate(int ranks, int tokens) {
-    return kProgram + " generate --model " + kSource + "/models/demo-target --dtype float32 --threads 1 --temperature 0" +
-           " --tensor-parallel-size " + std::to_string(ranks) + " --prompt \"The owl\" --max-tokens " +
+    return kProgram + " generate --model " + kSource + "/models/demo-target --dtype float32 --threads 1" +
+           " --temperature 0 --tensor-parallel-size " + std::to_string(ranks) + " --prompt \"The owl\" --max-tokens " +
            std::to_string(tokens);
 }
 

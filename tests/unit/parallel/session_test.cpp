@@ -108,9 +108,12 @@ TEST(Launched, IsSeenInTheEnvironment) {
     EXPECT_EQ((*mpi)->job, "mpirun 77");
     EXPECT_THAT(rendezvous_of(**mpi, "").error(), HasSubstr("PATCHBAY_RENDEZVOUS"));
     EXPECT_EQ(text_of(*rendezvous_of(**mpi, "node1:5000")), "node1:5000");
-    std::map<std::string, std::string> slurm = {{"SLURM_PROCID", "0"},       {"SLURM_STEP_ID", "3"},
-                                                {"SLURM_JOB_ID", "12"},      {"SLURM_STEP_NUM_TASKS", "2"},
-                                                {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NODELIST", "gpu[07-09,12],x"}};
+    std::map<std::string, std::string> slurm = {{"SLURM_PROCID", "0"},
+                                                {"SLURM_STEP_ID", "3"},
+                                                {"SLURM_JOB_ID", "12"},
+                                                {"SLURM_STEP_NUM_TASKS", "2"},
+                                                {"SLURM_STEP_NUM_NODES", "2"},
+                                                {"SLURM_STEP_NODELIST", "gpu[07-09,12],x"}};
     const auto srun = launched(environment(slurm));
     ASSERT_TRUE(srun && *srun);
     EXPECT_EQ((*srun)->job, "srun 12.3");
