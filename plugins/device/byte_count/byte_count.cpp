@@ -93,7 +93,9 @@ class ByteCount {
     void count(const pb_tensor* t) {
         tensor_bytes_ += static_cast<double>(patchbay::elements(*t) * patchbay::dtype_bytes(t->dtype));
     }
-    void count(const pb_weight* w) { weight_bytes_ += static_cast<double>(weight_bytes(w)); }
+    void count(const pb_weight* w) { // null: an optional one that is not there
+        if (w) weight_bytes_ += static_cast<double>(weight_bytes(w));
+    }
     template <class Other>
     void count(Other) {} // numbers; and lists of experts, of which only some are read
 
