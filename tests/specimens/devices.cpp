@@ -124,6 +124,14 @@ struct WritesBetweenRows : Loops {
     }
 };
 
+struct IsAlwaysAlone : Loops {
+    void connect(const pb_group&) {
+        ops_.all_reduce = [](void*, const pb_tensor*) {};
+        ops_.all_gather = [](void*, const pb_tensor*, const pb_tensor*) {};
+    }
+    void disconnect() noexcept {}
+};
+
 struct KeepsNoTime : Loops {
     pb_device_info info() const {
         pb_device_info i = Loops::info();
@@ -165,6 +173,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
                 component<WritesBetweenRows>("writes_between_rows"), component<KeepsNoTime>("keeps_no_time"),
+                component<IsAlwaysAlone>("is_always_alone"),
                 component<RunsWhatItShouldRecord>("runs_what_it_should_record"),
                 component<specimens::ForgetsTheMean<Loops>>("forgets_the_mean"),
                 component<specimens::FoldsAtZero<Loops>>("folds_at_zero"),

@@ -150,6 +150,7 @@ const std::vector<Wrong> kComponents = {
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"keeps_no_time", "device.charges"},
+      {"is_always_alone", "device.ranks"},
       {"runs_what_it_should_record", "device.graphs"}}},
 };
 

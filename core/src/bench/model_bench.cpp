@@ -44,7 +44,7 @@ Result<std::unique_ptr<engine::Engine>> engine_with_room(config::EngineConfig co
     const uint32_t length = std::exchange(config.engine.max_model_len, 0);
     PB_TRY(auto engine, engine::Engine::create(config, registry, clock, nullptr, &world));
     const uint32_t groups = engine->facts().kv_groups + engine->facts().state_groups;
-    if (groups <= 1) return engine;
+    if (groups <= 1 && length <= engine->facts().max_model_len) return engine;
     engine.reset();
     config.engine.max_model_len = length;
     config.engine.num_blocks *= groups;
