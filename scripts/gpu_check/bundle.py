@@ -44,7 +44,7 @@ def with_dependencies(names):
 def used_headers(build):
     """Headers of the system that the objects of a finished build were made from, as ninja remembers them."""
     shown = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True).stdout
-    paths = {os.path.normpath(os.path.join(build, line.strip())) for line in shown.splitlines() if line[:1] == " "}
+    paths = {os.path.abspath(os.path.join(build, line.strip())) for line in shown.splitlines() if line[:1] == " "}
     return {p for p in paths if p.startswith("/usr/include/")}
 
 
@@ -52,11 +52,13 @@ def wanted(path, headers):
     """Whether a file of a package goes into the bundle."""
     if OF_THE_SYSTEM.match(path) or not os.path.exists(path) or os.path.isdir(path):
         return False
+    if path.startswith("/usr/include/boost/"):  # thousands: those alone that are used
+        return path in headers
     if path.startswith("/usr/include/"):
-        return path in headers or os.path.realpath(path) in headers
+        return True
     if path.startswith("/usr/bin/pkgconf"):
         return True
-    if not path.startswith(("/" + LIBRARIES, "/lib/x86_64-linux-gnu")):
+    if not path.startswith(("/" + LIBRARIES, "/lib/x86_64-linux-gnu", "/usr/lib/lib")):
         return path.startswith(("/usr/lib/cmake", "/usr/share/cmake", "/usr/share/pkgconfig", "/usr/share/nlohmann"))
     if path.endswith(".a"):  # only where there is nothing else to link
         return not os.path.exists(path[:-2] + ".so")
@@ -121,4 +123,10 @@ def unpack(bundle, to):
                 changed = re.sub(r"^prefix=/usr$", f"prefix={to}/usr", changed, flags=re.M)
                 if changed != text:
                     open(path, "w", errors="surrogateescape").write(changed)
+                # Programs and static libraries that nothing here uses, yet CMake wants them to be there.
+                for named in re.findall(r"\$\{_IMPORT_PREFIX\}/((?:bin|lib)/[\w./+-]+)", text):
+                    missing = os.path.join(to, "usr", named)
+                    if not os.path.lexists(missing):
+                        os.makedirs(os.path.dirname(missing), exist_ok=True)
+                        open(missing, "w").close()
     open(stamp, "w").write(seen)

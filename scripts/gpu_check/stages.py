@@ -41,7 +41,8 @@ class Context:
             libraries = os.path.join(usr, "lib", "x86_64-linux-gnu")
             env["PKG_CONFIG"] = os.path.join(usr, "bin", "pkgconf")
             env["PKG_CONFIG_LIBDIR"] = os.path.join(libraries, "pkgconfig")
-            env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [libraries, env.get("LD_LIBRARY_PATH")]))
+            env["LD_LIBRARY_PATH"] = os.pathsep.join(
+                filter(None, [libraries, os.path.join(usr, "lib"), env.get("LD_LIBRARY_PATH")]))
         return env
 
     def call(self, name, command, check=True):
@@ -107,7 +108,7 @@ def configure(context):
             bundle.unpack(context.bundled, third_party)
         usr = os.path.join(third_party, "usr")
         libraries = os.path.join(usr, "lib", "x86_64-linux-gnu")
-        command += [f"-DCMAKE_PREFIX_PATH={usr}", f"-DCMAKE_LIBRARY_PATH={libraries}",
+        command += [f"-DCMAKE_PREFIX_PATH={usr}", f"-DCMAKE_LIBRARY_PATH={libraries};{usr}/lib",
                     f"-DCMAKE_INCLUDE_PATH={usr}/include;{usr}/include/x86_64-linux-gnu",
                     f"-DCMAKE_EXE_LINKER_FLAGS=-Wl,-rpath-link,{libraries}",
                     f"-DPKG_CONFIG_EXECUTABLE={usr}/bin/pkgconf"]
