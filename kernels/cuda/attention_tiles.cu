@@ -235,7 +235,7 @@ void attend_tiles(Stream stream, const AttentionCall& call, const pb_tensor& out
 uint32_t blocks_per_multiprocessor(const AttentionShape& shape, uint64_t shared_bytes) {
     const uint64_t block = (shape.head_dim == 128 ? Buffers<128>::kAll : Buffers<64>::kAll) + 1024; // the driver's own
     const uint64_t fit = shared_bytes / block;
-    return static_cast<uint32_t>(fit < 1 ? 1 : fit > 4 ? 4 : fit);
+    return static_cast<uint32_t>(fit < 1 ? 1 : fit > 2 ? 2 : fit); // their registers allow no third
 }
 
 }  // namespace patchbay::kernels::cuda

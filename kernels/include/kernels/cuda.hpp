@@ -64,6 +64,11 @@ struct Codes { // of pb_quant, in device memory
 void dequantise(Stream, void* out, pb_dtype dtype, const Codes&); // out (rows, cols), in the order of x's columns
 void widen(Stream, float* out, const uint16_t* bf16, int64_t count);
 
+// What ranks gathered, dense (ranks, T, n): out (T, n) is its sum, rank 0 first; or out (T, ranks · n) is its rows side
+// by side.
+void sum_ranks(Stream, const pb_tensor& out, const void* gathered, uint32_t ranks);
+void lay_side_by_side(Stream, const pb_tensor& out, const void* gathered, uint32_t ranks);
+
 void read_all(Stream, float* out, const void* data, int64_t bytes); // sums of 16-byte words, to measure bandwidth
 
 }  // namespace patchbay::kernels::cuda

@@ -74,6 +74,7 @@ CudaDevice::CudaDevice(const Context& context)
 CudaDevice::~CudaDevice() {
     cudaSetDevice(index_);
     if (stream_) cudaStreamSynchronize(stream_);
+    ranks_.reset();
     products_.reset();
     staging_.reset();
     if (workspace_) cudaFreeAsync(workspace_, stream_);
@@ -108,6 +109,21 @@ pb_device_info CudaDevice::info() const {
     return out;
 }
 
+void CudaDevice::connect(const pb_group& group) {
+    use();
+    auto ranks = std::make_unique<Ranks>(group, stream_);
+    const std::lock_guard lock(connecting_);
+    if (disconnected_) throw Error(PB_FAILED, "disconnected while it connected");
+    ranks_ = std::move(ranks);
+    add_collectives(ops_);
+}
+
+void CudaDevice::disconnect() noexcept {
+    const std::lock_guard lock(connecting_);
+    disconnected_ = true;
+    if (ranks_) ranks_->abort();
+}
+
 void CudaDevice::begin_step() {
     use();
     fault_.clear();
@@ -130,6 +146,7 @@ void CudaDevice::wait_step() {
     cudaEventDestroy(step.done);
     if (!step.fault.empty()) throw Error(PB_INVALID, step.fault);
     check_cuda(code, "the GPU stopped in this step or before it (check_each_op names the op)");
+    if (ranks_ && ranks_->aborted()) throw Error(PB_FAILED, "disconnected from the other ranks");
     const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
     if (seen != 0) throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(seen)));
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "patchbay/sdk/device.hpp"
 
 #include "products.hpp"
+#include "ranks.hpp"
 #include "staging.hpp"
 
 struct pb_weight {
@@ -69,6 +71,8 @@ class CudaDevice {
     void graph_free(pb_graph*) noexcept;
     uint64_t graph_bytes(const pb_graph* graph) const { return graph->bytes; }
     void* queue() const { return stream_; }
+    void connect(const pb_group&);
+    void disconnect() noexcept; // [any]
 
     // For ops.cpp.
     pb_dtype activation_dtype() const { return activation_dtype_; }
@@ -76,6 +80,7 @@ class CudaDevice {
     void* scratch(uint64_t bytes); // until the next call; the same address for the same bytes once a step has run
     const kernels::cuda::DeviceMatrix* expert_table(const pb_weight* const* experts, uint32_t count);
     Products& products() { return *products_; }
+    Ranks& ranks() { return *ranks_; } // of ops that are there only once they are connected
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
     void check_launch(const char* op); // what an op that has been started says of itself
@@ -95,6 +100,9 @@ class CudaDevice {
     void* workspace_ = nullptr; // of products
     std::unique_ptr<Staging> staging_;
     std::unique_ptr<Products> products_;
+    std::mutex connecting_; // disconnect() comes from another thread
+    bool disconnected_ = false;
+    std::unique_ptr<Ranks> ranks_;
     pb_ops ops_;
     int32_t* kernel_fault_ = nullptr; // pinned, written by kernels
     std::vector<std::pair<void*, uint64_t>> scratch_; // the last is in use; earlier ones may be of graphs
@@ -109,6 +117,7 @@ class CudaDevice {
 };
 
 pb_ops cuda_ops(CudaDevice&); // ops.cpp
+void add_collectives(pb_ops&); // ops.cpp
 
 // Throws Error(PB_FAILED) that says what was being done, unless `code` is success.
 void check_cuda(cudaError_t code, const char* what);

@@ -210,7 +210,46 @@ void weighted_sum(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_
     });
 }
 
+void expect_dense(const char* name, const pb_tensor& t) {
+    if (t.shape[0] > 1 && t.strides[0] != t.shape[1]) throw Mismatch{std::string(name) + " is not contiguous"};
+}
+
+// Gathered, then added in the order of ranks on each of them: the same bits on all, whatever else is in the batch.
+// NCCL's own sum would add in an order that depends on the place.
+void all_reduce(void* ctx, const pb_tensor* x) {
+    run(ctx, "all_reduce", [&](CudaDevice& device, cuda::Stream stream) {
+        expect_activation("x", *x, device.activation_dtype(), 2, 2);
+        expect_dense("x", *x);
+        const int64_t count = elements(*x);
+        if (count == 0) return;
+        const uint32_t ranks = device.ranks().size();
+        void* const gathered = device.scratch(static_cast<uint64_t>(count * dtype_bytes(x->dtype)) * ranks);
+        device.ranks().all_gather(gathered, x->data, count, x->dtype);
+        cuda::sum_ranks(stream, *x, gathered, ranks);
+    });
+}
+
+void all_gather(void* ctx, const pb_tensor* out, const pb_tensor* x) {
+    run(ctx, "all_gather", [&](CudaDevice& device, cuda::Stream stream) {
+        const uint32_t ranks = device.ranks().size();
+        expect_activation("x", *x, x->dtype == PB_F32 ? PB_F32 : device.activation_dtype(), 2, 2);
+        expect_dense("x", *x);
+        expect("out", *out, x->dtype, {x->shape[0], x->shape[1] * int64_t{ranks}});
+        expect_dense("out", *out);
+        const int64_t count = elements(*x);
+        if (count == 0) return;
+        void* const gathered = device.scratch(static_cast<uint64_t>(count * dtype_bytes(x->dtype)) * ranks);
+        device.ranks().all_gather(gathered, x->data, count, x->dtype);
+        cuda::lay_side_by_side(stream, *out, gathered, ranks);
+    });
+}
+
 }  // namespace
+
+void add_collectives(pb_ops& ops) {
+    ops.all_reduce = all_reduce;
+    ops.all_gather = all_gather;
+}
 
 pb_ops cuda_ops(CudaDevice& device) {
     pb_ops out{};

@@ -225,6 +225,23 @@ TEST_P(CudaOps, WeightedSumAddsRows) {
     expect_near(out, expected);
 }
 
+TEST_P(CudaOps, WhatRanksGatheredIsSummedOrLaidSideBySide) {
+    const int64_t tokens = 3, n = 10, ranks = 4, count = tokens * n;
+    const auto x = input(26, ranks * count);
+    Values gathered(dtype(), {ranks * tokens, n}, x, 0), sum(dtype(), {tokens, n}, {}, 0),
+        rows(dtype(), {tokens, ranks * n}, {}, 0);
+    sum_ranks(nullptr, sum.tensor(), gathered.data(), uint32_t(ranks));
+    lay_side_by_side(nullptr, rows.tensor(), gathered.data(), uint32_t(ranks));
+    Floats expected_sum(static_cast<size_t>(count)), expected_rows(static_cast<size_t>(ranks * count));
+    for (int64_t i = 0; i < ranks * count; ++i) {
+        const int64_t rank = i / count, row = i / n % tokens, column = i % n;
+        expected_sum[size_t(i % count)] += x[size_t(i)];
+        expected_rows[size_t((row * ranks + rank) * n + column)] = x[size_t(i)];
+    }
+    expect_near(sum, expected_sum);
+    EXPECT_EQ(rows.dense(), expected_rows);
+}
+
 TEST_P(CudaOps, OpsWithoutRowsStartNothing) {
     Values none(dtype(), {0, 8}), gate(dtype(), {0, 16});
     const Floats w(8, 1);

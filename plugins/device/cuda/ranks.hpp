@@ -1,0 +1,35 @@
+// The ranks of one model, a GPU each: what they exchange, over NCCL. For the CUDA device.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "patchbay/abi/device.h"
+
+namespace patchbay {
+
+class Ranks {
+  public:
+    // Waits for the others. Throws Error: PB_UNSUPPORTED where this plugin was built without NCCL, or GPUs are too few.
+    Ranks(const pb_group&, cudaStream_t);
+    ~Ranks();
+    Ranks(const Ranks&) = delete;
+    Ranks& operator=(const Ranks&) = delete;
+
+    uint32_t size() const { return size_; }
+    // In order with the stream; x and gathered are dense, of `count` and size · count elements. Throw Error.
+    void all_gather(void* gathered, const void* x, int64_t count, pb_dtype);
+    void abort() noexcept; // [any] what waits goes on, with whatever it has, and what follows throws
+    bool aborted() const { return aborted_; }
+
+  private:
+    struct Links;
+    uint32_t size_;
+    cudaStream_t stream_;
+    std::atomic<bool> aborted_ = false;
+    std::unique_ptr<Links> links_;
+};
+
+}  // namespace patchbay
