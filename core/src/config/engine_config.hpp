@@ -47,6 +47,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint32_t block_size = 16;                // tokens a KV block
     uint32_t num_blocks = 0;                 // 0: from kv_cache_memory
     uint64_t kv_cache_memory = 256ull << 20; // bytes
+    double gpu_memory_utilization = 0;       // share of the device's memory; 0: kv_cache_memory says
     DType kv_cache_dtype = DType::kAuto;     // auto: f32 for f32 weights, bf16 for bf16
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting

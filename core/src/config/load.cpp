@@ -98,6 +98,8 @@ Table<EngineSettings> engine_table() {
         .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
         .key("num_blocks", &E::num_blocks, {0, 1 << 26, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
+        .key("gpu_memory_utilization", &E::gpu_memory_utilization, {0, 1, ""},
+             "in its place: what this share of the device's memory leaves beside weights and activations; 0: off")
         .word("kv_cache_dtype", &E::kv_cache_dtype, dtypes, "type of keys and values; auto: as the weights")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
@@ -219,6 +221,9 @@ class CrossChecks {
         if (e.num_blocks > 0 &&
             e.kv_cache_memory != EngineSettings{}.kv_cache_memory)  // `config show` gives defaults too
             warnings_.add(at("engine.kv_cache_memory"), "kv_cache_memory has no effect beside num_blocks");
+        if (e.num_blocks > 0 && e.gpu_memory_utilization > 0)
+            warnings_.add(at("engine.gpu_memory_utilization"),
+                          "gpu_memory_utilization has no effect beside num_blocks");
     }
 
     void speculation() {

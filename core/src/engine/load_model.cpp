@@ -41,6 +41,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     r.block_size = c.engine.block_size;
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
+    r.gpu_memory_utilization = c.engine.gpu_memory_utilization;
     r.device = c.device.plugin;
     r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
                 c.engine.cudagraph_memory};

@@ -22,7 +22,7 @@ KvLayers::~KvLayers() {
         if (b.self) attention_.table->unbind(attention_.self(), b.self);
         if (b.plan_buffer) device_.table->free(device_.self(), b.plan_buffer);
     }
-    if (memory_) device_.table->free(device_.self(), memory_);
+    release();
 }
 
 Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_spec& spec) const {
@@ -84,7 +84,14 @@ Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
     return {};
 }
 
+void KvLayers::release() {
+    if (memory_) device_.table->free(device_.self(), memory_);
+    memory_ = nullptr;
+    page_count_ = 0;
+}
+
 Result<> KvLayers::allocate(uint32_t pages) {
+    release();
     page_count_ = pages;
     return device_.component->check(
         device_.table->alloc(device_.self(), uint64_t{pages} * grouping_.page_bytes, &memory_), "alloc");

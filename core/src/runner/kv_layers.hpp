@@ -32,7 +32,8 @@ class KvLayers {
     KvLayers& operator=(const KvLayers&) = delete;
 
     Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&);
-    Result<> allocate(uint32_t pages);
+    Result<> allocate(uint32_t pages); // in place of what was
+    void release();                    // no pages are left
 
     const kv::Grouping& grouping() const { return grouping_; }
     uint32_t page_count() const { return page_count_; }

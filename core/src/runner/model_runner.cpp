@@ -222,15 +222,63 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
 
 Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
     constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
-    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : settings.kv_cache_memory / page_bytes();
+    uint64_t memory = settings.kv_cache_memory;
+    const bool profiled = settings.num_blocks == 0 && settings.gpu_memory_utilization > 0;
+    if (profiled) {
+        PB_TRY(memory, room_for_kv(settings));
+    }
+    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : memory / page_bytes();
     if (wanted == 0)
-        return fail("kv_cache_memory of " + std::to_string(settings.kv_cache_memory) +
-                    " bytes holds no block (one takes " + std::to_string(page_bytes()) + " bytes)");
+        return fail((profiled ? "gpu_memory_utilization leaves " : "kv_cache_memory of ") + std::to_string(memory) +
+                    " bytes" + (profiled ? ", which hold" : " holds") + " no block (one takes " +
+                    std::to_string(page_bytes()) + " bytes)");
     auto pages = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
     if (ranks_) {
         PB_TRY(pages, ranks_->agree_blocks(pages));
     }
     return kv_->allocate(pages);
+}
+
+// As many sequences as run at once, which share the token budget; every block of theirs is the one page.
+Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
+    const uint32_t tokens = settings.max_num_batched_tokens;
+    const uint32_t sequences = std::clamp(settings.max_num_seqs, 1u, tokens);
+    const uint32_t length = std::clamp(tokens / sequences, 1u, std::max(max_seq_len_, 1u));
+    const uint32_t blocks = (length + settings.block_size - 1) / settings.block_size;
+    kv::BlockTable table;
+    table.pages.assign(form_.token_groups + form_.state_groups, std::vector<kv::BlockId>(blocks, 0));
+    const std::vector<int32_t> ids(length);
+    Batch largest;
+    largest.clear(form_);
+    for (uint32_t s = 0; s < sequences; ++s)
+        largest.add({ids, 0, std::min(settings.rows_per_sequence, length), table});
+    largest.finish();
+    const size_t rows = largest.logit_rows().size();
+    const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;
+    PB_CHECK(inputs_->reserve(input_bytes({largest.tokens(), sequences, rows, listed}))); // there are no graphs yet
+    if (const auto done = run(largest, rows, {}, End::kWait); !done)
+        return fail("gpu_memory_utilization, a pass over " + std::to_string(largest.tokens()) + " tokens: " +
+                    done.error());
+    return {};
+}
+
+// What weights and one pass over the largest batch leave of the device's memory. What the pass took for activations
+// stays taken. Where nothing is computed there are no activations to take any.
+Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings) {
+    if (info_.host_memory)
+        return fail("gpu_memory_utilization: the memory of device '" + device_name_ +
+                    "' is the host's (say kv_cache_memory)");
+    if (info_.computes && settings.max_num_batched_tokens > 0) {
+        PB_CHECK(kv_->allocate(1));
+        PB_CHECK(run_largest(settings));
+        kv_->release();
+    }
+    pb_device_info now{};
+    now.struct_size = sizeof now;
+    PB_CHECK(device_.component->check(device_.table->info(device_.self(), &now), "info"));
+    const uint64_t used = now.memory_total - std::min(now.memory_total, now.memory_free);
+    const auto share = static_cast<uint64_t>(static_cast<double>(now.memory_total) * settings.gpu_memory_utilization);
+    return share - std::min(share, used);
 }
 
 Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {

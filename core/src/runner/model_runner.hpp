@@ -28,6 +28,7 @@ struct RunnerSettings {
     uint32_t block_size = 16;
     uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
+    double gpu_memory_utilization = 0; // above 0: in their place what this share of the device's memory leaves
     std::string device;                // the device plugin's name
     Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
     GraphSettings graphs;
@@ -96,6 +97,8 @@ class ModelRunner {
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     Result<> bind_kv(const RunnerSettings&);
     Result<> allocate_kv(const RunnerSettings&);
+    Result<uint64_t> room_for_kv(const RunnerSettings&); // bytes
+    Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
 
     // ---- one pass (forward_pass.cpp) ----

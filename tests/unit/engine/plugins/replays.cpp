@@ -1,6 +1,9 @@
 // replays - a device and an attention that have graphs as a GPU has: what is called during a capture is kept with
 // copies of its arguments and run at each launch, over what memory holds by then. Memory is the device's own: the
-// host's arrays are never looked at after plan(). Plain loops over f32.
+// host's arrays are never looked at after plan(), and a host that touches the device's ends there. Plain loops, f32.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -22,6 +25,51 @@ namespace {
 using patchbay::Error;
 namespace kernels = patchbay::kernels;
 
+// The same bytes mapped twice: what the host is given can be neither read nor written; only here it is known where they
+// can.
+class OwnMemory {
+  public:
+    OwnMemory() {
+        const int file = memfd_create("replays", MFD_CLOEXEC);
+        if (file < 0 || ftruncate(file, kBytes) != 0) throw Error(PB_FAILED, "no memory for the device replays");
+        away_ = map(file, PROT_NONE);
+        here_ = map(file, PROT_READ | PROT_WRITE);
+        close(file);
+    }
+    void* take(uint64_t bytes) { // zeroed
+        const uint64_t size = (bytes + 4096) / 4096 * 4096;
+        if (used_ + size > kBytes) throw Error(PB_FAILED, "the device replays is full");
+        used_ += size;
+        return away_ + (used_ - size);
+    }
+    template <class T>
+    T* here(T* p) const { // where it can be reached
+        const auto* const at = reinterpret_cast<const char*>(p);
+        if (at < away_ || at >= away_ + kBytes) return p;
+        return reinterpret_cast<T*>(here_ + (at - away_));
+    }
+
+  private:
+    static constexpr uint64_t kBytes = uint64_t{16} << 30; // of addresses; memory is taken when it is written
+    static char* map(int file, int access) {
+        void* const p = mmap(nullptr, kBytes, access, MAP_SHARED | MAP_NORESERVE, file, 0);
+        if (p == MAP_FAILED) throw Error(PB_FAILED, "no addresses for the device replays");
+        return static_cast<char*>(p);
+    }
+    char *away_ = nullptr, *here_ = nullptr;
+    uint64_t used_ = 0; // nothing is used twice
+};
+
+OwnMemory& memory() { // of the device and its attention
+    static OwnMemory own;
+    return own;
+}
+
+pb_tensor here(pb_tensor t) {
+    t.data = memory().here(t.data);
+    return t;
+}
+
 thread_local pb_graph* recording = nullptr; // as a stream that is captured
 
 void enqueue(std::function<void()> call) {
@@ -31,7 +79,7 @@ void enqueue(std::function<void()> call) {
 
 template <class T>
 auto kept(T argument) {
-    if constexpr (std::is_same_v<T, const pb_tensor*>) return *argument;
+    if constexpr (std::is_same_v<T, const pb_tensor*>) return here(*argument);
     else return argument;
 }
 
@@ -70,6 +118,13 @@ class Device : public specimens::Loops {
         out.graphs = 1;
         out.host_memory = 0;
         return out;
+    }
+    void* alloc(uint64_t bytes) { return memory().take(bytes); }
+    void free(void*) {}
+    void to_device(void* to, const void* from, uint64_t n) { std::memcpy(memory().here(to), from, n); }
+    void to_host(void* to, const void* from, uint64_t n) { std::memcpy(to, memory().here(from), n); }
+    void copy_page(void* to, const void* from, uint64_t n) {
+        std::memmove(memory().here(to), memory().here(from), n);
     }
     void graph_begin() {
         captured_ = std::make_unique<pb_graph>();
@@ -118,19 +173,19 @@ class Attention {
     }
     // What run() reads in place of the batch's seq_lens, so that a replay without a plan of its own would show.
     void plan(Bound& bound, const pb_attention_batch& batch, void* buffer) const {
-        bound.lengths = static_cast<int32_t*>(buffer);
-        std::memcpy(buffer, batch.seq_lens, batch.seq_count * sizeof(int32_t));
+        bound.lengths = memory().here(static_cast<int32_t*>(buffer));
+        std::memcpy(bound.lengths, batch.seq_lens, batch.seq_count * sizeof(int32_t));
     }
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        enqueue([bound, sizes = sizes_of(batch), kv, k, v] {
+        enqueue([bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
             Tables tables;
             kernels::reference::append_kv(bound.shape, tables.read(bound, sizes), {kv.data, kv.page_stride}, k, v);
         });
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
-        enqueue([bound, sizes = sizes_of(batch), kv, out, q] {
+        enqueue([bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
             Tables tables;
             const kernels::AttentionBatch b = tables.read(bound, sizes);
             for (uint32_t s = 0; s < b.seq_count; ++s)
@@ -144,7 +199,18 @@ class Attention {
         uint32_t sequences, tokens;
         pb_attention_arrays device;
     };
-    static Sizes sizes_of(const pb_attention_batch& b) { return {b.seq_count, b.token_count, b.device}; }
+    static Sizes sizes_of(const pb_attention_batch& b) {
+        const OwnMemory& m = memory();
+        const pb_attention_arrays& d = b.device;
+        return {b.seq_count, b.token_count,
+                {m.here(d.query_starts), m.here(d.seq_lens), m.here(d.block_starts), m.here(d.blocks),
+                 m.here(d.slot_mapping), m.here(d.positions)}};
+    }
+    static pb_kv_view here(pb_kv_view kv) {
+        kv.data = memory().here(kv.data);
+        return kv;
+    }
+    static pb_tensor here(const pb_tensor& t) { return ::here(t); }
 
     struct Tables { // in rows of equal length
         std::vector<int32_t> rows;
