@@ -1,5 +1,5 @@
-// What a rank other than rank 0 does: loads its share of the model that rank 0 serves, and computes the same batches. It
-// has no scheduler, sampler or requests.
+// What a rank other than rank 0 does: loads its share of the model that rank 0 serves, and computes the same batches.
+// It has no scheduler, sampler or requests.
 #pragma once
 #include "base/result.hpp"
 #include "parallel/spoke.hpp"
