@@ -16,8 +16,8 @@ const CLI::App& innermost(const CLI::App& program) {
 
 std::vector<std::string> command_names(const CLI::App& app) {
     std::vector<std::string> names;
-    const auto any = [](const CLI::App*) { return true; };
-    for (const CLI::App* sub : app.get_subcommands(any)) names.push_back(sub->get_name());
+    const auto shown = [](const CLI::App* sub) { return !sub->get_group().empty(); };
+    for (const CLI::App* sub : app.get_subcommands(shown)) names.push_back(sub->get_name());
     return names;
 }
 
