@@ -14,6 +14,9 @@ Result<> Engine::State::start_ranks(const config::EngineConfig& c, const host::R
     const uint32_t size = c.engine.tensor_parallel_size;
     if (size == 1) return world ? world->check_alone() : parallel::World().check_alone();
     if (facts.simulated) {
+        if (!(world ? world->check_alone() : parallel::World().check_alone()))
+            return fail("device '" + c.device.plugin + "' computes nothing, so its ranks are all in one process: "
+                        "start it without mpirun or srun");
         simulated_ranks = std::make_unique<runner::SimulatedRanks>(size);
         return {};
     }
@@ -49,7 +52,7 @@ void Engine::State::describe_ranks() {
 
 Result<std::span<float>> Engine::State::forward() {
     if (!group) return runner->forward(batch);
-    PB_CHECK(group->broadcast(batch_rows, clock));
+    if (const auto sent = group->broadcast(batch_rows, clock); !sent) return fail(group->cause(sent.error()));
     report.broadcast_bytes = group->latest().bytes;
     report.broadcast_ns = group->latest().ns;
     auto done = runner->forward(batch);

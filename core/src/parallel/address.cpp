@@ -43,8 +43,15 @@ Socket socket_for(const addrinfo& a) {
 std::string connect_within(const Socket& socket, const addrinfo& to, uint64_t timeout_ns) {
     if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return "";
     if (errno != EINPROGRESS) return std::strerror(errno);
+    const RealClock clock;
+    const uint64_t end = clock.now_ns() + timeout_ns;
     pollfd wait{socket.get(), POLLOUT, 0};
-    if (poll(&wait, 1, static_cast<int>(timeout_ns / kMillisecond)) == 0) return "no answer";
+    for (int ready = -1; ready < 0;) { // a signal may interrupt it
+        const uint64_t now = clock.now_ns();
+        ready = poll(&wait, 1, now < end ? static_cast<int>((end - now) / kMillisecond) : 0);
+        if (ready == 0) return "no answer";
+        if (ready < 0 && errno != EINTR) return std::strerror(errno);
+    }
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);

@@ -39,6 +39,12 @@ std::string Group::known_cause(const std::string& fault) const {
     return failure.empty() || failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
 }
 
+std::string Group::cause(const std::string& fault) {
+    const std::string why = hub_->explain(fault);
+    if (why == fault) out_of_step_ = fault;
+    return why;
+}
+
 Result<> Group::check_equal(const std::vector<Fact>& ours) {
     PB_TRY(const auto replies, hub_->gather());
     const auto ranks = hub_->ranks();
@@ -69,6 +75,7 @@ Result<> Group::loaded() {
 }
 
 Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, const Clock& clock) {
+    if (!out_of_step_.empty()) return fail("the ranks are out of step since a step failed: " + out_of_step_);
     const uint64_t start = clock.now_ns();
     PB_TRY(latest_.bytes, hub_->step(bytes_of(rows)));
     latest_.ns = clock.now_ns() - start;

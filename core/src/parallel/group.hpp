@@ -31,7 +31,9 @@ class Group final : public runner::Ranks {
     Result<> loaded(); // waits until every rank is ready for steps
     // The failure of another rank that explains one of this rank's own, if there is or, while it may, will be one.
     std::string known_cause(const std::string& fault) const;
-    std::string cause(const std::string& fault) const { return hub_->explain(fault); }
+    // The same of a step. Where the fault is this rank's alone the others may be a step ahead or behind from then on, so
+    // that no further step is taken.
+    std::string cause(const std::string& fault);
 
     Result<> broadcast(const std::vector<runner::BatchRow>&, const Clock&);
     const Broadcast& latest() const { return latest_; }
@@ -44,6 +46,7 @@ class Group final : public runner::Ranks {
     std::string address_;
     pb_group wire_{};
     Broadcast latest_;
+    std::string out_of_step_; // since this fault; empty: all are where this rank is
 };
 
 }  // namespace patchbay::parallel

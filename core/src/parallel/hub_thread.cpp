@@ -16,7 +16,7 @@ namespace patchbay::parallel {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kGrace = 300 * kMillisecond;      // in which a likelier culprit may show
+constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a likelier culprit may show
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
 constexpr size_t kMostStrangers = 64;                // connections that have not said hello
 constexpr size_t kMostKey = 128, kMostValue = 64 << 10, kMostValues = 4096, kMostQueue = 1024;

@@ -35,7 +35,7 @@ std::pair<Socket, Socket> sockets() {
     return {Socket(ends[0]), Socket(ends[1])};
 }
 
-Pair joined(uint32_t size) {
+Pair joined(uint32_t size, const Deadlines& deadlines = kShort) {
     std::vector<Member> members;
     std::vector<Socket> theirs;
     for (uint32_t r = 1; r < size; ++r) {
@@ -44,9 +44,9 @@ Pair joined(uint32_t size) {
         theirs.push_back(std::move(b));
     }
     Pair out;
-    out.hub = std::make_unique<Hub>("job", size, std::move(members), Socket(), kShort);
+    out.hub = std::make_unique<Hub>("job", size, std::move(members), Socket(), deadlines);
     for (uint32_t r = 1; r < size; ++r)
-        out.spokes.push_back(std::make_unique<Spoke>(std::move(theirs[r - 1]), hello(r, size), kShort, nullptr));
+        out.spokes.push_back(std::make_unique<Spoke>(std::move(theirs[r - 1]), hello(r, size), deadlines, nullptr));
     const auto done = out.hub->wait_until_joined();
     EXPECT_TRUE(done) << done.error();
     return out;
@@ -152,7 +152,7 @@ TEST(Hub, PassesOnWhatARankSaysItCannotDo) {
 }
 
 TEST(Hub, FindsARankThatComputesForEver) {
-    Pair p = joined(2);
+    Pair p = joined(2, {kShort.join, kShort.heartbeat, 300'000'000});
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.hub->step("a batch")); // its thread sends signs of life, but the step is never done
     EXPECT_THAT(p.hub->explain(""), HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));

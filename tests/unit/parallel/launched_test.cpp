@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace patchbay {
@@ -58,10 +61,14 @@ TEST_F(Mpirun, StartsRanksThatGiveTheTextOfOne) {
 }
 
 TEST_F(Mpirun, StartsRanksOnceForAllRunsOfAnExperiment) {
-    const Ran two = mpirun(2, "bash -c \"cd $(mktemp -d) && echo \\\"{model: " + kSource +
-                                  "/models/demo-target, engine: {tensor_parallel_size: 2, threads: 1}, repeats: 2, "
-                                  "workload: {requests: 2, prompts: {synthetic: {tokens: 8}}, output_tokens: 4}}\\\" > "
-                                  "e.yaml && exec " + kProgram + " run e.yaml --no-report\"");
+    std::string folder = (std::filesystem::temp_directory_path() / "patchbay-ranks-XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    std::ofstream(folder + "/e.yaml") << "{model: " << kSource
+                                      << "/models/demo-target, engine: {tensor_parallel_size: 2, threads: 1}, "
+                                         "repeats: 2, workload: {requests: 2, prompts: {synthetic: {tokens: 8}}, "
+                                         "output_tokens: 4}}\n";
+    const Ran two = mpirun(2, "-wdir " + folder + " " + kProgram + " run e.yaml --no-report");
+    std::filesystem::remove_all(folder);
     EXPECT_EQ(two.code, 0) << two.printed;
     EXPECT_THAT(two.printed, HasSubstr("output throughput"));
 }

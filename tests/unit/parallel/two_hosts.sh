@@ -25,12 +25,12 @@ export PATCHBAY_RENDEZVOUS=10.77.0.1:29511
 run=(ip netns exec host1 timeout -k 1 60 mpirun --allow-run-as-root -n 2 -H 10.77.0.1,10.77.0.2
      --mca plm_rsh_agent "$here/to_host2" --mca oob_tcp_if_include 10.77.0.0/24 -x PATCHBAY_RENDEZVOUS)
 mode=$1; shift
-if [ "$mode" = text ]; then exec "${run[@]}" "$@"; fi
+if [ "$mode" = text ]; then "${run[@]}" "$@"; exit; fi
 "${run[@]}" "$@" > "$here/out" 2> "$here/err" &
 started=$!
 for _ in $(seq 300); do [ -s "$here/out" ] && break; read -rt 0.1 <> <(:) || true; done
 [ -s "$here/out" ] || { cat "$here/err"; exit 1; }
 ip netns exec host1 ip link set end1 down
-for _ in $(seq 50); do grep -q 'patchbay generate: ' "$here/err" && break; read -rt 0.1 <> <(:) || true; done
+for _ in $(seq 300); do grep -q 'patchbay generate: ' "$here/err" && break; read -rt 0.1 <> <(:) || true; done
 cat "$here/err"
 kill -9 "$started" $(ip netns pids host1) $(ip netns pids host2) 2>/dev/null || true
