@@ -87,7 +87,7 @@ pb_tensor ModelRunner::place(std::span<const int32_t> values) {
 uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
     const auto room = StepInputs::room_for;
     return 2 * room(s.tokens, 4) + room(s.logit_rows, 4) + 3 * room(s.sequences + 1, 4) +
-           form_.token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4) + room(s.blocks, 4)) +
+           form_.token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4)) + room(s.blocks, 4) +
            form_.state_groups * room(s.sequences, 4);
 }
 
@@ -100,7 +100,7 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch, const 
                                             blocks_.size()});
         if (bytes > inputs_->bytes()) { // they move, from under the graphs
             graphs_->invalidate();
-            PB_CHECK(inputs_->reserve(bytes));
+            PB_CHECK(inputs_->reserve(bytes + bytes / 2));
         }
         inputs_->clear();
     }
@@ -253,15 +253,18 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
-    graph_use_ = {.miss = choice.miss, .size = choice.graph ? choice.bucket->tokens : 0};
     PB_CHECK(begin_step());
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
+    // Where inputs had to move there are no graphs any more.
+    const CapturedGraph* const graph = choice.graph && graphs_->count() > 0 ? choice.graph : nullptr;
+    graph_use_ = {.miss = choice.graph && !graph ? GraphMiss::kNotCaptured : choice.miss,
+                  .size = graph ? choice.bucket->tokens : 0};
     PB_CHECK(plan_attention());
     const pb_forward forward = forward_of(inputs);
-    const Result<> done = choice.graph ? replay(*choice.graph) : compute(forward);
+    const Result<> done = graph ? replay(*graph) : compute(forward);
     Result<> ended;
     if (end == End::kWait) {
-        ended = end_step(choice.graph ? times_.device_launch : times_.model_forward);
+        ended = end_step(graph ? times_.device_launch : times_.model_forward);
     } else {
         ended = device_.component->check(device_.table->submit_step(device_.self()), "submit_step");
         if (ended) ready_ns_.push_back(device_busy_until());
@@ -279,7 +282,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
             logits = logits_;
         }
     }
-    if (choice.bucket && !choice.graph) capture(inputs, *choice.bucket);
+    if (choice.bucket && !graph) capture(inputs, *choice.bucket);
     return logits;
 }
 

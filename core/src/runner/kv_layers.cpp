@@ -92,6 +92,9 @@ void KvLayers::release() {
 
 Result<> KvLayers::allocate(uint32_t pages) {
     release();
+    if (pages > UINT64_MAX / std::max<uint64_t>(grouping_.page_bytes, 1))
+        return fail(std::to_string(pages) + " KV pages of " + std::to_string(grouping_.page_bytes) +
+                    " bytes are more than can be counted");
     page_count_ = pages;
     return device_.component->check(
         device_.table->alloc(device_.self(), uint64_t{pages} * grouping_.page_bytes, &memory_), "alloc");

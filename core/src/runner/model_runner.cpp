@@ -294,7 +294,7 @@ Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());
         const uint64_t sequences = std::max(settings.max_num_seqs, graphs_->max_tokens());
         const uint64_t pages = (uint64_t{max_seq_len_} + settings.block_size - 1) / settings.block_size;
-        const uint64_t blocks = sequences * std::min<uint64_t>(pages, num_blocks());
+        const uint64_t blocks = form_.token_groups * sequences * pages; // those that a window has passed are listed too
         PB_CHECK(inputs_->reserve(input_bytes({tokens, sequences, tokens, blocks})));
     }
     return graphs_->captures_at_load() ? capture_graphs() : Result<>();
