@@ -31,8 +31,8 @@ class Group final : public runner::Ranks {
     Result<> loaded(); // waits until every rank is ready for steps
     // The failure of another rank that explains one of this rank's own, if there is or, while it may, will be one.
     std::string known_cause(const std::string& fault) const;
-    // The same of a step. Where the fault is this rank's alone the others may be a step ahead or behind from then on, so
-    // that no further step is taken.
+    // The same of a step. Where the fault is this rank's alone, the others may be a step ahead or behind from then on:
+    // no further step is taken.
     std::string cause(const std::string& fault);
 
     Result<> broadcast(const std::vector<runner::BatchRow>&, const Clock&);
