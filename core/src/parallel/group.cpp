@@ -35,8 +35,8 @@ Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begi
 Group::~Group() { hub_->end(""); }
 
 std::string Group::known_cause(const std::string& fault) const {
-    const std::string failure = hub_->failure();
-    return failure.empty() || failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
+    const std::string failure = hub_->explain(fault);
+    return failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
 }
 
 std::string Group::cause(const std::string& fault) {

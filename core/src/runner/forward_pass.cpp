@@ -274,7 +274,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     if (info_.computes) {
         const size_t count = rows * facts_.vocab_size;
         logits = {static_cast<float*>(forward.logits.data), count};
-        if (!info_.host_memory) {
+        if (!info_.host_memory && count > 0) {
             logits_.resize(count);
             PB_CHECK(device_.component->check(device_.table->to_host(device_.self(), logits_.data(),
                                                                      forward.logits.data, count * sizeof(float)),

@@ -74,8 +74,8 @@ class Case {
         auto* const bytes = reinterpret_cast<uint8_t*>(memory.data());
         const AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
         std::memcpy(bytes, &header, sizeof header);
-        std::memcpy(bytes + layout.items, plan.items.data(), plan.items.size() * sizeof(AttentionItem));
-        std::memcpy(bytes + layout.merges, plan.merges.data(), plan.merges.size() * sizeof(AttentionMerge));
+        std::copy(plan.items.begin(), plan.items.end(), reinterpret_cast<AttentionItem*>(bytes + layout.items));
+        std::copy(plan.merges.begin(), plan.merges.end(), reinterpret_cast<AttentionMerge*>(bytes + layout.merges));
         Values q = rows(0, shape_.heads), out(dtype_, {tokens(), shape_.heads, shape_.head_dim}, {}, 16);
         attend(nullptr, {shape_, kv(), bytes, layout, block_starts_.data(), packed_.data(), positions_.data(), grid},
                out.tensor(), q.tensor());
