@@ -125,7 +125,7 @@ TEST(Layout, StartsWithStructSizeWhereAStructCrossesAlone) {
                                            "pb_plugin",       "pb_tensor",      "pb_sequence",    "pb_plan_item",
                                            "pb_preempt_item", "pb_logit_bias",  "pb_sample_row",  "pb_propose_row",
                                            "pb_kv_view", "pb_limit", "pb_weight_part", "pb_weight_spec", "pb_kv_spec",
-                                           "pb_attention_arrays"};
+                                           "pb_attention_arrays", "pb_runner_row"};
     for (const auto& [type, fields] : declared())
         EXPECT_EQ(fields.at(0) == "struct_size", !without.contains(type)) << type;
 }

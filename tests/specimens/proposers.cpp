@@ -1,6 +1,7 @@
 // A healthy proposer, and proposers each wrong in one way, as components of one library.
 #include <vector>
 
+#include "patchbay/sdk/draft_model.hpp"
 #include "patchbay/sdk/proposer.hpp"
 
 namespace {
@@ -55,6 +56,17 @@ struct FallsSilentAfterAStranger : Again {
     void finished(uint64_t id) { lost |= id > 100'000; }
 };
 
+struct DraftsForAStranger : Again {
+    explicit DraftsForAStranger(const patchbay::Context& context) : model(context, {}) {}
+    void propose(ProposeBatch& batch) {
+        const pb_runner_row row{424242, nullptr, 0, 0};
+        int32_t token = 0;
+        if (batch.size() > 0) model.forward({&row, 1}, {&token, 1});
+        Again::propose(batch);
+    }
+    patchbay::DraftModel model;
+};
+
 template <class T>
 constexpr pb_component component(const char* name) {
     return patchbay::proposer<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
@@ -65,4 +77,5 @@ constexpr pb_component component(const char* name) {
 PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("fails_on_an_empty_history"),
                 component<WritesWhereNobodyAsked>("writes_where_nobody_asked"),
                 component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
-                component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"))
+                component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"),
+                component<DraftsForAStranger>("drafts_for_a_stranger"))

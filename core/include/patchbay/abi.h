@@ -53,7 +53,8 @@ typedef struct pb_param { /* [load] one key that the YAML may set under this plu
     const char        *fallback; /* the default, as YAML text; NULL: required            */
     double             min, max; /* of INT and FLOAT, inclusive, where the flags say so  */
     const char *const *choices;  /* of ENUM, NULL-terminated                             */
-    const char        *unit;     /* "tokens", "s", "ms", "bytes"; NULL: none             */
+    const char        *unit;     /* "tokens", "s", "ms", "bytes"; "path" of a STRING: a file or folder, meant from the
+                                    YAML file that names it where it is there; NULL: none */
     const char        *meaning;  /* one sentence, lower case                             */
 } pb_param;
 

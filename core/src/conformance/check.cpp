@@ -38,8 +38,14 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
         if (!p.fallback) settings.emplace(p.name, least_value(p));
     static Nowhere nowhere;
     host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
-    if (host::kind_word(type_.kind) != "device")
-        return host::Component::create(library_, type_, settings, services, unavailable);
+    const std::string kind = host::kind_word(type_.kind);
+    if (kind == "proposer") services.runner = &runner_.service();
+    if (kind != "device") {
+        runner_.enter(MadeUpModel::Call::kCreate);
+        auto made = host::Component::create(library_, type_, settings, services, unavailable);
+        runner_.leave();
+        return made;
+    }
     PB_TRY(const auto inner, inner_devices(services));
     services.devices = &inner->service();
     PB_TRY(auto device, host::Component::create(library_, type_, settings, services, unavailable));

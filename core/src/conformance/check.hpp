@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/thread_pool.hpp"
+#include "conformance/made_up_model.hpp"
 #include "host/component.hpp"
 #include "host/inner_devices.hpp"
 #include "host/library.hpp"
@@ -26,6 +27,8 @@ class Subject {
     const Table& table() const { return *static_cast<const Table*>(type_.vtable); }
     // threads: 1 or 2. `unavailable` as in Component::create.
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
+    // The model that proposers are offered, one for all objects.
+    MadeUpModel& runner() { return runner_; }
     // Keys that have no default and were not given; they get the least value that the schema allows.
     std::string required_keys() const;
 
@@ -37,6 +40,7 @@ class Subject {
     const pb_component& type_;
     host::Settings settings_;
     ThreadPool one_{1}, two_{2};
+    MadeUpModel runner_;
 };
 
 struct Outcome {

@@ -1,5 +1,6 @@
 // The proposer's checks. Its guesses may be wrong; what it writes may not be.
 #include <algorithm>
+#include <unordered_map>
 
 #include "conformance/check.hpp"
 #include "conformance/noise.hpp"
@@ -34,7 +35,7 @@ struct Proposed {
     bool within_bounds = true;
 };
 
-Result<Proposed> propose(const host::Component& component, const std::vector<History>& histories) {
+Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories) {
     constexpr size_t kGuards = 16;
     const size_t n = histories.size();
     std::vector<pb_propose_row> rows;
@@ -47,8 +48,12 @@ Result<Proposed> propose(const host::Component& component, const std::vector<His
     std::fill(out.counts.begin() + static_cast<ptrdiff_t>(n), out.counts.end(), static_cast<uint32_t>(kGuard));
     pb_propose_batch b{sizeof b,    static_cast<uint32_t>(n), sizeof(pb_propose_row), kMostDrafts,
                        rows.data(), out.drafts.data(),        out.counts.data(),      nullptr};
-    const auto& table = *static_cast<const pb_proposer*>(component.type().vtable);
-    PB_CHECK(component.check(table.propose(component.self(), &b), "propose"));
+    std::unordered_map<uint64_t, uint32_t> max_drafts;
+    for (const pb_propose_row& row : rows) max_drafts[row.id] = row.max_drafts;
+    subject.runner().enter(MadeUpModel::Call::kPropose, std::move(max_drafts));
+    const pb_status status = subject.table<pb_proposer>().propose(component.self(), &b);
+    subject.runner().leave();
+    PB_CHECK(component.check(status, "propose"));
     out.within_bounds =
         std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
         std::all_of(out.counts.end() - kGuards, out.counts.end(),
@@ -64,14 +69,14 @@ Result<Proposed> propose(const host::Component& component, const std::vector<His
 
 Outcome answers(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    PB_CHECK(propose(*component, {}));
-    PB_CHECK(propose(*component, histories()));
+    PB_CHECK(propose(subject, *component, {}));
+    PB_CHECK(propose(subject, *component, histories()));
     return {};
 }
 
 Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    PB_TRY(const Proposed p, propose(*component, histories()));
+    PB_TRY(const Proposed p, propose(subject, *component, histories()));
     if (!p.within_bounds)
         return fail("it wrote where no draft may go: past its buffers, or into a row with max_drafts 0");
     return {};
@@ -80,7 +85,7 @@ Outcome bounds(Subject& subject) {
 Outcome counts(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto all = histories();
-    PB_TRY(const Proposed p, propose(*component, all));
+    PB_TRY(const Proposed p, propose(subject, *component, all));
     for (size_t i = 0; i < all.size(); ++i)
         if (p.counts[i] > all[i].max_drafts)
             return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
@@ -91,7 +96,7 @@ Outcome counts(Subject& subject) {
 Outcome tokens(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto all = histories();
-    PB_TRY(const Proposed p, propose(*component, all));
+    PB_TRY(const Proposed p, propose(subject, *component, all));
     for (size_t i = 0; i < all.size(); ++i)
         for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k)
             if (const int32_t t = p.drafts[i * kMostDrafts + k]; t < 0)
@@ -105,12 +110,23 @@ Outcome notices(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto& table = subject.table<pb_proposer>();
     if (!table.observe && !table.finished) return Outcome::skip("it has neither observe() nor finished()");
-    PB_CHECK(propose(*component, histories()));
+    PB_CHECK(propose(subject, *component, histories()));
     for (const uint64_t id : {uint64_t{101}, uint64_t{424242}}) {
         if (table.observe) table.observe(component->self(), id, 3, 1);
         if (table.finished) table.finished(component->self(), id);
     }
-    PB_CHECK(propose(*component, histories()));
+    PB_CHECK(propose(subject, *component, histories()));
+    return {};
+}
+
+// A model that it has the host run.
+Outcome runner(Subject& subject) {
+    const uint32_t before = subject.runner().loads();
+    PB_TRY(auto component, subject.make());
+    if (subject.runner().loads() == before) return Outcome::skip("it asks for no model");
+    PB_CHECK(propose(subject, *component, histories()));
+    PB_CHECK(propose(subject, *component, {}));
+    if (!subject.runner().breach().empty()) return fail(subject.runner().breach());
     return {};
 }
 
@@ -120,10 +136,11 @@ constexpr Check kChecks[] = {
     {"proposer.counts", "counts at most a row's max_drafts", counts},
     {"proposer.tokens", "proposes no negative token", tokens},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
+    {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},
 };
 
-Result<> exercise(Subject&, const host::Component& component) {
-    PB_CHECK(propose(component, histories()));
+Result<> exercise(Subject& subject, const host::Component& component) {
+    PB_CHECK(propose(subject, component, histories()));
     return {};
 }
 

@@ -95,6 +95,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                        if (name == PB_SERVICE_CLOCK) return p->services.clock;
                        if (name == PB_SERVICE_METRICS) return p->services.metrics ? &p->metrics : nullptr;
                        if (name == PB_SERVICE_DEVICES) return p->services.devices;
+                       if (name == PB_SERVICE_RUNNER) return p->services.runner;
                        return nullptr;
                    }};
     parts->metrics = {sizeof(pb_metrics), 0, parts.get(),

@@ -33,6 +33,7 @@ struct Services {
     const pb_clock* clock = nullptr;
     MetricSink* metrics = nullptr;
     const pb_devices* devices = nullptr;
+    const pb_runner* runner = nullptr;
 };
 
 class Component {

@@ -42,7 +42,7 @@ Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_
     return kv::LayerKv{{kind, spec.sliding_window}, kv.kv_heads, kv.head_dim, aligned(layout.page_bytes), tag};
 }
 
-Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form) {
+Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> layers, const KvForm& form) {
     std::vector<kv::LayerKv> kept;
     for (const pb_kv_spec& kv : layers) {
         auto described = describe(kv, spec_of(kv, form));
@@ -51,7 +51,11 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form) 
         if (layout_tag_.find(layer.layout_tag) == std::string::npos)
             layout_tag_ += (layout_tag_.empty() ? "" : "+") + layer.layout_tag;
     }
-    grouping_ = kv::group_layers(kept, form.block_size);
+    return kept;
+}
+
+Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, kv::Grouping grouping) {
+    grouping_ = std::move(grouping);
     std::vector<pb_attention_spec> specs; // of bound_
     for (uint32_t i = 0; i < layers.size(); ++i) {
         if (layers[i].kind == PB_KV_RECURRENT) {
@@ -101,8 +105,8 @@ Result<> KvLayers::allocate(uint32_t pages) {
 }
 
 pb_kv_view KvLayers::view(uint32_t layer) const {
-    uint8_t* const data = memory_ ? static_cast<uint8_t*>(memory_) + grouping_.layers[layer].offset : nullptr;
-    return {data, grouping_.page_bytes, page_count_, layer};
+    uint8_t* const memory = static_cast<uint8_t*>(pool_->memory_);
+    return {memory ? memory + grouping_.layers[layer].offset : nullptr, grouping_.page_bytes, page_count(), layer};
 }
 
 }  // namespace patchbay::runner

@@ -31,12 +31,16 @@ class KvLayers {
     KvLayers(const KvLayers&) = delete;
     KvLayers& operator=(const KvLayers&) = delete;
 
-    Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&);
+    // What each layer keeps.
+    Result<std::vector<kv::LayerKv>> describe(std::span<const pb_kv_spec> layers, const KvForm&);
+    // The grouping may be that of several models: its `layers` are the places of this one's.
+    Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&, kv::Grouping);
     Result<> allocate(uint32_t pages); // in place of what was
     void release();                    // no pages are left
+    void lie_in(const KvLayers& other) { pool_ = &other; } // pages are those of another model's, which outlives it
 
     const kv::Grouping& grouping() const { return grouping_; }
-    uint32_t page_count() const { return page_count_; }
+    uint32_t page_count() const { return pool_->page_count_; }
     const std::string& layout_tag() const { return layout_tag_; } // of all forms
     pb_attention_graphs graphs() const { return graphs_; } // what every bound attention can capture
     std::span<const BoundAttention> bound() const { return bound_; }
@@ -57,6 +61,7 @@ class KvLayers {
     pb_attention_graphs graphs_ = PB_GRAPHS_ANY;
     std::vector<BoundAttention> bound_;
     std::vector<int32_t> bound_of_; // by layer
+    const KvLayers* pool_ = this;   // where the pages are
     void* memory_ = nullptr;        // (page_count, grouping.page_bytes)
     uint32_t page_count_ = 0;
 };

@@ -34,11 +34,14 @@ std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
 
 }  // namespace
 
-ModelRunner::ModelRunner(host::Device device, host::Model model, host::Attention attention, Clock& clock)
-    : device_(std::move(device)), model_(std::move(model)), attention_(std::move(attention)), clock_(clock) {}
+ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model model,
+                         std::shared_ptr<const host::Attention> attention, Clock& clock)
+    : shared_device_(std::move(device)), shared_attention_(std::move(attention)), device_(*shared_device_),
+      model_(std::move(model)), attention_(*shared_attention_), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
     if (ranks_) ranks_->watch(nullptr);
+    guest_.reset();
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
@@ -46,25 +49,67 @@ ModelRunner::~ModelRunner() {
     for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
 }
 
+namespace {
+
+// Whose catching up may take a token a sequence more than the model's step.
+RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& guest) {
+    RunnerSettings out = of_model;
+    out.model_config = guest.model_config;
+    out.weights = guest.weights;
+    out.kv_dtype = guest.kv_dtype;
+    if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
+    out.rows_per_sequence = 1;
+    return out;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model,
                                                          host::Attention attention, const weights::WeightSource& source,
-                                                         const RunnerSettings& settings, Clock& clock) {
+                                                         const RunnerSettings& settings, Clock& clock,
+                                                         GuestModel* guest) {
     std::unique_ptr<ModelRunner> runner(
-        new ModelRunner(std::move(device), std::move(model), std::move(attention), clock));
-    runner->info_.struct_size = sizeof(pb_device_info);
-    PB_CHECK(
-        runner->device_.component->check(runner->device_.table->info(runner->device_.self(), &runner->info_), "info"));
-    runner->device_name_ = settings.device;
-    if (!runner->info_.computes) PB_CHECK(runner->check_simulation());
-    if (settings.ranks) PB_CHECK(runner->connect(*settings.ranks));
-    runner->workspace_ = std::make_unique<Workspace>(runner->device_);
-    runner->inputs_ = std::make_unique<StepInputs>(runner->device_);
-    PB_CHECK(runner->load_model(settings));
-    PB_CHECK(runner->bind_kv(settings));
+        new ModelRunner(std::make_shared<host::Device>(std::move(device)), std::move(model),
+                        std::make_shared<host::Attention>(std::move(attention)), clock));
+    const RunnerSettings its = guest ? guest_settings(settings, *guest) : RunnerSettings{};
+    PB_CHECK(runner->open(settings));
+    if (guest) PB_CHECK(runner->open_guest(*guest, its));
+    PB_CHECK(runner->bind_kv(settings, its));
     PB_CHECK(runner->load_weights(source, settings.weights));
-    PB_CHECK(runner->allocate_kv(settings));
+    if (guest) PB_CHECK(runner->guest_->load_weights(guest->source, its.weights));
+    PB_CHECK(runner->allocate_kv(settings, its));
     PB_CHECK(runner->make_graphs(settings));
+    if (guest) PB_CHECK(runner->guest_->make_graphs(its));
     return runner;
+}
+
+Result<> ModelRunner::open(const RunnerSettings& settings) {
+    info_.struct_size = sizeof(pb_device_info);
+    PB_CHECK(device_.component->check(device_.table->info(device_.self(), &info_), "info"));
+    device_name_ = settings.device;
+    if (!info_.computes) PB_CHECK(check_simulation());
+    if (settings.ranks) PB_CHECK(connect(*settings.ranks));
+    workspace_ = std::make_unique<Workspace>(device_);
+    inputs_ = std::make_unique<StepInputs>(device_);
+    most_tokens_ = settings.max_num_batched_tokens;
+    PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
+                              ranks_ ? ranks_->wire().size : 1));
+    return check_model();
+}
+
+Result<> ModelRunner::open_guest(GuestModel& guest, const RunnerSettings& its) {
+    if (ranks_)
+        return fail("a second model beside one of " + std::to_string(ranks_->wire().size) +
+                    " ranks (set tensor_parallel_size: 1)");
+    guest_.reset(new ModelRunner(shared_device_, std::move(guest.model), shared_attention_, clock_));
+    ModelRunner& g = *guest_;
+    g.info_ = info_;
+    g.device_name_ = device_name_;
+    g.workspace_ = std::make_unique<Workspace>(device_);
+    g.inputs_ = std::make_unique<StepInputs>(device_);
+    g.most_tokens_ = its.max_num_batched_tokens;
+    g.facts_ = guest.facts;
+    return g.check_model();
 }
 
 Result<> ModelRunner::check_simulation() const {
@@ -87,14 +132,21 @@ Result<> ModelRunner::connect(Ranks& ranks) {
     return device_.component->check(table->connect(device_.self(), &group), "connect");
 }
 
-Result<> ModelRunner::load_model(const RunnerSettings& settings) {
+Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat, uint32_t rank,
+                                  uint32_t size) {
     std::vector<pb_setting> items;
-    for (const auto& [key, value] : settings.model_config)
-        items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
-                                 ranks_ ? ranks_->wire().size : 1, ranks_ ? ranks_->wire().rank : 0};
-    facts_.struct_size = sizeof facts_;
-    PB_CHECK(model_.component->check(model_.table->load_config(model_.self(), &config, &facts_), "load_config"));
+    for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), size,
+                                 rank};
+    pb_model_facts facts{};
+    facts.struct_size = sizeof facts;
+    PB_CHECK(model.component->check(model.table->load_config(model.self(), &config, &facts), "load_config"));
+    if (facts.vocab_size == 0 || facts.layer_count == 0)
+        return fail("model '" + std::string(model.component->type().name) + "' reports no layers or no vocabulary");
+    return facts;
+}
+
+Result<> ModelRunner::check_model() const {
     const pb_ops& ops = *device_.table->ops(device_.self());
     if (ranks_ && (!ops.all_reduce || !ops.all_gather))
         return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
@@ -102,8 +154,6 @@ Result<> ModelRunner::load_model(const RunnerSettings& settings) {
         if (!host::has_op(ops, *need))
             return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
                         "', which the device '" + device_name_ + "' does not have");
-    if (facts_.vocab_size == 0 || facts_.layer_count == 0)
-        return fail("model '" + std::string(model_.component->type().name) + "' reports no layers or no vocabulary");
     return {};
 }
 
@@ -128,24 +178,51 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 
 }  // namespace
 
-Result<> ModelRunner::bind_kv(const RunnerSettings& settings) {
+Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
-    std::vector<pb_kv_spec> layers(facts_.layer_count);
+    LayersKv out;
+    out.specs.resize(facts_.layer_count);
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
-        pb_kv_spec& kv = layers[layer];
+        pb_kv_spec& kv = out.specs[layer];
         PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
+    out.form = {settings.block_size, info_.activation_dtype, settings.kv_dtype,
+                info_.serves_as[0] ? info_.serves_as : device_name_, std::max(settings.max_num_seqs, padded),
+                std::max(settings.max_num_batched_tokens, padded), max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, attention_);
-    PB_CHECK(kv_->bind(layers, {settings.block_size, info_.activation_dtype, settings.kv_dtype,
-                                info_.serves_as[0] ? info_.serves_as : device_name_,
-                                std::max(settings.max_num_seqs, padded),
-                                std::max(settings.max_num_batched_tokens, padded), max_seq_len_}));
-    form_ = {settings.block_size, 0, 0};
-    for (const kv::GroupSpec& g : kv_->grouping().groups)
+    PB_TRY(out.kept, kv_->describe(out.specs, out.form));
+    return out;
+}
+
+// One grouping over the layers of both models: a block of tokens has pages for either.
+Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
+    PB_TRY(LayersKv own, describe_kv(settings));
+    std::vector<kv::LayerKv> kept = own.kept;
+    LayersKv its;
+    if (guest_) {
+        PB_TRY(its, guest_->describe_kv(of_guest));
+        for (const kv::LayerKv& layer : its.kept)
+            if (layer.spec.kind == kv::GroupKind::kRecurrent)
+                return fail("model '" + std::string(guest_->model_.component->type().name) +
+                            "' keeps states: a state cannot go back behind a draft that is rejected");
+        kept.insert(kept.end(), its.kept.begin(), its.kept.end());
+    }
+    const kv::Grouping whole = kv::group_layers(kept, settings.block_size);
+    PB_CHECK(bind_kv(own, whole, 0));
+    if (!guest_) return {};
+    guest_->kv_->lie_in(*kv_);
+    return guest_->bind_kv(its, whole, own.kept.size());
+}
+
+Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t first_layer) {
+    const auto first = grouping.layers.begin() + static_cast<ptrdiff_t>(first_layer);
+    grouping.layers = std::vector<kv::LayerPlace>(first, first + static_cast<ptrdiff_t>(own.specs.size()));
+    form_ = {own.form.block_size, 0, 0};
+    for (const kv::GroupSpec& g : grouping.groups)
         (g.kind == kv::GroupKind::kRecurrent ? form_.state_groups : form_.token_groups) += 1;
-    return {};
+    return kv_->bind(own.specs, own.form, std::move(grouping));
 }
 
 Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weights::LoadedWeight& loaded) {
@@ -220,12 +297,12 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
     return {};
 }
 
-Result<> ModelRunner::allocate_kv(const RunnerSettings& settings) {
+Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
     constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
     uint64_t memory = settings.kv_cache_memory;
     const bool profiled = settings.num_blocks == 0 && settings.gpu_memory_utilization > 0;
     if (profiled) {
-        PB_TRY(memory, room_for_kv(settings));
+        PB_TRY(memory, room_for_kv(settings, of_guest));
     }
     const uint64_t wanted = settings.num_blocks ? settings.num_blocks : memory / page_bytes();
     if (wanted == 0)
@@ -262,15 +339,16 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     return {};
 }
 
-// What weights and one pass over the largest batch leave of the device's memory. What the pass took for activations
-// stays taken. Where nothing is computed there are no activations to take any.
-Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings) {
+// What weights and one pass of each model over the largest batch leave of the device's memory. What the passes took for
+// activations stays taken. Where nothing is computed there are no activations to take any.
+Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
     if (info_.host_memory)
         return fail("gpu_memory_utilization: the memory of device '" + device_name_ +
                     "' is the host's (say kv_cache_memory)");
     if (info_.computes && settings.max_num_batched_tokens > 0) {
         PB_CHECK(kv_->allocate(1));
         PB_CHECK(run_largest(settings));
+        if (guest_) PB_CHECK(guest_->run_largest(of_guest));
         kv_->release();
     }
     pb_device_info now{};

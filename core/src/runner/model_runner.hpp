@@ -37,6 +37,19 @@ struct RunnerSettings {
     uint32_t rows_per_sequence = 1;    // logit rows
 };
 
+// A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model.
+struct GuestModel {
+    host::Model model;
+    pb_model_facts facts{};            // that it gave when it read model_config
+    weights::FlatConfig model_config;
+    weights::WeightSource source;      // until the runner is made
+    weights::WeightForm weights;
+    pb_dtype kv_dtype = PB_F32;
+};
+
+// Has the model read its configuration, as rank `rank` of `size`.
+Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
+
 struct GraphUse { // of one forward pass
     GraphMiss miss = GraphMiss::kDevice; // kNone: it was replayed
     uint32_t size = 0;                   // tokens of the graph; 0: none was replayed
@@ -55,7 +68,7 @@ class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
                                                        const weights::WeightSource&, const RunnerSettings&,
-                                                       Clock&);
+                                                       Clock&, GuestModel* guest = nullptr);
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }
@@ -80,6 +93,9 @@ class ModelRunner {
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
+    ModelRunner* guest() { return guest_.get(); } // null: there is none. A sequence has one logit row at most
+    uint32_t most_tokens() const { return most_tokens_; } // of a batch
+
     const GraphCache& graphs() const { return *graphs_; }
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
     void invalidate_graphs() { graphs_->invalidate(); } // something under them is exchanged; steps capture them again
@@ -89,15 +105,24 @@ class ModelRunner {
     const host::Component& attention() const { return *attention_.component; }
 
   private:
-    ModelRunner(host::Device, host::Model, host::Attention, Clock&);
+    ModelRunner(std::shared_ptr<const host::Device>, host::Model, std::shared_ptr<const host::Attention>, Clock&);
+    Result<> open(const RunnerSettings&);
     Result<> check_simulation() const;
     Result<> connect(Ranks&);
-    Result<> load_model(const RunnerSettings&);
+    Result<> check_model() const;
+    Result<> open_guest(GuestModel&, const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
-    Result<> bind_kv(const RunnerSettings&);
-    Result<> allocate_kv(const RunnerSettings&);
-    Result<uint64_t> room_for_kv(const RunnerSettings&); // bytes
+    struct LayersKv { // of one model
+        std::vector<pb_kv_spec> specs;
+        KvForm form;
+        std::vector<kv::LayerKv> kept;
+    };
+    Result<LayersKv> describe_kv(const RunnerSettings&);
+    Result<> bind_kv(const RunnerSettings&, const RunnerSettings& guest);
+    Result<> bind_kv(const LayersKv&, kv::Grouping, size_t first_layer);
+    Result<> allocate_kv(const RunnerSettings&, const RunnerSettings& guest);
+    Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& guest); // bytes
     Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
 
@@ -134,9 +159,11 @@ class ModelRunner {
     void charge_attention(uint32_t layer);
     bool has_own_memory() const { return info_.computes && !info_.host_memory; }
 
-    host::Device device_;
+    std::shared_ptr<const host::Device> shared_device_; // with the guest
+    std::shared_ptr<const host::Attention> shared_attention_;
+    const host::Device& device_;
     host::Model model_;
-    host::Attention attention_;
+    const host::Attention& attention_;
     Clock& clock_;
     Ranks* ranks_ = nullptr;
     CallTimes times_;
@@ -154,6 +181,8 @@ class ModelRunner {
     std::unique_ptr<GraphCache> graphs_;
     uint64_t load_capture_ns_ = 0;
     uint32_t max_seq_len_ = 0;         // that graphs are captured for
+    uint32_t most_tokens_ = 0;
+    std::unique_ptr<ModelRunner> guest_;
     Batch padded_;
     std::vector<float> logits_;        // host copy
     // ---- of the pass under way ----

@@ -54,6 +54,66 @@ typedef struct pb_devices {
                                               [step], [control] */
 } pb_devices;
 
+/* A model beside the target, for proposers that draft with one: opened in create(), run in propose(). The proposer says for
+ * whom and how far; weights, KV, passes and sampling are the host's. The model's KV lies in pages of the same sequences
+ * and follows the target by itself: prompts, prefix hits, preemption and rejected drafts are no matter of the
+ * proposer's. What is wrong with it costs time, never a text. Offered to proposers. */
+#define PB_SERVICE_RUNNER "patchbay.runner/1"
+
+typedef struct pb_runner_load { /* [call] */
+    uint32_t          struct_size;
+    uint32_t          setting_count;
+    const pb_setting *settings;  /* keys of the section `model:` (path, dtype, quantization, …); those missing take their
+                                    defaults */
+    /* Where the device computes nothing: how likely the target accepts a draft, once those before it are accepted.
+     * Below 0: not declared, which is refused there. */
+    double            simulated_acceptance;
+} pb_runner_load;
+
+typedef struct pb_runner_facts { /* filled by load() */
+    uint32_t struct_size;
+    uint32_t model;        /* its number in the calls below */
+    uint32_t vocab_size;   /* the target's too, else the engine is refused */
+    uint32_t hidden_size, layer_count;
+    uint32_t max_position; /* tokens that it reaches */
+    uint32_t computes;     /* 0: tokens are made up, probabilities are 1 */
+    uint32_t reserved;
+} pb_runner_facts;
+
+typedef struct pb_runner_row { /* [call] */
+    uint64_t       id;          /* of a row of the propose() under way, at most once a pass */
+    const int32_t *drafts;      /* tokens behind the sequence's own, as a chain */
+    uint32_t       draft_count; /* less than the row's max_drafts: what comes out is one more */
+    uint32_t       flags;       /* 0 */
+} pb_runner_row;
+
+typedef struct pb_runner_batch { /* [call] */
+    uint32_t             struct_size;
+    uint32_t             model;
+    uint32_t             row_count;
+    uint32_t             row_stride;   /* sizeof(pb_runner_row) at the plugin */
+    const pb_runner_row *rows;
+    /* Out, row_count: what the engine's sampler makes of the model's logits, by the sequence's parameters and with the very
+     * noise that the target's token of that place will meet. −1: the model has not got so far, no more in this step. */
+    int32_t             *tokens;
+    float               *logprobs;     /* out, row_count: of that token, log-softmax of the raw logits; NULL: not wanted */
+    uint32_t             top_count;    /* the most likely ones, at most 100; 0: not wanted */
+    uint32_t             reserved;
+    int32_t             *top_tokens;   /* out, (row_count, top_count), highest first; −1: none */
+    float               *top_logprobs; /* out, likewise */
+} pb_runner_batch;
+
+typedef struct pb_runner {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void    *ctx;
+    /* In create() only, once. Weights are read after it. On failure *why [call] says why. [control] */
+    pb_status (*load)(void *ctx, const pb_runner_load *, pb_runner_facts *, pb_str *why);
+    /* One pass, in propose() only. What of a row's tokens the model has computed before is not computed again. A row that
+     * breaks the rules above is PB_INVALID; *why [call] likewise. [step] */
+    pb_status (*forward)(void *ctx, pb_runner_batch *, pb_str *why);
+} pb_runner;
+
 #ifdef __cplusplus
 }
 #endif

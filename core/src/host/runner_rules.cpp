@@ -1,0 +1,45 @@
+#include "host/runner_rules.hpp"
+
+#include <string>
+#include <unordered_set>
+
+namespace patchbay::host {
+namespace {
+
+Result<> check_row(const pb_runner_row& row, const RunnerRules& rules) {
+    const std::string who = "row of sequence " + std::to_string(row.id);
+    const auto most = rules.max_drafts(row.id);
+    if (!most) return fail(who + ", which is no row of the propose() under way");
+    if (row.draft_count >= *most)
+        return fail(who + " has " + std::to_string(row.draft_count) + " drafts already, expected less than its " +
+                    "max_drafts of " + std::to_string(*most));
+    if (row.draft_count > 0 && !row.drafts) return fail(who + " gives no drafts, but counts them");
+    if (row.flags != 0) return fail(who + " has flags " + std::to_string(row.flags) + ", expected 0");
+    for (uint32_t i = 0; i < row.draft_count; ++i)
+        if (row.drafts[i] < 0 || static_cast<uint32_t>(row.drafts[i]) >= rules.vocab_size)
+            return fail(who + " has draft " + std::to_string(row.drafts[i]) + ", expected 0 to " +
+                        std::to_string(rules.vocab_size - 1));
+    return {};
+}
+
+}  // namespace
+
+Result<> check_batch(const pb_runner_batch& batch, const RunnerRules& rules) {
+    if (batch.model != rules.model) return fail("there is no model " + std::to_string(batch.model));
+    if (batch.row_count > 0 && (!batch.rows || !batch.tokens)) return fail("a batch without rows, or without tokens");
+    if (batch.row_count > 0 && batch.row_stride < sizeof(pb_runner_row)) return fail("rows that are too short");
+    if (batch.top_count > kMostTopTokens)
+        return fail(std::to_string(batch.top_count) + " top tokens, expected at most " +
+                    std::to_string(kMostTopTokens));
+    if (batch.top_count > 0 && (!batch.top_tokens || !batch.top_logprobs))
+        return fail("top tokens are asked for, but there is no room for them");
+    std::unordered_set<uint64_t> seen;
+    for (uint32_t i = 0; i < batch.row_count; ++i) {
+        const pb_runner_row& row = row_of(batch, i);
+        PB_CHECK(check_row(row, rules));
+        if (!seen.insert(row.id).second) return fail("sequence " + std::to_string(row.id) + " is twice in a pass");
+    }
+    return {};
+}
+
+}  // namespace patchbay::host

@@ -1,0 +1,28 @@
+// What a proposer may ask of patchbay.runner/1, checked before it is done. Used by the engine, and by the conformance
+// suite in its place.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/result.hpp"
+#include "patchbay/abi/services.h"
+
+namespace patchbay::host {
+
+inline constexpr uint32_t kMostTopTokens = 100; // as many as a request may ask for
+
+inline const pb_runner_row& row_of(const pb_runner_batch& batch, uint32_t i) {
+    return *reinterpret_cast<const pb_runner_row*>(reinterpret_cast<const char*>(batch.rows) +
+                                                   size_t{i} * batch.row_stride);
+}
+
+struct RunnerRules {
+    uint32_t model, vocab_size;
+    std::function<std::optional<uint32_t>(uint64_t id)> max_drafts; // of a row of the propose() under way; else nothing
+};
+
+Result<> check_batch(const pb_runner_batch&, const RunnerRules&);
+
+}  // namespace patchbay::host
