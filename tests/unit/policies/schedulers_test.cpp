@@ -92,6 +92,16 @@ TEST(Fcfs, AWindowTakesPagesOfWhatIsComputedNotOfWhatIsCached) {
     EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
 }
 
+TEST(Fcfs, AWindowThatEndsWithAPageTakesNoPageMore) {
+    World w("fcfs");
+    const uint32_t windows[] = {33};
+    w.in.group_windows = windows;
+    w.in.free_blocks = 6; // 49 tokens and the 32 before them touch at most six
+    w.run(9, 15, 1, 15);
+    w.wait(1, 1001).cached_tokens = 952;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 49}, {9, 1}}));
+}
+
 TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
     World w("fcfs");
     const uint32_t windows[] = {0, 32};

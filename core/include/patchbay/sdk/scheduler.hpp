@@ -61,7 +61,9 @@ struct SchedulerStep {
         uint64_t pages = s.blocks == 0 ? raw.state_pages : 0;
         for (uint32_t g = 0; g < raw.kv_groups; ++g) {
             const uint64_t window = raw.group_windows ? raw.group_windows[g] : 0;
-            const uint64_t seen = (n + window + raw.block_size - 2) / raw.block_size + 1; // by any of the n
+            // Any of the n sees these tokens; they touch one page more where they begin in the midst of one.
+            const uint64_t tokens = std::max<uint64_t>(n + window, 2) - 1;
+            const uint64_t seen = (tokens + raw.block_size - 2) / raw.block_size + 1;
             pages += window > 0 ? std::min(blocks, seen) : blocks;
         }
         return static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX));
