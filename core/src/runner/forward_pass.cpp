@@ -282,7 +282,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
             logits = logits_;
         }
     }
-    if (choice.bucket && !graph) capture(inputs, *choice.bucket);
+    if (choice.bucket && !graph && !choice.refused) capture(inputs, *choice.bucket);
     return logits;
 }
 

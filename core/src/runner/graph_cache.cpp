@@ -67,8 +67,9 @@ GraphChoice GraphCache::choose(const BatchSize& batch) const {
     if (batch.logit_rows > bucket.logit_rows) return {.miss = GraphMiss::kTooLarge};
     const Key key = key_of(bucket);
     if (const auto at = graphs_.find(key); at != graphs_.end()) return {GraphMiss::kNone, &at->second, bucket};
-    if (refused_.contains(key)) return {.miss = GraphMiss::kNotCaptured};
-    return {GraphMiss::kNotCaptured, nullptr, bucket};
+    const bool refused = refused_.contains(key);
+    if (refused && scope_.ranks == 1) return {.miss = GraphMiss::kNotCaptured};
+    return {GraphMiss::kNotCaptured, nullptr, bucket, refused};
 }
 
 std::vector<GraphBucket> GraphCache::missing() const {

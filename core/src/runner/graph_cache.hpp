@@ -35,6 +35,7 @@ struct GraphScope { // what of an engine decides which graphs there can be
     pb_attention_graphs attention = PB_GRAPHS_NONE; // of all that are bound the least
     uint32_t max_num_seqs = 1, max_num_batched_tokens = 1;
     uint32_t rows_per_sequence = 1;       // logit rows: 1 + drafts
+    uint32_t ranks = 1;                   // more: a batch is padded alike on all, whatever each has captured
     std::string identity;                 // of what goes into a graph: digests of plugins, layout tag
 };
 
@@ -61,7 +62,8 @@ struct BatchSize {
 struct GraphChoice {
     GraphMiss miss = GraphMiss::kNone;
     const CapturedGraph* graph = nullptr; // to replay, after padding to the bucket
-    std::optional<GraphBucket> bucket;    // without a graph: to be padded to, run, and then captured
+    std::optional<GraphBucket> bucket;    // without a graph: to be padded to, run, and then captured,
+    bool refused = false;                 // or not, since that has failed
 };
 
 class GraphCache {

@@ -166,6 +166,7 @@ GraphScope scope_of(const RunnerSettings& settings, const pb_device_info& info) 
     out.max_num_seqs = settings.max_num_seqs;
     out.max_num_batched_tokens = settings.max_num_batched_tokens;
     out.rows_per_sequence = settings.rows_per_sequence;
+    if (settings.ranks) out.ranks = settings.ranks->wire().size;
     return out;
 }
 

@@ -131,6 +131,20 @@ TEST(GraphCache, KeepsNoGraphPastItsLimitAndDoesNotTryThatSizeAgain) {
     EXPECT_FALSE(cache->choose(decodes(1)).bucket);
 }
 
+// A collective needs the same rows on every rank, and one of them may have had no memory for this graph.
+TEST(GraphCache, PadsAsOtherRanksDoWhatOnlyItselfCouldNotCapture) {
+    Made made;
+    made.scope.ranks = 2;
+    const auto cache = made.make();
+    cache->refuse(*cache->choose(decodes(3)).bucket);
+    const GraphChoice choice = cache->choose(decodes(3));
+    EXPECT_EQ(choice.miss, GraphMiss::kNotCaptured);
+    EXPECT_EQ(choice.graph, nullptr);
+    ASSERT_TRUE(choice.bucket);
+    EXPECT_EQ(choice.bucket->tokens, 4u);
+    EXPECT_TRUE(choice.refused) << "it is not tried again";
+}
+
 TEST(GraphCache, FreesAllWhenAPluginUnderThemGoes) {
     Made made;
     {
