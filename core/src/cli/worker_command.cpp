@@ -23,6 +23,7 @@ struct Options {
 
 int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel::Deadlines& deadlines) {
     std::signal(SIGINT, SIG_IGN); // of a terminal: rank 0 decides what becomes of it
+    std::signal(SIGPIPE, SIG_IGN); // of a rank that is gone, which rank 0 will name
     parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
     const auto done = engine::serve_rank(spoke, hello.rank, hello.size);
     if (done) return kOk;

@@ -1,5 +1,6 @@
 #include "parallel/world.hpp"
 
+#include <csignal>
 #include <cstdlib>
 
 namespace patchbay::parallel {
@@ -9,12 +10,18 @@ const char* variable(const char* name) { return std::getenv(name); }
 
 std::string word(config::Launcher by) { return by == config::Launcher::kSrun ? "srun" : "mpirun"; }
 
+// Libraries of collectives write to sockets of ranks that are gone: a fault for them to report, no reason to end.
+void survive_broken_pipes() {
+    struct sigaction now {};
+    if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 Deadlines deadlines_of(const config::ParallelSettings& p) {
     constexpr uint64_t kMillisecond = 1'000'000;
     return {p.join_timeout_ms * kMillisecond, p.heartbeat_timeout_ms * kMillisecond,
-            p.step_timeout_ms * kMillisecond};
+            p.step_timeout_ms * kMillisecond, p.load_timeout_ms * kMillisecond};
 }
 
 Result<> World::check_alone() const {
@@ -27,6 +34,7 @@ Result<> World::check_alone() const {
 
 Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelSettings& settings) {
     const Deadlines deadlines = deadlines_of(settings);
+    survive_broken_pipes();
     PB_TRY(const auto job, launched(variable));
     const config::Launcher by = settings.launcher != config::Launcher::kAuto ? settings.launcher
                                 : job                                        ? job->by
