@@ -78,6 +78,7 @@ struct ParallelSettings {                    // `parallel:`; of engines of sever
     uint32_t join_timeout_ms = 60'000;       // until all ranks are there
     uint32_t heartbeat_timeout_ms = 3'000;   // of silence, after which a rank counts as hung
     uint32_t step_timeout_ms = 600'000;      // that a rank may compute on one step
+    uint32_t load_timeout_ms = 1'800'000;    // that a rank may take for one part of loading a model
 
     bool operator==(const ParallelSettings&) const = default;
 };

@@ -157,7 +157,9 @@ Table<ParallelSettings> parallel_table() {
         .key("heartbeat_timeout_ms", &P::heartbeat_timeout_ms, {1000, kHour, "ms"},
              "silence after which a rank counts as hung")
         .key("step_timeout_ms", &P::step_timeout_ms, {1000, 24 * kHour, "ms"},
-             "how long a rank may compute on one step before it counts as hung");
+             "how long a rank may compute on one step before it counts as hung")
+        .key("load_timeout_ms", &P::load_timeout_ms, {1000, 24 * kHour, "ms"},
+             "how long a rank may take to load the model before it counts as hung");
     return t;
 }
 

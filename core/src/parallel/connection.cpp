@@ -64,8 +64,8 @@ Result<> Connection::flush() {
 }
 
 Result<> Connection::receive(std::vector<Message>& arrived) {
-    constexpr size_t kPart = 1 << 16;
-    for (;;) {
+    constexpr size_t kPart = 1 << 16, kMostParts = 1024; // one that never stops must not keep others waiting
+    for (size_t part = 0; part < kMostParts; ++part) {
         const size_t before = in_.size();
         in_.resize(before + kPart);
         const ssize_t n = recv(socket_.get(), in_.data() + before, kPart, 0);
@@ -76,6 +76,7 @@ Result<> Connection::receive(std::vector<Message>& arrived) {
         if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
         PB_CHECK(take_messages(arrived));
     }
+    return {};
 }
 
 Result<> Connection::take_messages(std::vector<Message>& arrived) {
@@ -89,9 +90,9 @@ Result<> Connection::take_messages(std::vector<Message>& arrived) {
                         std::to_string(kProtocol) + " (is it of another version?)");
         if (header.type < 1 || header.type > static_cast<uint16_t>(kLastType))
             return fail("sent a message of the unknown type " + std::to_string(header.type));
-        if (header.length > kMostMessage)
+        if (header.length > most_)
             return fail("announced a message of " + std::to_string(header.length) + " bytes, at most " +
-                        std::to_string(kMostMessage) + " are taken");
+                        std::to_string(most_) + " are taken");
         if (in_.size() - at < sizeof header + header.length) break;
         const std::string_view bytes(in_.data() + at + sizeof header, header.length);
         if (checksum(bytes) != header.checksum) return fail("sent a message whose checksum is wrong");

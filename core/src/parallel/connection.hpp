@@ -63,7 +63,9 @@ class Connection { // one thread at a time
     Result<> post(MessageType, std::string_view bytes = {});
     Result<> flush();                                // when the socket takes more
     bool has_backlog() const { return sent_ < out_.size(); }
-    Result<> receive(std::vector<Message>& arrived); // all that is there; fails when the other side closed
+    // What is there, as much as is good at once; fails when the other side closed.
+    Result<> receive(std::vector<Message>& arrived);
+    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMostMessage at first
     void close() { socket_.reset(); }
 
   private:
@@ -72,6 +74,7 @@ class Connection { // one thread at a time
     Socket socket_;
     std::string out_, in_;
     size_t sent_ = 0;
+    size_t most_ = kMostMessage;
 };
 
 }  // namespace patchbay::parallel

@@ -149,11 +149,12 @@ Result<> Hub::broadcast(MessageType type, std::string_view bytes) {
 
 Result<std::vector<std::string>> Hub::gather() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] {
-        return !failure_.empty() || std::all_of(peers_.begin(), peers_.end(), [](const auto& p) {
-            return !p->joined || !p->replies.empty();
-        });
-    });
+    const auto is_missing = [](const auto& p) { return p->joined && p->replies.empty(); };
+    const auto over = [&] { return !failure_.empty() || std::none_of(peers_.begin(), peers_.end(), is_missing); };
+    if (!changed_.wait_for(lock, std::chrono::nanoseconds(deadlines_.load), over)) {
+        const auto late = std::find_if(peers_.begin(), peers_.end(), is_missing);
+        declare(text_of((*late)->info) + " hangs: it loads since " + seconds(deadlines_.load), Lasts::kForGood);
+    }
     if (!failure_.empty()) return fail(failure_);
     std::vector<std::string> out(size_ - 1);
     for (const auto& p : peers_) {
@@ -180,12 +181,16 @@ void Hub::end(const std::string& why) {
     if (!in_session_) return;
     in_session_ = false;
     step_starts_.clear();
-    if (!post_to_all(MessageType::kEnd, why)) return;
+    const auto is_lost = [&] { return !failure_.empty() && failure_lasts_ == Lasts::kForGood; };
+    if (is_lost() || (failure_.empty() && !post_to_all(MessageType::kEnd, why))) return; // of a failure they were told
     const bool over = changed_.wait_for(lock, kLongest, [&] {
-        return !failure_.empty() ||
+        return is_lost() ||
                std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined || p->ended; });
     });
-    if (!over) declare("a rank did not end what it did for an engine that is gone");
+    if (!over) return declare("a rank did not end what it did for an engine that is gone", Lasts::kForGood);
+    if (is_lost()) return;
+    failure_.clear(); // the next engine may be one that they can serve
+    if (suspicion_ && suspicion_->passes) suspicion_.reset();
 }
 
 void Hub::store(const std::string& key, std::string value) {
@@ -208,8 +213,10 @@ Result<> Hub::set(const std::string& key, std::string value) {
 
 Result<std::string> Hub::get(const std::string& key) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !failure_.empty() || values_.contains(key); });
+    const bool over = changed_.wait_for(lock, std::chrono::nanoseconds(deadlines_.load),
+                                        [&] { return !failure_.empty() || values_.contains(key); });
     if (!failure_.empty()) return fail(failure_);
+    if (!over) return fail("no rank has set '" + key + "' within " + seconds(deadlines_.load));
     return values_.at(key);
 }
 

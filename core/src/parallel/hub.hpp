@@ -23,6 +23,8 @@ struct Deadlines { // nanoseconds
     uint64_t join = 60'000'000'000;      // until all ranks are there
     uint64_t heartbeat = 3'000'000'000;  // of silence, after which a rank counts as hung
     uint64_t step = 600'000'000'000;     // that a rank may compute on one step
+    uint64_t load = 1'800'000'000'000;   // that a rank may take for one part of loading a model
+    uint64_t hello = 5'000'000'000;      // in which who connects says which rank it is
     // Between signs of life. Never long, since the other side may be less patient than this one.
     uint64_t beat() const { return std::min<uint64_t>(heartbeat / 6, 500'000'000); }
 };
@@ -82,12 +84,15 @@ class Hub {
         int weight = 0;
         uint64_t decide_ns = 0;
         std::string text;
+        bool passes = false; // with the session: the rank is well, and says only that it cannot do this
     };
 
     // ---- the hub's thread, mutex held ----
     void serve();
     void wait_for_events();
     void accept_one();
+    bool takes_strangers() const;
+    void drop_silent_strangers(uint64_t now);
     void hear(Peer&, uint64_t now);
     Result<> take(Peer&, const Message&);
     Result<> join(Peer&, std::string_view hello);
@@ -96,7 +101,8 @@ class Hub {
     void look_for_the_hung(uint64_t now);
     void suspect(Peer&, int weight, uint64_t grace, const std::string& what);
     void decide(uint64_t now);
-    void declare(std::string failure);
+    enum class Lasts { kForTheSession, kForGood };
+    void declare(const std::string& failure, Lasts);
 
     // ---- any thread, mutex held ----
     void store(const std::string& key, std::string value);
@@ -119,6 +125,7 @@ class Hub {
     std::map<std::string, std::string> values_;
     std::optional<Suspicion> suspicion_;
     std::string failure_;
+    Lasts failure_lasts_ = Lasts::kForGood;
     std::function<void()> on_failure_;
     std::thread thread_;
 };

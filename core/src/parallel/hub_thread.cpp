@@ -19,6 +19,7 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a likelier culprit may show
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
 constexpr size_t kMostStrangers = 64;                // connections that have not said hello
+constexpr size_t kMostHello = 1024;                  // bytes
 constexpr size_t kMostKey = 128, kMostValue = 64 << 10, kMostValues = 4096, kMostQueue = 1024;
 enum Weight { kReported = 1, kClosed = 2, kEnded = 3 };
 
@@ -30,13 +31,13 @@ std::string how_it_ended(int status) {
     return "exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
+}  // namespace
+
 std::string seconds(uint64_t ns) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
     return text;
 }
-
-}  // namespace
 
 void Hub::serve() {
     std::unique_lock lock(mutex_);
@@ -52,6 +53,7 @@ void Hub::serve() {
             for (const auto& p : peers_) p->heard_ns = now;
         last_round_ns_ = now;
         accept_one();
+        drop_silent_strangers(now);
         for (size_t i = 0; i < peers_.size(); ++i)
             if (!peers_[i]->closed) hear(*peers_[i], now);
         if (now - beat_ns >= deadlines_.beat()) {
@@ -77,9 +79,10 @@ void Hub::serve() {
 }
 
 void Hub::wait_for_events() { // the mutex is free: only this thread changes who the peers are
-    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
     {
         const std::lock_guard lock(mutex_);
+        if (takes_strangers()) waits.push_back({listener_.get(), POLLIN, 0});
         for (const auto& p : peers_) {
             const auto events = static_cast<short>(POLLIN | (p->connection.has_backlog() ? POLLOUT : 0));
             if (!p->closed) waits.push_back({p->connection.fd(), events, 0});
@@ -91,13 +94,28 @@ void Hub::wait_for_events() { // the mutex is free: only this thread changes who
     (void)!read(wake_.get(), &ignored, sizeof ignored);
 }
 
-void Hub::accept_one() {
-    if (listener_.get() < 0) return;
+bool Hub::takes_strangers() const {
     const auto strangers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined; });
+    return listener_.get() >= 0 && static_cast<size_t>(strangers) < kMostStrangers;
+}
+
+void Hub::accept_one() {
     if (all_joined()) return listener_.reset();
-    if (static_cast<size_t>(strangers) >= kMostStrangers) return;
+    if (!takes_strangers()) return;
     Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.get() >= 0) peers_.push_back(std::make_unique<Peer>(std::move(socket)));
+    if (socket.get() < 0) return;
+    peers_.push_back(std::make_unique<Peer>(std::move(socket)));
+    peers_.back()->connection.take_at_most(kMostHello);
+    peers_.back()->since_ns = clock_.now_ns();
+}
+
+// They take the places of ranks that are still to come.
+void Hub::drop_silent_strangers(uint64_t now) {
+    for (const auto& p : peers_) {
+        if (p->joined || p->child || p->closed || p->since_ns == 0 || now < p->since_ns + deadlines_.hello) continue;
+        p->closed = true;
+        p->connection.close();
+    }
 }
 
 void Hub::hear(Peer& p, uint64_t now) {
@@ -179,6 +197,7 @@ Result<> Hub::join(Peer& p, std::string_view hello) {
     for (const auto& other : peers_)
         if (other->joined && other->info.rank == h.rank)
             return fail("rank " + std::to_string(h.rank) + " is there already");
+    p.connection.take_at_most(kMostMessage);
     p.info = {h.rank, h.pid, h.host};
     p.joined = true;
     joined_ += 1;
@@ -203,7 +222,7 @@ void Hub::look_for_the_dead(uint64_t now) {
         // What it said before it went says more than how it went.
         const bool told = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
         if (!told) suspect(*p, kEnded, 0, how_it_ended(status));
-        else suspicion_->decide_ns = now;
+        else suspicion_->decide_ns = now, suspicion_->passes = false;
     }
 }
 
@@ -211,11 +230,12 @@ void Hub::look_for_the_hung(uint64_t now) {
     for (const auto& p : peers_) {
         if (!p->joined || p->closed) continue;
         if (p->heard_ns + deadlines_.heartbeat < now)
-            return declare(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns));
+            return declare(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns),
+                           Lasts::kForGood);
         if (!step_starts_.empty() && p->last_step < step_starts_.begin()->first &&
             step_starts_.begin()->second + deadlines_.step < now)
             return declare(text_of(p->info) + " hangs: it computes on a step since " +
-                           seconds(now - step_starts_.begin()->second));
+                           seconds(now - step_starts_.begin()->second), Lasts::kForGood);
     }
 }
 
@@ -223,20 +243,26 @@ void Hub::look_for_the_hung(uint64_t now) {
 void Hub::suspect(Peer& p, int weight, uint64_t grace, const std::string& what) {
     const uint64_t decide_ns = clock_.now_ns() + grace;
     const std::string text = text_of(p.info) + (what.starts_with(":") ? "" : " ") + what;
-    if (!suspicion_) suspicion_ = {weight, decide_ns, text};
-    else if (weight > suspicion_->weight) suspicion_ = {weight, std::min(decide_ns, suspicion_->decide_ns), text};
+    const bool passes = weight == kReported;
+    if (!suspicion_) suspicion_ = {weight, decide_ns, text, passes};
+    else if (weight > suspicion_->weight)
+        suspicion_ = {weight, std::min(decide_ns, suspicion_->decide_ns), text, passes};
 }
 
 void Hub::decide(uint64_t now) {
-    if (suspicion_ && failure_.empty() && now >= suspicion_->decide_ns) declare(suspicion_->text);
+    if (!suspicion_ || now < suspicion_->decide_ns) return;
+    declare(suspicion_->text, suspicion_->passes ? Lasts::kForTheSession : Lasts::kForGood);
 }
 
-void Hub::declare(std::string failure) {
-    if (!failure_.empty()) return;
-    (void)post_to_all(MessageType::kEnd, failure);
-    failure_ = std::move(failure);
+// The first one is what the session fails with; one that lasts may still follow it.
+void Hub::declare(const std::string& failure, Lasts lasts) {
+    if (!failure_.empty() && (failure_lasts_ == Lasts::kForGood || lasts == Lasts::kForTheSession)) return;
+    const bool is_first = failure_.empty();
+    if (is_first) (void)post_to_all(MessageType::kEnd, failure);
+    if (is_first || !in_session_) failure_ = failure;
+    failure_lasts_ = lasts;
     changed_.notify_all();
-    if (on_failure_) on_failure_();
+    if (is_first && on_failure_) on_failure_();
 }
 
 }  // namespace patchbay::parallel

@@ -17,6 +17,7 @@ struct Hub::Peer {
     int child = 0;              // not yet waited for
     Socket process;             // becomes readable when the child ends
     bool joined = false, closed = false;
+    uint64_t since_ns = 0;      // when it connected
     uint64_t heard_ns = 0;      // when it last said something
     uint64_t last_step = 0;     // that it has done
     bool ended = false;         // is through with the session
@@ -27,5 +28,7 @@ struct Hub::Peer {
     };
     std::vector<Question> questions;
 };
+
+std::string seconds(uint64_t ns); // "1.5 s"
 
 }  // namespace patchbay::parallel

@@ -103,6 +103,18 @@ TEST(Connection, RefusesWhatIsNoMessage) {
     EXPECT_EQ(error_of(with(20, '?')), "sent a message whose checksum is wrong");
 }
 
+TEST(Connection, TakesLessFromThoseItDoesNotKnow) {
+    auto [ours, theirs] = sockets();
+    Connection from(std::move(theirs)), to(std::move(ours));
+    to.take_at_most(1024);
+    std::vector<Message> arrived;
+    ASSERT_TRUE(from.post(MessageType::kHello, std::string(1024, 'x')));
+    EXPECT_TRUE(to.receive(arrived));
+    EXPECT_EQ(arrived.size(), 1u);
+    ASSERT_TRUE(from.post(MessageType::kHello, std::string(1025, 'x')));
+    EXPECT_EQ(to.receive(arrived).error(), "announced a message of 1025 bytes, at most 1024 are taken");
+}
+
 TEST(Connection, SendsNoMessageThatNobodyWouldTake) {
     auto [one, other] = sockets();
     Connection from(std::move(one));

@@ -99,6 +99,26 @@ TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
     EXPECT_EQ(hub.failure(), "");
 }
 
+TEST(Hub, DropsStrangersThatKeepThePlacesOfRanks) {
+    const Endpoint at{"127.0.0.1", 29'378};
+    auto listener = listen_at(at);
+    ASSERT_TRUE(listener) << listener.error();
+    Deadlines d = kShort;
+    d.hello = 200'000'000;
+    Hub hub("job", 2, {}, *std::move(listener), d);
+    std::vector<Socket> silent; // as many as it has places for
+    for (int i = 0; i < 64; ++i) {
+        auto socket = connect_to(at, 5'000'000'000);
+        ASSERT_TRUE(socket) << socket.error();
+        silent.push_back(*std::move(socket));
+    }
+    auto socket = connect_to(at, 5'000'000'000);
+    ASSERT_TRUE(socket);
+    Spoke right(*std::move(socket), hello(1, 2), kShort, nullptr);
+    const auto joined = hub.wait_until_joined();
+    EXPECT_TRUE(joined) << joined.error();
+}
+
 TEST(Hub, SharesAStoreForTheSession) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
@@ -149,6 +169,42 @@ TEST(Hub, PassesOnWhatARankSaysItCannotDo) {
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
     EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101): no such folder");
+}
+
+TEST(Hub, ServesTheNextSessionWithRanksThatAreWell) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("one"));
+    EXPECT_EQ(p.spokes[0]->next()->bytes, "one");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
+    EXPECT_EQ(p.hub->explain(""), "rank 1 (h, pid 101): no such folder");
+    EXPECT_FALSE(p.hub->begin("too early"));
+    for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kEnded, ""));
+    p.hub->end("");
+    EXPECT_EQ(p.hub->failure(), "");
+    ASSERT_TRUE(p.hub->begin("two"));
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kEnd); // of the first
+    EXPECT_EQ(p.spokes[0]->next()->bytes, "two");
+}
+
+TEST(Hub, ServesNoFurtherSessionWithoutARankThatIsGone) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("one"));
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
+    EXPECT_EQ(p.hub->explain(""), "rank 1 (h, pid 101): no such folder");
+    p.spokes[1].reset();
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
+    p.hub->end("");
+    EXPECT_FALSE(p.hub->begin("two"));
+}
+
+TEST(Hub, FindsARankThatLoadsForEver) {
+    Deadlines d = kShort;
+    d.load = 100'000'000;
+    Pair p = joined(3, d);
+    ASSERT_TRUE(p.hub->begin("what"));
+    EXPECT_EQ(p.hub->get("never").error(), "no rank has set 'never' within 0.1 s");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kReply, "loaded"));
+    EXPECT_EQ(p.hub->gather().error(), "rank 2 (h, pid 102) hangs: it loads since 0.1 s");
 }
 
 TEST(Hub, FindsARankThatComputesForEver) {
