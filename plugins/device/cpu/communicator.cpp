@@ -100,10 +100,11 @@ struct Communicator::Links {
 Communicator::Communicator(const pb_group& group)
     : rank_(group.rank), size_(group.size), links_(std::make_unique<Links>()) {
     GroupStore store(group);
-    // All begin to connect at once, so that the connecting itself takes no longer than the network does.
-    const auto ready = [](uint32_t rank) { return "ready/" + std::to_string(rank); };
-    store.set(ready(rank_), {'1'});
-    for (uint32_t r = 0; r < size_; ++r) store.get(ready(r));
+    const auto wait_for_all = [&](const std::string& stage) {
+        store.set(stage + std::to_string(rank_), {'1'});
+        for (uint32_t r = 0; r < size_; ++r) store.get(stage + std::to_string(r));
+    };
+    wait_for_all("ready/"); // so that the connecting itself takes no longer than the network does
     try {
         gloo::transport::tcp::attr address;
         address.hostname = group.address;
@@ -113,6 +114,7 @@ Communicator::Communicator(const pb_group& group)
         links_->context->setTimeout(std::chrono::milliseconds(group.timeout_ms));
         links_->context->connectFullMesh(store, links_->device);
         links_->context->setTimeout(kForever);
+        wait_for_all("connected/"); // one that fails next must not look like a connection that could not be made
     } catch (const gloo::Exception& error) {
         throw Error(PB_FAILED, std::string("cannot reach the other ranks from ") + group.address + ": " + error.what());
     }
