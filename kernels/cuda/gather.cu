@@ -33,6 +33,14 @@ void gather(Stream stream, const pb_tensor& out, pb_dtype from_dtype, const void
     });
 }
 
+__global__ void take_tokens_kernel(int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault) {
+    const int64_t t = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (t >= count || ids[t] >= 0) return;
+    const int32_t row = ~ids[t];
+    if (row >= rows) *fault = static_cast<int32_t>(KernelFault::kTakenToken);
+    ids[t] = row < rows ? sampled[row] : 0;
+}
+
 // Column c of the codes is column order[c] of what comes out.
 template <class T>
 __global__ void dequantise_kernel(T* out, Codes q) {
@@ -65,6 +73,12 @@ void gather_rows(Stream stream, const pb_tensor& out, const pb_tensor& x, const 
         gather<decltype(t)>(stream, out, x.dtype, x.data, x.strides[0], x.shape[0], rows, fault,
                             KernelFault::kGatherRow);
     });
+}
+
+void take_tokens(Stream stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault) {
+    if (count == 0) return;
+    launch(take_tokens_kernel, static_cast<uint32_t>((count + kThreads - 1) / kThreads), kThreads, 0, stream, ids, count,
+           sampled, rows, fault);
 }
 
 void dequantise(Stream stream, void* out, pb_dtype dtype, const Codes& codes) {

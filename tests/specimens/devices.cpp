@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "optional_ops.hpp"
@@ -103,6 +105,37 @@ struct GathersFromTheEnd : Loops {
     }
 };
 
+struct TakesTheTokenBefore : Loops {
+    TakesTheTokenBefore() {
+        ops_.take_tokens = [](void*, const pb_tensor* ids, const pb_tensor* sampled) {
+            for (int64_t t = 0; t < ids->shape[0]; ++t) {
+                int32_t& at = static_cast<int32_t*>(ids->data)[t];
+                if (at < 0) at = id(*sampled, std::max(0, -at - 2));
+            }
+        };
+    }
+};
+
+struct LooksTooLate : Loops { // when it is waited for, and not in order with ops
+    struct Copy {
+        void* to;
+        const void* from;
+        uint64_t bytes;
+    };
+    std::vector<Copy> open;
+    std::deque<std::vector<Copy>> submitted;
+    static void perform(const std::vector<Copy>& copies) {
+        for (const Copy& c : copies) std::memcpy(c.to, c.from, c.bytes);
+    }
+    void to_host_later(void* to, const void* from, uint64_t bytes) { open.push_back({to, from, bytes}); }
+    void end_step() { perform(std::exchange(open, {})); }
+    void submit_step() { submitted.push_back(std::exchange(open, {})); }
+    void wait_step() {
+        perform(submitted.front());
+        submitted.pop_front();
+    }
+};
+
 struct RoundsBatchesOtherwise : Loops {
     RoundsBatchesOtherwise() {
         ops_.silu_mul = [](void* ctx, const pb_tensor* out, const pb_tensor* in) {
@@ -171,6 +204,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<GathersFromTheEnd>("gathers_from_the_end"),
                 component<specimens::ForgetsTheOrder<Loops>>("forgets_the_order"),
                 component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
+                component<TakesTheTokenBefore>("takes_the_token_before"), component<LooksTooLate>("looks_too_late"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
                 component<WritesBetweenRows>("writes_between_rows"), component<KeepsNoTime>("keeps_no_time"),
                 component<IsAlwaysAlone>("is_always_alone"),

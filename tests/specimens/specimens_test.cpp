@@ -148,6 +148,8 @@ const std::vector<Wrong> kComponents = {
       {"gates_the_ups", "device.gated_mlp"},
       {"forgets_the_rows_before", "device.causal_conv_silu"},
       {"scans_without_a_state", "device.ssm_scan"},
+      {"takes_the_token_before", "device.take_tokens"},
+      {"looks_too_late", "device.steps"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"keeps_no_time", "device.charges"},

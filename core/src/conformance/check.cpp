@@ -2,7 +2,6 @@
 
 #include <charconv>
 
-#include "host/registry.hpp"
 #include "host/schema.hpp"
 
 namespace patchbay::conformance {
@@ -53,10 +52,34 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
     return device;
 }
 
+const Result<host::Registry>& Subject::registry() const {
+    static const Result<host::Registry> all = host::Registry::open({library_->path().parent_path()});
+    return all;
+}
+
 Result<std::shared_ptr<host::InnerDevices>> Subject::inner_devices(const host::Services& services) const {
-    static const Result<host::Registry> registry = host::Registry::open({library_->path().parent_path()});
-    if (!registry) return fail(registry.error());
-    return std::make_shared<host::InnerDevices>(*registry, services);
+    if (!registry()) return fail(registry().error());
+    return std::make_shared<host::InnerDevices>(*registry(), services);
+}
+
+const host::Component* Subject::device(const std::string& name, std::string& why) {
+    if (device_ && device_->type().name == name) return device_.get();
+    static Nowhere nowhere;
+    const host::Services services{&one_.service(), &test_clock(), &nowhere};
+    const auto open = [&]() -> Result<std::unique_ptr<host::Component>> {
+        if (const pb_component* const own = library_->find("device", name))
+            return host::Component::create(library_, *own, {}, services);
+        if (!registry()) return fail(registry().error());
+        PB_TRY(auto device, registry()->device(name, {}, services));
+        return std::move(device.component);
+    };
+    auto opened = open();
+    if (!opened) {
+        why = opened.error();
+        return nullptr;
+    }
+    device_ = *std::move(opened);
+    return device_.get();
 }
 
 std::string Subject::required_keys() const {

@@ -12,6 +12,7 @@
 #include "host/component.hpp"
 #include "host/inner_devices.hpp"
 #include "host/library.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::conformance {
 
@@ -29,11 +30,15 @@ class Subject {
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
     // The model that proposers are offered, one for all objects.
     MadeUpModel& runner() { return runner_; }
+    // Of that name, with its default settings: from the same library, or else beside it and installed. Null, and why: it
+    // cannot be had here.
+    const host::Component* device(const std::string& name, std::string& why);
     // Keys that have no default and were not given; they get the least value that the schema allows.
     std::string required_keys() const;
 
   private:
-    // Devices may stand before others, which are looked for beside the library and among the installed ones.
+    const Result<host::Registry>& registry() const; // of what lies beside the library and of what is installed
+    // Devices may stand before others.
     Result<std::shared_ptr<host::InnerDevices>> inner_devices(const host::Services&) const;
 
     std::shared_ptr<host::Library> library_;
@@ -41,6 +46,7 @@ class Subject {
     host::Settings settings_;
     ThreadPool one_{1}, two_{2};
     MadeUpModel runner_;
+    std::unique_ptr<host::Component> device_; // the latest that was asked for
 };
 
 struct Outcome {

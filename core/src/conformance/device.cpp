@@ -257,10 +257,12 @@ constexpr Check kChecks[] = {
      [](Subject& s) { return exact(s, "causal_conv_silu"); }},
     {"device.ssm_scan", "scans from the state that the rows before left",
      [](Subject& s) { return exact(s, "ssm_scan"); }},
+    {"device.take_tokens", "puts tokens in place that it has sampled", take_tokens},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},
     {"device.graphs", "replays what it captured, over what memory holds then", graphs},
+    {"device.steps", "runs steps in flight one after the other, and gives back what each of them asks to be", steps},
     {"device.charges", "takes time for each op where it computes nothing, and none where it computes", charges},
 };
 

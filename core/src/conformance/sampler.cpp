@@ -13,15 +13,15 @@ bool in_vocab(int32_t t) { return t >= 0 && t < static_cast<int32_t>(kVocab); }
 
 Outcome answers(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    PB_CHECK(sample(*component, {}));
-    for (const auto& rows : {random_rows(1, 40), strange_rows()}) PB_CHECK(sample(*component, all(rows)));
+    PB_CHECK(sample(subject, *component, {}));
+    for (const auto& rows : {random_rows(1, 40), strange_rows()}) PB_CHECK(sample(subject, *component, all(rows)));
     return {};
 }
 
 Outcome range(Subject& subject) {
     PB_TRY(auto component, subject.make());
     for (const auto& rows : {random_rows(2, 40), strange_rows()}) {
-        PB_TRY(const Sampled s, sample(*component, all(rows)));
+        PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
         for (size_t i = 0; i < rows.size(); ++i)
             if (!in_vocab(s.tokens[i]))
                 return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " +
@@ -34,7 +34,7 @@ Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(3, 17);
     for (RowCase& r : rows) r.params.logprobs = kTop;
-    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     if (!s.within_bounds) return fail("it wrote past the end of the logits or of an output");
     return {};
 }
@@ -46,7 +46,7 @@ Outcome greedy(Subject& subject) {
         r.params = {sizeof(pb_sampling_params), 0, 0, 1, 0, 1, 0, 0, -1, 0, nullptr};
         r.allowed.clear();
     }
-    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
         const auto& l = rows[i].logits;
         const auto best = std::max_element(l.begin(), l.end()) - l.begin();
@@ -60,7 +60,7 @@ Outcome greedy(Subject& subject) {
 Outcome mask(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto rows = random_rows(6, 120);
-    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
         if (in_vocab(s.tokens[i]) && !rows[i].may(static_cast<uint32_t>(s.tokens[i])))
             return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", which its mask excludes");
@@ -71,9 +71,9 @@ Outcome repeatable(Subject& subject) {
     const auto rows = random_rows(7, 40);
     PB_TRY(auto first, subject.make());
     PB_TRY(auto second, subject.make());
-    PB_TRY(const Sampled a, sample(*first, all(rows)));
-    PB_TRY(const Sampled b, sample(*second, all(rows)));
-    PB_TRY(const Sampled c, sample(*first, all(rows)));
+    PB_TRY(const Sampled a, sample(subject, *first, all(rows)));
+    PB_TRY(const Sampled b, sample(subject, *second, all(rows)));
+    PB_TRY(const Sampled c, sample(subject, *first, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
         if (a.tokens[i] != b.tokens[i] || a.tokens[i] != c.tokens[i])
             return fail(row_name(i) + " became two different tokens for the same logits, seed and position");
@@ -85,12 +85,12 @@ Outcome batch(Subject& subject) {
     const auto order = all(rows);
     const std::vector<const RowCase*> turned(order.rbegin(), order.rend());
     PB_TRY(auto with_two_threads, subject.make(2));
-    PB_TRY(const Sampled together, sample(*with_two_threads, order));
+    PB_TRY(const Sampled together, sample(subject, *with_two_threads, order));
     PB_TRY(auto another, subject.make(2));
-    PB_TRY(const Sampled reversed, sample(*another, turned));
+    PB_TRY(const Sampled reversed, sample(subject, *another, turned));
     for (size_t i = 0; i < rows.size(); ++i) {
         PB_TRY(auto fresh, subject.make());
-        PB_TRY(const Sampled alone, sample(*fresh, {order[i]}));
+        PB_TRY(const Sampled alone, sample(subject, *fresh, {order[i]}));
         if (alone.tokens[0] != together.tokens[i])
             return fail(row_name(i) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " +
                         std::to_string(together.tokens[i]) + " in a batch of " + std::to_string(rows.size()));
@@ -103,10 +103,10 @@ Outcome batch(Subject& subject) {
 Outcome faults(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto sane = random_rows(9, 20);
-    PB_TRY(const Sampled none, sample(*component, all(sane)));
+    PB_TRY(const Sampled none, sample(subject, *component, all(sane)));
     if (none.faults != 0) return fail("it counts " + std::to_string(none.faults) + " faults in sane rows");
     const auto strange = strange_rows();
-    PB_TRY(const Sampled some, sample(*component, {&strange[0], &strange[1], &strange[2], &strange[3]}));
+    PB_TRY(const Sampled some, sample(subject, *component, {&strange[0], &strange[1], &strange[2], &strange[3]}));
     if (some.faults != 4)
         return fail("it counts " + std::to_string(some.faults) +
                     " faults in 4 rows that have nothing to choose from (NaN, -inf, masked)");
@@ -117,7 +117,7 @@ Outcome logprobs(Subject& subject) {
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(10, 20);
     for (size_t i = 0; i < rows.size(); ++i) rows[i].params.logprobs = static_cast<int32_t>(i % (kTop + 1));
-    PB_TRY(const Sampled s, sample(*component, all(rows)));
+    PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
         const auto& l = rows[i].logits;
         const double most = *std::max_element(l.begin(), l.end());
@@ -147,8 +147,8 @@ Outcome process(Subject& subject) {
     if (!subject.table<pb_sampler>().process) return Outcome::skip("it has no process()");
     PB_TRY(auto component, subject.make());
     const auto rows = random_rows(11, 24);
-    PB_TRY(const Sampled s, sample(*component, all(rows), Call::kProcess));
-    PB_TRY(const Sampled chosen, sample(*component, all(rows)));
+    PB_TRY(const Sampled s, sample(subject, *component, all(rows), Call::kProcess));
+    PB_TRY(const Sampled chosen, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
         double sum = 0;
         for (uint32_t t = 0; t < kVocab; ++t) {
@@ -166,30 +166,32 @@ Outcome process(Subject& subject) {
     return {};
 }
 
-// Samplers of "host" are shown host memory; another's device is not here.
+// Those of a device are tried where there is one.
 template <Outcome (*Run)(Subject&)>
-Outcome on_host(Subject& subject) {
+Outcome there(Subject& subject) {
     const std::string device = subject.table<pb_sampler>().device;
-    return device == "host" ? Run(subject) : Outcome::skip("it runs on device '" + device + "'");
+    std::string why;
+    if (device != "host" && !subject.device(device, why)) return Outcome::skip(why);
+    return Run(subject);
 }
 
 constexpr Check kChecks[] = {
-    {"sampler.answers", "samples every batch without an error", on_host<answers>},
-    {"sampler.range", "gives ids of the vocabulary, for NaN and -inf rows too", on_host<range>},
-    {"sampler.bounds", "writes within its buffers", on_host<bounds>},
-    {"sampler.greedy", "takes the highest logit at temperature 0", on_host<greedy>},
-    {"sampler.mask", "samples only tokens that are allowed", on_host<mask>},
-    {"sampler.repeatable", "gives the same token for the same logits, seed and position", on_host<repeatable>},
-    {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", on_host<batch>},
-    {"sampler.faults", "counts the rows that have nothing to choose from, and no others", on_host<faults>},
-    {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", on_host<logprobs>},
-    {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", on_host<process>},
+    {"sampler.answers", "samples every batch without an error", there<answers>},
+    {"sampler.range", "gives ids of the vocabulary, for NaN and -inf rows too", there<range>},
+    {"sampler.bounds", "writes within its buffers", there<bounds>},
+    {"sampler.greedy", "takes the highest logit at temperature 0", there<greedy>},
+    {"sampler.mask", "samples only tokens that are allowed", there<mask>},
+    {"sampler.repeatable", "gives the same token for the same logits, seed and position", there<repeatable>},
+    {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
+    {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
+    {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
+    {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
 };
 
 Result<> exercise(Subject& subject, const host::Component& component) {
     if (subject.table<pb_sampler>().device != std::string_view("host")) return {};
     const auto rows = random_rows(12, 8);
-    PB_CHECK(sample(component, all(rows)));
+    PB_CHECK(sample(subject, component, all(rows)));
     return {};
 }
 

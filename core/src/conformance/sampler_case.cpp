@@ -57,8 +57,98 @@ std::vector<const RowCase*> all(const std::deque<RowCase>& cases) {
     return out;
 }
 
-Result<Sampled> sample(const host::Component& component, const std::vector<const RowCase*>& cases, Call call) {
-    constexpr size_t kGuards = 16; // values behind each buffer
+namespace {
+
+constexpr size_t kGuards = 16; // values behind each buffer
+
+// A buffer of the host's in the memory of a device: sent when it is made, fetched by fetch().
+class There {
+  public:
+    static Result<std::unique_ptr<There>> send(const host::Component& device, void* here, size_t bytes) {
+        std::unique_ptr<There> out(new There(device, here, bytes));
+        PB_CHECK(device.check(out->table().alloc(device.self(), std::max<size_t>(bytes, 1), &out->memory_), "alloc"));
+        PB_CHECK(device.check(out->table().to_device(device.self(), out->memory_, here, bytes), "to_device"));
+        return out;
+    }
+    ~There() {
+        if (memory_) table().free(device_.self(), memory_);
+    }
+    template <class T>
+    T* at() const {
+        return static_cast<T*>(memory_);
+    }
+    Result<> fetch() const {
+        return device_.check(table().to_host(device_.self(), here_, memory_, bytes_), "to_host");
+    }
+
+  private:
+    There(const host::Component& device, void* here, size_t bytes) : device_(device), here_(here), bytes_(bytes) {}
+    const pb_device& table() const { return *static_cast<const pb_device*>(device_.type().vtable); }
+
+    const host::Component& device_;
+    void* here_;
+    size_t bytes_;
+    void* memory_ = nullptr;
+};
+
+template <class T>
+Result<std::unique_ptr<There>> send(const host::Component& device, std::vector<T>& values) {
+    return There::send(device, values.data(), values.size() * sizeof(T));
+}
+
+Result<> sample_there(const host::Component& sampler, const host::Component& device, pb_sample_batch b, Sampled& out) {
+    const auto& table = *static_cast<const pb_sampler*>(sampler.type().vtable);
+    const auto& its = *static_cast<const pb_device*>(device.type().vtable);
+    std::vector<int32_t> faults(b.row_count + kGuards, 1);
+    PB_TRY(const auto logits, send(device, out.logits));
+    PB_TRY(const auto tokens, send(device, out.tokens));
+    PB_TRY(const auto logprobs, send(device, out.logprobs));
+    PB_TRY(const auto top_tokens, send(device, out.top_tokens));
+    PB_TRY(const auto top_logprobs, send(device, out.top_logprobs));
+    PB_TRY(const auto faulty, send(device, faults));
+    PB_CHECK(device.check(its.begin_step(device.self()), "begin_step"));
+    b.logits.data = nullptr;
+    b.logits.device = 1;
+    b.tokens = b.top_tokens = nullptr;
+    b.logprobs = b.top_logprobs = nullptr;
+    pb_sample_plan plan{};
+    plan.struct_size = sizeof plan;
+    PB_CHECK(sampler.check(table.plan(sampler.self(), &b, &plan), "plan"));
+    std::vector<std::byte> copy(static_cast<const std::byte*>(plan.inputs),
+                                static_cast<const std::byte*>(plan.inputs) + plan.input_bytes);
+    PB_TRY(const auto inputs, send(device, copy));
+    std::vector<std::byte> dirt(plan.scratch_bytes, std::byte{0xff});
+    PB_TRY(const auto scratch, send(device, dirt));
+    pb_sample_work work{};
+    work.struct_size = sizeof work;
+    work.row_count = b.row_count;
+    work.max_logprobs = b.max_logprobs;
+    if (its.queue) work.queue = its.queue(device.self());
+    work.logits = b.logits;
+    work.logits.data = logits->at<float>();
+    work.inputs = inputs->at<void>();
+    work.scratch = scratch->at<void>();
+    work.tokens = tokens->at<int32_t>();
+    work.faults = faulty->at<int32_t>();
+    work.logprobs = logprobs->at<float>();
+    work.top_tokens = top_tokens->at<int32_t>();
+    work.top_logprobs = top_logprobs->at<float>();
+    PB_CHECK(sampler.check(table.enqueue(sampler.self(), &work), "enqueue"));
+    PB_CHECK(device.check(its.end_step(device.self()), "end_step"));
+    for (const There* each : {logits.get(), tokens.get(), logprobs.get(), top_tokens.get(), top_logprobs.get(),
+                              faulty.get()})
+        PB_CHECK(each->fetch());
+    for (size_t i = 0; i < faults.size(); ++i) {
+        if (i < b.row_count) out.faults += faults[i] != 0;
+        else out.within_bounds = out.within_bounds && faults[i] == 1;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Sampled> sample(Subject& subject, const host::Component& component, const std::vector<const RowCase*>& cases,
+                       Call call) {
     constexpr int32_t kGuardToken = 0x7eadbeef;
     constexpr float kGuard = 7.5f;
     const size_t n = cases.size();
@@ -88,13 +178,22 @@ Result<Sampled> sample(const host::Component& component, const std::vector<const
     b.top_tokens = out.top_tokens.data();
     b.top_logprobs = out.top_logprobs.data();
     const auto& table = *static_cast<const pb_sampler*>(component.type().vtable);
-    if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), &b), "sample"));
-    else PB_CHECK(component.check(table.process(component.self(), &b), "process"));
-    out.faults = b.fault_count;
+    const std::string device = table.device;
+    std::string why;
+    if (device == "host") {
+        if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), &b), "sample"));
+        else PB_CHECK(component.check(table.process(component.self(), &b), "process"));
+        out.faults = b.fault_count;
+    } else if (const host::Component* const its = subject.device(device, why)) {
+        std::fill_n(out.top_tokens.begin(), n * kTop, kGuardToken); // which none of them may stay
+        PB_CHECK(sample_there(component, *its, b, out));
+    } else {
+        return fail(why);
+    }
     const auto guarded = [](const auto& v, auto guard) {
         return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; });
     };
-    out.within_bounds = guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
+    out.within_bounds = out.within_bounds && guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
                         guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) && guarded(out.logits, kGuard);
     return out;
 }

@@ -35,6 +35,7 @@ struct Sampled {
 };
 
 enum class Call { kSample, kProcess };
-Result<Sampled> sample(const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample);
+// A sampler on a device is given rows there; logits come back as they are after it.
+Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample);
 
 }  // namespace patchbay::conformance

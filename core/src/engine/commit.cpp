@@ -74,11 +74,9 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
 
 // 7 commit: append tokens, stop conditions, blocks freed or cached; then drafts for the next step.
 void Engine::State::commit() {
-    size_t row = 0;
     for (Scheduled& item : scheduled) {
         if (item.rows == 0) item.sequence->computed += item.tokens;
-        else append_tokens(item, row);
-        row += item.rows;
+        else append_tokens(item, item.first_row);
         kv->pass(item.sequence->table, item.sequence->computed);
     }
     propose();

@@ -90,7 +90,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
     PB_TRY(ModelParts parts, choose_parts(c, registry, s.services));
-    const bool real = parts.computes;
+    const bool real = parts.device_info.computes != 0; // else it charges time
     s.facts.simulated = !real;
     if (!real && c.proposer)
         return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
@@ -112,6 +112,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 
     PB_TRY(auto scheduler, registry.scheduler(c.scheduler.plugin, c.scheduler.settings, s.services));
     PB_TRY(auto sampler, registry.sampler(c.sampler.plugin, c.sampler.settings, s.services));
+    if (real) PB_CHECK(runner::check_sampler(*sampler.component, c.device.plugin, parts.device_info));
     const host::Identity scheduler_identity = host::Registry::identity(*scheduler.component),
                          sampler_identity = host::Registry::identity(*sampler.component);
     s.scheduler.install(std::move(scheduler.component), scheduler_identity);
@@ -123,9 +124,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_CHECK(s.load(c, parts));
 
     s.in_turn = why_in_turn(c, *s.runner);
-    if (c.engine.async_scheduling == config::AsyncScheduling::kOn && !s.in_turn.empty())
-        return fail("async_scheduling: on, but steps must be back before the next is planned: " +
-                    std::string(s.in_turn) + " (auto takes it where it can be had)");
+    const std::string_view why = s.in_turn.empty() ? s.why_now() : s.in_turn;
+    if (c.engine.async_scheduling == config::AsyncScheduling::kOn && !why.empty())
+        return fail("async_scheduling: on, but steps must be back before the next is planned: " + std::string(why) +
+                    " (auto takes it where it can be had)");
 
     EngineFacts& f = s.facts;
     f.kv_groups = s.runner->batch_form().token_groups;

@@ -8,18 +8,29 @@
 
 namespace patchbay::engine {
 
-// Why a step must be back before the next one is planned. Empty: it need not.
 std::string_view why_in_turn(const config::EngineConfig& c, const runner::ModelRunner& runner) {
     if (c.engine.async_scheduling == config::AsyncScheduling::kOff) return "off";
     if (!runner.can_submit()) return "device"; // host and device are the same cores, say
     if (c.proposer) return "proposer";         // drafts follow from tokens that the host sees
-    if (runner.device_info().computes) return "host_sampler"; // the next token is known when its logits are back
+    if (runner.device_info().computes && c.engine.tensor_parallel_size > 1) return "ranks"; // rank 0 alone samples
+    return "";
+}
+
+std::string_view Engine::State::why_now() const {
+    if (scheduler.previous() || sampler.previous()) return "probation"; // whoever fails leaves its step to another
+    if (!facts.simulated && !runner::runs_on_device(sampler.current()))
+        return "host_sampler"; // the next token is known when its logits are back
     return "";
 }
 
 // The planned step goes to the device, behind the one that it still computes.
 Result<> Engine::State::take_off() {
-    PB_CHECK(runner->submit(batch));
+    const auto submit = [&]() -> Result<> {
+        if (!pass_samples()) return runner->submit(batch, nullptr);
+        const runner::SampleCall call = sample_call();
+        return runner->submit(batch, &call);
+    };
+    PB_CHECK(submit());
     note_forward();
     launched.up = true;
     launched.items = scheduled;
@@ -31,6 +42,7 @@ Result<> Engine::State::take_off() {
                           s.tokens.size() + s.coming + 1 >= facts.max_model_len;
         item.coming = item.rows > 0 && !last;
         s.coming += item.coming;
+        s.coming_row = item.first_row;
     }
     return {};
 }
@@ -39,13 +51,18 @@ Result<> Engine::State::take_off() {
 Result<> Engine::State::land() {
     if (!flying.up) return {};
     landed = true;
-    PB_CHECK(in_phase(Phase::kRun, [&] { return runner->wait(); }));
+    runner::SampledRows rows;
+    const auto wait = [&]() -> Result<> {
+        PB_TRY(rows, runner->wait());
+        return {};
+    };
+    PB_CHECK(in_phase(Phase::kRun, wait));
     std::swap(scheduled, flying.items);
     for (const Scheduled& item : scheduled) {
         item.sequence->in_flight -= item.tokens;
         item.sequence->coming -= item.coming;
     }
-    PB_CHECK(in_phase(Phase::kSample, [&] { make_tokens(); }));
+    PB_CHECK(in_phase(Phase::kSample, [&] { facts.simulated ? make_tokens() : take(rows); }));
     PB_CHECK(in_phase(Phase::kCommit, [&] { commit(); }));
     PB_CHECK(in_phase(Phase::kPublish, [&] { publish(); }));
     std::swap(scheduled, flying.items);
@@ -55,18 +72,25 @@ Result<> Engine::State::land() {
 
 // A step with another one in flight. Its report has what it planned, and the tokens of the one that came back.
 Result<> Engine::State::overlapped_step() {
-    if (scheduler.previous() || sampler.previous()) { // whoever fails on probation leaves its whole step to another
+    if (const std::string_view why = why_now(); !why.empty()) {
         PB_CHECK(land());
-        return step_in_turn("probation");
+        return step_in_turn(why);
+    }
+    const auto looks_back = [](const Scheduled& item) { return item.coming > 0 && item.sequence->needs_history(); };
+    std::string_view waited = "";
+    if (flying.up && std::any_of(flying.items.begin(), flying.items.end(), looks_back)) {
+        PB_CHECK(land());
+        waited = "history";
     }
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
     PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
     if (flying.up && plan_out.preempt_count > 0) { // what is taken away must be back first, and may have ended
         PB_CHECK(land());
         PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
+        waited = "preemption";
     }
     PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
-    report.in_turn = landed ? "preemption" : "";
+    report.in_turn = waited;
     if (!scheduled.empty()) {
         PB_CHECK(in_phase(Phase::kBuild, [&] { build(); }));
         PB_CHECK(in_phase(Phase::kRun, [&] { return take_off(); }));

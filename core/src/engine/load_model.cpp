@@ -16,7 +16,8 @@ std::vector<parallel::Fact> ModelParts::facts() const {
 Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Registry& registry,
                                 const host::Services& services) {
     PB_TRY(auto device, registry.device(c.device.plugin, c.device.settings, services));
-    PB_TRY(const bool real, computes(device));
+    PB_TRY(const pb_device_info info, info_of(device));
+    const bool real = info.computes != 0;
     PB_TRY(ModelChoice model, choose_model(c, registry, real ? Numbers::kSome : Numbers::kNone));
     std::string identity = "dummy";
     if (real && c.model.load_format != config::LoadFormat::kDummy) {
@@ -24,7 +25,7 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
     }
     PB_TRY(auto component, registry.model(model.plugin, {}, services));
     PB_TRY(auto attention, registry.attention(c.attention.plugin, c.attention.settings, services));
-    return ModelParts{real,
+    return ModelParts{info,
                       std::move(model),
                       std::move(identity),
                       std::move(device),

@@ -12,7 +12,7 @@
 namespace patchbay::engine {
 
 struct ModelParts {
-    bool computes = true; // false: the device charges time instead
+    pb_device_info device_info{};
     ModelChoice model;
     std::string identity; // of the model's files; "dummy" where none are read
     host::Device device;

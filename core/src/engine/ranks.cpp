@@ -50,14 +50,21 @@ void Engine::State::describe_ranks() {
         facts.ranks[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
 }
 
-Result<std::span<float>> Engine::State::forward() {
-    if (!group) return runner->forward(batch);
+Result<> Engine::State::forward() {
+    const auto pass = [&]() -> Result<> {
+        if (pass_samples()) {
+            PB_TRY(on_device, runner->forward(batch, sample_call()));
+        } else {
+            PB_TRY(logits, runner->forward(batch));
+        }
+        return {};
+    };
+    if (!group) return pass();
     if (const auto sent = group->broadcast(batch_rows, clock); !sent) return fail(group->cause(sent.error()));
     report.broadcast_bytes = group->latest().bytes;
     report.broadcast_ns = group->latest().ns;
-    auto done = runner->forward(batch);
-    if (!done) return fail(group->cause(done.error()));
-    return done;
+    const auto done = pass();
+    return done ? done : Result<>(fail(group->cause(done.error())));
 }
 
 }  // namespace patchbay::engine

@@ -187,6 +187,7 @@ void Engine::State::fail_all(const std::string& reason) {
         ended.push_back(std::move(sequences.at(id)));
     }
     sequences.clear();
+    runner->abandon();
     clear(flying);
     clear(launched);
     for (const auto& s : ended)

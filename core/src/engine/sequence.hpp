@@ -28,7 +28,8 @@ struct Sequence {
     uint32_t drafts = 0;         // at the end of tokens
     uint32_t computed = 0;       // tokens whose KV is there
     uint32_t in_flight = 0;      // further ones, that steps compute which are not back
-    uint32_t coming = 0;         // tokens that they make, after which it goes on
+    uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1
+    uint32_t coming_row = 0;     // of the step in flight that makes it
     kv::BlockTable table;
 
     uint64_t seed = 0;
@@ -50,6 +51,10 @@ struct Sequence {
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
     uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) + coming - computed - in_flight; }
+    // Whether what its next token may be hangs on the tokens before it, and not on their number alone.
+    bool needs_history() const {
+        return params.repetition_penalty != 1 || params.presence_penalty != 0 || params.frequency_penalty != 0;
+    }
     bool decoding() const { return computed + 1 >= confirmed(); }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
     void drop_drafts() {

@@ -7,18 +7,18 @@
 
 namespace patchbay::engine {
 
-Result<bool> computes(const host::Device& device) {
+Result<pb_device_info> info_of(const host::Device& device) {
     pb_device_info info{};
     info.struct_size = sizeof info;
     PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
-    return info.computes != 0;
+    return info;
 }
 
 Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig& c, const host::Registry& registry) {
     ThreadPool pool(1);
     PB_TRY(const auto device, registry.device(c.device.plugin, c.device.settings, {&pool.service(), nullptr, nullptr}));
-    PB_TRY(const bool real, computes(device));
-    if (real) return std::unique_ptr<Clock>(std::make_unique<RealClock>());
+    PB_TRY(const pb_device_info info, info_of(device));
+    if (info.computes) return std::unique_ptr<Clock>(std::make_unique<RealClock>());
     return std::unique_ptr<Clock>(std::make_unique<VirtualClock>());
 }
 

@@ -12,7 +12,7 @@
 
 namespace patchbay::engine {
 
-Result<bool> computes(const host::Device&);
+Result<pb_device_info> info_of(const host::Device&);
 
 // Virtual where the device computes nothing, so that a run takes no longer than the host's own work; else real.
 Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig&, const host::Registry&);

@@ -22,6 +22,7 @@ struct Scheduled {
     uint32_t tokens;
     uint32_t confirmed; // before the step
     uint32_t rows;      // logit rows: 0 while the prompt is unfinished, else 1 + drafts that are verified
+    uint32_t first_row = 0; // of them, in the batch
     uint32_t coming = 0; // in flight: placeholders that the next plan may build on
 };
 
@@ -31,15 +32,13 @@ struct Flight { // a step that the device has and that is not back
     std::vector<kv::BlockTable> held; // of sequences that have ended: it may write into them
 };
 
-std::string_view why_in_turn(const config::EngineConfig&, const runner::ModelRunner&); // flight.cpp
+// Why a step must be back before the next one is planned, whatever the step. Empty: it need not. (flight.cpp)
+std::string_view why_in_turn(const config::EngineConfig&, const runner::ModelRunner&);
 
 struct Engine::State {
     explicit State(Clock& c)
         : clock(c), scheduler("scheduler", host::UnreadState::kStartsEmpty, c),
           sampler("sampler", host::UnreadState::kRefuses, c) {}
-    ~State() {
-        if (flying.up) (void)runner->wait(); // before what it computes on goes
-    }
 
     // ---- parts, in the order in which they must go away ----
     Clock& clock;
@@ -68,6 +67,7 @@ struct Engine::State {
 
     // ---- steps in flight (flight.cpp) ----
     std::string_view in_turn = "off"; // why there are none; empty: there are
+    std::string_view why_now() const; // why there is none behind the step that comes now, likewise
     Flight flying, launched; // launched: behind it, while a step is under way
     bool landed = false;              // one came back in the step under way
     Result<> overlapped_step();
@@ -89,8 +89,9 @@ struct Engine::State {
     std::vector<Scheduled> scheduled;
     std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
     runner::Batch batch;
-    std::vector<TokenId> placeholders; // for tokens that a step in flight makes
+    TokenId placeholder = 0; // for the token that a step in flight makes
     std::span<float> logits;
+    runner::SampledRows on_device;  // of a pass that sampled too
     std::vector<float> kept_logits; // of a sampler on probation, which may write into the others
     std::vector<pb_sample_row> sample_rows;
     std::vector<TokenId> sampled;
@@ -136,10 +137,13 @@ struct Engine::State {
     Result<> start_ranks(const config::EngineConfig&, const host::Registry&, parallel::World*);
     Result<> load(const config::EngineConfig&, ModelParts&);
     void describe_ranks();
-    Result<std::span<float>> forward();
+    Result<> forward();                           // into logits, or on_device
+    bool pass_samples() const;                    // the pass of the step does, too
+    runner::SampleCall sample_call();             // over sample_rows, for the sampler that is in its slot
+    void take(const runner::SampledRows&);        // as what was sampled
     pb_scheduler_in scheduler_view();
     Result<> ask_scheduler();                     // for a plan that keeps the contract
-    Result<> ask_sampler();
+    Result<> ask_sampler();                       // over logits
     Result<> check_plan() const;
     void make_tokens();
     void preempt(Sequence&);

@@ -187,19 +187,21 @@ void Engine::State::build() {
     batch_rows.clear();
     sample_rows.clear();
     max_logprobs = 0;
-    for (const Scheduled& item : scheduled) {
+    for (Scheduled& item : scheduled) {
         const Sequence& s = *item.sequence;
         const uint32_t begin = s.computed + s.in_flight;
-        placeholders.assign(s.coming > 0 ? item.tokens : 0, 0);
-        const auto tokens = s.coming > 0 ? std::span<const TokenId>(placeholders)
+        placeholder = -1 - static_cast<TokenId>(s.coming_row);
+        const auto tokens = s.coming > 0 ? std::span<const TokenId>(&placeholder, 1)
                                          : std::span<const TokenId>(s.tokens).subspan(begin, item.tokens);
         batch_rows.push_back({tokens, begin, item.rows, s.table});
         batch.add(batch_rows.back());
+        item.first_row = static_cast<uint32_t>(sample_rows.size());
+        const auto there = static_cast<uint32_t>(s.tokens.size()) - s.prompt_count; // a token in flight is not
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             const uint32_t made = item.confirmed - s.prompt_count + j;
             const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
             sample_rows.push_back({s.id, s.seed, item.confirmed + j, &s.params, s.tokens.data(),
-                                   s.tokens.data() + s.prompt_count, s.prompt_count, made,
+                                   s.tokens.data() + s.prompt_count, s.prompt_count, std::min(made, there),
                                    may_stop ? nullptr : s.no_stop_mask.data()});
         }
         if (item.rows > 0 && s.params.logprobs > 0)
@@ -212,13 +214,18 @@ void Engine::State::build() {
 
 // 5 run: one forward pass.
 Result<> Engine::State::run() {
-    PB_TRY(logits, forward());
+    PB_CHECK(forward());
     note_forward();
     return {};
 }
 
+bool Engine::State::pass_samples() const {
+    return runner::runs_on_device(sampler.current()) && !sampler.previous() && !sample_rows.empty() && !facts.simulated;
+}
+
 void Engine::State::note_forward() {
     report.forward = runner->call_times();
+    report.sample_ns += report.forward.sampler;
     const runner::GraphUse& use = runner->graph_use();
     report.graph_replayed = use.miss == runner::GraphMiss::kNone;
     report.graph_miss = name_of(use.miss);
@@ -234,6 +241,7 @@ void Engine::State::make_tokens() {
     sampled.clear();
     for (const Scheduled& item : scheduled) {
         const Sequence& s = *item.sequence;
+        sampled.resize(item.first_row, -1); // those of sequences that have ended are missing
         for (uint32_t j = 0; j < item.rows; ++j)
             sampled.push_back(synthetic_token(s.seed, item.confirmed + j, facts.vocab_size, eos,
                                               s.request.sampling.stop_token_ids));
@@ -247,6 +255,10 @@ Result<> Engine::State::sample() {
         make_tokens();
         return {};
     }
+    if (pass_samples()) {
+        take(on_device);
+        return {};
+    }
     const size_t values = sample_rows.size() * facts.vocab_size;
     if (sampler.previous()) kept_logits.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(values));
     Result<> done = ask_sampler();
@@ -257,33 +269,52 @@ Result<> Engine::State::sample() {
     return done;
 }
 
-Result<> Engine::State::ask_sampler() {
-    const size_t rows = sample_rows.size();
-    sampled.assign(rows, -1);
-    sampled_logprobs.assign(rows, 0);
-    top_tokens.assign(rows * max_logprobs, -1);
-    top_logprobs.assign(rows * max_logprobs, 0);
+runner::SampleCall Engine::State::sample_call() {
     pb_sample_batch b{};
     b.struct_size = sizeof b;
-    b.row_count = static_cast<uint32_t>(rows);
+    b.row_count = static_cast<uint32_t>(sample_rows.size());
     b.row_stride = sizeof(pb_sample_row);
     b.max_logprobs = max_logprobs;
-    b.logits = tensor(logits.data(), PB_F32, {static_cast<int64_t>(rows), facts.vocab_size});
+    b.logits = tensor(logits.data(), PB_F32, {static_cast<int64_t>(sample_rows.size()), facts.vocab_size});
     b.rows = sample_rows.data();
-    b.tokens = sampled.data();
-    b.logprobs = sampled_logprobs.data();
-    b.top_tokens = top_tokens.data();
-    b.top_logprobs = top_logprobs.data();
-    const host::Component& c = sampler.current();
+    return {sampler.current(), b};
+}
+
+void Engine::State::take(const runner::SampledRows& rows) {
+    sampled.assign(rows.tokens.begin(), rows.tokens.end());
+    sampled_logprobs.assign(rows.logprobs.begin(), rows.logprobs.end());
+    top_tokens.assign(rows.top_tokens.begin(), rows.top_tokens.end());
+    top_logprobs.assign(rows.top_logprobs.begin(), rows.top_logprobs.end());
+    max_logprobs = rows.max_logprobs;
+    report.sampler_faults += rows.faults;
+}
+
+Result<> Engine::State::ask_sampler() {
+    const size_t rows = sample_rows.size();
+    runner::SampleCall call = sample_call();
+    const host::Component& c = call.sampler;
     const uint64_t start = clock.now_ns();
-    const Result<> done = c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample");
+    if (runner::runs_on_device(c)) {
+        PB_TRY(const runner::SampledRows there, runner->sample(logits.first(rows * facts.vocab_size), call));
+        take(there);
+    } else {
+        sampled.assign(rows, -1);
+        sampled_logprobs.assign(rows, 0);
+        top_tokens.assign(rows * max_logprobs, -1);
+        top_logprobs.assign(rows * max_logprobs, 0);
+        pb_sample_batch& b = call.batch;
+        b.tokens = sampled.data();
+        b.logprobs = sampled_logprobs.data();
+        b.top_tokens = top_tokens.data();
+        b.top_logprobs = top_logprobs.data();
+        PB_CHECK(c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample"));
+        report.sampler_faults += static_cast<uint32_t>(b.fault_count);
+    }
     report.sample_ns += clock.now_ns() - start;
-    PB_CHECK(done);
     const auto in_range = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < facts.vocab_size; };
     if (const auto bad = std::find_if_not(sampled.begin(), sampled.end(), in_range);
         bad != sampled.end() && sampler.previous()) // of one that has passed its probation only the request fails
         return fail("gave token " + std::to_string(*bad) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
-    report.sampler_faults += static_cast<uint32_t>(b.fault_count);
     return {};
 }
 

@@ -44,6 +44,8 @@ std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
     if (!type) return slot.refuse(to, "create", "its manifest promises what its library does not hold");
     auto component = host::Component::create(*std::move(library), *type, request.choice.settings, s.services);
     if (!component) return slot.refuse(to, "create", component.error());
+    if (const auto fits = request.slot == SwapSlot::kSampler ? s.runner->check_sampler(**component) : Result<>(); !fits)
+        return slot.refuse(to, "create", fits.error());
     return slot.prepare(*std::move(component), to);
 }
 

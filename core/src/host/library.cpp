@@ -45,8 +45,10 @@ const Kind* kind_of(std::string_view id) {
 bool table_is_complete(std::string_view kind, const void* vtable) {
     const auto all = [](auto... f) { return ((f != nullptr) && ...); };
     if (kind == PB_SCHEDULER) return static_cast<const pb_scheduler*>(vtable)->plan;
-    if (kind == PB_SAMPLER)
-        return static_cast<const pb_sampler*>(vtable)->sample && static_cast<const pb_sampler*>(vtable)->device;
+    if (kind == PB_SAMPLER) {
+        const auto* t = static_cast<const pb_sampler*>(vtable);
+        return t->device && (t->device == std::string_view("host") ? t->sample != nullptr : all(t->plan, t->enqueue));
+    }
     if (kind == PB_PROPOSER) return static_cast<const pb_proposer*>(vtable)->propose;
     if (kind == PB_ATTENTION) {
         const auto* t = static_cast<const pb_attention*>(vtable);

@@ -29,6 +29,7 @@ bool has_op(const pb_ops& ops, std::string_view name) {
         {"gated_mlp", ops.gated_mlp != nullptr},
         {"causal_conv_silu", ops.causal_conv_silu != nullptr},
         {"ssm_scan", ops.ssm_scan != nullptr},
+        {"take_tokens", ops.take_tokens != nullptr},
     };
     for (const auto& op : all)
         if (op.name == name) return op.there;

@@ -11,6 +11,7 @@ struct CallTimes { // nanoseconds
     uint64_t model_forward = 0;
     uint64_t attention_plan = 0, attention_append = 0, attention_run = 0;
     uint64_t device_begin = 0, device_launch = 0, device_end = 0; // launch: of a graph, in place of the model's forward
+    uint64_t sampler = 0; // of one on the device: to plan and start its work
 };
 
 // Adds the time of f() to `total`.

@@ -194,28 +194,64 @@ void ModelRunner::pass_host_time() {
         clock_.wait_until_ns(clock_.now_ns() + device_.table->host_ns(device_.self()));
 }
 
-Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
     pass_host_time();
     const GraphChoice choice = choose(batch);
-    auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, End::kWait);
+    auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, call, end);
     if (choice.bucket) graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
     return logits;
 }
 
-Result<> ModelRunner::submit(const Batch& batch) {
-    pass_host_time();
-    const GraphChoice choice = choose(batch);
-    PB_CHECK(run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, End::kSubmit));
-    if (choice.bucket) graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) { return pass(batch, nullptr, End::kWait); }
+
+Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
+    PB_TRY(const auto none, pass(batch, &call, End::kWait));
+    (void)none;
+    return sampling_.collect();
+}
+
+Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const SampleCall& call) {
+    const auto check = [&](pb_status status, const char* name) { return device_.component->check(status, name); };
+    PB_CHECK(check(device_.table->begin_step(device_.self()), "begin_step"));
+    const auto start = [&]() -> Result<> {
+        void* const there = device_logits_.data;
+        PB_CHECK(check(device_.table->to_device(device_.self(), there, logits.data(), logits.size_bytes()), "to_device"));
+        return sampling_.enqueue(call, device_logits_);
+    };
+    const Result<> started = start(), ended = check(device_.table->end_step(device_.self()), "end_step");
+    if (!started || !ended) sampling_.forget();
+    PB_CHECK(started);
+    PB_CHECK(ended);
+    return sampling_.collect();
+}
+
+bool ModelRunner::can_submit() const {
+    if (!device_.table->submit_step || !device_.table->wait_step) return false;
+    return !info_.computes || (has_own_memory() && device_.table->to_host_later &&
+                               device_.table->ops(device_.self())->take_tokens);
+}
+
+Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
+    PB_TRY(const auto none, pass(batch, call, End::kSubmit));
+    (void)none;
     return {};
 }
 
-Result<> ModelRunner::wait() {
+Result<SampledRows> ModelRunner::wait() {
     if (!info_.computes) {
         clock_.wait_until_ns(ready_ns_.front());
         ready_ns_.pop_front();
     }
-    return device_.component->check(device_.table->wait_step(device_.self()), "wait_step");
+    const bool samples = in_flight_.front();
+    in_flight_.pop_front();
+    PB_CHECK(device_.component->check(device_.table->wait_step(device_.self()), "wait_step"));
+    return samples ? sampling_.collect() : SampledRows{};
+}
+
+void ModelRunner::abandon() {
+    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.table->wait_step(device_.self());
+    ready_ns_.clear();
+    sampling_.forget();
 }
 
 Result<> ModelRunner::begin_step() {
@@ -248,42 +284,63 @@ Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, ui
     return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
 }
 
-Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice, End end) {
+Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
+                                          const SampleCall* call, End end) {
     out_of_memory_ = false;
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
     PB_CHECK(begin_step());
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
+    take_tokens(batch, inputs);
     // Where inputs had to move there are no graphs any more.
     const CapturedGraph* const graph = choice.graph && graphs_->count() > 0 ? choice.graph : nullptr;
     graph_use_ = {.miss = choice.graph && !graph ? GraphMiss::kNotCaptured : choice.miss,
                   .size = graph ? choice.bucket->tokens : 0};
     PB_CHECK(plan_attention());
     const pb_forward forward = forward_of(inputs);
-    const Result<> done = graph ? replay(*graph) : compute(forward);
+    device_logits_ = forward.logits;
+    Result<> done = graph ? replay(*graph) : compute(forward);
+    if (done && call) done = enqueue_sampling(*call);
     Result<> ended;
     if (end == End::kWait) {
         ended = end_step(graph ? times_.device_launch : times_.model_forward);
     } else {
         ended = device_.component->check(device_.table->submit_step(device_.self()), "submit_step");
-        if (ended) ready_ns_.push_back(device_busy_until());
+        if (ended) in_flight_.push_back(done && call);
+        if (ended && !info_.computes) ready_ns_.push_back(device_busy_until());
     }
     PB_CHECK(check_pass(done, ended, batch.tokens()));
     std::span<float> logits;
-    if (info_.computes) {
-        const size_t count = rows * facts_.vocab_size;
-        logits = {static_cast<float*>(forward.logits.data), count};
-        if (!info_.host_memory && count > 0) {
-            logits_.resize(count);
-            PB_CHECK(device_.component->check(device_.table->to_host(device_.self(), logits_.data(),
-                                                                     forward.logits.data, count * sizeof(float)),
-                                              "to_host"));
-            logits = logits_;
-        }
+    if (info_.computes && !call && end == End::kWait) {
+        PB_TRY(logits, copied_logits(rows));
     }
     if (choice.bucket && !graph && !choice.refused) capture(inputs, *choice.bucket);
     return logits;
+}
+
+void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
+    const auto ids = batch.ids();
+    if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
+    const pb_ops& ops = *device_.table->ops(device_.self());
+    if (!ops.take_tokens) return; // nothing is computed from them
+    const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
+                                             : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
+    ops.take_tokens(ops.ctx, &inputs.ids, &sampled);
+}
+
+Result<> ModelRunner::enqueue_sampling(const SampleCall& call) {
+    return timed(clock_, times_.sampler, [&] { return sampling_.enqueue(call, device_logits_); });
+}
+
+Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
+    const size_t count = rows * facts_.vocab_size;
+    auto* const there = static_cast<float*>(device_logits_.data);
+    if (info_.host_memory || count == 0) return std::span(there, count);
+    logits_.resize(count);
+    PB_CHECK(device_.component->check(
+        device_.table->to_host(device_.self(), logits_.data(), there, count * sizeof(float)), "to_host"));
+    return std::span(logits_);
 }
 
 Result<> ModelRunner::compute(const pb_forward& forward) {
@@ -342,7 +399,7 @@ Result<> ModelRunner::capture_graphs() {
         padded_.clear(form_);
         padded_.finish();
         padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
-        PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}, End::kWait));
+        PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}, nullptr, End::kWait));
     }
     load_capture_ns_ = clock_.now_ns() - begin_ns;
     return {};

@@ -40,6 +40,7 @@ ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model
       model_(std::move(model)), attention_(*shared_attention_), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
+    abandon();
     if (ranks_) ranks_->watch(nullptr);
     guest_.reset();
     graphs_.reset();
@@ -334,7 +335,7 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     const size_t rows = largest.logit_rows().size();
     const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;
     PB_CHECK(inputs_->reserve(input_bytes({largest.tokens(), sequences, rows, listed}))); // there are no graphs yet
-    if (const auto done = run(largest, rows, {}, End::kWait); !done)
+    if (const auto done = run(largest, rows, {}, nullptr, End::kWait); !done)
         return fail("gpu_memory_utilization, a pass over " + std::to_string(largest.tokens()) + " tokens: " +
                     done.error());
     return {};

@@ -11,6 +11,7 @@
 #include "host/component.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
+#include "runner/device_sampling.hpp"
 #include "runner/graph_cache.hpp"
 #include "runner/kv_layers.hpp"
 #include "runner/ranks.hpp"
@@ -85,11 +86,19 @@ class ModelRunner {
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     Result<std::span<float>> forward(const Batch&);
+    Result<> check_sampler(const host::Component& sampler) const { // that it can sample here
+        return runner::check_sampler(sampler, device_name_, info_);
+    }
+    // The same, and its rows sampled in the same step; logits stay where they are. Valid until the next call but one.
+    Result<SampledRows> forward(const Batch&, const SampleCall&);
+    // Samples from logits that forward() gave for its latest batch, again if need be.
+    Result<SampledRows> sample(std::span<const float> logits, const SampleCall&);
     // The halves of forward() where steps can be in flight, at most two: wait() ends what submit() began, the oldest
-    // first. Only where nothing is computed: there are no logits to keep apart.
-    bool can_submit() const { return device_.table->submit_step && device_.table->wait_step; }
-    Result<> submit(const Batch&);
-    Result<> wait();
+    // first. Ids below 0 of a batch are tokens that the step in flight samples: −1 of its row 0, −2 of its row 1.
+    bool can_submit() const;
+    Result<> submit(const Batch&, const SampleCall*); // null: nothing is sampled
+    Result<SampledRows> wait();
+    void abandon(); // waits for what is in flight; its results are lost
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
@@ -146,7 +155,12 @@ class ModelRunner {
     uint64_t device_busy_until(); // with the step that was ended last
     Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
     enum class End { kWait, kSubmit };
-    Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, End);
+    // What run() leaves: logits where forward() leaves them, unless they were sampled from.
+    Result<std::span<float>> pass(const Batch&, const SampleCall*, End);
+    Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, const SampleCall*, End);
+    void take_tokens(const Batch&, const Inputs&); // those that are not known here
+    Result<> enqueue_sampling(const SampleCall&);
+    Result<std::span<float>> copied_logits(size_t rows);
     Result<> compute(const pb_forward&);
     Result<> replay(const CapturedGraph&);
     void capture(const Inputs&, const GraphBucket&);
@@ -178,6 +192,7 @@ class ModelRunner {
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;
+    DeviceSampling sampling_{device_};
     std::unique_ptr<GraphCache> graphs_;
     uint64_t load_capture_ns_ = 0;
     uint32_t max_seq_len_ = 0;         // that graphs are captured for
@@ -187,6 +202,8 @@ class ModelRunner {
     std::vector<float> logits_;        // host copy
     // ---- of the pass under way ----
     GraphUse graph_use_;
+    pb_tensor device_logits_{};        // of the latest pass
+    std::deque<bool> in_flight_;       // of each step that was submitted, the oldest first: whether it samples
     uint64_t begin_ns_ = 0;            // of the device's step
     uint64_t busy_until_ns_ = 0;       // of a device that computes nothing: with all that it was given
     std::deque<uint64_t> ready_ns_;    // likewise: when each submitted step will be done

@@ -11,7 +11,7 @@ namespace patchbay::kernels::cuda {
 using Stream = void*; // a cudaStream_t
 
 // Where kernels report what the host cannot see: an index out of range. In memory that both reach; 0: nothing.
-enum class KernelFault : int32_t { kNone = 0, kEmbeddingId, kGatherRow, kExpertId };
+enum class KernelFault : int32_t { kNone = 0, kEmbeddingId, kGatherRow, kExpertId, kTakenToken };
 
 struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
     const void* data = nullptr;
@@ -23,6 +23,7 @@ struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
 // The ops of patchbay/abi/device.h. Sums are f32, or f32 in a tree whose shape follows from the width alone.
 void embedding(Stream, const pb_tensor& out, const DeviceMatrix& table, const int32_t* ids, int32_t* fault);
 void gather_rows(Stream, const pb_tensor& out, const pb_tensor& x, const int32_t* rows, int32_t* fault);
+void take_tokens(Stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault);
 void rms_norm(Stream, const pb_tensor& out, const pb_tensor& x, const float* w, float eps);
 void add_rms_norm(Stream, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, const float* w,
                   float eps);

@@ -23,7 +23,7 @@ class ByteCount {
                 &pb_ops::silu_mul, &pb_ops::add, &pb_ops::gather_rows, &pb_ops::layer_norm, &pb_ops::relu,
                 &pb_ops::gelu_tanh, &pb_ops::gelu_tanh_mul, &pb_ops::scale, &pb_ops::soft_cap, &pb_ops::top_k,
                 &pb_ops::expert_linear, &pb_ops::weighted_sum, &pb_ops::gated_mlp, &pb_ops::causal_conv_silu,
-                &pb_ops::ssm_scan>(ops);
+                &pb_ops::ssm_scan, &pb_ops::take_tokens>(ops);
     }
     ByteCount(const ByteCount&) = delete; // ops_ points here
 

@@ -182,6 +182,23 @@ void gated_mlp(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_wei
     });
 }
 
+void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
+    run(ctx, "take_tokens", [&](const kernels::Machine&) {
+        expect_rank("ids", *ids, 1, 1);
+        expect("ids", *ids, PB_I32, {ids->shape[0]});
+        expect_rank("sampled", *sampled, 1, 1);
+        expect("sampled", *sampled, PB_I32, {sampled->shape[0]});
+        auto* const all = static_cast<int32_t*>(ids->data);
+        for (int64_t t = 0; t < ids->shape[0]; ++t) {
+            if (all[t] >= 0) continue;
+            if (~all[t] >= sampled->shape[0])
+                throw Mismatch{"ids[" + std::to_string(t) + "] is " + std::to_string(all[t]) + ", expected at least -" +
+                               std::to_string(sampled->shape[0])};
+            all[t] = static_cast<const int32_t*>(sampled->data)[~all[t]];
+        }
+    });
+}
+
 }  // namespace
 
 pb_ops cpu_ops(CpuDevice& device) {
@@ -206,6 +223,7 @@ pb_ops cpu_ops(CpuDevice& device) {
     out.expert_linear = expert_linear;
     out.weighted_sum = weighted_sum;
     out.gated_mlp = gated_mlp;
+    out.take_tokens = take_tokens;
     add_recurrent_ops(out);
     return out;
 }

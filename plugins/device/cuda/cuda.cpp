@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 namespace patchbay {
@@ -16,6 +17,7 @@ const char* text_of(kernels::cuda::KernelFault fault) {
         case KernelFault::kEmbeddingId: return "embedding: an id is outside the table";
         case KernelFault::kGatherRow: return "gather_rows: a row is outside x";
         case KernelFault::kExpertId: return "expert_linear: an id is not that of an expert";
+        case KernelFault::kTakenToken: return "take_tokens: a token is not among those that were sampled";
     }
     return "a kernel reports a fault that nobody knows";
 }
@@ -80,7 +82,12 @@ CudaDevice::~CudaDevice() {
     if (workspace_) cudaFreeAsync(workspace_, stream_);
     for (const auto& [memory, bytes] : scratch_) cudaFreeAsync(memory, stream_);
     for (const auto& [experts, memory] : expert_tables_) cudaFreeAsync(memory, stream_);
-    for (const Submitted& step : submitted_) cudaEventDestroy(step.done);
+    for (const Submitted& step : submitted_) {
+        cudaEventDestroy(step.done);
+        for (const Later& copy : step.later) cudaFreeHost(copy.pinned.memory);
+    }
+    for (const Later& copy : later_) cudaFreeHost(copy.pinned.memory);
+    for (const Pinned& pinned : pinned_) cudaFreeHost(pinned.memory);
     if (kernel_fault_) cudaFreeHost(kernel_fault_);
     if (stream_) cudaStreamDestroy(stream_);
 }
@@ -127,11 +134,12 @@ void CudaDevice::disconnect() noexcept {
 void CudaDevice::begin_step() {
     use();
     fault_.clear();
+    for (const Later& copy : std::exchange(later_, {})) pinned_.push_back(copy.pinned); // of one that was given up
 }
 
 void CudaDevice::submit_step() {
     use();
-    Submitted step{nullptr, std::exchange(fault_, {})};
+    Submitted step{nullptr, std::exchange(fault_, {}), std::exchange(later_, {})};
     check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");
     submitted_.push_back(std::move(step));
     check_cuda(cudaEventRecord(submitted_.back().done, stream_), "the end of a step");
@@ -142,19 +150,28 @@ void CudaDevice::wait_step() {
     if (submitted_.empty()) throw Error(PB_INVALID, "no step is in flight");
     const Submitted step = std::move(submitted_.front());
     submitted_.pop_front();
+    finish(step);
+}
+
+void CudaDevice::end_step() { // those before it are still to be waited for
+    submit_step();
+    const Submitted step = std::move(submitted_.back());
+    submitted_.pop_back();
+    finish(step);
+}
+
+void CudaDevice::finish(const Submitted& step) {
     const cudaError_t code = cudaEventSynchronize(step.done);
     cudaEventDestroy(step.done);
+    for (const Later& copy : step.later) {
+        if (code == cudaSuccess) std::memcpy(copy.to, copy.pinned.memory, copy.bytes);
+        pinned_.push_back(copy.pinned);
+    }
     if (!step.fault.empty()) throw Error(PB_INVALID, step.fault);
     check_cuda(code, "the GPU stopped in this step or before it (check_each_op names the op)");
     if (ranks_ && ranks_->aborted()) throw Error(PB_FAILED, "disconnected from the other ranks");
     const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
     if (seen != 0) throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(seen)));
-}
-
-void CudaDevice::end_step() {
-    submit_step();
-    while (submitted_.size() > 1) wait_step();
-    wait_step();
 }
 
 void CudaDevice::check_launch(const char* op) {

@@ -55,6 +55,7 @@ class CudaDevice {
     void free(void* memory);
     void to_device(void* to, const void* from, uint64_t bytes);
     void to_host(void* to, const void* from, uint64_t bytes);
+    void to_host_later(void* to, const void* from, uint64_t bytes);
     pb_weight* prepare(const pb_weight_source&); // weights.cpp
     void release(pb_weight*);
     uint64_t weight_bytes(const pb_weight* w) const { return w->bytes; }
@@ -109,11 +110,24 @@ class CudaDevice {
     std::map<std::vector<const pb_weight*>, void*> expert_tables_;
     bool capturing_ = false;
     std::string fault_; // of this step; ops after it do nothing
+    struct Pinned {
+        void* memory;
+        uint64_t bytes;
+    };
+    struct Later { // a copy that goes on from pinned memory when its step is over
+        Pinned pinned;
+        void* to;
+        uint64_t bytes;
+    };
     struct Submitted {
         cudaEvent_t done;
         std::string fault;
+        std::vector<Later> later;
     };
+    void finish(const Submitted&);    // waits
+    std::vector<Later> later_;        // of this step
     std::deque<Submitted> submitted_; // steps in flight, the oldest first
+    std::vector<Pinned> pinned_;      // that no copy uses
 };
 
 pb_ops cuda_ops(CudaDevice&); // ops.cpp

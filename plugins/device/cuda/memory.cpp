@@ -99,6 +99,21 @@ void CudaDevice::to_host(void* to, const void* from, uint64_t bytes) {
     staging_->download(to, from, bytes);
 }
 
+void CudaDevice::to_host_later(void* to, const void* from, uint64_t bytes) {
+    constexpr uint64_t kLeast = 64 << 10;
+    use();
+    auto fits = std::find_if(pinned_.begin(), pinned_.end(), [&](const Pinned& p) { return p.bytes >= bytes; });
+    if (fits == pinned_.end()) {
+        Pinned more{nullptr, std::max(bytes, kLeast)};
+        check_cuda(cudaHostAlloc(&more.memory, more.bytes, cudaHostAllocDefault), "pinned memory for a copy");
+        fits = pinned_.insert(pinned_.end(), more);
+    }
+    later_.push_back({*fits, to, bytes});
+    pinned_.erase(fits);
+    check_cuda(cudaMemcpyAsync(later_.back().pinned.memory, from, bytes, cudaMemcpyDeviceToHost, stream_),
+               "a copy from the device");
+}
+
 void CudaDevice::copy_page(void* to, const void* from, uint64_t bytes) {
     use();
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy within the device");

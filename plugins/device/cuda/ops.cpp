@@ -216,6 +216,17 @@ void expect_dense(const char* name, const pb_tensor& t) {
 
 // Gathered, then added in the order of ranks on each of them: the same bits on all, whatever else is in the batch.
 // NCCL's own sum would add in an order that depends on the place.
+void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
+    run(ctx, "take_tokens", [&](CudaDevice& device, cuda::Stream stream) {
+        expect_rank("ids", *ids, 1, 1);
+        expect_indices("ids", *ids, {ids->shape[0]});
+        expect_rank("sampled", *sampled, 1, 1);
+        expect_indices("sampled", *sampled, {sampled->shape[0]});
+        cuda::take_tokens(stream, static_cast<int32_t*>(ids->data), ids->shape[0], ints(*sampled), sampled->shape[0],
+                          device.kernel_fault());
+    });
+}
+
 void all_reduce(void* ctx, const pb_tensor* x) {
     run(ctx, "all_reduce", [&](CudaDevice& device, cuda::Stream stream) {
         expect_activation("x", *x, device.activation_dtype(), 2, 2);
@@ -272,6 +283,7 @@ pb_ops cuda_ops(CudaDevice& device) {
     out.top_k = top_k;
     out.expert_linear = expert_linear;
     out.weighted_sum = weighted_sum;
+    out.take_tokens = take_tokens;
     return out;
 }
 

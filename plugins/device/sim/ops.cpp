@@ -299,6 +299,16 @@ void all_gather(void* ctx, const pb_tensor* out, const pb_tensor* x) {
     });
 }
 
+void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
+    charged(ctx, "take_tokens", *ids, [&](pb_dtype) {
+        expect_rank("ids", *ids, 1, 1);
+        expect("ids", *ids, PB_I32, {ids->shape[0]});
+        expect_rank("sampled", *sampled, 1, 1);
+        expect("sampled", *sampled, PB_I32, {sampled->shape[0]});
+        return Work{.bytes = 3 * bytes(*ids)}; // read, and of a token that is taken it and its place
+    });
+}
+
 }  // namespace
 
 pb_ops sim_ops(SimDevice& device) {
@@ -324,6 +334,7 @@ pb_ops sim_ops(SimDevice& device) {
     out.weighted_sum = weighted_sum;
     out.causal_conv_silu = causal_conv_silu;
     out.ssm_scan = ssm_scan;
+    out.take_tokens = take_tokens;
     return out;
 }
 

@@ -44,6 +44,7 @@ std::vector<uint64_t> token_times(const config::EngineConfig& c, uint32_t tokens
 // As in simulation_test.cpp: 122,880 FLOP a token, 38,400 where it has logits, 512 for each key that it sees, 27 ops.
 constexpr uint64_t kPrompt = 4 * 122'880 + 38'400 + 512 * 10 + 27'000;
 constexpr uint64_t decode(uint64_t keys) { return 122'880 + 38'400 + 512 * keys + 27'000; }
+constexpr uint64_t kTake = 1'000; // take_tokens, behind a step in flight
 
 TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
     constexpr uint64_t kHost = 100'000; // less than any step
@@ -51,8 +52,8 @@ TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
               (std::vector<uint64_t>{kHost + kPrompt, 2 * kHost + kPrompt + decode(5),
                                      3 * kHost + kPrompt + decode(5) + decode(6)}));
     EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, kHost), 3),
-              (std::vector<uint64_t>{kHost + kPrompt, kHost + kPrompt + decode(5),
-                                     kHost + kPrompt + decode(5) + decode(6)}))
+              (std::vector<uint64_t>{kHost + kPrompt, kHost + kPrompt + decode(5) + kTake,
+                                     kHost + kPrompt + decode(5) + decode(6) + 2 * kTake}))
         << "the device never waits: only the first step has a host before it";
 }
 
@@ -60,12 +61,13 @@ TEST(AsyncScheduling, HidesTheDeviceBehindAHostThatIsSlower) {
     constexpr uint64_t kHost = 1'000'000;
     const auto times = token_times(simulated(AsyncScheduling::kAuto, kHost), 4);
     // A token is handed out when the host has prepared the next step; the last one as soon as it is there.
-    EXPECT_EQ(times, (std::vector<uint64_t>{2 * kHost, 3 * kHost, 4 * kHost, 4 * kHost + decode(7)}));
+    EXPECT_EQ(times, (std::vector<uint64_t>{2 * kHost, 3 * kHost, 4 * kHost, 4 * kHost + decode(7) + kTake}));
 }
 
-TEST(AsyncScheduling, TakesNothingFromAStepWithoutHostTime) {
-    EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, 0), 5),
-              token_times(simulated(AsyncScheduling::kOff, 0), 5));
+TEST(AsyncScheduling, TakesOneOpToPutTokensInPlace) {
+    std::vector<uint64_t> expected = token_times(simulated(AsyncScheduling::kOff, 0), 5);
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += i * kTake;
+    EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, 0), 5), expected);
 }
 
 std::map<RequestId, Output> texts(const config::EngineConfig& c, std::vector<StepReport>* steps = nullptr) {

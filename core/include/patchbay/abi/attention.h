@@ -105,6 +105,7 @@ typedef struct pb_attention {
     /* What append_kv() and run() of one layer take, after plan(). Called in their place on a device that computes
      * nothing; NULL: it serves no such device. */
     pb_status (*cost)(void *self, void *bound, const pb_attention_batch *, pb_cost *out);                /* [step] */
+    const char *device; /* [load] the device whose memory it works in, as in pb_attention_spec; NULL: "cpu" */
 } pb_attention;
 
 #ifdef __cplusplus

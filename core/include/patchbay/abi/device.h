@@ -140,6 +140,9 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
      * x. */
     void (*ssm_scan)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_tensor *dt, const pb_tensor *b,
                      const pb_tensor *c, const pb_scan *weights, const pb_state *state, uint64_t offset);
+    /* In place: ids[t] = sampled[−1 − ids[t]] where ids[t] < 0; ids (T), sampled (R) i32. The host calls it between models,
+     * never while it captures: ids that a step in flight samples. NULL: they must be seen by the host first. */
+    void (*take_tokens)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */
@@ -166,8 +169,8 @@ typedef struct pb_device_info { /* filled by info() */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
     uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
     uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
-    char     serves_as[32];    /* "cpu": attention that serves that device serves this one too; empty: only that of its
-                                * own name. Terminated */
+    char     serves_as[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
+                                * of its own name. Terminated */
 } pb_device_info;
 
 typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */
@@ -181,7 +184,7 @@ typedef struct pb_device {
     uint32_t reserved;
     pb_status (*info)(void *self, pb_device_info *);                                         /* [control] */
     pb_status (*alloc)(void *self, uint64_t bytes, void **out);                              /* [control] 64-byte aligned, zeroed */
-    void (*free)(void *self, void *memory);                                                  /* [control] */
+    void (*free)(void *self, void *memory);                                                  /* [control] in order with ops: behind the steps in flight */
     /* [step], [control] in order with ops; `from` may change when it returns. */
     pb_status (*to_device)(void *self, void *to, const void *from, uint64_t bytes);
     pb_status (*to_host)(void *self, void *to, const void *from, uint64_t bytes);            /* likewise; done on return */
@@ -210,12 +213,12 @@ typedef struct pb_device {
     /* Recording has ended whatever it returns; if not PB_OK, there is no graph. */
     pb_status (*graph_end)(void *self, pb_graph **out);                                      /* [step] */
     pb_status (*graph_launch)(void *self, pb_graph *);                                       /* [step] */
-    void (*graph_free)(void *self, pb_graph *);                                              /* [step], between steps, none in flight */
+    void (*graph_free)(void *self, pb_graph *);                                              /* [step], between steps; one in flight still runs it */
     uint64_t (*graph_bytes)(void *self, const pb_graph *);                                   /* [step] of the device's memory; at least 1 */
     /* A step in flight; both NULL where end_step() is the only end of a step. submit_step() ends what begin_step() began
-     * without waiting for it, then the next may begin, which runs behind it; at most two are under way. wait_step() waits
-     * for the oldest that was submitted, reports its sticky error and clears it. end_step() waits for its own step, and so
-     * for those before it, which wait_step() is called for all the same. */
+     * without waiting for it, then the next may begin, which runs behind it; at most two are submitted and not waited for.
+     * wait_step() waits for the oldest that was submitted, reports its sticky error and clears it. end_step() waits for
+     * its own step, and so for those before it, which wait_step() is called for all the same. */
     pb_status (*submit_step)(void *self);                                                    /* [step] */
     pb_status (*wait_step)(void *self);                                                      /* [step] */
     /* Of a device with computes = 0, may be NULL: what the host of the machine that it stands for takes for a step,
@@ -229,6 +232,9 @@ typedef struct pb_device {
     /* The queue that ops run in, for plugins that put kernels of their own in order with them: a cudaStream_t. The same
      * for the device's life. NULL: it has none. */
     void *(*queue)(void *self);                                                              /* [control] */
+    /* to_host() that does not wait: `to` is written by the time that end_step() or wait_step() of this step returns, and
+     * must stay until then. A few kilobytes a step. NULL: the host waits and then calls to_host(). */
+    pb_status (*to_host_later)(void *self, void *to, const void *from, uint64_t bytes);      /* [step] inside one */
 } pb_device;
 
 #ifdef __cplusplus

@@ -57,14 +57,48 @@ typedef struct pb_sample_batch { /* [call] */
     uint64_t             fault_count;   /* out: rows whose logits were NaN or all excluded; such a row still gets an id in range */
 } pb_sample_batch;
 
+typedef struct pb_sample_plan { /* filled by plan() */
+    uint32_t    struct_size;
+    uint32_t    reserved;
+    const void *inputs;        /* the sampler's, in host memory, until its next plan(): parameters, masks, seeds, positions and
+                                * what else of the rows its kernels read, laid out as they want it. The host sends it on */
+    uint64_t    input_bytes;
+    uint64_t    scratch_bytes; /* of device memory that the kernels work in */
+} pb_sample_plan;
+
+typedef struct pb_sample_work { /* [call] the batch of the latest plan(), on the device. Pointers are to its memory, 64-byte
+                                 * aligned, which stays and which nobody else writes until end_step() or wait_step() of the
+                                 * step has returned; tokens until that of the step behind it, which may take them */
+    uint32_t    struct_size;
+    uint32_t    row_count;
+    uint32_t    max_logprobs;
+    uint32_t    reserved;
+    void       *queue;        /* [load] pb_device.queue()'s; NULL: it has none, and what is called runs at once */
+    pb_tensor   logits;       /* (row_count, vocab) f32; the sampler may write into it */
+    const void *inputs;       /* what plan() gave */
+    void       *scratch;      /* of any content */
+    int32_t    *tokens;       /* out, row_count */
+    int32_t    *faults;       /* out, row_count: 1 where sample() would count one, else 0 */
+    float      *logprobs;     /* out, row_count: where a row asks, as sample() gives them; else anything */
+    int32_t    *top_tokens;   /* out, (row_count, max_logprobs), −1 past a row's number */
+    float      *top_logprobs; /* out, likewise; anything past a row's number */
+} pb_sample_work;
+
 typedef struct pb_sampler {
     uint32_t struct_size;
     uint32_t reserved;
-    const char *device; /* "host": the host copies logits to it; else the device plugin it runs on */
+    const char *device; /* "host": the host copies logits to it; else the device that it runs on, by the plugin's name or
+                         * what that serves_as: it has plan() and enqueue(), and no sample() */
     pb_status (*sample)(void *self, pb_sample_batch *);                                  /* [step] */
     /* Optional: the final log-probabilities (after penalties and truncation) of each row, written over the
-     * logits. `rejection` verification needs it. */
+     * logits. `rejection` verification needs it. Not of a sampler on a device. */
     pb_status (*process)(void *self, pb_sample_batch *);                                 /* [step] */
+    /* On a device, both; else NULL. plan() is shown a batch whose logits and outputs are NULL (their shapes are right) and
+     * reads all it needs of the rows. enqueue() starts the work in order with ops, waits for nothing and is never
+     * captured; once a plan(), inside the same step and behind what makes the logits. Where tokens of a step in flight
+     * are missing from a row's `output`, the row has no parameter that looks at them. */
+    pb_status (*plan)(void *self, const pb_sample_batch *, pb_sample_plan *out);         /* [step] */
+    pb_status (*enqueue)(void *self, const pb_sample_work *);                            /* [step] */
 } pb_sampler;
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 //   void append_kv(Bound&, batch, const pb_kv_view&, k, v) noexcept;
 //   void run(Bound&, batch, const pb_kv_view&, out, q) noexcept;
 //   pb_cost cost(const Bound&, batch);                                 optional: serves devices that compute nothing
+//   static constexpr const char* kDevice;                              optional: that it works on, else "cpu"
 #pragma once
 #include <memory>
 
@@ -42,8 +43,12 @@ struct AttentionTable {
     }
     static constexpr bool kCost =
         requires(T t, const Bound& bound, const pb_attention_batch& batch) { t.cost(bound, batch); };
+    static constexpr const char* device_name() {
+        if constexpr (requires { T::kDevice; }) return T::kDevice;
+        return nullptr;
+    }
     static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run,
-                                        kCost ? cost : nullptr};
+                                        kCost ? cost : nullptr, device_name()};
 };
 
 }  // namespace detail

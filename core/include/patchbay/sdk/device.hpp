@@ -1,7 +1,7 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t
+// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t
 // charged_ns() noexcept and uint64_t host_ns() noexcept; of one that may be a rank of several, void
 // connect(const pb_group&) and void disconnect() noexcept.
 #pragma once
@@ -109,6 +109,11 @@ struct DeviceTable {
         if constexpr (kQueue) return value(self).queue();
         return nullptr;
     }
+    static pb_status to_host_later(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kLater) t.to_host_later(to, from, bytes);
+        });
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
         t.charge(cost);
@@ -126,6 +131,7 @@ struct DeviceTable {
         t.wait_step();
     };
     static constexpr bool kQueue = requires(T t) { t.queue(); };
+    static constexpr bool kLater = requires(T t, void* to, const void* from) { t.to_host_later(to, from, uint64_t{1}); };
     static constexpr bool kHost = requires(T t) { t.host_ns(); };
     static constexpr bool kConnects = requires(T t, const pb_group& group) {
         t.connect(group);
@@ -140,7 +146,7 @@ struct DeviceTable {
                                      kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
                                      kHost ? host_ns : nullptr,
                                      kConnects ? connect : nullptr, kConnects ? disconnect : nullptr,
-                                     kQueue ? queue : nullptr};
+                                     kQueue ? queue : nullptr, kLater ? to_host_later : nullptr};
 };
 
 }  // namespace detail

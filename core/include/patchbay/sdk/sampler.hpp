@@ -1,4 +1,6 @@
-// patchbay/sdk/sampler.hpp - a sampler as a class: void sample(patchbay::SampleBatch&). Optional: process(batch).
+// patchbay/sdk/sampler.hpp - a sampler as a class: void sample(patchbay::SampleBatch&). Optional: process(batch). One that
+// runs on a device has in their place static constexpr const char* kDevice, pb_sample_plan plan(patchbay::SampleBatch&)
+// and void enqueue(const pb_sample_work&).
 #pragma once
 #include "patchbay/abi/sampler.h"
 #include "patchbay/plugin.hpp"
@@ -23,26 +25,54 @@ namespace detail {
 
 template <class T>
 struct SamplerTable {
-    static pb_status sample(void* self, pb_sample_batch* batch) {
+    template <class F>
+    static pb_status with_batch(void* self, pb_sample_batch* batch, F&& f) {
         return enter<T>(self, [&](T& t) {
             SampleBatch b(*batch);
-            t.sample(b);
+            f(t, b);
+        });
+    }
+    static pb_status sample(void* self, pb_sample_batch* batch) {
+        return with_batch(self, batch, [](T& t, SampleBatch& b) {
+            if constexpr (kSample) t.sample(b);
         });
     }
     static pb_status process(void* self, pb_sample_batch* batch) {
-        return enter<T>(self, [&](T& t) {
-            SampleBatch b(*batch);
-            if constexpr (requires { t.process(b); }) t.process(b);
+        return with_batch(self, batch, [](T& t, SampleBatch& b) {
+            if constexpr (kProcess) t.process(b);
         });
     }
+    static pb_status plan(void* self, const pb_sample_batch* batch, pb_sample_plan* out) {
+        pb_sample_batch copy = *batch;
+        return with_batch(self, &copy, [&](T& t, SampleBatch& b) {
+            if constexpr (kOnDevice) *out = t.plan(b);
+        });
+    }
+    static pb_status enqueue(void* self, const pb_sample_work* work) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kOnDevice) t.enqueue(*work);
+        });
+    }
+    static constexpr bool kSample = requires(T t, SampleBatch& b) { t.sample(b); };
     static constexpr bool kProcess = requires(T t, SampleBatch& b) { t.process(b); };
-    static constexpr pb_sampler table{sizeof(pb_sampler), 0, "host", sample, kProcess ? process : nullptr};
+    static constexpr bool kOnDevice = requires(T t, SampleBatch& b, const pb_sample_work& work) {
+        T::kDevice;
+        t.plan(b);
+        t.enqueue(work);
+    };
+    static constexpr const char* device_name() {
+        if constexpr (kOnDevice) return T::kDevice;
+        return "host";
+    }
+    static constexpr pb_sampler table{sizeof(pb_sampler), 0, device_name(), kSample ? sample : nullptr,
+                                      kProcess ? process : nullptr, kOnDevice ? plan : nullptr,
+                                      kOnDevice ? enqueue : nullptr};
 };
 
 }  // namespace detail
 
 template <class T>
-    requires requires(T t, SampleBatch& b) { t.sample(b); }
+    requires(detail::SamplerTable<T>::kSample != detail::SamplerTable<T>::kOnDevice)
 constexpr pb_component sampler(const About& about) {
     return detail::component<T>(PB_SAMPLER, PB_SAMPLER_DIGEST, about, &detail::SamplerTable<T>::table);
 }

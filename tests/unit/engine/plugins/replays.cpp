@@ -1,81 +1,24 @@
 // replays - a device and an attention that have graphs as a GPU has: what is called during a capture is kept with
 // copies of its arguments and run at each launch, over what memory holds by then. Memory is the device's own: the
 // host's arrays are never looked at after plan(), and a host that touches the device's ends there. Plain loops, f32.
-#include <sys/mman.h>
-#include <unistd.h>
-
+// queues - the same device, whose calls a thread of its own makes while the host goes on: steps can be in flight.
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 
 #include "kernels/reference.hpp"
 #include "patchbay/sdk/attention.hpp"
 #include "patchbay/sdk/device.hpp"
+#include "replays_sampler.hpp"
 #include "specimens/plain_loops.hpp"
-
-struct pb_graph {
-    std::vector<std::function<void()>> calls;
-};
 
 namespace {
 
-using patchbay::Error;
+using namespace replays;
 namespace kernels = patchbay::kernels;
-
-// The same bytes mapped twice: what the host is given can be neither read nor written; only here it is known where they
-// can.
-class OwnMemory {
-  public:
-    OwnMemory() {
-        const int file = memfd_create("replays", MFD_CLOEXEC);
-        if (file < 0 || ftruncate(file, kBytes) != 0) throw Error(PB_FAILED, "no memory for the device replays");
-        away_ = map(file, PROT_NONE);
-        here_ = map(file, PROT_READ | PROT_WRITE);
-        close(file);
-    }
-    void* take(uint64_t bytes) { // zeroed
-        const uint64_t size = (bytes + 4096) / 4096 * 4096;
-        if (used_ + size > kBytes) throw Error(PB_FAILED, "the device replays is full");
-        used_ += size;
-        return away_ + (used_ - size);
-    }
-    template <class T>
-    T* here(T* p) const { // where it can be reached
-        const auto* const at = reinterpret_cast<const char*>(p);
-        if (at < away_ || at >= away_ + kBytes) return p;
-        return reinterpret_cast<T*>(here_ + (at - away_));
-    }
-
-  private:
-    static constexpr uint64_t kBytes = uint64_t{16} << 30; // of addresses; memory is taken when it is written
-    static char* map(int file, int access) {
-        void* const p = mmap(nullptr, kBytes, access, MAP_SHARED | MAP_NORESERVE, file, 0);
-        if (p == MAP_FAILED) throw Error(PB_FAILED, "no addresses for the device replays");
-        return static_cast<char*>(p);
-    }
-    char *away_ = nullptr, *here_ = nullptr;
-    uint64_t used_ = 0; // nothing is used twice
-};
-
-OwnMemory& memory() { // of the device and its attention
-    static OwnMemory own;
-    return own;
-}
-
-pb_tensor here(pb_tensor t) {
-    t.data = memory().here(t.data);
-    return t;
-}
-
-thread_local pb_graph* recording = nullptr; // as a stream that is captured
-
-void enqueue(std::function<void()> call) {
-    if (recording) recording->calls.push_back(std::move(call));
-    else call();
-}
 
 template <class T>
 auto kept(T argument) {
@@ -89,12 +32,14 @@ T given(const Kept& kept) {
     else return kept;
 }
 
+Queue* queue_of(void* device);
+
 template <auto Op>
 struct InOrder;
 template <class... A, void (*Op)(void*, A...)>
 struct InOrder<Op> {
     static void call(void* ctx, A... arguments) {
-        enqueue([ctx, all = std::make_tuple(kept<A>(arguments)...)] {
+        enqueue(queue_of(ctx), [ctx, all = std::make_tuple(kept<A>(arguments)...)] {
             std::apply([&](const auto&... one) { Op(ctx, given<A>(one)...); }, all);
         });
     }
@@ -103,6 +48,7 @@ struct InOrder<Op> {
 class Device : public specimens::Loops {
   public:
     Device() {
+        ops_.ctx = this;
         ops_.embedding = InOrder<specimens::embedding>::call;
         ops_.linear = InOrder<specimens::linear>::call;
         ops_.rms_norm = InOrder<specimens::rms_norm>::call;
@@ -111,7 +57,9 @@ class Device : public specimens::Loops {
         ops_.silu_mul = InOrder<specimens::silu_mul>::call;
         ops_.add = InOrder<specimens::add>::call;
         ops_.gather_rows = InOrder<specimens::gather_rows>::call;
+        ops_.take_tokens = InOrder<take_tokens>::call;
     }
+    Device(const Device&) = delete;
 
     pb_device_info info() const {
         pb_device_info out = Loops::info();
@@ -124,10 +72,15 @@ class Device : public specimens::Loops {
     void to_device(void* to, const void* from, uint64_t n) { std::memcpy(memory().here(to), from, n); }
     void to_host(void* to, const void* from, uint64_t n) { std::memcpy(to, memory().here(from), n); }
     void copy_page(void* to, const void* from, uint64_t n) {
-        std::memmove(memory().here(to), memory().here(from), n);
+        enqueue(queue_, [to, from, n] { std::memmove(memory().here(to), memory().here(from), n); });
+    }
+    void begin_step() { fault_.clear(); }
+    void end_step() {
+        if (!fault_.empty()) throw Error(PB_INVALID, fault_);
     }
     void graph_begin() {
         captured_ = std::make_unique<pb_graph>();
+        captured_->calls = std::make_shared<std::vector<Call>>();
         recording = captured_.get();
     }
     pb_graph* graph_end() {
@@ -135,13 +88,89 @@ class Device : public specimens::Loops {
         return captured_.release();
     }
     void graph_launch(pb_graph* graph) {
-        for (const auto& call : graph->calls) call();
+        enqueue(queue_, [calls = graph->calls] {
+            for (const Call& call : *calls) call();
+        });
     }
     void graph_free(pb_graph* graph) noexcept { delete graph; }
-    uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->calls.size() * 100; }
+    uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->calls->size() * 100; }
+
+    static void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
+        for (int64_t t = 0; t < ids->shape[0]; ++t) {
+            int32_t& at = static_cast<int32_t*>(ids->data)[t];
+            if (at >= 0) continue;
+            if (~at < sampled->shape[0]) at = static_cast<const int32_t*>(sampled->data)[~at];
+            else static_cast<Device*>(ctx)->fault_ = "take_tokens: row " + std::to_string(~at) + " was not sampled";
+        }
+    }
+
+  protected:
+    friend Queue* queue_of(void*);
+    Queue* queue_ = nullptr; // null: calls are made at once
+    std::string fault_;      // of the calls that are made now
 
   private:
     std::unique_ptr<pb_graph> captured_;
+};
+
+Queue* queue_of(void* device) { return static_cast<Device*>(device)->queue_; }
+
+class Queues : public Device {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::boolean("late", "true", "begin with a step when another is submitted behind it, or waited for"),
+    };
+    explicit Queues(const patchbay::Context& context) : metrics_(context.host()) {
+        own_.emplace(context.get<bool>("late"));
+        queue_ = &*own_;
+    }
+
+    pb_device_info info() const {
+        pb_device_info out = Device::info();
+        std::snprintf(out.serves_as, sizeof out.serves_as, "replays");
+        return out;
+    }
+    void free(void* taken) {
+        if (taken) queue_->push([taken] { memory().poison(taken); });
+    }
+    void to_device(void* to, const void* from, uint64_t n) {
+        const auto* const bytes = static_cast<const std::byte*>(from);
+        queue_->push([to, copy = std::vector<std::byte>(bytes, bytes + n)] {
+            if (!copy.empty()) std::memcpy(memory().here(to), copy.data(), copy.size());
+        });
+    }
+    void to_host(void* to, const void* from, uint64_t n) {
+        to_host_later(to, from, n);
+        queue_->wait_for_all();
+    }
+    void to_host_later(void* to, const void* from, uint64_t n) {
+        queue_->push([to, from, n] { std::memcpy(to, memory().here(from), n); });
+    }
+    void begin_step() {}
+    void submit_step() {
+        auto fault = std::make_shared<std::string>();
+        queue_->push([this, fault] { fault->swap(fault_); });
+        faults_.push_back(std::move(fault));
+        if (queue_->mark()) metrics_.add("overlapped_steps", 1);
+    }
+    void wait_step() {
+        queue_->wait_for_mark();
+        const auto fault = std::move(faults_.front());
+        faults_.pop_front();
+        if (!fault->empty()) throw Error(PB_INVALID, *fault);
+    }
+    void end_step() {
+        std::string fault;
+        queue_->push([this, &fault] { fault.swap(fault_); });
+        queue_->wait_for_all();
+        if (!fault.empty()) throw Error(PB_INVALID, fault);
+    }
+    void* queue() const { return queue_; }
+
+  private:
+    patchbay::Metrics metrics_;
+    std::deque<std::shared_ptr<std::string>> faults_; // of steps that were submitted
+    std::optional<Queue> own_;                        // ends before what its calls use
 };
 
 class Attention {
@@ -152,6 +181,7 @@ class Attention {
     };
     explicit Attention(const patchbay::Context& context) : graphs_(context.get<std::string>("graphs")) {}
 
+    static constexpr const char* kDevice = "replays";
     struct Bound {
         kernels::AttentionShape shape;
         int32_t* lengths = nullptr; // in the plan buffer, as "on the device"
@@ -174,18 +204,21 @@ class Attention {
     // What run() reads in place of the batch's seq_lens, so that a replay without a plan of its own would show.
     void plan(Bound& bound, const pb_attention_batch& batch, void* buffer) const {
         bound.lengths = memory().here(static_cast<int32_t*>(buffer));
-        std::memcpy(bound.lengths, batch.seq_lens, batch.seq_count * sizeof(int32_t));
+        enqueue(static_cast<Queue*>(batch.queue),
+                [to = bound.lengths, all = std::vector(batch.seq_lens, batch.seq_lens + batch.seq_count)] {
+                    std::copy(all.begin(), all.end(), to);
+                });
     }
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        enqueue([bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
+        enqueue(static_cast<Queue*>(batch.queue), [bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
             Tables tables;
             kernels::reference::append_kv(bound.shape, tables.read(bound, sizes), {kv.data, kv.page_stride}, k, v);
         });
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
-        enqueue([bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
+        enqueue(static_cast<Queue*>(batch.queue), [bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
             Tables tables;
             const kernels::AttentionBatch b = tables.read(bound, sizes);
             for (uint32_t s = 0; s < b.seq_count; ++s)
@@ -210,7 +243,7 @@ class Attention {
         kv.data = memory().here(kv.data);
         return kv;
     }
-    static pb_tensor here(const pb_tensor& t) { return ::here(t); }
+    static pb_tensor here(const pb_tensor& t) { return replays::here(t); }
 
     struct Tables { // in rows of equal length
         std::vector<int32_t> rows;
@@ -251,5 +284,9 @@ class Attention {
 
 PATCHBAY_PLUGIN(patchbay::device<Device>({.name = "replays", .version = "1.0.0",
                                           .summary = "computes by plain loops, also by graphs that it captured"}),
+                patchbay::device<Queues>({.name = "queues", .version = "1.0.0",
+                                          .summary = "the same, while the host goes on"}),
                 patchbay::attention<Attention>({.name = "replays", .version = "1.0.0",
-                                                .summary = "attention that the device replays can capture"}))
+                                                .summary = "attention that the device replays can capture"}),
+                patchbay::sampler<Sampler>({.name = "replays", .version = "1.0.0",
+                                            .summary = "draws on the devices replays and queues"}))

@@ -1,0 +1,77 @@
+// Rows sampled where their logits are: what a sampler on the device reads and writes there, for two steps that may both
+// be in flight. Used by ModelRunner. [step thread]
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "host/component.hpp"
+#include "patchbay/abi/sampler.h"
+
+namespace patchbay::runner {
+
+// Whether a sampler's work is on a device; else it wants logits in host memory.
+bool runs_on_device(const host::Component& sampler);
+// That it can be called beside a device of that name.
+Result<> check_sampler(const host::Component& sampler, std::string_view device, const pb_device_info&);
+
+struct SampleCall {
+    const host::Component& sampler; // on the device
+    pb_sample_batch batch;          // rows; what is of logits and outputs is not looked at
+};
+
+struct SampledRows { // of one step, in host memory, by row
+    std::span<const int32_t> tokens, top_tokens;
+    std::span<const float> logprobs, top_logprobs;
+    uint32_t max_logprobs = 0, faults = 0;
+};
+
+class DeviceSampling {
+  public:
+    explicit DeviceSampling(const host::Device& device) : device_(&device), inputs_(device), scratch_(device) {}
+
+    // Inside a step, behind what makes the logits (rows or more, vocab).
+    Result<> enqueue(const SampleCall&, pb_tensor logits);
+    pb_tensor newest_tokens() const; // (rows) i32 on the device, of the latest enqueue()
+    // Of the oldest enqueue() that was not collected, whose step is over. Valid until the second enqueue() from here.
+    Result<SampledRows> collect();
+    void forget() { open_.clear(); } // nothing of it will be collected
+
+  private:
+    class Buffer { // of device memory; grows, and what it held is gone then
+      public:
+        explicit Buffer(const host::Device& device) : device_(&device) {}
+        ~Buffer();
+        Buffer(const Buffer&) = delete;
+        Buffer& operator=(const Buffer&) = delete;
+        Result<std::byte*> room(uint64_t bytes);
+        std::byte* data() const { return memory_; }
+
+      private:
+        const host::Device* device_;
+        std::byte* memory_ = nullptr;
+        uint64_t bytes_ = 0;
+    };
+    struct Places { // in a step's outputs, in bytes
+        uint64_t faults, logprobs, top_tokens, top_logprobs, end;
+    };
+    static Places places_of(uint32_t rows, uint32_t max_logprobs);
+    struct Outputs { // of a step; the host's copy is as far as it is wanted
+        explicit Outputs(const host::Device& device) : there(device) {}
+        Buffer there;
+        std::vector<std::byte> here;
+        uint32_t rows = 0, max_logprobs = 0;
+    };
+
+    const host::Device* device_;
+    Buffer inputs_, scratch_;
+    std::array<Outputs, 2> outputs_{Outputs(*device_), Outputs(*device_)};
+    size_t newest_ = 0;
+    std::deque<size_t> open_; // not collected, the oldest first
+};
+
+}  // namespace patchbay::runner

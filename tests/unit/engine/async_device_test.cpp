@@ -1,0 +1,258 @@
+// Steps in flight on a device that computes: `queues` begins with a step as late as it may, while the sampler's tokens
+// stay with it. Texts are those of steps in turn with the sampler `standard`, on `replays`.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+using namespace testing;
+using config::AsyncScheduling;
+using config::GraphCapture;
+using config::GraphMode;
+using ::testing::HasSubstr;
+
+config::EngineConfig in_turn() {
+    config::EngineConfig c = tiny_model();
+    c.device = {"replays", {}};
+    c.attention = {"replays", {}};
+    c.sampler = {"standard", {}};
+    c.engine.max_num_seqs = 5;
+    c.engine.max_num_batched_tokens = 40;
+    c.engine.max_model_len = 150;
+    c.engine.watermark = 0;
+    return c;
+}
+
+config::EngineConfig in_flight() {
+    config::EngineConfig c = in_turn();
+    c.device = {"queues", {}};
+    c.sampler = {"replays", {}};
+    c.engine.async_scheduling = AsyncScheduling::kOn;
+    return c;
+}
+
+SamplingParams drawn(uint64_t seed, uint32_t max_tokens) {
+    SamplingParams p = greedy(max_tokens);
+    p.temperature = 0.8f;
+    p.seed = seed;
+    return p;
+}
+
+struct Ran {
+    std::map<RequestId, Output> outputs;
+    std::vector<StepReport> steps;
+    uint32_t count(std::string_view reason) const {
+        return static_cast<uint32_t>(
+            std::count_if(steps.begin(), steps.end(), [&](const StepReport& r) { return r.in_turn == reason; }));
+    }
+    uint32_t replayed() const {
+        return static_cast<uint32_t>(
+            std::count_if(steps.begin(), steps.end(), [](const StepReport& r) { return r.graph_replayed; }));
+    }
+};
+
+// Chunks, equal prefixes, more requests than run at once; greedy and drawn, with a bias, tokens that may not come yet,
+// tokens that stop, and log-probabilities.
+Ran run(const config::EngineConfig& c) {
+    Harness h(c);
+    for (uint64_t i = 0; i < 12; ++i) {
+        const uint32_t tokens = 5 + static_cast<uint32_t>(i) * 3;
+        SamplingParams p = i % 3 ? drawn(i, tokens) : greedy(tokens);
+        if (i % 4 == 1) p.logprobs = static_cast<int32_t>(i % 3);
+        if (i % 4 == 2) p.logit_bias = {{7, 1.5f}, {200, -3}};
+        if (i % 4 == 3) {
+            p.stop_token_ids.resize(60);
+            std::iota(p.stop_token_ids.begin(), p.stop_token_ids.end(), 100);
+            p.min_tokens = 4;
+        }
+        h.add(random_prompt(i / 2, 10 + static_cast<uint32_t>(i) * 7), p);
+    }
+    h.run_all();
+    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    return {h.outputs, h.steps};
+}
+
+void expect_same(const std::map<RequestId, Output>& want, const std::map<RequestId, Output>& got) {
+    ASSERT_EQ(want.size(), got.size());
+    for (const auto& [id, output] : want) {
+        EXPECT_EQ(output.tokens, got.at(id).tokens) << id;
+        EXPECT_EQ(output.finish, got.at(id).finish) << id;
+        ASSERT_EQ(output.logprobs.size(), got.at(id).logprobs.size()) << id;
+        for (size_t i = 0; i < output.logprobs.size(); ++i) {
+            EXPECT_EQ(output.logprobs[i].sampled, got.at(id).logprobs[i].sampled) << id << ", token " << i;
+            EXPECT_EQ(output.logprobs[i].top, got.at(id).logprobs[i].top) << id << ", token " << i;
+        }
+    }
+}
+
+TEST(AsyncOnADevice, LeavesEveryTextAsItIs) {
+    for (const uint32_t blocks : {512u, 30u}) {
+        config::EngineConfig plain = in_turn(), overlapped = in_flight();
+        plain.engine.num_blocks = overlapped.engine.num_blocks = blocks;
+        const Ran want = run(plain);
+        EXPECT_TRUE(std::any_of(want.outputs.begin(), want.outputs.end(),
+                                [](const auto& o) { return o.second.finish == FinishReason::kStop; }));
+        for (const char* late : {"true", "false"}) {
+            overlapped.device.settings = {{"late", late}};
+            const Ran got = run(overlapped);
+            expect_same(want.outputs, got.outputs);
+            EXPECT_GT(got.count(""), 20u);
+            EXPECT_EQ(got.count("preemption") > 0, blocks == 30);
+        }
+    }
+}
+
+TEST(AsyncOnADevice, LeavesTextsAsTheyAreByGraphsToo) {
+    const Ran want = run(in_turn());
+    for (const GraphMode mode : {GraphMode::kFullDecodeOnly, GraphMode::kFull})
+        for (const GraphCapture capture : {GraphCapture::kEager, GraphCapture::kLazy}) {
+            config::EngineConfig c = in_flight();
+            c.engine.cudagraph_mode = mode;
+            c.engine.cudagraph_capture = capture;
+            const Ran got = run(c);
+            expect_same(want.outputs, got.outputs);
+            EXPECT_GT(got.replayed(), 10u);
+            EXPECT_GT(got.count(""), 20u);
+        }
+}
+
+TEST(AsyncOnADevice, ItsSamplerGivesTheSameTextsInTurn) {
+    const Ran want = run(in_turn());
+    config::EngineConfig c = in_turn();
+    c.sampler = {"replays", {}};
+    expect_same(want.outputs, run(c).outputs); // on a device without steps in flight
+    c.device = {"queues", {}};
+    const Ran off = run(c);
+    expect_same(want.outputs, off.outputs);
+    EXPECT_EQ(off.count("off"), off.steps.size());
+}
+
+struct Sums : host::MetricSink {
+    void add(const std::string&, const std::string& component, const std::string& name, double amount) override {
+        values[component + " " + name] += amount;
+    }
+    void set(const std::string&, const std::string&, const std::string&, double) override {}
+    std::map<std::string, double> values;
+};
+
+TEST(AsyncOnADevice, PlansAStepBeforeTheOneBeforeHasBegun) {
+    Sums sums;
+    VirtualClock clock;
+    const auto made = Engine::create(in_flight(), registry(), clock, &sums);
+    ASSERT_TRUE(made) << made.error();
+    Request r;
+    r.prompt = random_prompt(1, 4);
+    r.sampling = greedy(20);
+    ASSERT_TRUE((*made)->add_request(std::move(r)));
+    while ((*made)->has_unfinished()) ASSERT_TRUE((*made)->step());
+    EXPECT_EQ(sums.values["queues overlapped_steps"], 19) << "all but the first";
+}
+
+TEST(AsyncOnADevice, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
+    Harness h(in_flight());
+    SamplingParams p = greedy(20);
+    p.stop_token_ids.resize(300);
+    std::iota(p.stop_token_ids.begin(), p.stop_token_ids.end(), 0); // whatever comes, it stops
+    const RequestId stops = h.add(random_prompt(1, 8), p), stays = h.add(random_prompt(2, 8), drawn(3, 9));
+    h.step();
+    const StepReport second = h.step();
+    EXPECT_EQ(h.outputs.at(stops).finish, FinishReason::kStop);
+    EXPECT_EQ(second.scheduled_tokens, 2u) << "its placeholder is on the device";
+    EXPECT_EQ(second.used_blocks, 4u) << "which may still write into its blocks";
+    EXPECT_EQ(h.step().used_blocks, 2u);
+    EXPECT_EQ(h.outputs.at(stops).tokens.size(), 1u);
+    h.run_all();
+    Harness alone(in_turn());
+    EXPECT_EQ(h.outputs.at(stays).tokens, alone.run(alone.add(random_prompt(2, 8), drawn(3, 9))).tokens);
+}
+
+TEST(AsyncOnADevice, AnAbortLeavesOthersAndTheirRowsAlone) {
+    Harness alone(in_turn());
+    const auto text = alone.run(alone.add(random_prompt(2, 20), drawn(7, 12))).tokens;
+    Harness h(in_flight());
+    const RequestId gone = h.add(random_prompt(1, 20), greedy(50)), stays = h.add(random_prompt(2, 20), drawn(7, 12));
+    for (int i = 0; i < 3; ++i) h.step();
+    h.engine->abort(gone);
+    EXPECT_EQ(h.outputs.at(gone).finish, FinishReason::kAbort);
+    EXPECT_EQ(h.run(stays).tokens, text) << "the row before its own has left the flight";
+    h.run_all();
+    EXPECT_EQ(h.step().used_blocks, 0u);
+}
+
+TEST(AsyncOnADevice, WaitsForTokensThatPenaltiesLookAt) {
+    const auto penalised = [](config::EngineConfig c) {
+        Harness h(c);
+        SamplingParams p = drawn(5, 15);
+        p.repetition_penalty = 1.3f;
+        p.frequency_penalty = 0.5f;
+        h.add(random_prompt(1, 12), p);
+        h.add(random_prompt(2, 12), drawn(6, 25)); // goes on in flight when the other has ended
+        h.run_all();
+        return Ran{h.outputs, h.steps};
+    };
+    const Ran want = penalised(in_turn()), got = penalised(in_flight());
+    expect_same(want.outputs, got.outputs);
+    EXPECT_EQ(got.count("history"), 14u) << "each of its tokens but the first";
+    EXPECT_GT(got.count(""), 8u);
+}
+
+TEST(AsyncOnADevice, SaysWhyStepsComeInTurn) {
+    const auto reason = [](const config::EngineConfig& c) {
+        Harness h(c);
+        h.add(random_prompt(1, 4), greedy(1));
+        return std::string(h.step().in_turn);
+    };
+    config::EngineConfig c = in_flight();
+    EXPECT_EQ(reason(c), "");
+    c.engine.async_scheduling = AsyncScheduling::kAuto;
+    c.sampler = {"standard", {}};
+    EXPECT_EQ(reason(c), "host_sampler");
+    c.sampler = {"replays", {}};
+    c.device = {"replays", {}};
+    EXPECT_EQ(reason(c), "device") << "it has no submit_step()";
+    c.device = {"queues", {}};
+    c.engine.async_scheduling = AsyncScheduling::kOn;
+    c.sampler = {"standard", {}};
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error(), HasSubstr("must be back before the next is planned: host_sampler"));
+}
+
+TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
+    config::EngineConfig c = tiny_model();
+    c.sampler = {"replays", {}};
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(), "sampler 'replays' runs on device 'replays', and the model on 'cpu' (choose standard, which "
+                            "runs beside any)");
+}
+
+TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
+    config::EngineConfig c = in_flight();
+    c.sampler.settings = {{"fails_at", "9"}};
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    ASSERT_TRUE(made) << made.error();
+    FinishReason finish = FinishReason::kNone;
+    Request r;
+    r.prompt = random_prompt(1, 4);
+    r.sampling = greedy(20);
+    r.on_output = [&](const RequestOutput& o) { finish = o.finish; };
+    ASSERT_TRUE((*made)->add_request(std::move(r)));
+    Result<> failed;
+    while ((*made)->has_unfinished() && failed)
+        if (const auto step = (*made)->step(); !step) failed = fail(step.error());
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: was told to fail"));
+    EXPECT_EQ(finish, FinishReason::kError);
+    EXPECT_FALSE((*made)->has_unfinished());
+}
+
+}  // namespace
+}  // namespace patchbay::engine
