@@ -33,7 +33,8 @@ void gather(Stream stream, const pb_tensor& out, pb_dtype from_dtype, const void
     });
 }
 
-__global__ void take_tokens_kernel(int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault) {
+__global__ void take_tokens_kernel(int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows,
+                                   int32_t* fault) {
     const int64_t t = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (t >= count || ids[t] >= 0) return;
     const int32_t row = ~ids[t];
@@ -77,8 +78,8 @@ void gather_rows(Stream stream, const pb_tensor& out, const pb_tensor& x, const 
 
 void take_tokens(Stream stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault) {
     if (count == 0) return;
-    launch(take_tokens_kernel, static_cast<uint32_t>((count + kThreads - 1) / kThreads), kThreads, 0, stream, ids, count,
-           sampled, rows, fault);
+    launch(take_tokens_kernel, static_cast<uint32_t>((count + kThreads - 1) / kThreads), kThreads, 0, stream, ids,
+           count, sampled, rows, fault);
 }
 
 void dequantise(Stream stream, void* out, pb_dtype dtype, const Codes& codes) {

@@ -30,8 +30,8 @@ class Subject {
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
     // The model that proposers are offered, one for all objects.
     MadeUpModel& runner() { return runner_; }
-    // Of that name, with its default settings: from the same library, or else beside it and installed. Null, and why: it
-    // cannot be had here.
+    // Of that name, with its default settings: from the same library, or else beside it and installed. Null, and why:
+    // it cannot be had here.
     const host::Component* device(const std::string& name, std::string& why);
     // Keys that have no default and were not given; they get the least value that the schema allows.
     std::string required_keys() const;

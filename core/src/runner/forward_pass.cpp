@@ -214,8 +214,8 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
     const auto check = [&](pb_status status, const char* name) { return device_.component->check(status, name); };
     PB_CHECK(check(device_.table->begin_step(device_.self()), "begin_step"));
     const auto start = [&]() -> Result<> {
-        void* const there = device_logits_.data;
-        PB_CHECK(check(device_.table->to_device(device_.self(), there, logits.data(), logits.size_bytes()), "to_device"));
+        void* const to = device_logits_.data;
+        PB_CHECK(check(device_.table->to_device(device_.self(), to, logits.data(), logits.size_bytes()), "to_device"));
         return sampling_.enqueue(call, device_logits_);
     };
     const Result<> started = start(), ended = check(device_.table->end_step(device_.self()), "end_step");

@@ -229,8 +229,8 @@ TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
     VirtualClock clock;
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
-    EXPECT_EQ(made.error(), "sampler 'replays' runs on device 'replays', and the model on 'cpu' (choose standard, which "
-                            "runs beside any)");
+    EXPECT_EQ(made.error(), "sampler 'replays' runs on device 'replays', and the model on 'cpu' (choose standard, "
+                            "which runs beside any)");
 }
 
 TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {

@@ -1,9 +1,9 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t
-// charged_ns() noexcept and uint64_t host_ns() noexcept; of one that may be a rank of several, void
-// connect(const pb_group&) and void disconnect() noexcept.
+// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); of a device that computes nothing,
+// void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and uint64_t host_ns() noexcept; of one that may
+// be a rank of several, void connect(const pb_group&) and void disconnect() noexcept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -131,7 +131,8 @@ struct DeviceTable {
         t.wait_step();
     };
     static constexpr bool kQueue = requires(T t) { t.queue(); };
-    static constexpr bool kLater = requires(T t, void* to, const void* from) { t.to_host_later(to, from, uint64_t{1}); };
+    static constexpr bool kLater =
+        requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_later(to, from, bytes); };
     static constexpr bool kHost = requires(T t) { t.host_ns(); };
     static constexpr bool kConnects = requires(T t, const pb_group& group) {
         t.connect(group);

@@ -1,6 +1,6 @@
-// patchbay/sdk/sampler.hpp - a sampler as a class: void sample(patchbay::SampleBatch&). Optional: process(batch). One that
-// runs on a device has in their place static constexpr const char* kDevice, pb_sample_plan plan(patchbay::SampleBatch&)
-// and void enqueue(const pb_sample_work&).
+// patchbay/sdk/sampler.hpp - a sampler as a class: void sample(patchbay::SampleBatch&). Optional: process(batch). One
+// that runs on a device has in their place static constexpr const char* kDevice, pb_sample_plan
+// plan(patchbay::SampleBatch&) and void enqueue(const pb_sample_work&).
 #pragma once
 #include "patchbay/abi/sampler.h"
 #include "patchbay/plugin.hpp"

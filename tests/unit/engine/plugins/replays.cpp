@@ -118,7 +118,7 @@ Queue* queue_of(void* device) { return static_cast<Device*>(device)->queue_; }
 class Queues : public Device {
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::boolean("late", "true", "begin with a step when another is submitted behind it, or waited for"),
+        patchbay::param::boolean("late", "true", "begin with a step when another is submitted, or it is waited for"),
     };
     explicit Queues(const patchbay::Context& context) : metrics_(context.host()) {
         own_.emplace(context.get<bool>("late"));
@@ -211,14 +211,16 @@ class Attention {
     }
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        enqueue(static_cast<Queue*>(batch.queue), [bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
+        Queue* const queue = static_cast<Queue*>(batch.queue);
+        enqueue(queue, [bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
             Tables tables;
             kernels::reference::append_kv(bound.shape, tables.read(bound, sizes), {kv.data, kv.page_stride}, k, v);
         });
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
-        enqueue(static_cast<Queue*>(batch.queue), [bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
+        Queue* const queue = static_cast<Queue*>(batch.queue);
+        enqueue(queue, [bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
             Tables tables;
             const kernels::AttentionBatch b = tables.read(bound, sizes);
             for (uint32_t s = 0; s < b.seq_count; ++s)
