@@ -1,0 +1,117 @@
+#include "grammar/compile.hpp"
+
+#include <iterator>
+
+#include "grammar/ebnf.hpp"
+#include "grammar/json_schema.hpp"
+#include "grammar/regex.hpp"
+
+namespace patchbay::grammar {
+namespace {
+
+Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
+    size_t bytes = 0;
+    std::vector<ExprId> parts;
+    for (const std::string& text : texts) {
+        if (text.empty()) return fail("choice: an empty text");
+        bytes += text.size();
+        parts.push_back(rules.bytes(text));
+    }
+    if (texts.size() > kMostChoices || bytes > kMostChoiceBytes)
+        return fail("choice: " + std::to_string(texts.size()) + " texts of " + std::to_string(bytes) +
+                    " bytes, expected at most " + std::to_string(kMostChoices) + " of " +
+                    std::to_string(kMostChoiceBytes));
+    return rules.choice(std::move(parts));
+}
+
+Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work) {
+    if (asked.grammar) return parse_ebnf(rules, *asked.grammar);
+    const Whitespace whitespace = asked.disable_any_whitespace ? Whitespace::kNone : Whitespace::kSome;
+    if (asked.json) return parse_json_schema(rules, *asked.json, whitespace, work);
+    if (asked.json_object) return parse_json_schema(rules, R"({"type": "object"})", whitespace, work);
+    const RuleId root = rules.declare("root");
+    ExprId body = 0;
+    if (asked.regex) {
+        PB_TRY(body, parse_regex(rules, *asked.regex, plain_regex()));
+    } else {
+        PB_TRY(body, choice_of(rules, asked.choice));
+    }
+    rules.define(root, body);
+    return root;
+}
+
+Result<> check_one(const StructuredOutputs& s) {
+    const int kinds =
+        s.json.has_value() + s.regex.has_value() + s.grammar.has_value() + !s.choice.empty() + s.json_object;
+    if (kinds == 1) return {};
+    return fail("structured_outputs has " + std::to_string(kinds) +
+                " of json, regex, choice, grammar and json_object, expected exactly one");
+}
+
+std::string key_of(const StructuredOutputs& s) {
+    const std::string space = s.disable_any_whitespace ? "0" : "1";
+    if (s.json) return "j" + space + *s.json;
+    if (s.json_object) return "o" + space;
+    if (s.regex) return "r" + *s.regex;
+    if (s.grammar) return "g" + *s.grammar;
+    std::string key = "c";
+    for (const std::string& text : s.choice) key += std::to_string(text.size()) + ":" + text;
+    return key;
+}
+
+}  // namespace
+
+Result<Automaton> compile(const StructuredOutputs& asked) {
+    PB_CHECK(check_one(asked));
+    Rules rules;
+    Work work(Automaton::kMostWork);
+    PB_TRY(const RuleId root, root_of(rules, asked, work));
+    return Automaton::compile(rules, root, work);
+}
+
+GrammarCache::GrammarCache(MakeVocabulary make, Clock& clock) : make_vocabulary_(std::move(make)), clock_(clock) {}
+
+GrammarCache::Shared GrammarCache::make(const StructuredOutputs& asked) {
+    PB_TRY(Automaton automaton, compile(asked));
+    std::call_once(vocabulary_made_, [&] { vocabulary_ = make_vocabulary_(); });
+    auto grammar = std::make_shared<Grammar>(std::move(automaton), vocabulary_);
+    grammar->prepare(kPreparedNodes);
+    return grammar;
+}
+
+Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& asked) {
+    PB_CHECK(check_one(asked));
+    const std::string key = key_of(asked);
+    std::promise<Shared> promise;
+    {
+        std::unique_lock lock(mutex_);
+        if (const auto at = by_key_.find(key); at != by_key_.end()) {
+            entries_.splice(entries_.begin(), entries_, at->second);
+            counts_.hits += 1;
+            const std::shared_future<Shared> grammar = at->second->grammar;
+            lock.unlock();
+            return grammar.get(); // another thread may be at it
+        }
+        counts_.misses += 1;
+        entries_.push_front({key, promise.get_future().share()});
+        by_key_[key] = entries_.begin();
+        if (entries_.size() > kMostGrammars) {
+            by_key_.erase(entries_.back().key);
+            entries_.pop_back();
+        }
+    }
+    const uint64_t start = clock_.now_ns();
+    Shared made = make(asked);
+    promise.set_value(made);
+    const std::lock_guard lock(mutex_);
+    counts_.compile_ns += clock_.now_ns() - start;
+    counts_.failures += !made;
+    return made;
+}
+
+GrammarCache::Counts GrammarCache::counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+}
+
+}  // namespace patchbay::grammar

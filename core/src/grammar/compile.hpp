@@ -1,0 +1,56 @@
+// From what a request asks for to a compiled grammar, and those that were compiled before.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/clock.hpp"
+#include "grammar/grammar.hpp"
+#include "grammar/structured_outputs.hpp"
+
+namespace patchbay::grammar {
+
+inline constexpr size_t kMostChoices = 10'000, kMostChoiceBytes = 1u << 20;
+
+Result<Automaton> compile(const StructuredOutputs&);
+
+// Compiled grammars by what was asked for, those last used. Safe to use from any thread: two that ask for the same one
+// compile it once.
+class GrammarCache {
+  public:
+    using MakeVocabulary = std::function<std::shared_ptr<const Vocabulary>()>; // called once, at the first grammar
+    static constexpr size_t kMostGrammars = 64;
+    static constexpr uint64_t kPreparedNodes = 20'000'000; // of the vocabulary's tree, before a grammar is handed out
+
+    GrammarCache(MakeVocabulary, Clock&);
+    Result<std::shared_ptr<Grammar>> get(const StructuredOutputs&);
+
+    struct Counts {
+        uint64_t hits = 0, misses = 0, failures = 0, compile_ns = 0;
+    };
+    Counts counts() const;
+
+  private:
+    using Shared = Result<std::shared_ptr<Grammar>>;
+    struct Entry {
+        std::string key;
+        std::shared_future<Shared> grammar;
+    };
+    Shared make(const StructuredOutputs&);
+
+    MakeVocabulary make_vocabulary_;
+    Clock& clock_;
+    std::once_flag vocabulary_made_;
+    std::shared_ptr<const Vocabulary> vocabulary_;
+    mutable std::mutex mutex_; // of what follows
+    std::list<Entry> entries_; // the last used first
+    std::map<std::string, std::list<Entry>::iterator> by_key_;
+    Counts counts_;
+};
+
+}  // namespace patchbay::grammar

@@ -1,0 +1,15 @@
+// Grammars in the EBNF that llama.cpp calls GBNF and that vLLM's `grammar` takes: rules `name ::= …`, the first of them
+// named root.
+#pragma once
+#include <string_view>
+
+#include "grammar/rules.hpp"
+
+namespace patchbay::grammar {
+
+inline constexpr size_t kMostEbnfBytes = 256u << 10;
+
+// The root. A rule that is recursive directly at the left of its alternatives is rewritten as a repetition.
+Result<RuleId> parse_ebnf(Rules&, std::string_view text);
+
+}  // namespace patchbay::grammar

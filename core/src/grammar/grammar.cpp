@@ -1,0 +1,163 @@
+#include "grammar/grammar.hpp"
+
+#include <algorithm>
+
+namespace patchbay::grammar {
+
+Grammar::Grammar(Automaton a, std::shared_ptr<const Vocabulary> v)
+    : automaton_(std::move(a)), vocabulary_(std::move(v)), machine_(std::make_shared<Machine>(automaton_)) {}
+
+const std::shared_ptr<Machine>& Grammar::machine() {
+    if (machine_->bytes() > kMostMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
+    machine_->refill();
+    return machine_;
+}
+
+uint64_t Grammar::bytes() const {
+    return token_bytes_ + machine_->bytes() + automaton_.state_count() * sizeof(Automaton::State);
+}
+
+// Tells of each node below `node` to which its bytes lead from c, the configuration at the node.
+template <class OnNode>
+void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c, const OnNode& on_node) {
+    path_.resize(std::max<size_t>(path_.size(), tree.most_depth() + 1));
+    path_[tree.depth(node)] = c;
+    const uint32_t last = tree.end(node);
+    uint32_t looked_at = 0;
+    for (uint32_t n = node + 1; n < last;) {
+        const uint32_t depth = tree.depth(n);
+        const ConfigId to = m.step(path_[depth - 1], tree.byte(n));
+        looked_at += 1;
+        if (to == kDead) {
+            n = tree.end(n);
+            continue;
+        }
+        path_[depth] = to;
+        on_node(n, to);
+        n += 1;
+    }
+    walked_ += looked_at;
+    (void)m.spend(looked_at / 8);
+}
+
+const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
+    const auto known = state_tokens_.find(s);
+    if (known != state_tokens_.end()) return known->second;
+    if (token_bytes_ > kMostTokenBytes) {
+        state_tokens_.clear();
+        token_bytes_ = 0;
+    }
+    StateTokens out;
+    const TokenTree& tree = vocabulary_->tree(Vocabulary::Place::kLater);
+    const ConfigId c = m.of_state(s);
+    out.ends_at_once = m.ends(c);
+    found_.clear();
+    walk(m, tree, 0, c, [&](uint32_t n, ConfigId at) {
+        const auto ids = tree.tokens(n);
+        found_.insert(found_.end(), ids.begin(), ids.end());
+        if (m.ends(at) && tree.end(n) > n + 1) out.ends.push_back(n);
+    });
+    if (found_.size() > vocabulary_->words()) {
+        out.mask.assign(vocabulary_->words(), 0);
+        for (const TokenId t : found_) out.mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
+    } else {
+        out.ids = found_;
+    }
+    if (!m.fault().empty()) return incomplete_;
+    token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.ends.size()) + sizeof out;
+    return state_tokens_.emplace(s, std::move(out)).first->second;
+}
+
+void Grammar::prepare(uint64_t nodes) {
+    walked_ = 0;
+    for (StateId s = 0; s < automaton_.state_count() && walked_ < nodes; ++s) {
+        Machine& m = *machine();
+        (void)tokens_of(m, s);
+        m.clear_fault(); // whoever gets there is told
+        if (token_bytes_ > kMostTokenBytes) return;
+    }
+}
+
+void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<uint32_t> mask) {
+    std::ranges::fill(mask, 0u);
+    const auto set = [&](TokenId t) { mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32); };
+    const TokenTree& tree = vocabulary_->tree(place);
+    const auto set_all = [&](uint32_t n, ConfigId) {
+        for (const TokenId t : tree.tokens(n)) set(t);
+    };
+    if (place == Vocabulary::Place::kFirst && vocabulary_->own_first()) {
+        if (first_mask_.empty()) {
+            walk(m, tree, 0, c, set_all);
+            if (!m.fault().empty()) return;
+            first_mask_.assign(mask.begin(), mask.end());
+        }
+        std::copy(first_mask_.begin(), first_mask_.end(), mask.begin());
+        return;
+    }
+    std::vector<Machine::Item> items;
+    for (const Machine::Item i : m.kernel(c)) items.push_back(i);
+    for (size_t k = 0; k < items.size(); ++k) {
+        const auto [state, stack] = items[k];
+        const StateTokens& allowed = tokens_of(m, state);
+        if (!m.fault().empty()) return; // and the mask is not used
+        for (size_t w = 0; w < allowed.mask.size(); ++w) mask[w] |= allowed.mask[w];
+        for (const TokenId t : allowed.ids) set(t);
+        if (stack == 0) continue;
+        if (allowed.ends_at_once && std::ranges::find(items, m.top(stack)) == items.end())
+            items.push_back(m.top(stack));
+        const ConfigId behind = m.after(stack);
+        if (!m.goes_on(behind)) continue;
+        for (const uint32_t n : allowed.ends) walk(m, tree, n, behind, set_all);
+    }
+}
+
+Matcher::Matcher(std::shared_ptr<Grammar> g)
+    : grammar_(std::move(g)), machine_(grammar_->machine()), path_{machine_->of_state(grammar_->automaton().start())} {}
+
+Result<> Matcher::follow() {
+    const auto& now = grammar_->machine();
+    if (now == machine_) return {};
+    const uint64_t before = now->bytes();
+    now->adopt(*machine_, path_);
+    machine_ = now;
+    if (now->bytes() - before > Grammar::kMostMachineBytes / 2) return fail("the grammar is too ambiguous here");
+    return check();
+}
+
+Result<> Matcher::check() {
+    if (machine_->fault().empty()) return {};
+    const std::string text = machine_->fault();
+    machine_->clear_fault();
+    return fail(text);
+}
+
+Result<bool> Matcher::advance(TokenId t) {
+    PB_CHECK(follow());
+    const Vocabulary& v = grammar_->vocabulary();
+    if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
+    const std::string_view bytes = v.bytes(t, place());
+    if (bytes.empty()) return false;
+    ConfigId c = path_.back();
+    for (const char b : bytes)
+        if ((c = machine_->step(c, static_cast<uint8_t>(b))) == kDead) break;
+    PB_CHECK(check());
+    if (c == kDead) return false;
+    if (path_.size() > 2 * kMostBack) path_.erase(path_.begin(), path_.end() - kMostBack);
+    path_.push_back(c);
+    length_ += 1;
+    return true;
+}
+
+void Matcher::roll_back(size_t tokens) {
+    tokens = std::min(tokens, path_.size() - 1);
+    path_.resize(path_.size() - tokens);
+    length_ -= tokens;
+}
+
+Result<> Matcher::allow(std::span<uint32_t> mask) {
+    PB_CHECK(follow());
+    grammar_->allow(*machine_, path_.back(), place(), mask);
+    return check();
+}
+
+}  // namespace patchbay::grammar

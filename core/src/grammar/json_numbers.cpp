@@ -1,0 +1,174 @@
+#include "grammar/json_numbers.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace patchbay::grammar {
+namespace {
+
+constexpr long kMostDigits = 40;
+const std::string kAnyFraction = R"((\.[0-9]+)?)", kAnyWhole = "(0|[1-9][0-9]*)";
+
+struct Decimal {
+    bool negative = false;
+    std::string whole, fraction; // whole: "0" or no leading zero; fraction: no trailing zero
+    bool is_zero() const { return whole == "0" && fraction.empty(); }
+};
+
+Result<Decimal> decimal_of(const Json& number) {
+    if (!number.is_number()) return fail("is " + number.dump().substr(0, 40) + ", expected a number");
+    const std::string text = number.dump();
+    Decimal out;
+    std::string digits;
+    long exponent = 0;
+    size_t i = 0;
+    if (text[i] == '-') out.negative = true, ++i;
+    bool fraction = false;
+    for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
+        if (text[i] == '.')
+            fraction = true;
+        else
+            digits += text[i], exponent -= fraction;
+    }
+    if (i < text.size()) {
+        long given = 0;
+        const char* from = text.data() + i + 1;
+        if (*from == '+') ++from;
+        std::from_chars(from, text.data() + text.size(), given);
+        exponent += given;
+    }
+    if (exponent > kMostDigits || exponent < -kMostDigits)
+        return fail("is " + text + ", which has more than " + std::to_string(kMostDigits) + " digits");
+    if (exponent > 0) digits.append(static_cast<size_t>(exponent), '0');
+    const auto places = static_cast<size_t>(std::max(0l, -exponent));
+    if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
+    out.whole = digits.substr(0, digits.size() - places);
+    out.fraction = digits.substr(digits.size() - places);
+    out.whole.erase(0, std::min(out.whole.find_first_not_of('0'), out.whole.size() - 1));
+    out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
+    return out;
+}
+
+using Limit = NumberBound::Limit;
+
+std::string between(char low, char high) { return std::string("[") + low + "-" + high + "]"; }
+std::string times(size_t n) { return "[0-9]{" + std::to_string(n) + "}"; }
+
+struct Alternatives {
+    std::string text;
+    void add(const std::string& one) { text += text.empty() ? one : "|" + one; }
+    std::string group() const { return "(" + text + ")"; }
+    bool empty() const { return text.empty(); }
+};
+
+// Decimals without a sign above d, which has none either.
+std::string above(const Decimal& d, Limit limit) {
+    const size_t n = d.whole.size();
+    Alternatives whole;
+    if (d.whole == "0")
+        whole.add("[1-9][0-9]*");
+    else
+        whole.add("[1-9]" + times(n) + "[0-9]*");
+    for (size_t i = 0; i < n && d.whole != "0"; ++i)
+        if (d.whole[i] < '9')
+            whole.add(d.whole.substr(0, i) + between(static_cast<char>(d.whole[i] + 1), '9') + times(n - i - 1));
+    Alternatives all;
+    all.add(whole.group() + kAnyFraction);
+    if (d.fraction.empty()) {
+        all.add(d.whole + (limit == Limit::kIncluded ? kAnyFraction : R"(\.[0-9]*[1-9][0-9]*)"));
+        return all.group();
+    }
+    Alternatives fraction;
+    for (size_t i = 0; i < d.fraction.size(); ++i)
+        if (d.fraction[i] < '9')
+            fraction.add(d.fraction.substr(0, i) + between(static_cast<char>(d.fraction[i] + 1), '9') + "[0-9]*");
+    fraction.add(d.fraction + (limit == Limit::kIncluded ? "[0-9]*" : "[0-9]*[1-9][0-9]*"));
+    all.add(d.whole + R"(\.)" + fraction.group());
+    return all.group();
+}
+
+std::string below(const Decimal& d, Limit limit) { // empty: there are none
+    const size_t n = d.whole.size();
+    Alternatives whole, all;
+    if (n >= 2) whole.add("0|[1-9][0-9]{0," + std::to_string(n - 2) + "}");
+    for (size_t i = 0; i < n; ++i) {
+        const char first = i == 0 && n > 1 ? '1' : '0';
+        if (d.whole[i] > first)
+            whole.add(d.whole.substr(0, i) + between(first, static_cast<char>(d.whole[i] - 1)) + times(n - i - 1));
+    }
+    if (!whole.empty()) all.add(whole.group() + kAnyFraction);
+    if (d.fraction.empty()) {
+        if (limit == Limit::kIncluded) all.add(d.whole + R"((\.0+)?)");
+        return all.empty() ? "" : all.group();
+    }
+    Alternatives fraction;
+    for (size_t i = 0; i < d.fraction.size(); ++i) {
+        const std::string same = d.fraction.substr(0, i);
+        if (d.fraction[i] > '0') fraction.add(same + between('0', static_cast<char>(d.fraction[i] - 1)) + "[0-9]*");
+        if (i > 0) fraction.add(same);
+    }
+    if (limit == Limit::kIncluded) fraction.add(d.fraction + "0*");
+    all.add(d.whole + (fraction.empty() ? "" : R"((\.)" + fraction.group() + ")?"));
+    return all.group();
+}
+
+// Whole numbers whose remainder is 0: a state for each remainder of the digits so far.
+Dfa multiples(uint32_t k) {
+    Dfa out;
+    out.states.resize(k + 3); // start, behind '-', zero, remainders
+    const uint32_t zero = 2, remainder = 3;
+    out.states[zero].accepts = true;
+    for (uint32_t from = 0; from < k + 3; ++from) {
+        if (from == zero) continue;
+        auto& edges = out.states[from].edges;
+        const uint32_t r = from < remainder ? 0 : from - remainder;
+        if (from == 0) edges.push_back({'-', '-', 1});
+        for (uint32_t digit = 0; digit < 10; ++digit) {
+            const auto c = static_cast<uint8_t>('0' + digit);
+            const bool leading = from < remainder && digit == 0;
+            edges.push_back({c, c, leading ? zero : remainder + (r * 10 + digit) % k});
+        }
+        if (from == remainder) out.states[from].accepts = true;
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
+    PB_TRY(Decimal d, decimal_of(b.value));
+    const bool minimum = b.side == NumberBound::Side::kMinimum;
+    const bool negative = d.negative && !d.is_zero();
+    Alternatives all;
+    if (minimum && negative) {
+        all.add(kAnyWhole + kAnyFraction);
+        if (const std::string some = below(d, b.limit); !some.empty()) all.add("-" + some);
+    } else if (minimum) {
+        all.add(above(d, b.limit));
+    } else if (negative) {
+        all.add("-" + above(d, b.limit));
+    } else {
+        const Decimal nothing{false, "0", ""};
+        all.add("-" + above(nothing, d.is_zero() ? b.limit : Limit::kIncluded));
+        if (const std::string some = below(d, b.limit); !some.empty()) all.add(some);
+    }
+    return parse_regex(rules, all.text, plain_regex());
+}
+
+Result<ExprId> multiple_of(Rules& rules, const Json& step) {
+    constexpr uint32_t kMost = 10'000;
+    PB_TRY(const Decimal d, decimal_of(step));
+    if (d.negative || d.is_zero()) return fail("is " + step.dump() + ", expected a number above 0");
+    uint32_t whole = 0;
+    std::from_chars(d.whole.data(), d.whole.data() + d.whole.size(), whole);
+    if (d.fraction.empty() && d.whole.size() <= 5 && whole <= kMost) return rules.automaton(multiples(whole));
+    const bool tenth = whole == 0 && d.whole == "0" && d.fraction.back() == '1' &&
+                       d.fraction.find_first_not_of('0') == d.fraction.size() - 1;
+    if (tenth)
+        return parse_regex(rules, "-?" + kAnyWhole + R"((\.[0-9]{1,)" + std::to_string(d.fraction.size()) + "})?",
+                           plain_regex());
+    return fail("is " + step.dump() + ", expected a whole number up to " + std::to_string(kMost) +
+                " or 0.1, 0.01 and so on");
+}
+
+}  // namespace patchbay::grammar

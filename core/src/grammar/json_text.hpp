@@ -1,0 +1,51 @@
+// How JSON is spelled: the parts of values as rules, for the JSON Schema front end.
+// Spelling: where a pattern, a length with a pattern, a format or a list of names decides, each character has one
+// spelling, itself, with an escape only where JSON needs one; elsewhere every escape of JSON is taken.
+#pragma once
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "grammar/regex.hpp"
+#include "grammar/rules.hpp"
+
+namespace patchbay::grammar {
+
+using Json = nlohmann::ordered_json; // members in the order of the text
+
+// kSome: behind '{', '[', ',' and ':', and in front of '}' and ']': nothing, one space, or a line feed with at most 40
+// spaces or tabs behind it. ':' nothing or one space.
+enum class Whitespace { kNone, kSome };
+
+class JsonText {
+  public:
+    JsonText(Rules&, Whitespace);
+
+    ExprId value();                   // any
+    ExprId object_of(ExprId members); // in braces; members: at least one
+    ExprId array_of(ExprId items);    // in brackets; items: at least one
+    ExprId member(ExprId name, ExprId value);
+    ExprId separator();                         // between members or items
+    ExprId string(uint32_t min, uint32_t max);  // any of so many characters
+    ExprId quoted(ExprId content);              // with one spelling a character
+    ExprId content(uint32_t min, uint32_t max); // likewise, of so many characters
+    ExprId number();
+    ExprId integer();
+    ExprId boolean();
+    ExprId literal(const Json&);
+    ExprId regex(const std::string& of_ours); // one that is known to be right
+    RegexDialect pattern_dialect() const;     // of JSON Schema's `pattern`: ECMAScript's
+    RegexDialect format_dialect() const;      // the same, of the whole text
+
+    static std::string spelled(const Json&); // of a scalar
+
+  private:
+    ExprId space();
+
+    Rules& rules_;
+    Whitespace whitespace_;
+    std::optional<RuleId> value_, string_, space_;
+};
+
+}  // namespace patchbay::grammar

@@ -1,0 +1,84 @@
+// Runs an automaton over bytes. A configuration is a set of (state, stack) pairs; stacks and configurations are
+// interned, so that what was seen before costs one look-up a byte. What is interned is kept until the machine goes.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/automaton.hpp"
+
+namespace patchbay::grammar {
+
+using StackId = uint32_t;  // 0: the bottom
+using ConfigId = uint32_t; // 0: dead, no text goes on from there
+inline constexpr ConfigId kDead = 0;
+
+class Machine {
+  public:
+    struct Item {
+        StateId state;
+        StackId stack;
+        auto operator<=>(const Item&) const = default;
+    };
+    static constexpr size_t kMostItems = 2000;        // of a configuration
+    static constexpr uint32_t kMostDepth = 100'000;   // of a stack
+    static constexpr uint64_t kMostWork = 20'000'000; // items looked at between two refill()s
+
+    explicit Machine(const Automaton&);
+
+    ConfigId of_state(StateId); // on an empty stack
+    ConfigId after(StackId);    // the call at the top of the stack, which is not the bottom, has ended
+    ConfigId step(ConfigId c, uint8_t byte) {
+        const uint32_t known = next_[size_t{c} * classes_ + automaton_.class_of(byte)];
+        return known != kUnknown ? known : compute(c, automaton_.class_of(byte));
+    }
+    std::span<const Item> kernel(ConfigId c) const { return span(configs_[c].kernel); } // as it was entered
+    bool ends(ConfigId c) const { return configs_[c].ends; }                            // the bottom rule may end here
+    bool goes_on(ConfigId c) const { return span(configs_[c].active).size() > 0; }      // some byte leads on
+    Item top(StackId s) const { return {stacks_[s].to, stacks_[s].parent}; }            // where a return leads
+    // Of configurations of another machine, in place.
+    void adopt(const Machine& other, std::span<ConfigId>);
+
+    uint64_t bytes() const; // that it takes
+    bool spend(uint64_t);   // false: the work is used up, which is a fault
+    void refill() { work_ = kMostWork; }
+    // Set when a configuration or the work grows beyond its limit: what was computed since is not to be used.
+    const std::string& fault() const { return fault_; }
+    void clear_fault() { fault_.clear(); }
+
+  private:
+    static constexpr uint32_t kUnknown = UINT32_MAX;
+    struct Part { // of items_
+        uint32_t begin, end;
+    };
+    struct Config {
+        Part kernel, active; // active: those of its closure that bytes lead on from
+        bool ends;
+    };
+    struct Stack {
+        StateId to;
+        StackId parent;
+        uint32_t depth;
+    };
+    std::span<const Item> span(Part p) const { return {items_.data() + p.begin, p.end - p.begin}; }
+    ConfigId compute(ConfigId, uint32_t byte_class);
+    ConfigId intern(std::vector<Item> kernel);
+    StackId push(StateId to, StackId parent);
+
+    const Automaton& automaton_;
+    uint32_t classes_;
+    std::vector<Item> items_;
+    std::vector<Config> configs_;
+    std::vector<uint32_t> next_; // (configs, classes)
+    std::vector<Stack> stacks_;
+    std::unordered_map<uint64_t, StackId> stack_ids_;
+    std::unordered_multimap<uint64_t, ConfigId> config_ids_; // by hash of the kernel
+    std::vector<ConfigId> after_;                            // by stack
+    uint64_t work_ = kMostWork;
+    std::string fault_;
+};
+
+}  // namespace patchbay::grammar

@@ -1,0 +1,251 @@
+#include "grammar/regex.hpp"
+
+#include <algorithm>
+
+#include "grammar/utf8_reader.hpp"
+
+namespace patchbay::grammar {
+namespace {
+
+constexpr uint32_t kMostDepth = 100; // of groups
+
+CodePoints digits() { return CodePoints::of({{'0', '9'}}); }
+CodePoints word() { return CodePoints::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
+
+class Parser {
+  public:
+    Parser(Rules& rules, Utf8Reader text, const RegexDialect& dialect)
+        : rules_(rules), text_(std::move(text)), dialect_(dialect) {}
+
+    Result<ExprId> parse() {
+        PB_TRY(const ExprId out, alternatives(0));
+        if (!text_.at_end()) return refuse("')' without a '('");
+        return out;
+    }
+
+  private:
+    Failure refuse(const std::string& what) const { return fail("regex: " + what + " " + text_.where()); }
+
+    Result<ExprId> alternatives(uint32_t depth) {
+        if (depth > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " nested groups");
+        std::vector<ExprId> parts;
+        do {
+            PB_TRY(const ExprId part, alternative(depth));
+            parts.push_back(part);
+        } while (text_.take(U'|'));
+        return rules_.choice(std::move(parts));
+    }
+
+    Result<ExprId> alternative(uint32_t depth) {
+        const bool whole = dialect_.match == RegexDialect::Match::kWhole;
+        bool begins = false, ends = false;
+        std::vector<ExprId> parts;
+        while (!text_.at_end() && text_.peek() != '|' && text_.peek() != ')') {
+            const bool outermost = depth == 0;
+            if (text_.peek() == '^') {
+                if (!outermost || !parts.empty() || begins)
+                    return refuse("'^' elsewhere than at the begin of the pattern or of one of its alternatives");
+                text_.next();
+                begins = true;
+                continue;
+            }
+            if (text_.peek() == '$') {
+                text_.next();
+                if (!outermost || (!text_.at_end() && text_.peek() != '|'))
+                    return refuse("'$' elsewhere than at the end of the pattern or of one of its alternatives");
+                ends = true;
+                continue;
+            }
+            PB_TRY(const ExprId one, atom(depth));
+            PB_TRY(const ExprId repeated, quantified(one));
+            parts.push_back(repeated);
+        }
+        if (depth == 0 && !whole) {
+            const auto anything = [&] {
+                return rules_.repeat(dialect_.spell(rules_, CodePoints::all()), 0, kUnbounded);
+            };
+            if (!begins) parts.insert(parts.begin(), anything());
+            if (!ends) parts.push_back(anything());
+        }
+        return rules_.sequence(std::move(parts));
+    }
+
+    Result<ExprId> quantified(ExprId one) {
+        uint32_t min = 0, max = 0;
+        bool braces = false;
+        if (text_.take(U'*'))
+            max = kUnbounded;
+        else if (text_.take(U'+'))
+            min = 1, max = kUnbounded;
+        else if (text_.take(U'?'))
+            max = 1;
+        else if (text_.peek() == '{')
+            braces = true;
+        else
+            return one;
+        if (braces) {
+            text_.next();
+            const auto low = text_.number(kMostRepetitions);
+            if (!low)
+                return refuse("a repetition that is not {m}, {m,} or {m,n} with numbers up to " +
+                              std::to_string(kMostRepetitions) + " (a brace itself is \\{)");
+            min = max = *low;
+            if (text_.take(U',')) {
+                max = kUnbounded;
+                if (text_.peek() != '}') {
+                    const auto high = text_.number(kMostRepetitions);
+                    if (!high || *high < min) return refuse("a repetition that ends before it begins, or is too large");
+                    max = *high;
+                }
+            }
+            if (!text_.take(U'}')) return refuse("a repetition without its '}'");
+        }
+        if (text_.take(U'?')) {
+        } // as few as possible: the same texts
+        else if (text_.peek() == '+')
+            return refuse("a possessive quantifier is not supported");
+        if (text_.peek() == '*' || text_.peek() == '?' || text_.peek() == '{' || text_.peek() == '+')
+            return refuse("a quantifier behind a quantifier");
+        return rules_.repeat(one, min, max);
+    }
+
+    Result<ExprId> atom(uint32_t depth) {
+        const uint32_t c = text_.next();
+        switch (c) {
+            case '(': return group(depth);
+            case '[': {
+                PB_TRY(const CodePoints set, bracket());
+                return dialect_.spell(rules_, set);
+            }
+            case '.': return dialect_.spell(rules_, dialect_.dot);
+            case '\\': {
+                PB_TRY(const Escape e, escape());
+                return dialect_.spell(rules_, e.set);
+            }
+            case '*':
+            case '+':
+            case '?':
+            case '{': return refuse("a quantifier with nothing in front of it");
+            default: return dialect_.spell(rules_, CodePoints::of({{c, c}}));
+        }
+    }
+
+    Result<ExprId> group(uint32_t depth) {
+        if (text_.take(U'?')) {
+            const size_t from = text_.position() - 2;
+            if (text_.take(U"=") || text_.take(U"!")) return refuse("a lookahead, '" + text_.shown(from) + "',");
+            if (text_.take(U"<=") || text_.take(U"<!")) return refuse("a lookbehind, '" + text_.shown(from) + "',");
+            if (text_.take(U"P<") || text_.take(U"<")) { // a name makes no difference
+                while (!text_.at_end() && text_.peek() != '>') text_.next();
+                if (!text_.take(U'>')) return refuse("a group's name without its '>'");
+            } else if (!text_.take(U':')) {
+                text_.next();
+                return refuse("a group that begins with '" + text_.shown(from) + "' is not supported");
+            }
+        }
+        PB_TRY(const ExprId inner, alternatives(depth + 1));
+        if (!text_.take(U')')) return refuse("a '(' without its ')'");
+        return inner;
+    }
+
+    struct Escape {
+        CodePoints set;
+        bool one; // character
+    };
+
+    Result<Escape> escape() {
+        if (text_.at_end()) return refuse("a '\\' with nothing behind it");
+        const auto one = [](uint32_t c) { return Escape{CodePoints::of({{c, c}}), true}; };
+        const uint32_t c = text_.next();
+        switch (c) {
+            case 'd': return Escape{digits(), false};
+            case 'D': return Escape{digits().inverted(), false};
+            case 'w': return Escape{word(), false};
+            case 'W': return Escape{word().inverted(), false};
+            case 's': return Escape{dialect_.space, false};
+            case 'S': return Escape{dialect_.space.inverted(), false};
+            case 't': return one('\t');
+            case 'n': return one('\n');
+            case 'r': return one('\r');
+            case 'f': return one('\f');
+            case 'v': return one('\v');
+            case '0':
+                if (text_.peek() >= '0' && text_.peek() <= '9') return refuse("an octal escape");
+                return one(0);
+            case 'x':
+            case 'u': {
+                std::optional<uint32_t> value;
+                if (text_.take(U'{')) {
+                    for (size_t n = 6; n > 0 && !value; --n) {
+                        const size_t from = text_.position();
+                        value = text_.hex(n);
+                        if (value && !text_.take(U'}')) value.reset();
+                        if (!value) text_.go_to(from);
+                    }
+                } else {
+                    value = text_.hex(c == 'x' ? 2 : 4);
+                }
+                if (!value || *value > CodePoints::kLast || (*value >= 0xD800 && *value < 0xE000))
+                    return refuse("an escape that is no character");
+                return one(*value);
+            }
+            default: break;
+        }
+        if (c >= '1' && c <= '9') return refuse("a backreference, '\\" + utf8(c) + "', is not supported:");
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return refuse("'\\" + utf8(c) + "' is not supported:");
+        return one(c);
+    }
+
+    Result<CodePoints> bracket() {
+        CodePoints set;
+        const bool inverted = text_.take(U'^');
+        for (bool first = true;; first = false) {
+            if (text_.at_end()) return refuse("a '[' without its ']'");
+            if (text_.peek() == '[' && (text_.peek(1) == ':' || text_.peek(1) == '.' || text_.peek(1) == '='))
+                return refuse("a POSIX class is not supported");
+            if (text_.peek() == ']' && !first) break;
+            if (text_.peek() == ']') return refuse("an empty class, or a ']' in it that is not \\],");
+            PB_TRY(const Escape low, member());
+            if (text_.peek() == '-' && text_.peek(1) != ']') {
+                text_.next();
+                if (text_.at_end()) return refuse("a '[' without its ']'");
+                PB_TRY(const Escape high, member());
+                if (!low.one || !high.one) return refuse("a range between what is not one character");
+                const uint32_t a = low.set.ranges()[0].low, b = high.set.ranges()[0].low;
+                if (a > b) return refuse("a range that ends before it begins");
+                set.add(a, b);
+            } else {
+                set.add(low.set);
+            }
+        }
+        text_.next();
+        return inverted ? set.inverted() : set.common(CodePoints::all());
+    }
+
+    Result<Escape> member() {
+        const uint32_t c = text_.next();
+        if (c != '\\') return Escape{CodePoints::of({{c, c}}), true};
+        if (text_.take(U'b')) return Escape{CodePoints::of({{'\b', '\b'}}), true};
+        return escape();
+    }
+
+    Rules& rules_;
+    Utf8Reader text_;
+    const RegexDialect& dialect_;
+};
+
+}  // namespace
+
+RegexDialect plain_regex() {
+    return {CodePoints::of({{'\n', '\n'}}).inverted(), CodePoints::of({{'\t', '\r'}, {' ', ' '}}),
+            RegexDialect::Match::kWhole, [](Rules& rules, const CodePoints& set) { return rules.chars(set); }};
+}
+
+Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect) {
+    PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMostRegexBytes, "a regex"));
+    PB_TRY(const ExprId out, Parser(rules, std::move(text), dialect).parse());
+    if (!rules.fault().empty()) return fail("regex: " + rules.fault());
+    return out;
+}
+
+}  // namespace patchbay::grammar

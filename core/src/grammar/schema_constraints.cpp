@@ -1,0 +1,219 @@
+#include "grammar/schema_constraints.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "grammar/json_formats.hpp"
+
+namespace patchbay::grammar {
+namespace {
+
+constexpr uint32_t kMostCount = 20'000; // lengths and numbers of items; more must not be asked for
+constexpr size_t kMostPrefixItems = 200, kMostValues = 10'000;
+
+Result<uint32_t> count_of(const SchemaSource& s, const char* keyword) {
+    const Json& value = (*s.schema)[keyword];
+    const bool whole = value.is_number_unsigned() ||
+                       (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() <= kMostCount &&
+                        value.get<double>() == static_cast<uint32_t>(value.get<double>()));
+    if (!whole)
+        return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
+    const uint64_t n = value.is_number_float() ? static_cast<uint64_t>(value.get<double>()) : value.get<uint64_t>();
+    if (n > kMostCount)
+        return fail(s.path + "/" + keyword + ": is " + std::to_string(n) + ", expected at most " +
+                    std::to_string(kMostCount));
+    return static_cast<uint32_t>(n);
+}
+
+Result<> narrow(const SchemaSource& s, const char* min, const char* max, CountRange& range) {
+    if (s.schema->contains(min)) {
+        PB_TRY(const uint32_t n, count_of(s, min));
+        range.min = std::max(range.min, n);
+    }
+    if (s.schema->contains(max)) {
+        PB_TRY(const uint32_t n, count_of(s, max));
+        range.max = std::min(range.max, n);
+    }
+    return {};
+}
+
+Result<> narrow_values(const SchemaSource& s, Constraints& out) {
+    for (const char* keyword : {"enum", "const"}) {
+        if (!s.schema->contains(keyword)) continue;
+        const Json& given = (*s.schema)[keyword];
+        std::vector<Json> values;
+        if (std::string_view(keyword) == "const")
+            values = {given};
+        else if (given.is_array() && given.size() <= kMostValues)
+            values = {given.begin(), given.end()};
+        else
+            return fail(s.path + "/enum: is no list, or one of more than " + std::to_string(kMostValues) + " values");
+        if (!out.values) {
+            out.values = std::move(values);
+            continue;
+        }
+        if (out.values->size() * values.size() > 1'000'000)
+            return fail(s.path + "/" + keyword + ": two long lists of values hold together");
+        std::erase_if(*out.values,
+                      [&](const Json& v) { return std::find(values.begin(), values.end(), v) == values.end(); });
+    }
+    return {};
+}
+
+Result<> check_list(const SchemaSource& s, const char* keyword) {
+    if (s.schema->contains(keyword) && !(*s.schema)[keyword].is_array())
+        return fail(s.path + "/" + keyword + ": is no list");
+    return {};
+}
+
+}  // namespace
+
+Result<Constraints> Constraints::of(const FlatSchema& flat) {
+    Constraints out;
+    out.path = flat.all.empty() ? "#" : flat.all.front().path;
+    for (const SchemaSource& source : flat.all) {
+        const Json& s = *source.schema;
+        PB_TRY(const uint32_t types, types_of(source));
+        out.types &= types;
+        PB_CHECK(narrow_values(source, out));
+        using Side = NumberBound::Side;
+        using Limit = NumberBound::Limit;
+        for (const auto& [keyword, side, limit] : {std::tuple{"minimum", Side::kMinimum, Limit::kIncluded},
+                                                   std::tuple{"exclusiveMinimum", Side::kMinimum, Limit::kExcluded},
+                                                   std::tuple{"maximum", Side::kMaximum, Limit::kIncluded},
+                                                   std::tuple{"exclusiveMaximum", Side::kMaximum, Limit::kExcluded}}) {
+            if (!s.contains(keyword)) continue;
+            if (!s[keyword].is_number())
+                return fail(source.path + "/" + keyword + ": is " + s[keyword].dump().substr(0, 40) +
+                            ", expected a number");
+            out.bounds.push_back({s[keyword], side, limit});
+        }
+        if (s.contains("multipleOf")) out.multiples.push_back(s["multipleOf"]);
+        PB_CHECK(narrow(source, "minLength", "maxLength", out.length));
+        PB_CHECK(narrow(source, "minItems", "maxItems", out.items));
+        PB_CHECK(narrow(source, "minProperties", "maxProperties", out.members));
+        for (const char* keyword : {"pattern", "format"}) {
+            if (!s.contains(keyword)) continue;
+            if (!s[keyword].is_string()) return fail(source.path + "/" + keyword + ": is no text");
+            std::string text = s[keyword].get<std::string>();
+            const std::string path = source.path + "/" + keyword;
+            const bool format = std::string_view(keyword) == "format";
+            if (format) {
+                auto regex = format_regex(text);
+                if (!regex) return fail(path + ": " + regex.error());
+                text = *std::move(regex);
+            }
+            out.texts.push_back(
+                {std::move(text), format ? RegexDialect::Match::kWhole : RegexDialect::Match::kAnywhere, path});
+        }
+        if (s.contains("uniqueItems") && s["uniqueItems"] != false)
+            return fail(source.path + ": keyword 'uniqueItems' is not supported");
+    }
+    return out;
+}
+
+Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
+    std::vector<std::string> names;
+    std::set<std::string> known, required;
+    bool describes = false, allows = false;
+    const auto name = [&](const std::string& n) {
+        if (known.insert(n).second) names.push_back(n);
+    };
+    for (const SchemaSource& source : sources) {
+        const Json& s = *source.schema;
+        if (s.contains("properties")) {
+            if (!s["properties"].is_object()) return fail(source.path + "/properties: is no object");
+            for (const auto& [key, value] : s["properties"].items()) name(key);
+            describes = true;
+        }
+        for (const char* keyword : {"additionalProperties", "unevaluatedProperties"})
+            if (s.contains(keyword)) {
+                const Json& others = s[keyword];
+                if (std::string_view(keyword) == "unevaluatedProperties" && others != false)
+                    return fail(source.path + ": keyword 'unevaluatedProperties' is supported only as false");
+                if (others == false)
+                    describes = true;
+                else
+                    allows = true;
+            }
+    }
+    for (const SchemaSource& source : sources) {
+        PB_CHECK(check_list(source, "required"));
+        if (!source.schema->contains("required")) continue;
+        for (const Json& each : (*source.schema)["required"]) {
+            if (!each.is_string()) return fail(source.path + "/required: is no list of names");
+            name(each.get<std::string>());
+            required.insert(each.get<std::string>());
+        }
+    }
+    if (known.size() > SchemaText::kMostMembers || known.size() * sources.size() > 100'000)
+        return fail(sources.front().path + ": more than " + std::to_string(SchemaText::kMostMembers) +
+                    " names of members hold together");
+    // What a schema says of a member that it does not name. false: it may not be there.
+    const auto unnamed = [](const SchemaSource& source, SchemaSources& value) {
+        const Json& s = *source.schema;
+        if (!s.contains("additionalProperties")) return true;
+        if (s["additionalProperties"] == false) return false;
+        value.push_back(source.at("additionalProperties", s["additionalProperties"]));
+        return true;
+    };
+    ObjectMembers out;
+    for (const std::string& n : names) {
+        Member member{n, {}, required.contains(n)};
+        bool may = true;
+        for (const SchemaSource& source : sources) {
+            const Json& s = *source.schema;
+            if (s.contains("properties") && s["properties"].contains(n)) {
+                const Json& value = s["properties"][n];
+                member.value.push_back(source.at("properties/" + n, value));
+                may = may && value != false;
+            } else {
+                may = may && unnamed(source, member.value);
+            }
+        }
+        if (may)
+            out.named.push_back(std::move(member));
+        else
+            out.impossible = out.impossible || member.required;
+    }
+    SchemaSources others;
+    bool may = allows || !describes; // what the schemas do not name is left out, unless they ask for it
+    for (const SchemaSource& source : sources) {
+        may = unnamed(source, others) && may;
+        may = may && !source.schema->contains("unevaluatedProperties");
+    }
+    if (may) out.others = std::move(others);
+    return out;
+}
+
+Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
+    ArrayItems out;
+    size_t most = 0;
+    for (const SchemaSource& source : sources) {
+        PB_CHECK(check_list(source, "prefixItems"));
+        const Json& s = *source.schema;
+        if (s.contains("prefixItems")) most = std::max(most, s["prefixItems"].size());
+        if (s.contains("items") && s["items"].is_array())
+            return fail(source.path + "/items: is a list, which is not supported (write prefixItems)");
+    }
+    if (most > kMostPrefixItems)
+        return fail(sources.front().path + ": more than " + std::to_string(kMostPrefixItems) + " prefixItems");
+    out.first.resize(most);
+    for (const SchemaSource& source : sources) {
+        const Json& s = *source.schema;
+        const size_t own = s.contains("prefixItems") ? s["prefixItems"].size() : 0;
+        for (size_t i = 0; i < own; ++i)
+            out.first[i].push_back(source.at("prefixItems/" + std::to_string(i), s["prefixItems"][i]));
+        if (!s.contains("items")) continue;
+        const SchemaSource rest = source.at("items", s["items"]);
+        if (*rest.schema == false) {
+            out.has_rest = false;
+            out.first.resize(std::min(out.first.size(), own));
+        }
+        for (size_t i = own; i < out.first.size(); ++i) out.first[i].push_back(rest);
+        out.rest.push_back(rest);
+    }
+    return out;
+}
+
+}  // namespace patchbay::grammar

@@ -1,0 +1,57 @@
+// What the schemas that hold together for one value say, keyword by keyword. For the JSON Schema front end.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "grammar/json_numbers.hpp"
+#include "grammar/schema_sources.hpp"
+
+namespace patchbay::grammar {
+
+struct CountRange {
+    uint32_t min = 0, max = kUnbounded;
+};
+
+struct Constraints {
+    uint32_t types = kAnyType;
+    std::optional<std::vector<Json>> values; // that enum and const leave
+    std::vector<NumberBound> bounds;
+    std::vector<Json> multiples;
+    CountRange length, items, members;
+    struct Text {
+        std::string regex;
+        RegexDialect::Match match; // a format's is of the whole text
+        std::string path;
+    };
+    std::vector<Text> texts; // patterns and formats
+    std::string path;        // of the first schema, for messages
+
+    static Result<Constraints> of(const FlatSchema&);
+    bool restricts_numbers() const { return !bounds.empty() || !multiples.empty(); }
+    bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
+};
+
+struct ObjectMembers {
+    struct Member {
+        std::string name;
+        SchemaSources value; // hold together
+        bool required;
+    };
+    std::vector<Member> named;           // in the order of the schemas; those that may not be there are left out
+    std::optional<SchemaSources> others; // of members with other names; none: there may not be any
+    bool impossible = false;             // a required one may not be there
+
+    static Result<ObjectMembers> of(const SchemaSources&);
+};
+
+struct ArrayItems {
+    std::vector<SchemaSources> first; // by position
+    SchemaSources rest;
+    bool has_rest = true;
+
+    static Result<ArrayItems> of(const SchemaSources&);
+};
+
+}  // namespace patchbay::grammar

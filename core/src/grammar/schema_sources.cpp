@@ -1,0 +1,292 @@
+#include "grammar/schema_sources.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace patchbay::grammar {
+namespace {
+
+constexpr int kMostReferences = 64; // and allOfs inside each other
+
+struct Keyword {
+    std::string_view name;
+    uint32_t types; // that it is about; 0: not about one
+    enum class Kind { kAsserts, kApplies, kAnnotates } kind = Kind::kAsserts;
+};
+constexpr auto kApplies = Keyword::Kind::kApplies, kAnnotates = Keyword::Kind::kAnnotates;
+constexpr std::array kKeywords = std::to_array<Keyword>({
+    {"type", 0},
+    {"enum", 0},
+    {"const", 0},
+    {"$ref", 0, kApplies},
+    {"allOf", 0, kApplies},
+    {"anyOf", 0, kApplies},
+    {"oneOf", 0, kApplies},
+    {"minimum", kNumber},
+    {"maximum", kNumber},
+    {"exclusiveMinimum", kNumber},
+    {"exclusiveMaximum", kNumber},
+    {"multipleOf", kNumber},
+    {"minLength", kString},
+    {"maxLength", kString},
+    {"pattern", kString},
+    {"format", kString},
+    {"items", kArray},
+    {"prefixItems", kArray},
+    {"minItems", kArray},
+    {"maxItems", kArray},
+    {"uniqueItems", kArray},
+    {"properties", kObject},
+    {"required", kObject},
+    {"additionalProperties", kObject},
+    {"minProperties", kObject},
+    {"maxProperties", kObject},
+    {"unevaluatedProperties", kObject},
+    {"title", 0, kAnnotates},
+    {"description", 0, kAnnotates},
+    {"default", 0, kAnnotates},
+    {"examples", 0, kAnnotates},
+    {"deprecated", 0, kAnnotates},
+    {"readOnly", 0, kAnnotates},
+    {"writeOnly", 0, kAnnotates},
+    {"$schema", 0, kAnnotates},
+    {"$id", 0, kAnnotates},
+    {"$comment", 0, kAnnotates},
+    {"$defs", 0, kAnnotates},
+    {"definitions", 0, kAnnotates},
+});
+
+constexpr std::array kTypes = std::to_array<std::pair<std::string_view, uint32_t>>({{"null", kNull},
+                                                                                    {"boolean", kBoolean},
+                                                                                    {"string", kString},
+                                                                                    {"integer", kInteger},
+                                                                                    {"number", kNumber},
+                                                                                    {"array", kArray},
+                                                                                    {"object", kObject}});
+
+Result<uint32_t> type_named(const Json& name, const std::string& path) {
+    if (name.is_string())
+        for (const auto& [known, bits] : kTypes)
+            if (name.get_ref<const std::string&>() == known) return bits;
+    return fail(path + "/type: " + name.dump().substr(0, 40) +
+                " is no type (array, boolean, integer, null, number, object, string)");
+}
+
+uint32_t type_of_value(const Json& v) {
+    if (v.is_null()) return kNull;
+    if (v.is_boolean()) return kBoolean;
+    if (v.is_string()) return kString;
+    if (v.is_array()) return kArray;
+    if (v.is_object()) return kObject;
+    return v.is_number_integer() ? kInteger : kFraction;
+}
+
+std::vector<Json> values_of(const Json& s) { // that enum or const leave; empty: neither is there
+    if (s.contains("const")) return {s["const"]};
+    if (s.contains("enum") && s["enum"].is_array()) return {s["enum"].begin(), s["enum"].end()};
+    return {};
+}
+
+bool requires_member(const Json& s, const std::string& name) {
+    return s.contains("required") && s["required"].is_array() &&
+           std::find(s["required"].begin(), s["required"].end(), Json(name)) != s["required"].end();
+}
+
+}  // namespace
+
+Result<uint32_t> types_of(const SchemaSource& source) {
+    const Json& s = *source.schema;
+    if (s.contains("type")) {
+        const Json& type = s["type"];
+        if (!type.is_array()) return type_named(type, source.path);
+        uint32_t out = 0;
+        for (const Json& each : type) {
+            PB_TRY(const uint32_t bits, type_named(each, source.path));
+            out |= bits;
+        }
+        return out;
+    }
+    if (const auto values = values_of(s); !values.empty()) {
+        uint32_t out = 0;
+        for (const Json& v : values) out |= type_of_value(v);
+        return out;
+    }
+    uint32_t about = 0;
+    for (const Keyword& k : kKeywords)
+        if (s.contains(k.name)) about |= k.types;
+    return about ? about : uint32_t{kAnyType};
+}
+
+Result<Json> SchemaText::parse(std::string_view text) {
+    if (text.size() > kMostBytes)
+        return fail("a schema of " + std::to_string(text.size()) + " bytes, expected at most " +
+                    std::to_string(kMostBytes));
+    std::string refused;
+    std::vector<size_t> members; // of the objects around
+    const auto look = [&](int depth, Json::parse_event_t event, Json&) {
+        if (depth > kMostDepth) refused = "nests deeper than " + std::to_string(kMostDepth);
+        if (event == Json::parse_event_t::object_start) members.push_back(0);
+        if (event == Json::parse_event_t::object_end && !members.empty()) members.pop_back();
+        if (event == Json::parse_event_t::key && !members.empty() && ++members.back() > kMostMembers)
+            refused = "has an object of more than " + std::to_string(kMostMembers) + " members";
+        return refused.empty();
+    };
+    try {
+        Json out = Json::parse(text, look);
+        if (!refused.empty()) return fail("the schema " + refused);
+        return out;
+    } catch (const Json::exception& e) {
+        const std::string what = e.what();
+        return fail("the schema is not JSON: " + what.substr(std::min(what.size(), what.find("] ") + 2), 200));
+    }
+}
+
+Result<SchemaSource> SchemaText::resolve(const SchemaSource& source) const {
+    const Json& ref = (*source.schema)["$ref"];
+    const auto refuse = [&](const std::string& why) {
+        return fail(source.path + "/$ref: " + ref.dump().substr(0, 80) + " " + why);
+    };
+    if (!ref.is_string()) return refuse("is no text");
+    const auto& text = ref.get_ref<const std::string&>();
+    if (text != "#" && !text.starts_with("#/"))
+        return refuse("is not supported (only '#' and '#/…', places in the schema itself)");
+    SchemaSource out{&root_, "#"};
+    for (size_t at = 1; at < text.size();) {
+        const size_t end = std::min(text.find('/', at + 1), text.size());
+        std::string name;
+        for (size_t i = at + 1; i < end; ++i) {
+            if (text[i] == '~' && i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1'))
+                name += text[++i] == '0' ? '~' : '/';
+            else if (text[i] == '%')
+                return refuse("has a '%', which is not supported");
+            else
+                name += text[i];
+        }
+        const Json& here = *out.schema;
+        const Json* next = nullptr;
+        if (here.is_object() && here.contains(name)) next = &here[name];
+        if (here.is_array() && name.size() < 6 && !name.empty() && name.find_first_not_of("0123456789") == name.npos &&
+            std::stoul(name) < here.size())
+            next = &here[std::stoul(name)];
+        if (!next) return refuse("is not in the schema");
+        out = {next, text.substr(0, end)};
+        at = end;
+    }
+    return out;
+}
+
+Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth) const {
+    if (depth > kMostReferences)
+        return fail(source.path + ": refers to itself, or more than " + std::to_string(kMostReferences) + " deep");
+    const Json& s = *source.schema;
+    if (s.is_boolean()) {
+        out.impossible = out.impossible || !s.get<bool>();
+        return {};
+    }
+    if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
+    if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
+    bool asserts = false;
+    for (const auto& [name, value] : s.items()) {
+        const auto known =
+            std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == name; });
+        if (known == kKeywords.end())
+            return fail(source.path + ": keyword '" + name.substr(0, 40) + "' is not supported");
+        asserts = asserts || known->kind == Keyword::Kind::kAsserts;
+    }
+    if (s.contains("$ref")) {
+        PB_TRY(const SchemaSource target, resolve(source));
+        PB_CHECK(add(target, out, depth + 1));
+    }
+    for (const char* keyword : {"allOf", "anyOf", "oneOf"}) {
+        if (!s.contains(keyword)) continue;
+        const Json& parts = s[keyword];
+        const std::string name = keyword;
+        if (!parts.is_array() || parts.empty()) return fail(source.path + "/" + name + ": is no list of schemas");
+        SchemaSources branches;
+        for (size_t i = 0; i < parts.size(); ++i)
+            branches.push_back(source.at(name + "/" + std::to_string(i), parts[i]));
+        if (name == "allOf") {
+            for (const SchemaSource& each : branches) PB_CHECK(add(each, out, depth + 1));
+            continue;
+        }
+        if (name == "oneOf") PB_CHECK(check_one_of(source));
+        out.choices.push_back(std::move(branches));
+    }
+    if (asserts) out.all.push_back(source);
+    return {};
+}
+
+Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
+    FlatSchema out;
+    for (const SchemaSource& s : sources) PB_CHECK(add(s, out, 0));
+    return out;
+}
+
+const Json& SchemaText::followed(const Json& schema) const {
+    const Json* at = &schema;
+    for (int i = 0; i < kMostReferences && at->is_object() && at->contains("$ref"); ++i) {
+        const auto target = resolve({at, "#"});
+        if (!target) break;
+        at = target->schema;
+    }
+    return *at;
+}
+
+// Exactly one of them must hold: what is generated for one branch must not fit another.
+Result<> SchemaText::check_one_of(const SchemaSource& source) const {
+    const Json& parts = (*source.schema)["oneOf"];
+    if (parts.size() > 200) return fail(source.path + "/oneOf: more than 200 schemas");
+    for (size_t i = 0; i < parts.size(); ++i)
+        for (size_t k = i + 1; k < parts.size(); ++k)
+            if (!disjoint(parts[i], parts[k], 0))
+                return fail(source.path + "/oneOf: " + std::to_string(i) + " and " + std::to_string(k) +
+                            " may both hold, and only one may: this is not supported (give them different types, or a "
+                            "required member with different const; or write anyOf)");
+    return {};
+}
+
+// Whether it is plain to see that no value is right for both.
+bool SchemaText::disjoint(const Json& x, const Json& y, int depth) const {
+    const Json &a = followed(x), &b = followed(y);
+    if (a == false || b == false) return true;
+    if (!a.is_object() || !b.is_object() || depth > 4 || comparisons_ == 0) return false;
+    comparisons_ -= 1;
+    const auto explicit_types = [](const Json& s) -> uint32_t {
+        if (!s.contains("type") && values_of(s).empty()) return kAnyType;
+        const auto bits = types_of({&s, ""});
+        return bits ? *bits : uint32_t{kAnyType};
+    };
+    if ((explicit_types(a) & explicit_types(b)) == 0) return true;
+    const auto left = values_of(a), right = values_of(b);
+    if (!left.empty() && !right.empty() && std::none_of(left.begin(), left.end(), [&](const Json& v) {
+            return std::find(right.begin(), right.end(), v) != right.end();
+        }))
+        return true;
+    const auto apart = [](const Json& low, const Json& high, const char* most, const char* least) {
+        return low.contains(most) && high.contains(least) && low[most].is_number() && high[least].is_number() &&
+               low[most].get<double>() < high[least].get<double>();
+    };
+    const uint32_t both = explicit_types(a) | explicit_types(b);
+    for (const auto& [bits, most, least] :
+         {std::tuple{uint32_t{kNumber}, "maximum", "minimum"}, std::tuple{uint32_t{kString}, "maxLength", "minLength"},
+          std::tuple{uint32_t{kArray}, "maxItems", "minItems"}})
+        if ((both & ~bits) == 0 && (apart(a, b, most, least) || apart(b, a, most, least))) return true;
+    if (both != kObject) return false;
+    const auto one_way = [&](const Json& p, const Json& q) { // p requires what q has otherwise, or not at all
+        if (!p.contains("required") || !p["required"].is_array()) return false;
+        return std::any_of(p["required"].begin(), p["required"].end(), [&](const Json& name) {
+            const uint64_t cost = 1 + (q.contains("required") ? q["required"].size() : 0);
+            if (!name.is_string() || comparisons_ < cost) return false;
+            comparisons_ -= cost;
+            const auto& key = name.get_ref<const std::string&>();
+            const bool in_q = q.contains("properties") && q["properties"].contains(key);
+            if (!in_q) return q.contains("additionalProperties") && q["additionalProperties"] == false;
+            return requires_member(q, key) && p.contains("properties") && p["properties"].contains(key) &&
+                   disjoint(p["properties"][key], q["properties"][key], depth + 1);
+        });
+    };
+    return one_way(a, b) || one_way(b, a);
+}
+
+}  // namespace patchbay::grammar

@@ -1,0 +1,66 @@
+#include "grammar/utf8_reader.hpp"
+
+#include "grammar/code_points.hpp"
+#include "text/utf8.hpp"
+
+namespace patchbay::grammar {
+
+Result<Utf8Reader> Utf8Reader::of(std::string_view text, size_t most_bytes, const char* what) {
+    if (text.size() > most_bytes)
+        return fail(std::string(what) + " of " + std::to_string(text.size()) + " bytes, expected at most " +
+                    std::to_string(most_bytes));
+    if (const size_t good = text::valid_prefix(text); good != text.size())
+        return fail(std::string(what) + ": byte " + std::to_string(good) + " is not UTF-8");
+    Utf8Reader out;
+    for (size_t i = 0; i < text.size();) {
+        const auto lead = static_cast<uint8_t>(text[i]);
+        const size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+        char32_t c = length == 1 ? lead : lead & (0xFFu >> (length + 1));
+        for (size_t k = 1; k < length; ++k) c = c << 6 | (static_cast<uint8_t>(text[i + k]) & 63u);
+        out.text_ += c;
+        i += length;
+    }
+    return out;
+}
+
+std::string Utf8Reader::shown(size_t from) const {
+    std::string out;
+    for (size_t i = from; i < at_ && i < text_.size() && i < from + 40; ++i) out += utf8(text_[i]);
+    return out;
+}
+
+std::string Utf8Reader::where() const {
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
+        column = text_[i] == '\n' ? 1 : column + 1;
+        line += text_[i] == '\n';
+    }
+    return "at line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+std::optional<uint32_t> Utf8Reader::hex(size_t digits) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < digits; ++i) {
+        const uint32_t c = peek();
+        const uint32_t digit = c >= '0' && c <= '9'   ? c - '0'
+                               : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                               : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                      : 16;
+        if (digit == 16) return std::nullopt;
+        value = value << 4 | digit;
+        ++at_;
+    }
+    return value;
+}
+
+std::optional<uint32_t> Utf8Reader::number(uint32_t most) {
+    if (peek() < '0' || peek() > '9') return std::nullopt;
+    uint64_t value = 0;
+    while (peek() >= '0' && peek() <= '9') {
+        value = value * 10 + (next() - '0');
+        if (value > most) return std::nullopt;
+    }
+    return static_cast<uint32_t>(value);
+}
+
+}  // namespace patchbay::grammar

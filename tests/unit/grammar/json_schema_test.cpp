@@ -1,0 +1,134 @@
+// JSON Schema: golden texts that the package jsonschema judged (make_schema_goldens.py), refusals by name, and texts
+// drawn at random that must be valid by a validator of the test's own.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "unit/grammar/grammar_fixture.hpp"
+
+namespace patchbay::grammar::testing {
+namespace {
+
+TEST(JsonSchema, AcceptsAndRefusesWhatAnotherValidatorDoes) {
+    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/tests/unit/grammar/schema_goldens.json");
+    const auto cases = nlohmann::json::parse(file);
+    ASSERT_GT(cases.size(), 40u);
+    for (const auto& one : cases) {
+        const std::string schema = one["schema"];
+        const auto grammar = compiled(json(schema));
+        ASSERT_TRUE(grammar) << schema;
+        for (const std::string text : one["accept"]) EXPECT_TRUE(accepts(grammar, text)) << schema << "\n" << text;
+        for (const std::string text : one["reject"]) EXPECT_FALSE(accepts(grammar, text)) << schema << "\n" << text;
+        for (const std::string text : one["narrow"])
+            EXPECT_FALSE(accepts(grammar, text)) << schema << "\n" << text << "\nis generated: move it to accept";
+    }
+}
+
+TEST(JsonSchema, RefusesByNameWhatItDoesNotSupport) {
+    const std::vector<std::pair<std::string, std::string>> refused = {
+        {R"({"not": {"type": "string"}})", "json: #: keyword 'not' is not supported"},
+        {R"({"type": "object", "properties": {"a": {"if": {}}}})", "#/properties/a: keyword 'if' is not supported"},
+        {R"({"patternProperties": {}})", "keyword 'patternProperties'"},
+        {R"({"type": "array", "uniqueItems": true})", "keyword 'uniqueItems'"},
+        {R"({"type": "array", "contains": {}})", "keyword 'contains'"},
+        {R"({"dependentRequired": {}})", "keyword 'dependentRequired'"},
+        {R"({"type": "text"})", "#/type: \"text\" is no type"},
+        {R"({"type": "string", "format": "color"})", "#/format: format 'color' is not supported"},
+        {R"x({"type": "string", "pattern": "(?=a)"})x", "#/pattern: regex: a lookahead"},
+        {R"({"$ref": "http://example.com/a"})", "only '#' and '#/…'"},
+        {R"({"$ref": "#/$defs/none"})", "is not in the schema"},
+        {R"({"$ref": "#"})", "refers to itself"},
+        {R"({"allOf": [{"$ref": "#"}]})", "refers to itself"},
+        {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})", "#/oneOf: 0 and 1 may both hold"},
+        {R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})", "nothing matches"},
+        {R"({"type": "integer", "minimum": 3, "maximum": 2})", "nothing matches"},
+        {R"({"type": "integer", "enum": ["a"]})", "nothing matches"},
+        {"false", "nothing matches"},
+        {R"({"type": "array", "items": [{}]})", "write prefixItems"},
+        {R"({"type": "number", "multipleOf": 0.3})", "#/multipleOf: is 0.3"},
+        {R"({"type": "integer", "minimum": 1e60})", "more than 40 digits"},
+        {R"({"type": "string", "maxLength": 99999999})", "expected at most"},
+        {R"({"type": "string", "minLength": -1})", "expected a whole number"},
+        {R"({"type": "object", "additionalProperties": true, "minProperties": 3})", "keyword 'minProperties'"},
+        {R"({"type": "object", "properties": {"a": {}, "b": {}}, "maxProperties": 1})", "keyword 'maxProperties'"},
+        {R"({"enum": [[1]], "maxItems": 3})", "keyword 'maxItems' beside an enum"},
+        {"{", "the schema is not JSON"},
+        {"[]", "is no schema"},
+        {std::string(100, '[') + std::string(100, ']'), "nests deeper"},
+        {R"({"anyOf": 3})", "is no list of schemas"},
+    };
+    for (const auto& [schema, why] : refused) {
+        const std::string text = refusal(json(schema));
+        EXPECT_NE(text.find(why), text.npos) << schema.substr(0, 100) << ": " << text;
+    }
+}
+
+TEST(JsonSchema, HoldsOnWhenALargeOneIsTooMuch) {
+    std::string doubled = R"({"$ref": "#/$defs/d0", "$defs": {)"; // each refers twice to the next
+    for (int i = 0; i < 25; ++i) {
+        const std::string next = "#/$defs/d" + std::to_string(i + 1);
+        doubled +=
+            "\"d" + std::to_string(i) + R"(": {"allOf": [{"$ref": ")" + next + R"("}, {"$ref": ")" + next + "\"}]},";
+    }
+    EXPECT_NE(refusal(json(doubled + R"("d25": {"type": "null"}}})")).find("more than 1000 schemas"),
+              std::string::npos);
+    std::string ways = R"({"allOf": [)";
+    for (int i = 0; i < 20; ++i) ways += R"({"anyOf": [{"type": "string"}, {"type": "integer"}]},)";
+    EXPECT_NE(refusal(json(ways + "{}]}")).find("ways to combine"), std::string::npos);
+    std::string wide = R"({"type": "object", "properties": {)";
+    for (int i = 0; i < 400; ++i) wide += "\"p" + std::to_string(i) + R"(": {"type": "string", "maxLength": 50},)";
+    EXPECT_EQ(refusal(json(wide + R"("z": {}}})")), "");
+    EXPECT_NE(refusal(json(R"x({"type": "string", "pattern": "^(a|b)*a(a|b){60}$", "maxLength": 5000})x")), "");
+}
+
+// A validator for the schema below, by hand.
+void expect_order(const std::string& text) {
+    const auto order = nlohmann::json::parse(text, nullptr, false);
+    ASSERT_FALSE(order.is_discarded()) << text;
+    ASSERT_TRUE(order.is_object()) << text;
+    EXPECT_GE(order.at("id").get<int64_t>(), 1000) << text;
+    EXPECT_LE(order.at("id").get<int64_t>(), 9999) << text;
+    EXPECT_TRUE(order.at("state") == "new" || order.at("state") == "sent") << text;
+    const auto& lines = order.at("lines");
+    EXPECT_GE(lines.size(), 1u);
+    EXPECT_LE(lines.size(), 3u);
+    for (const auto& line : lines) {
+        EXPECT_LE(line.at("what").get<std::string>().size(), 4u * 6);
+        const double price = line.at("price").get<double>();
+        EXPECT_GT(price, 0) << text;
+        EXPECT_LE(price, 99.5) << text;
+        EXPECT_LE(line.size(), 3u);
+        EXPECT_TRUE(!line.contains("part") || line["part"].is_null() || line["part"].is_object()) << text;
+    }
+    for (const auto& [name, value] : order.items())
+        EXPECT_TRUE(name == "id" || name == "state" || name == "lines" || value.is_boolean()) << text;
+}
+
+TEST(JsonSchema, GeneratesOnlyWhatIsValid) {
+    const auto grammar = compiled(json(R"({
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "minimum": 1000, "maximum": 9999},
+            "state": {"enum": ["new", "sent"]},
+            "lines": {"type": "array", "minItems": 1, "maxItems": 3, "items": {"$ref": "#/$defs/line"}}
+        },
+        "required": ["id", "state", "lines"],
+        "additionalProperties": {"type": "boolean"},
+        "$defs": {"line": {"type": "object", "required": ["what", "price"], "properties": {
+            "what": {"type": "string", "maxLength": 6},
+            "price": {"type": "number", "exclusiveMinimum": 0, "maximum": 99.5},
+            "part": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/line"}]}}}}
+    })"),
+                                  small());
+    ASSERT_TRUE(grammar);
+    size_t complete = 0;
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+        const Drawn drawn = draw(grammar, seed, 400);
+        if (!drawn.complete) continue;
+        complete += 1;
+        expect_order(drawn.text);
+    }
+    EXPECT_GT(complete, 200u);
+}
+
+}  // namespace
+}  // namespace patchbay::grammar::testing
