@@ -15,6 +15,7 @@
 #include "cli/plugin_command.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
+#include "cli/scenario_command.hpp"
 #include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
 #include "patchbay/abi.h"
@@ -62,6 +63,7 @@ int run(int argc, char** argv) {
     add_run_command(commands);
     add_report_command(commands);
     add_bench_command(commands);
+    add_scenario_command(commands);
     add_doctor_command(commands);
     add_plugin_command(commands);
     add_config_command(commands);

@@ -36,6 +36,9 @@ Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, 
 
 // JSON Schema (draft 2020-12) of an engine configuration, and of an experiment where `experiment_keys` are given.
 std::string json_schema(const host::Registry&, const std::vector<KeyInfo>& experiment_keys = {});
+// The same of a file with these keys alone; and of a map of them, as a part of another schema.
+std::string json_schema(const std::string& title, const std::vector<KeyInfo>&);
+std::string json_schema_of(const std::vector<KeyInfo>&);
 
 // Valid YAML of an effective tree, each value's origin behind it as a comment. Reading it gives the same values.
 std::string show_yaml(const Node& effective);

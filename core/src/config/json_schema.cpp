@@ -114,6 +114,14 @@ std::string slot_json_schema(const host::Registry& registry, const std::string& 
     return Json{{"anyOf", {Json{{"enum", names}}, map}}}.dump();
 }
 
+std::string json_schema_of(const std::vector<KeyInfo>& keys) { return map_schema(keys).dump(); }
+
+std::string json_schema(const std::string& title, const std::vector<KeyInfo>& keys) {
+    Json out{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
+    out.update(map_schema(keys));
+    return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string json_schema(const host::Registry& registry, const std::vector<KeyInfo>& experiment_keys) {
     Json properties{
         {"include",

@@ -31,6 +31,7 @@ pb_sequence random_sequence(Noise& noise, uint64_t id, uint64_t now_us) {
     s.prompt_tokens = noise.between(1, noise.one_in(4) ? 900 : 60);
     s.max_tokens = noise.between(1, 64);
     if (noise.one_in(8)) s.deadline_us = now_us + noise.below(1'000'000);
+    if (noise.one_in(2)) s.expected_output_tokens = noise.between(1, 64); // which may be wrong
     return s;
 }
 
@@ -192,6 +193,9 @@ struct Loop {
         s.priority = static_cast<int32_t>(noise.below(3));
         s.prompt_tokens = noise.between(1, l.max_prompt);
         s.max_tokens = noise.between(1, l.max_output);
+        s.tenant = noise.below(3);
+        if (noise.one_in(2)) s.deadline_us = now_us + noise.below(200'000);
+        if (noise.one_in(2)) s.expected_output_tokens = noise.between(1, l.max_output);
         waiting.push_back(s);
         if (table.arrived) table.arrived(component.self(), &waiting.back());
     }

@@ -183,6 +183,7 @@ Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
     PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
     PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
+    tell_script();
     report.in_turn = why;
     if (scheduled.empty()) return {};
     PB_CHECK(in_phase(Phase::kBuild, [&] { build(); }));

@@ -10,7 +10,9 @@
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
 #include "engine/request.hpp"
+#include "engine/script.hpp"
 #include "engine/step_report.hpp"
+#include "host/component.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
@@ -75,6 +77,10 @@ class Engine {
     void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
 
     Result<> reset_prefix_cache();    // refused while blocks are in use
+    // Tokens come from a script from now on, and drafts from the proposer if there is one. Refused where the device
+    // computes. The script must outlive the engine's last step.
+    Result<> follow(Script&, host::Proposer = {});
+    View view() const;                // between steps, or from a script
     const EngineFacts& facts() const; // between steps; its plugins are those in the slots now
     const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
     Clock& clock();

@@ -90,6 +90,7 @@ Result<> Engine::State::overlapped_step() {
         waited = "preemption";
     }
     PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
+    tell_script();
     report.in_turn = waited;
     if (!scheduled.empty()) {
         PB_CHECK(in_phase(Phase::kBuild, [&] { build(); }));

@@ -77,6 +77,7 @@ struct Request {
     uint32_t tenant = 0;
     uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes
     uint64_t deadline_ns = 0;    // 0: none
+    uint32_t expected_output_tokens = 0; // that whoever sends it says it will make; 0: nobody says
     std::function<void(const RequestOutput&)> on_output; // on the step thread
 };
 

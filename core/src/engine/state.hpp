@@ -53,6 +53,7 @@ struct Engine::State {
     std::unique_ptr<runner::ModelRunner> runner;
     host::Slot scheduler, sampler;
     host::Proposer proposer; // may be empty
+    Script* script = nullptr; // in place of a model
     std::unique_ptr<kv::KvCache> kv;
     std::vector<TokenId> eos;
     EngineFacts facts{};
@@ -146,6 +147,8 @@ struct Engine::State {
     Result<> ask_sampler();                       // over logits
     Result<> check_plan() const;
     void make_tokens();
+    void tell_script(); // what is planned (script.cpp)
+    void ask_script();  // what the rows become
     void preempt(Sequence&);
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);

@@ -246,6 +246,7 @@ void Engine::State::make_tokens() {
             sampled.push_back(synthetic_token(s.seed, item.confirmed + j, facts.vocab_size, eos,
                                               s.request.sampling.stop_token_ids));
     }
+    ask_script();
 }
 
 // 6 sample: the rows that need a token. A sampler on probation that fails leaves them to its predecessor.

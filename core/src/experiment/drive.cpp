@@ -75,6 +75,7 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         request.prompt = planned[i].prompt;
         request.sampling = planned[i].sampling;
         request.arrival_ns = start + planned[i].arrival_ns;
+        request.expected_output_tokens = planned[i].output_tokens;
         request.on_output = [&, i, start](const engine::RequestOutput& out) {
             take(run.requests[i], out, start);
             finished += out.finish != engine::FinishReason::kNone;

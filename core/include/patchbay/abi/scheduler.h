@@ -37,6 +37,8 @@ typedef struct pb_sequence { /* one sequence as a policy sees it */
     uint32_t cached_tokens;  /* prefix tokens found cached at arrival: a hint                       */
     uint32_t flags;
     uint32_t preemptions;    /* how often so far                                                    */
+    uint32_t expected_output_tokens; /* that whoever sent it says it will make; 0: nobody says       */
+    uint32_t reserved;
 } pb_sequence;
 
 /* Tokens that still need computing: prompt_tokens + output_tokens + draft_tokens − computed_tokens − in_flight. */

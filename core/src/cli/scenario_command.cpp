@@ -1,0 +1,117 @@
+#include "cli/scenario_command.hpp"
+
+#include <iostream>
+#include <memory>
+
+#include "config/document.hpp"
+#include "scenario/load.hpp"
+#include "scenario/play.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct Options {
+    std::vector<std::string> files, plugin_dirs;
+    std::string policy;
+};
+
+Result<host::Registry> plugins(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+Result<scenario::Scenario> read(const std::string& file, const Options& o, const host::Registry& registry) {
+    PB_TRY(config::Document document, config::load_document(file));
+    if (!o.policy.empty())
+        document.root.set("policy", config::Node::string(o.policy, config::Origin::flag("--policy")));
+    return scenario::load(document.root, registry);
+}
+
+// kUsage: the file is not a scenario.
+int run_file(const std::string& file, const Options& o, const host::Registry& registry, host::Prober& prober) {
+    const auto scenario = read(file, o, registry);
+    if (!scenario) {
+        std::cerr << scenario.error() << '\n'; // each line begins with its place
+        return kUsage;
+    }
+    const auto played = scenario::play(*scenario, registry, prober);
+    if (!played) {
+        std::cerr << file << ": no engine can be made of it: " << played.error() << '\n';
+        return kUsage;
+    }
+    if (played->difference) {
+        std::cout << played->difference->text() << '\n';
+        return kFailed;
+    }
+    std::cout << file << ": ok: " << scenario->steps.size() << " steps, " << played->engine_steps << " of the engine\n";
+    return kOk;
+}
+
+int run(const Options& o) {
+    const auto registry = plugins(o);
+    if (!registry) {
+        std::cerr << "patchbay scenario run: " << registry.error() << '\n';
+        return kFailed;
+    }
+    host::Prober prober;
+    int worst = kOk;
+    for (const std::string& file : o.files) worst = std::max(worst, run_file(file, o, *registry, prober));
+    return worst;
+}
+
+}  // namespace
+
+void add_scenario_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("scenario", "Drive a scheduler step by step, without a model");
+    app->require_subcommand(1);
+    app->footer("Examples:\n"
+                "  patchbay scenario run tests/scenarios/*.yaml\n"
+                "  patchbay scenario schema > scenario.schema.json");
+    const auto o = std::make_shared<Options>();
+
+    CLI::App* run_app = app->add_subcommand("run", "Play scenario files; print the first difference of each");
+    run_app->add_option("FILE", o->files, "scenario files")->required();
+    run_app->add_option("--policy", o->policy, "a scheduler plugin in place of each file's `policy`");
+    run_app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    run_app->footer(
+        "A scenario is a list of steps: requests that are added, what the model is to have sampled, and what must be\n"
+        "so. The engine that plays it is the one that serves; only the model is missing, so nothing is computed and\n"
+        "time is the scenario's own.\n"
+        "\n"
+        "  policy: {plugin: fcfs}\n"
+        "  engine: {block_size: 16, num_blocks: 11, max_num_batched_tokens: 100}\n"
+        "  steps:\n"
+        "    - add: [{id: a, prompt: 80}, {id: b, prompt: 80}]    # prompts of 80 tokens that nobody else has\n"
+        "    - expect: {scheduled: {a: 80, b: 20}, running: [a, b]} # plans a step\n"
+        "    - output: {a: [7]}                                  # which comes back with token 7 for a\n"
+        "    - expect: {scheduled: {a: 1, b: 60}, free_blocks: 0}\n"
+        "    - abort: [b]\n"
+        "\n"
+        "  add                 id, prompt, priority, tenant, arrival_ms, deadline_ms, max_tokens, min_tokens,\n"
+        "                      stop_token_ids, ignore_eos, expected_output_tokens, refused\n"
+        "  output, draft       token ids a request; tokens are made up for those who are not named\n"
+        "  run, drain          so many steps with made-up tokens; until all have ended, in at most so many\n"
+        "  abort, swap, reset_prefix_cache, wait_ms\n"
+        "  in_flight           the step stays on the device while the next one is planned\n"
+        "  expect              scheduled, preempted, waiting, running, finished, in_flight, computed, cached_tokens,\n"
+        "                      drafts, preemptions, text, free_blocks, cached_blocks, hit_tokens, query_tokens,\n"
+        "                      plan_faults, policy\n"
+        "\n"
+        "docs/scenarios.md says what each means.\n"
+        "Examples:\n"
+        "  patchbay scenario run tests/scenarios/*.yaml\n"
+        "  patchbay scenario run --policy mine --plugin-dir build tests/scenarios/preemption*.yaml\n"
+        "Exit codes: 0 all as expected, 1 a difference, 2 a file that is no scenario, or bad usage.");
+    run_app->callback([&commands, o] { commands.chosen = [o] { return run(*o); }; });
+
+    CLI::App* schema = app->add_subcommand("schema", "Print the JSON Schema of scenario files, for editors");
+    schema->footer("Example:\n  patchbay scenario schema > scenario.schema.json\n"
+                   "  # first line of a YAML file: # yaml-language-server: $schema=scenario.schema.json");
+    schema->callback([&commands] {
+        commands.chosen = [] {
+            std::cout << scenario::json_schema() << '\n';
+            return kOk;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,55 @@
+#include "engine/script.hpp"
+
+#include "engine/state.hpp"
+
+namespace patchbay::engine {
+
+Result<> Engine::follow(Script& script, host::Proposer proposer) {
+    State& s = *state_;
+    if (!s.facts.simulated) return fail("a script on device '" + s.facts.device_name + "', which computes");
+    s.script = &script;
+    if (!proposer) return {};
+    s.proposer = std::move(proposer);
+    if (s.in_turn.empty()) s.in_turn = "proposer"; // drafts follow from tokens that are back
+    return {};
+}
+
+View Engine::view() const {
+    const State& s = *state_;
+    View out;
+    const auto queue = s.waiting.records();
+    out.waiting.assign(queue.begin(), queue.end());
+    for (const auto& [arrival_ns, id] : s.pending)
+        if (arrival_ns <= s.clock.now_ns())
+            out.waiting.push_back(record_of(*s.sequences.at(id), 0, s.kv->block_size()));
+    for (const Sequence* r : s.running) out.running.push_back(record_of(*r, 0, s.kv->block_size()));
+    for (uint32_t i = 0; i < s.plan_out.preempt_count; ++i) out.preempted.push_back(s.preempts[i].id);
+    out.free_blocks = s.kv->pool().free();
+    out.cached_blocks = s.kv->pool().cached();
+    out.total_blocks = s.kv->pool().total();
+    out.report = s.report;
+    return out;
+}
+
+void Engine::State::tell_script() {
+    if (!script) return;
+    std::vector<pb_plan_item> plan;
+    for (const Scheduled& item : scheduled) plan.push_back({item.sequence->id, item.tokens, 0});
+    script->planned(plan);
+}
+
+void Engine::State::ask_script() {
+    if (!script) return;
+    std::vector<ScriptedRows> rows;
+    size_t row = 0;
+    for (const Scheduled& item : scheduled) {
+        if (item.rows == 0) continue;
+        const std::span<const TokenId> tokens(item.sequence->tokens);
+        rows.push_back({item.sequence->id, tokens.subspan(item.rows > 1 ? item.confirmed : 0, item.rows - 1),
+                        std::span(sampled).subspan(row, item.rows)});
+        row += item.rows;
+    }
+    script->sampled(rows);
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,315 @@
+#include "scenario/load.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "base/suggest.hpp"
+#include "config/check_file.hpp"
+#include "config/plugin_slot.hpp"
+#include "scenario/values.hpp"
+
+namespace patchbay::scenario {
+namespace {
+
+using config::Entry;
+using config::Faults;
+using config::KeyInfo;
+using config::Node;
+using config::NodeKind;
+using config::Table;
+using config::ValueType;
+
+constexpr const char* kPolicySchema =
+    R"({"anyOf": [{"type": "string"}, {"type": "object", "properties": {"plugin": {"type": "string"}}}]})";
+
+// ---- steps -------------------------------------------------------------------------------------
+
+template <class Read> // void read(const Node&, Step&, Faults&)
+void add_step(Table<Step>& t, KeyInfo info, Read read) {
+    const std::string name = info.name;
+    t.custom(std::move(info), [name, read](const Node* given, Step& out, Faults& faults) {
+        if (!given) return Node{};
+        out.name = name;
+        out.origin = given->origin;
+        read(*given, out, faults);
+        return Node{};
+    });
+}
+
+step::Expect read_expect(const Node& node, Faults& faults) {
+    step::Expect out;
+    if (!config::is_section(node, "'expect'", faults)) return out;
+    std::vector<KeyInfo> known;
+    for (const SubjectInfo& s : subjects()) known.push_back({.name = s.name});
+    config::check_unknown_keys(node, known, {}, faults);
+    for (const Entry& entry : node.entries)
+        for (const SubjectInfo& s : subjects())
+            if (s.name == entry.key) out.expectations.push_back({s.subject, read_value(entry.value, s, faults),
+                                                                 entry.key_origin});
+    if (out.expectations.empty()) faults.add(node.origin, "'expect' expects nothing");
+    return out;
+}
+
+KeyInfo whole(const char* name, double least, double most, const char* unit, const char* meaning) {
+    return {.name = name, .type = ValueType::kInt, .meaning = meaning, .unit = unit, .min = least, .max = most};
+}
+
+Table<Step> step_table(const host::Registry* registry) { // null: for its keys alone
+    Table<Step> t;
+    const auto requests = std::make_shared<const Table<Arrival>>(request_table());
+    KeyInfo add{.name = "add", .type = ValueType::kList, .meaning = "requests arrive, in this order"};
+    add.children.push_back({.name = "request", .type = ValueType::kMap, .children = requests->keys()});
+    add_step(t, add, [requests](const Node& node, Step& out, Faults& faults) {
+        step::Add what;
+        if (node.kind != NodeKind::kList) wrong(node, "add", "a list of requests", faults);
+        for (const Node& item : node.items) {
+            if (!config::is_section(item, "an item of 'add'", faults)) continue;
+            what.requests.emplace_back().origin = item.origin;
+            requests->read(item, what.requests.back(), faults);
+        }
+        out.what = std::move(what);
+    });
+    add_step(t, other("output", map_of(kTokensSchema),
+                      "the step is back: what the model sampled, drafts that it accepts first; made-up tokens for "
+                      "those who are not named"),
+             [](const Node& node, Step& out, Faults& faults) {
+                 out.what = step::Output{read_texts(node, "output", faults)};
+             });
+    add_step(t, other("draft", map_of(kTokensSchema), "what the proposer drafts after the output above it"),
+             [](const Node& node, Step& out, Faults& faults) {
+                 out.what = step::Draft{read_texts(node, "draft", faults)};
+             });
+    add_step(t, other("abort", kIdsSchema, "these requests are aborted"),
+             [](const Node& node, Step& out, Faults& faults) {
+                 out.what = step::Abort{read_names(node, "abort", faults)};
+             });
+    add_step(t, other("swap", kPolicySchema, "another scheduler takes the slot before the next step"),
+             [registry](const Node& node, Step& out, Faults& faults) {
+                 out.what = step::Swap{config::read_choice(node, "scheduler", *registry, faults)};
+             });
+    const KeyInfo reset{.name = "reset_prefix_cache", .type = ValueType::kEnum,
+                        .meaning = "the prefix cache is forgotten; refused: it is not, as blocks are in use",
+                        .choices = {"done", "refused"}};
+    add_step(t, reset, [reset](const Node& node, Step& out, Faults& faults) {
+        out.what = step::ResetPrefixCache{config::read_word(node, reset, faults).value_or(0) == 0 ? Answer::kDone
+                                                                                                 : Answer::kRefused};
+    });
+    add_step(t, other("in_flight", kIdsSchema,
+                      "the step, which has these requests, stays on the device while the next one is planned"),
+             [](const Node& node, Step& out, Faults& faults) {
+                 out.what = step::InFlight{read_names(node, "in_flight", faults)};
+             });
+    KeyInfo expect{.name = "expect", .type = ValueType::kMap, .meaning = "what must be so now"};
+    for (const SubjectInfo& s : subjects()) expect.children.push_back(other(s.name, schema_of(s.shape), s.meaning));
+    add_step(t, expect, [](const Node& node, Step& out, Faults& faults) { out.what = read_expect(node, faults); });
+    const KeyInfo run = whole("run", 1, kMostSteps, "steps", "so many steps come back, with made-up tokens");
+    add_step(t, run, [run](const Node& node, Step& out, Faults& faults) {
+        out.what = step::Run{static_cast<uint32_t>(config::read_uint(node, run, faults).value_or(1))};
+    });
+    const KeyInfo drain = whole("drain", 1, kMostSteps, "steps",
+                                "steps come back with made-up tokens until every request has ended: at most so many");
+    add_step(t, drain, [drain](const Node& node, Step& out, Faults& faults) {
+        out.what = step::Drain{static_cast<uint32_t>(config::read_uint(node, drain, faults).value_or(1))};
+    });
+    const KeyInfo wait = whole("wait_ms", 1, kMostMs, "ms", "time passes on the scenario's clock");
+    add_step(t, wait, [wait](const Node& node, Step& out, Faults& faults) {
+        out.what = step::Wait{config::read_uint(node, wait, faults).value_or(1)};
+    });
+    return t;
+}
+
+std::vector<Step> read_steps(const Node& node, const Table<Step>& table, Faults& faults) {
+    std::vector<Step> out;
+    if (node.kind != NodeKind::kList) wrong(node, "steps", "a list of steps", faults);
+    for (const Node& item : node.items) {
+        if (item.kind != NodeKind::kMap) {
+            faults.add(item.origin, "a step is " + item.describe() + ", expected one key with its value");
+            continue;
+        }
+        if (item.entries.size() != 1)
+            faults.add(item.origin, "a step has " + std::to_string(item.entries.size()) +
+                                        " keys, expected one (begin each step with '- ')");
+        table.read(item, out.emplace_back(), faults);
+        if (out.back().origin.line == 0) out.pop_back(); // its key is unknown
+    }
+    return out;
+}
+
+// ---- the file ----------------------------------------------------------------------------------
+
+Table<config::EngineSettings> engine_table() {
+    using E = config::EngineSettings;
+    using config::AsyncScheduling;
+    Table<E> t;
+    t.key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
+        .key("num_blocks", &E::num_blocks, {1, 1 << 20, "blocks"}, "KV blocks, all usable; 1000 where it is left out")
+        .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kMostTokens, "tokens"}, "token budget of a step")
+        .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
+        .key("max_model_len", &E::max_model_len, {0, kMostTokens, "tokens"}, "of a request; 0: what the blocks hold")
+        .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
+        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kMostTokens, "tokens"},
+             "most prompt tokens of one request in a step; 0: no limit")
+        .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
+        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"}, "drafts a sequence and step")
+        .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
+             "requests that may wait; further ones are refused; 0: no limit")
+        .word("async_scheduling", &E::async_scheduling, {{"off", AsyncScheduling::kOff}, {"on", AsyncScheduling::kOn}},
+              "plan a step while the one before is in flight");
+    return t;
+}
+
+struct ModelPart {
+    Tokens eos;
+    uint32_t sliding_window = 0;
+};
+
+Table<ModelPart> model_table() {
+    Table<ModelPart> t;
+    t.values("eos_token_ids", &ModelPart::eos, {0, kVocabSize - 1, ""}, "tokens that end a request")
+        .key("sliding_window", &ModelPart::sliding_window, {0, kMostTokens, "tokens"},
+             "how far back attention sees; 0: to the first token");
+    return t;
+}
+
+struct File {
+    config::EngineSettings engine;
+    ModelPart model;
+    Scenario scenario;
+};
+
+Table<File> file_table(const host::Registry* registry) {
+    Table<File> t;
+    t.custom(other("description", R"({"type": "string"})", "what the file shows, for its readers"),
+             [](const Node* given, File&, Faults& faults) {
+                 if (given && given->kind != NodeKind::kScalar) wrong(*given, "description", "a text", faults);
+                 return Node{};
+             });
+    t.custom(other("policy", kPolicySchema, "the scheduler: a name, or {plugin: NAME, …} with its own keys; fcfs"),
+             [registry](const Node* given, File& out, Faults& faults) {
+                 if (given) out.scenario.policy = config::read_choice(*given, "scheduler", *registry, faults);
+                 return Node{};
+             });
+    t.section("engine", &File::engine, engine_table(), "sizes and switches, as in an engine's configuration");
+    t.section("model", &File::model, model_table(), "what the engine must know of the model that is not there");
+    t.custom(whole("step_ms", 0, 1e6, "ms", "time that a step takes on the scenario's clock; 1 where it is left out"),
+             [](const Node* given, File& out, Faults& faults) {
+                 const KeyInfo info = whole("step_ms", 0, 1e6, "ms", "");
+                 if (given)
+                     out.scenario.step_ms = static_cast<uint32_t>(config::read_uint(*given, info, faults).value_or(1));
+                 return Node{};
+             });
+    const auto steps = std::make_shared<const Table<Step>>(step_table(registry));
+    std::string one = config::json_schema_of(steps->keys());
+    one.insert(one.size() - 1, R"(, "minProperties": 1, "maxProperties": 1)");
+    t.custom(other("steps", R"({"type": "array", "items": )" + one + "}", "what happens, in order; each has one key"),
+             [steps](const Node* given, File& out, Faults& faults) {
+                 if (given) out.scenario.steps = read_steps(*given, *steps, faults);
+                 return Node{};
+             })
+        .required();
+    return t;
+}
+
+// ---- what only the whole file shows ------------------------------------------------------------
+
+class WholeFile {
+  public:
+    WholeFile(const Scenario& s, Faults& faults) : scenario_(s), faults_(faults) {}
+
+    void check() {
+        const config::EngineSettings& e = scenario_.engine;
+        for (size_t i = 0; i < scenario_.steps.size(); ++i) {
+            origin_ = &scenario_.steps[i].origin;
+            std::visit([this](const auto& what) { names_in(what); }, scenario_.steps[i].what);
+            if (std::holds_alternative<step::Draft>(scenario_.steps[i].what)) draft(i);
+            if (std::holds_alternative<step::InFlight>(scenario_.steps[i].what) &&
+                e.async_scheduling != config::AsyncScheduling::kOn)
+                fault("'in_flight' without engine.async_scheduling: on");
+        }
+        origin_ = scenario_.steps.empty() ? nullptr : &scenario_.steps.front().origin;
+        if (e.num_speculative_tokens > 0 && e.async_scheduling == config::AsyncScheduling::kOn)
+            fault("async_scheduling: on beside num_speculative_tokens: drafts follow from tokens that are back");
+        if (prompt_tokens_ > kMostPromptTokens)
+            fault("the prompts have " + std::to_string(prompt_tokens_) + " tokens, expected at most " +
+                  std::to_string(kMostPromptTokens));
+    }
+
+  private:
+    void fault(const std::string& text) { faults_.add(origin_ ? *origin_ : config::Origin{}, text); }
+
+    void draft(size_t i) {
+        if (scenario_.engine.num_speculative_tokens == 0) fault("'draft' without engine.num_speculative_tokens");
+        const bool after = i > 0 && (std::holds_alternative<step::Output>(scenario_.steps[i - 1].what) ||
+                                     std::holds_alternative<step::Run>(scenario_.steps[i - 1].what));
+        if (!after) fault("'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+    }
+
+    void known(const std::string& name) {
+        if (!seen_.contains(name))
+            fault("no request '" + config::printable(name) + "' was added before" +
+                  did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())));
+    }
+    void all_known(const Names& names) {
+        for (const std::string& name : names) known(name);
+    }
+    template <class Map>
+    void keys_known(const Map& map) {
+        for (const auto& [name, value] : map) known(name);
+    }
+
+    void names_in(const step::Add& what) {
+        for (const Arrival& a : what.requests) {
+            origin_ = &a.origin;
+            if (a.id.empty()) continue; // told already
+            if (!seen_.insert(a.id).second) fault("'" + config::printable(a.id) + "' was added before");
+            prompt_tokens_ += a.prompt.made_up + a.prompt.tokens.size();
+        }
+    }
+    void names_in(const step::Output& what) { keys_known(what.tokens); }
+    void names_in(const step::Draft& what) { keys_known(what.tokens); }
+    void names_in(const step::Abort& what) { all_known(what.ids); }
+    void names_in(const step::InFlight& what) { all_known(what.ids); }
+    void names_in(const step::Expect& what) {
+        for (const Expectation& e : what.expectations) {
+            origin_ = &e.origin;
+            if (const auto* names = std::get_if<Names>(&e.value)) all_known(*names);
+            else if (const auto* counts = std::get_if<Counts>(&e.value)) keys_known(*counts);
+            else if (const auto* words = std::get_if<Words>(&e.value)) keys_known(*words);
+            else if (const auto* texts = std::get_if<Texts>(&e.value)) keys_known(*texts);
+        }
+    }
+    template <class Other>
+    void names_in(const Other&) {}
+
+    const Scenario& scenario_;
+    Faults& faults_;
+    const config::Origin* origin_ = nullptr;
+    std::set<std::string> seen_;
+    uint64_t prompt_tokens_ = 0;
+};
+
+}  // namespace
+
+Result<Scenario> load(const Node& root, const host::Registry& registry) {
+    Faults faults;
+    File file;
+    file.engine.watermark = 0;
+    file_table(&registry).read(root, file, faults);
+    Scenario& out = file.scenario;
+    out.engine = file.engine;
+    if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
+    out.eos = std::move(file.model.eos);
+    out.sliding_window = file.model.sliding_window;
+    if (!std::has_single_bit(out.engine.block_size))
+        faults.add(root.at("engine.block_size")->origin,
+                   "'block_size' is " + std::to_string(out.engine.block_size) + ", expected a power of two");
+    WholeFile(out, faults).check();
+    if (faults.any()) return faults.failure();
+    return out;
+}
+
+std::string json_schema() { return config::json_schema("Patchbay scenario", file_table(nullptr).keys()); }
+
+}  // namespace patchbay::scenario

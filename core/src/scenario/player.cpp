@@ -1,0 +1,323 @@
+#include "scenario/player.hpp"
+
+#include <algorithm>
+
+#include "patchbay/sdk/philox.hpp"
+#include "scenario/load.hpp"
+
+namespace patchbay::scenario {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000; // ns
+
+config::EngineConfig config_of(const Scenario& s) {
+    config::EngineConfig c;
+    c.engine = s.engine;
+    c.engine.threads = 1;
+    c.scheduler = s.policy;
+    c.model.load_format = config::LoadFormat::kDummy;
+    c.model.dtype = config::DType::kBf16;
+    c.model.tokenizer = "none";
+    c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"vocab_size", std::to_string(kVocabSize)},
+                     {"hidden_size", "8"}, {"intermediate_size", "8"}, {"num_hidden_layers", "1"},
+                     {"num_attention_heads", "1"}, {"num_key_value_heads", "1"}, {"head_dim", "8"},
+                     {"max_position_embeddings", std::to_string(1u << 26)}};
+    if (s.sliding_window > 0) c.model.shape["sliding_window"] = std::to_string(s.sliding_window);
+    for (size_t i = 0; i < s.eos.size(); ++i)
+        c.model.shape["eos_token_id." + std::to_string(i)] = std::to_string(s.eos[i]);
+    c.device.plugin = "sim"; // so fast that only the scenario moves the clock
+    c.device.settings = {{"hardware", "scenario"}, {"matmul_bf16", "1e21"}, {"matmul_f32", "1e21"},
+                         {"memory_read", "1e21"}, {"memory_bytes", "1000000000000000000"}};
+    return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Registry& registry,
+                                               host::Prober& prober) {
+    std::unique_ptr<Player> out(new Player(s, registry, prober));
+    out->clock_.advance_ns(kMs); // an arrival at 0 would be "now"
+    PB_TRY(out->engine_, engine::Engine::create(config_of(s), registry, out->clock_));
+    host::Proposer proposer;
+    if (s.engine.num_speculative_tokens > 0) {
+        PB_TRY(proposer, scripted_proposer(out->drafts_));
+    }
+    PB_CHECK(out->engine_->follow(*out, std::move(proposer)));
+    out->start_ns_ = out->clock_.now_ns();
+    return out;
+}
+
+Played Player::play() {
+    while (!over()) {
+        if (!needs_engine_step()) {
+            act(now());
+            at_ += !difference_;
+            continue;
+        }
+        engine_step();
+        if (!over() && !followed_) settle();
+    }
+    return {std::move(difference_), engine_steps_};
+}
+
+bool Player::needs_engine_step() const {
+    const auto& what = now().what;
+    if (const auto* e = std::get_if<step::Expect>(&what))
+        return std::any_of(e->expectations.begin(), e->expectations.end(),
+                           [](const Expectation& x) { return is_of_plan(x.subject); });
+    if (std::holds_alternative<step::Drain>(what)) return engine_->has_unfinished();
+    return std::holds_alternative<step::Output>(what) || std::holds_alternative<step::Run>(what) ||
+           std::holds_alternative<step::InFlight>(what);
+}
+
+void Player::engine_step() {
+    if (const auto* drain = std::get_if<step::Drain>(&now().what)) {
+        left_ = left_ == 0 ? drain->most_steps : left_ - 1;
+        if (left_ == 0)
+            return differ("drain", "every request has ended after " + std::to_string(drain->most_steps) + " steps",
+                          "waiting " + text_of(value_of(Subject::kWaiting, {}, state())) + ", running " +
+                              text_of(value_of(Subject::kRunning, {}, state())));
+    }
+    plan_.clear();
+    followed_ = in_hand_ = false;
+    output_ = nullptr;
+    engine_steps_ += 1;
+    in_step_ = true;
+    const auto report = engine_->step();
+    in_step_ = false;
+    if (!report) return differ("the engine", "another step", report.error());
+    hit_tokens_ += report->prefix_hit_tokens;
+    query_tokens_ += report->prefix_query_tokens;
+    plan_faults_ += report->plan_faults;
+    flying_ = is_async() && report->in_turn != "probation" && !plan_.empty();
+    if (difference_) return;
+    if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
+        return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
+                      "no token is sampled in this step");
+    if (!drafts_.empty())
+        return differ(*draft_, "draft", "the proposer is asked for " + names_.at(drafts_.begin()->first),
+                      "it is not asked");
+    for (const host::SwapRecord& r : report->swaps)
+        if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
+    const engine::View view = engine_->view();
+    if (!engine_->has_unfinished() && view.free_blocks != view.total_blocks)
+        differ("after all have ended", "free_blocks: " + std::to_string(view.total_blocks),
+               "free_blocks: " + std::to_string(view.free_blocks));
+}
+
+bool Player::is_async() const { return scenario_.engine.async_scheduling == config::AsyncScheduling::kOn; }
+
+void Player::planned(std::span<const pb_plan_item> plan) {
+    plan_.assign(plan.begin(), plan.end());
+    in_hand_ = false;
+    if (!plan.empty()) follow_file(is_async() && !flying_ ? Back::kLater : Back::kNow);
+    clock_.advance_ns(scenario_.step_ms * kMs);
+}
+
+void Player::sampled(std::span<const engine::ScriptedRows> rows) {
+    if (!in_hand_) follow_file(Back::kNow);
+    flying_ = false;
+    if (!output_ || difference_) return;
+    const Step& output = *std::exchange(output_, nullptr);
+    for (const auto& [name, tokens] : std::get<step::Output>(output.what).tokens) {
+        const engine::RequestId id = requests_.at(name).id;
+        const auto at = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == id; });
+        if (at == rows.end())
+            return differ(output, "output", text_of(Value(Texts{{name, tokens}})),
+                          "no token is sampled for " + name + " in this step");
+        // Drafts are accepted while they are what is sampled; a step makes one token more.
+        const size_t most = std::min(at->drafts.size(), tokens.size());
+        size_t accepted = 0;
+        while (accepted < most && at->drafts[accepted] == tokens[accepted]) accepted += 1;
+        if (tokens.size() != accepted + 1)
+            return differ(output, "output", text_of(Value(Texts{{name, tokens}})),
+                          std::to_string(accepted + 1) + " of them, as the drafts are " +
+                              text_of(Value(Texts{{name, Tokens(at->drafts.begin(), at->drafts.end())}})));
+        std::copy(tokens.begin(), tokens.end(), at->tokens.begin());
+    }
+}
+
+void Player::follow_file(Back back) {
+    followed_ = true;
+    while (!over()) {
+        const Step& step = now();
+        if (std::holds_alternative<step::Output>(step.what)) {
+            if (back == Back::kLater) return; // the next step is planned before it
+            output_ = &step;
+            at_ += 1;
+            break;
+        }
+        if (const auto* flight = std::get_if<step::InFlight>(&step.what)) {
+            if (back == Back::kNow) return differ("in_flight", "no other step is in flight", "one is");
+            Names planned;
+            for (const pb_plan_item& i : plan_) planned.push_back(names_.at(i.id));
+            if (planned != flight->ids)
+                return differ("in_flight", text_of(Value(flight->ids)), text_of(Value(planned)));
+            at_ += 1;
+            return;
+        }
+        if (const auto* run = std::get_if<step::Run>(&step.what)) {
+            count_down(*run);
+            break;
+        }
+        if (std::holds_alternative<step::Drain>(step.what)) break;
+        act(step);
+        at_ += !difference_;
+    }
+    in_hand_ = true;
+    take_drafts();
+}
+
+// In the engine's step nothing was scheduled and nothing came back.
+void Player::settle() {
+    const Step& step = now();
+    if (const auto* run = std::get_if<step::Run>(&step.what)) return count_down(*run);
+    if (const auto* output = std::get_if<step::Output>(&step.what)) {
+        if (!output->tokens.empty()) return differ("output", text_of(Value(output->tokens)), "nothing is scheduled");
+        at_ += 1;
+    } else if (const auto* flight = std::get_if<step::InFlight>(&step.what)) {
+        return differ("in_flight", text_of(Value(flight->ids)), "[]");
+    } else if (!std::holds_alternative<step::Drain>(step.what)) {
+        act(step);
+        at_ += !difference_;
+    }
+}
+
+void Player::count_down(const step::Run& run) {
+    left_ = left_ == 0 ? run.steps : left_;
+    left_ -= 1;
+    at_ += left_ == 0;
+}
+
+// What the proposer says after the output in hand.
+void Player::take_drafts() {
+    if (over()) return;
+    const auto* draft = std::get_if<step::Draft>(&now().what);
+    if (!draft) return;
+    draft_ = &now();
+    for (const auto& [name, tokens] : draft->tokens) drafts_[requests_.at(name).id] = tokens;
+    at_ += 1;
+}
+
+void Player::act(const Step& step) {
+    struct Act {
+        Player& p;
+        void operator()(std::monostate) const {}
+        void operator()(const step::Add& what) const {
+            for (const Arrival& a : what.requests)
+                if (!p.difference_) p.add(a);
+        }
+        void operator()(const step::Abort& what) const {
+            for (const std::string& name : what.ids) p.engine_->abort(p.requests_.at(name).id);
+        }
+        void operator()(const step::Swap& what) const {
+            const auto swap =
+                p.engine_->swap({engine::SwapSlot::kScheduler, what.scheduler, p.registry_, p.prober_});
+            const host::SwapRecord record = swap->record();
+            if (record.state == host::SwapState::kRefused)
+                p.differ("swap", "the scheduler takes the slot", record.text());
+        }
+        void operator()(const step::ResetPrefixCache& what) const {
+            const auto done = p.engine_->reset_prefix_cache();
+            if (bool(done) == (what.answer == Answer::kDone)) return;
+            p.differ("reset_prefix_cache", done ? "refused" : "done", done ? "done" : done.error());
+        }
+        void operator()(const step::Wait& what) const { p.clock_.advance_ns(what.ms * kMs); }
+        void operator()(const step::Expect& what) const { p.expect(what); }
+        void operator()(const step::Drain&) const { p.left_ = 0; }
+        void operator()(const step::Draft&) const {
+            p.differ("draft", "the proposer is asked", "no step came back with the output above");
+        }
+        // Those below are of a step of the engine, and played there.
+        void operator()(const step::Output&) const {}
+        void operator()(const step::InFlight&) const {}
+        void operator()(const step::Run&) const {}
+    };
+    std::visit(Act{*this}, step.what);
+}
+
+void Player::add(const Arrival& a) {
+    engine::Request r;
+    r.prompt = tokens_of(a.prompt);
+    r.priority = a.priority;
+    r.tenant = a.tenant;
+    r.arrival_ns = a.arrival_ms ? start_ns_ + a.arrival_ms * kMs : 0;
+    r.deadline_ns = a.deadline_ms ? start_ns_ + a.deadline_ms * kMs : 0;
+    r.expected_output_tokens = a.expected_output_tokens;
+    r.sampling.max_tokens = a.max_tokens;
+    r.sampling.min_tokens = a.min_tokens;
+    r.sampling.stop_token_ids = a.stop_token_ids;
+    r.sampling.ignore_eos = a.ignore_eos;
+    r.on_output = [this, name = a.id](const engine::RequestOutput& out) {
+        Known& known = requests_.at(name);
+        known.output.insert(known.output.end(), out.tokens.begin(), out.tokens.end());
+        if (out.finish == engine::FinishReason::kNone) return;
+        known.cached_tokens = out.cached_tokens;
+        known.preemptions = out.preemptions;
+        finished_[name] = engine::name_of(out.finish);
+    };
+    const auto id = engine_->add_request(std::move(r));
+    requests_[a.id].id = id ? *id : 0;
+    if (id) names_[*id] = a.id;
+    const std::string expected = a.refused.empty() ? "it is added" : "it is refused: " + a.refused;
+    if (id && !a.refused.empty()) differ(a.origin, "add " + a.id, expected, "it is added");
+    if (!id && (a.refused.empty() || id.error().find(a.refused) == std::string::npos))
+        differ(a.origin, "add " + a.id, expected, "it is refused: " + id.error());
+}
+
+Tokens Player::tokens_of(const Prompt& prompt) const {
+    Tokens out;
+    for (uint32_t i = 0; i < prompt.made_up; ++i) // a pure function of which request it is and where
+        out.push_back(static_cast<TokenId>(draw(requests_.size(), i, Stream::kSample, 0)[0] % kVocabSize));
+    out.insert(out.end(), prompt.tokens.begin(), prompt.tokens.end());
+    return out;
+}
+
+State Player::state() {
+    State s{requests_, names_, plan_, engine_->view(), finished_, hit_tokens_, query_tokens_, plan_faults_, ""};
+    const engine::StepReport& under_way = s.engine.report;
+    if (in_step_) {
+        s.hit_tokens += under_way.prefix_hit_tokens;
+        s.query_tokens += under_way.prefix_query_tokens;
+        s.plan_faults += under_way.plan_faults;
+    }
+    for (const host::Identity& p : engine_->facts().plugins)
+        if (p.kind == "scheduler") s.policy = p.name;
+    return s;
+}
+
+void Player::expect(const step::Expect& what) {
+    const State is = state();
+    for (const Expectation& e : what.expectations) {
+        const Value got = value_of(e.subject, e.value, is);
+        if (e.subject == Subject::kFinished) finished_.clear();
+        if (got == e.value) continue;
+        for (const SubjectInfo& s : subjects())
+            if (s.subject == e.subject) return differ(e.origin, s.name, text_of(e.value), text_of(got));
+    }
+}
+
+void Player::differ(const std::string& what, const std::string& expected, const std::string& got) {
+    differ(now().origin, what, expected, got);
+}
+
+void Player::differ(const Step& step, const std::string& what, const std::string& expected, const std::string& got) {
+    difference_ = {step.origin, static_cast<size_t>(&step - scenario_.steps.data()) + 1, what, expected, got};
+}
+
+void Player::differ(const config::Origin& origin, const std::string& what, const std::string& expected,
+                    const std::string& got) {
+    difference_ = {origin, at_ + 1, what, expected, got};
+}
+
+Result<Played> play(const Scenario& s, const host::Registry& registry, host::Prober& prober) {
+    PB_TRY(const auto player, Player::create(s, registry, prober));
+    return player->play();
+}
+
+std::string Difference::text() const {
+    return *origin.name + ":" + std::to_string(origin.line) + ": step " + std::to_string(step) + ": " + what +
+           "\n  expected  " + expected + "\n  got       " + got;
+}
+
+}  // namespace patchbay::scenario

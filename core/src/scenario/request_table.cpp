@@ -1,0 +1,92 @@
+// What an item of `add` can say, and what it cannot.
+#include "scenario/values.hpp"
+
+namespace patchbay::scenario {
+namespace {
+
+using config::Entry;
+using config::Faults;
+using config::KeyInfo;
+using config::Node;
+using config::NodeKind;
+using config::ValueType;
+using config::Table;
+
+void append_run(const Node& node, Tokens& out, Faults& faults) {
+    const Tokens run = read_tokens(node, "repeat", faults);
+    if (run.size() != 2 || run[1] < 1 || run[1] > kMostTokens)
+        faults.add(node.origin, "'repeat' is " + node.describe() + ", expected [token, times], times 1 to 1048576");
+    else out.insert(out.end(), static_cast<size_t>(run[1]), run[0]);
+}
+
+Prompt read_prompt(const Node& node, Faults& faults) {
+    Prompt out;
+    if (node.kind == NodeKind::kScalar) {
+        const KeyInfo info{.name = "prompt", .type = ValueType::kInt, .min = 0, .max = kMostTokens};
+        out.made_up = static_cast<uint32_t>(config::read_uint(node, info, faults).value_or(0));
+        return out;
+    }
+    if (node.kind != NodeKind::kMap) {
+        wrong(node, "prompt", "a number of tokens, or a map of ids, repeat and then", faults);
+        return out;
+    }
+    const std::vector<KeyInfo> known = {{.name = "ids"}, {.name = "repeat"}, {.name = "then"}};
+    config::check_unknown_keys(node, known, {}, faults);
+    const Node *ids = node.find("ids"), *repeat = node.find("repeat"), *then = node.find("then");
+    if (ids && repeat) faults.add(repeat->origin, "'repeat' beside 'ids', expected one of them");
+    if (!ids && !repeat) faults.add(node.origin, "'prompt' has neither 'ids' nor 'repeat'");
+    if (ids) out.tokens = read_tokens(*ids, "ids", faults);
+    if (repeat) append_run(*repeat, out.tokens, faults);
+    const Tokens rest = then ? read_tokens(*then, "then", faults) : Tokens{};
+    out.tokens.insert(out.tokens.end(), rest.begin(), rest.end());
+    return out;
+}
+
+constexpr const char* kPromptSchema = R"({"anyOf": [{"type": "integer", "minimum": 0, "maximum": 1048576},
+    {"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "integer"}},
+     "repeat": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+     "then": {"type": "array", "items": {"type": "integer"}}}, "additionalProperties": false}]})";
+
+// What other engines can do and this one cannot: told as such, in place of "unknown key".
+void refuse(Table<Arrival>& t, const char* name, const std::string& why) {
+    t.custom(other(name, R"({"not": {}})", why), [name, why](const Node* given, Arrival&, Faults& faults) {
+        if (given) faults.add(given->origin, "'" + std::string(name) + "' is not in this engine: " + why);
+        return Node{};
+    });
+}
+
+}  // namespace
+
+config::Table<Arrival> request_table() {
+    Table<Arrival> t;
+    t.key("id", &Arrival::id, "what the file calls it: a word").required();
+    t.custom(other("prompt", kPromptSchema,
+                   "so many tokens that no other request has; or {ids: […]}; or {repeat: [token, times]}; and after "
+                   "these {…, then: […]}"),
+             [](const Node* given, Arrival& out, Faults& faults) {
+                 if (given) out.prompt = read_prompt(*given, faults);
+                 return Node{};
+             })
+        .required();
+    t.key("priority", &Arrival::priority, "lower runs first, where the policy asks")
+        .key("tenant", &Arrival::tenant, "whose it is, where the policy asks")
+        .key("arrival_ms", &Arrival::arrival_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: now")
+        .key("deadline_ms", &Arrival::deadline_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: none")
+        .key("max_tokens", &Arrival::max_tokens, {1, kMostTokens, "tokens"}, "output after which it ends")
+        .key("min_tokens", &Arrival::min_tokens, {0, kMostTokens, "tokens"}, "output before which nothing stops it")
+        .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMostTokens, "tokens"},
+             "what its sender says it will make; 0: nobody says")
+        .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
+        .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
+        .key("refused", &Arrival::refused, "the engine refuses it, with a text in which this is found");
+    refuse(t, "n", "a request is one sequence (add several)");
+    refuse(t, "best_of", "a request is one sequence (add several)");
+    refuse(t, "beam_width", "there is no beam search");
+    refuse(t, "salt", "requests with equal prompts share their blocks");
+    refuse(t, "stop", "there is no text without a model (use stop_token_ids)");
+    refuse(t, "prompt_logprobs", "logits of prompts are not computed");
+    refuse(t, "logprobs", "there are no logits without a model");
+    return t;
+}
+
+}  // namespace patchbay::scenario

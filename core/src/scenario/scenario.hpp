@@ -1,0 +1,87 @@
+// A scenario file as plain data: an engine without a model, and what happens to it step by step. Read by
+// scenario/load.hpp, played by scenario/play.hpp; docs/scenarios.md describes the file.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/document.hpp"
+#include "config/engine_config.hpp"
+#include "engine/request.hpp"
+
+namespace patchbay::scenario {
+
+using engine::TokenId;
+using Tokens = std::vector<TokenId>;
+using Names = std::vector<std::string>; // of requests
+using Counts = std::map<std::string, uint64_t>;
+using Words = std::map<std::string, std::string>;
+using Texts = std::map<std::string, Tokens>;
+
+struct Prompt {
+    uint32_t made_up = 0; // so many tokens in front, which no other request has
+    Tokens tokens;        // behind them
+};
+
+struct Arrival { // a request that is added
+    std::string id;
+    Prompt prompt;
+    int32_t priority = 0;
+    uint32_t tenant = 0;
+    uint64_t arrival_ms = 0, deadline_ms = 0; // on the scenario's clock; 0: now, none
+    uint32_t max_tokens = 16, min_tokens = 0, expected_output_tokens = 0;
+    Tokens stop_token_ids;
+    bool ignore_eos = false;
+    std::string refused; // a part of the text with which the engine refuses it; empty: it does not
+    config::Origin origin;
+};
+
+enum class Subject { // what can be expected
+    kScheduled, kPreempted, kWaiting, kRunning, kFinished, kInFlight, kComputed, kCachedTokens, kDrafts, kPreemptions,
+    kText, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kPlanFaults, kPolicy
+};
+using Value = std::variant<uint64_t, std::string, Names, Counts, Words, Texts>;
+struct Expectation {
+    Subject subject;
+    Value value;
+    config::Origin origin;
+};
+
+enum class Answer { kDone, kRefused };
+
+namespace step { // what one can say
+struct Add { std::vector<Arrival> requests; };
+struct Output { Texts tokens; };
+struct Draft { Texts tokens; };
+struct Abort { Names ids; };
+struct Swap { config::PluginChoice scheduler; };
+struct ResetPrefixCache { Answer answer = Answer::kDone; };
+struct InFlight { Names ids; };
+struct Expect { std::vector<Expectation> expectations; };
+struct Run { uint32_t steps = 0; };
+struct Drain { uint32_t most_steps = 0; };
+struct Wait { uint64_t ms = 0; };
+} // namespace step
+
+struct Step {
+    std::variant<std::monostate, step::Add, step::Output, step::Draft, step::Abort, step::Swap, step::ResetPrefixCache,
+                 step::InFlight, step::Expect, step::Run, step::Drain, step::Wait>
+        what;
+    std::string name; // its key
+    config::Origin origin;
+};
+
+struct Scenario {
+    config::PluginChoice policy{"fcfs", {}};
+    config::EngineSettings engine;
+    uint32_t step_ms = 1; // that a step takes on the scenario's clock
+    Tokens eos;
+    uint32_t sliding_window = 0; // tokens; 0: attention sees all
+    std::vector<Step> steps;
+};
+
+inline constexpr uint32_t kVocabSize = 32'000; // of tokens in prompts; also of what is sampled, unless it is a fault
+
+}  // namespace patchbay::scenario

@@ -1,0 +1,15 @@
+// A proposer that says what it was told to, so that drafts go the way of every proposer's. Used by scenario/play.cpp.
+#pragma once
+#include <map>
+
+#include "host/component.hpp"
+#include "scenario/scenario.hpp"
+
+namespace patchbay::scenario {
+
+using DraftsById = std::map<engine::RequestId, Tokens>;
+
+// Drafts are taken out of `drafts` when their sequence is asked for. The map outlives the component.
+Result<host::Proposer> scripted_proposer(DraftsById& drafts);
+
+}  // namespace patchbay::scenario

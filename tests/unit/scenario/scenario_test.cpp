@@ -1,0 +1,266 @@
+// Scenario files: what is told of a file that is none, and that each kind of expectation can fail.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "scenario/load.hpp"
+#include "scenario/play.hpp"
+
+namespace patchbay::scenario {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const host::Registry& registry() {
+    static const auto all = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    return *all;
+}
+
+Result<Scenario> load_text(const std::string& yaml) {
+    PB_TRY(const config::Node root, config::parse_yaml(yaml, "s.yaml"));
+    return load(root, registry());
+}
+
+std::string faults_of(const std::string& yaml) {
+    const auto loaded = load_text(yaml);
+    return loaded ? "" : loaded.error();
+}
+
+// "" where all is as expected; else the difference's text, or why nothing could be played.
+std::string outcome_of(const std::string& yaml) {
+    const auto loaded = load_text(yaml);
+    if (!loaded) return loaded.error();
+    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    const auto played = play(*loaded, registry(), prober);
+    if (!played) return played.error();
+    return played->difference ? played->difference->text() : "";
+}
+
+std::string difference(const std::string& place, const std::string& expected, const std::string& got) {
+    return "s.yaml:" + place + "\n  expected  " + expected + "\n  got       " + got;
+}
+
+// ---- what is no scenario -----------------------------------------------------------------------
+
+TEST(ScenarioFile, NamesEveryFaultAtItsPlaceWithAGuess) {
+    EXPECT_EQ(faults_of("polcy: fcfs\n"
+                        "engine: {num_block: 4, block_size: 24}\n"
+                        "steps:\n"
+                        "  - add: [{id: a, prompt: 8, prioritty: 1}, {id: a, prompt: 8}, {prompt: x}]\n"
+                        "  - expct: {running: [a]}\n"
+                        "  - expect: {runing: [a], scheduled: {a: x}, finished: {a: stopped}}\n"
+                        "  - abort: [ab]\n"
+                        "  - reset_prefix_cache: don\n"),
+              "s.yaml:1:1: unknown key 'polcy' (did you mean 'policy'?)\n"
+              "s.yaml:2:10: unknown key 'num_block' (did you mean 'num_blocks'?)\n"
+              "s.yaml:2:36: 'block_size' is 24, expected a power of two\n"
+              "s.yaml:4:30: unknown key 'prioritty' (did you mean 'priority'?)\n"
+              "s.yaml:4:45: 'a' was added before\n"
+              "s.yaml:4:65: 'id' is missing: what the file calls it: a word\n"
+              "s.yaml:4:74: 'prompt' is 'x', expected a whole number\n"
+              "s.yaml:5:5: unknown key 'expct' (did you mean 'expect'?)\n"
+              "s.yaml:6:14: unknown key 'runing' (did you mean 'running'?)\n"
+              "s.yaml:6:42: 'scheduled.a' is 'x', expected a whole number\n"
+              "s.yaml:6:60: 'finished.a' is 'stopped', expected one of stop, length, abort, error\n"
+              "s.yaml:7:12: no request 'ab' was added before (did you mean 'a'?)\n"
+              "s.yaml:8:25: 'reset_prefix_cache' is 'don', expected one of done, refused (did you mean 'done'?)");
+}
+
+TEST(ScenarioFile, RefusesByNameWhatTheEngineDoesNotDo) {
+    for (const char* key : {"n: 2", "best_of: 2", "beam_width: 2", "salt: x", "stop: [x]", "prompt_logprobs: 1",
+                            "logprobs: 1"}) {
+        const std::string name = std::string(key).substr(0, std::string(key).find(':'));
+        EXPECT_THAT(faults_of(std::string("steps:\n  - add: [{id: a, prompt: 8, ") + key + "}]\n"),
+                    HasSubstr("'" + name + "' is not in this engine: "));
+    }
+}
+
+TEST(ScenarioFile, RefusesStepsThatNothingCanComeOf) {
+    const std::string add = "  - add: [{id: a, prompt: 8}]\n";
+    EXPECT_EQ(faults_of("steps:\n" + add + "  - draft: {a: [1]}\n"),
+              "s.yaml:3:12: 'draft' without engine.num_speculative_tokens\n"
+              "s.yaml:3:12: 'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+    EXPECT_EQ(faults_of("steps:\n" + add + "  - in_flight: [a]\n"),
+              "s.yaml:3:16: 'in_flight' without engine.async_scheduling: on");
+    EXPECT_THAT(faults_of("engine: {async_scheduling: on, num_speculative_tokens: 1}\nsteps:\n" + add),
+                HasSubstr("drafts follow from tokens that are back"));
+    EXPECT_EQ(faults_of("steps:\n  - run: 1\n    drain: 2\n"),
+              "s.yaml:2:5: a step has 2 keys, expected one (begin each step with '- ')");
+    EXPECT_EQ(faults_of("steps:\n" + add + "  - expect: {}\n"), "s.yaml:3:13: 'expect' expects nothing");
+    EXPECT_EQ(faults_of("policy: fcsf\nsteps: []\n"), "s.yaml:1:9: no scheduler 'fcsf' (did you mean 'fcfs'?)");
+    EXPECT_THAT(faults_of("engine: {}\n"), HasSubstr("'steps' is missing"));
+}
+
+TEST(ScenarioFile, BoundsWhatItAsksFor) {
+    std::string many = "steps:\n  - add:\n";
+    for (int i = 0; i < 17; ++i) many += "    - {id: r" + std::to_string(i) + ", prompt: 1048576}\n";
+    EXPECT_THAT(faults_of(many), HasSubstr("expected at most 16777216"));
+    EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: 1048577}]\n"), HasSubstr("expected 0 to 1048576"));
+    EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: {repeat: [1, 2000000]}}]\n"), HasSubstr("times 1 to"));
+    EXPECT_THAT(faults_of("steps:\n  - run: 100001\n"), HasSubstr("expected 1 to 1e+05"));
+}
+
+TEST(ScenarioFile, ItsSchemaIsTheOneInTheDocumentation) {
+    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/docs/scenario.schema.json");
+    std::stringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(text.str(), json_schema() + "\n") << "patchbay scenario schema > docs/scenario.schema.json";
+}
+
+TEST(ScenarioFile, EverySubjectIsDocumented) {
+    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/docs/scenarios.md");
+    std::stringstream text;
+    text << file.rdbuf();
+    for (const SubjectInfo& s : subjects())
+        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.meaning;
+}
+
+// ---- each expectation can fail -------------------------------------------------------------------
+
+// Two requests run, one waits, one has ended; a has a token and a draft, b came half from the cache.
+const std::string kBusy =
+    "engine: {block_size: 4, num_blocks: 100, max_num_seqs: 3, num_speculative_tokens: 2}\n"
+    "steps:\n"
+    "  - add: [{id: a, prompt: {repeat: [7, 8]}}, {id: e, prompt: 4, max_tokens: 1}]\n"
+    "  - run: 1\n"
+    "  - add: [{id: b, prompt: {repeat: [7, 8], then: [1, 2]}}, {id: c, prompt: 4}, {id: d, prompt: 4}]\n"
+    "  - expect: {scheduled: {a: 1, b: 2, c: 4}}\n"
+    "  - output: {a: [9]}\n"
+    "  - draft: {a: [3]}\n";
+
+TEST(ScenarioDifference, IsFoundInEachKindOfExpectation) {
+    const struct {
+        const char *right, *wrong, *expected, *got;
+    } each[] = {
+        {"scheduled: {a: 2, b: 1, c: 1}", "scheduled: {a: 1, b: 1, c: 1}", "{a: 1, b: 1, c: 1}", "{a: 2, b: 1, c: 1}"},
+        {"scheduled: {a: 2, b: 1, c: 1}", "scheduled: {a: 2, b: 1}", "{a: 2, b: 1}", "{a: 2, b: 1, c: 1}"},
+        {"preempted: []", "preempted: [b]", "[b]", "[]"},
+        {"waiting: [d]", "waiting: []", "[]", "[d]"},
+        {"running: [a, b, c]", "running: [b, a, c]", "[b, a, c]", "[a, b, c]"},
+        {"finished: {e: length}", "finished: {e: stop}", "{e: stop}", "{e: length}"},
+        {"finished: {e: length}", "finished: {}", "{}", "{e: length}"},
+        {"in_flight: {a: 0}", "in_flight: {a: 1}", "{a: 1}", "{a: 0}"},
+        {"computed: {a: 9, d: 0}", "computed: {a: 8}", "{a: 8}", "{a: 9}"},
+        {"computed: {a: 9}", "computed: {e: 4}", "{e: 4}", "{e: ended}"},
+        {"cached_tokens: {b: 8, e: 0}", "cached_tokens: {b: 4}", "{b: 4}", "{b: 8}"},
+        {"drafts: {a: 1}", "drafts: {a: 0}", "{a: 0}", "{a: 1}"},
+        {"preemptions: {a: 0, e: 0}", "preemptions: {a: 1}", "{a: 1}", "{a: 0}"},
+        {"text: {d: []}", "text: {d: [1]}", "{d: [1]}", "{d: []}"},
+        {"free_blocks: 95", "free_blocks: 96", "96", "95"},
+        {"cached_blocks: 1", "cached_blocks: 0", "0", "1"},
+        {"hit_tokens: 8", "hit_tokens: 0", "0", "8"},
+        {"query_tokens: 26", "query_tokens: 0", "0", "26"},
+        {"plan_faults: 0", "plan_faults: 1", "1", "0"},
+        {"policy: fcfs", "policy: sjf", "sjf", "fcfs"},
+    };
+    std::set<std::string> seen;
+    for (const auto& e : each) {
+        const std::string wrong = e.wrong, name = wrong.substr(0, wrong.find(':'));
+        EXPECT_EQ(outcome_of(kBusy + "  - expect: {" + e.right + "}\n"), "");
+        EXPECT_EQ(outcome_of(kBusy + "  - expect: {" + wrong + "}\n"),
+                  difference("9: step 7: " + name, e.expected, e.got));
+        seen.insert(name);
+    }
+    EXPECT_EQ(seen.size(), subjects().size());
+}
+
+TEST(ScenarioDifference, IsTheFirstAndNothingIsPlayedAfterIt) {
+    EXPECT_EQ(outcome_of("steps:\n"
+                         "  - add: [{id: a, prompt: 8}]\n"
+                         "  - expect:\n"
+                         "      running: []\n"
+                         "      free_blocks: 7\n"
+                         "  - expect: {free_blocks: 8}\n"),
+              difference("5: step 2: free_blocks", "7", "1000"));
+}
+
+TEST(ScenarioDifference, IsAnOutputThatTheStepCannotMake) {
+    const std::string drafted = "engine: {num_speculative_tokens: 2, max_num_batched_tokens: 8}\n"
+                                "steps:\n"
+                                "  - add: [{id: a, prompt: 4}, {id: b, prompt: 8}]\n";
+    EXPECT_EQ(outcome_of(drafted + "  - output: {a: [1], b: [2]}\n"),
+              difference("4: step 2: output", "{b: [2]}", "no token is sampled for b in this step"));
+    EXPECT_EQ(outcome_of(drafted + "  - output: {a: [1, 2]}\n"),
+              difference("4: step 2: output", "{a: [1, 2]}", "1 of them, as the drafts are {a: []}"));
+    const std::string then = drafted + "  - output: {a: [1]}\n  - draft: {a: [5, 6]}\n";
+    EXPECT_EQ(outcome_of(then + "  - output: {a: [5, 6, 7]}\n"), "");
+    EXPECT_EQ(outcome_of(then + "  - output: {a: [5]}\n"),
+              difference("6: step 4: output", "{a: [5]}", "2 of them, as the drafts are {a: [5, 6]}"));
+    EXPECT_EQ(outcome_of(then + "  - output: {a: [4, 6]}\n"),
+              difference("6: step 4: output", "{a: [4, 6]}", "1 of them, as the drafts are {a: [5, 6]}"));
+    EXPECT_EQ(outcome_of(drafted + "  - output: {a: [1]}\n  - draft: {b: [5]}\n"),
+              difference("5: step 3: draft", "the proposer is asked for b", "it is not asked"));
+    EXPECT_EQ(outcome_of("steps:\n  - add: [{id: a, prompt: 4, arrival_ms: 5}]\n  - abort: [a]\n"
+                         "  - output: {a: [1]}\n"),
+              difference("4: step 3: output", "{a: [1]}", "nothing is scheduled"));
+}
+
+TEST(ScenarioDifference, IsARequestThatIsRefusedOrIsNot) {
+    const std::string head = "engine: {block_size: 4, num_blocks: 4}\nsteps:\n";
+    EXPECT_EQ(outcome_of(head + "  - add: [{id: a, prompt: 40, refused: exceed max_model_len}]\n"), "");
+    EXPECT_THAT(outcome_of(head + "  - add: [{id: a, prompt: 40}]\n"),
+                HasSubstr("got       it is refused: a prompt of 40"));
+    EXPECT_THAT(outcome_of(head + "  - add: [{id: a, prompt: 4, max_tokens: 1, refused: exceed}]\n"),
+                HasSubstr("expected  it is refused: exceed\n  got       it is added"));
+}
+
+TEST(ScenarioDifference, IsALoadThatDoesNotEndInTime) {
+    const std::string add = "steps:\n  - add: [{id: a, prompt: 4, max_tokens: 5}]\n";
+    EXPECT_EQ(outcome_of(add + "  - drain: 5\n  - expect: {finished: {a: length}}\n"), "");
+    EXPECT_EQ(outcome_of(add + "  - drain: 4\n"),
+              difference("3: step 2: drain", "every request has ended after 4 steps", "waiting [], running [a]"));
+}
+
+TEST(ScenarioDifference, IsACacheThatIsResetOrIsNot) {
+    const std::string run = "steps:\n  - add: [{id: a, prompt: 4}]\n  - run: 1\n";
+    EXPECT_EQ(outcome_of(run + "  - reset_prefix_cache: refused\n"), "");
+    EXPECT_THAT(outcome_of(run + "  - reset_prefix_cache: done\n"),
+                HasSubstr("got       cannot reset the prefix cache: 1"));
+    EXPECT_THAT(outcome_of("steps:\n  - reset_prefix_cache: refused\n"),
+                HasSubstr("expected  refused\n  got       done"));
+}
+
+TEST(ScenarioDifference, IsAFlightOfOthersOrASecondOne) {
+    const std::string add = "engine: {async_scheduling: on}\nsteps:\n"
+                            "  - add: [{id: a, prompt: 4}, {id: b, prompt: 4}]\n";
+    EXPECT_EQ(outcome_of(add + "  - in_flight: [a, b]\n  - output: {a: [1]}\n"), "");
+    EXPECT_EQ(outcome_of(add + "  - in_flight: [a]\n"), difference("4: step 2: in_flight", "[a]", "[a, b]"));
+    EXPECT_EQ(outcome_of(add + "  - in_flight: [a, b]\n  - in_flight: [a, b]\n"),
+              difference("5: step 3: in_flight", "no other step is in flight", "one is"));
+}
+
+TEST(ScenarioFile, ChecksASwapBeforeItPlaysAnything) {
+    EXPECT_EQ(faults_of("steps:\n  - swap: sfj\n"), "s.yaml:2:11: no scheduler 'sfj' (did you mean 'sjf'?)");
+    EXPECT_THAT(faults_of("steps:\n  - swap: {plugin: sjf, agein: 1}\n"), HasSubstr("did you mean 'ageing'?"));
+}
+
+TEST(Scenario, PromptsThatAreMadeUpAreNobodyElses) {
+    EXPECT_EQ(outcome_of("engine: {block_size: 4}\nsteps:\n"
+                         "  - add: [{id: a, prompt: 16}, {id: b, prompt: 16}]\n"
+                         "  - expect: {scheduled: {a: 16, b: 16}, hit_tokens: 0}\n"),
+              "");
+}
+
+TEST(Scenario, ItsClockMovesWithStepsAndWaitsOnly) {
+    EXPECT_EQ(outcome_of("step_ms: 10\nsteps:\n"
+                         "  - add: [{id: a, prompt: 4}, {id: b, prompt: 4, arrival_ms: 20}]\n"
+                         "  - expect: {scheduled: {a: 4}}\n"
+                         "  - output: {}\n"
+                         "  - expect: {scheduled: {a: 1}, waiting: []}\n"
+                         "  - output: {}\n"
+                         "  - expect: {scheduled: {a: 1, b: 4}}\n"),
+              "");
+    EXPECT_EQ(outcome_of("step_ms: 0\nsteps:\n"
+                         "  - add: [{id: a, prompt: 4}, {id: b, prompt: 4, arrival_ms: 20}]\n"
+                         "  - run: 5\n"
+                         "  - expect: {waiting: []}\n"
+                         "  - wait_ms: 20\n"
+                         "  - expect: {waiting: [b]}\n"),
+              "");
+}
+
+}  // namespace
+}  // namespace patchbay::scenario
