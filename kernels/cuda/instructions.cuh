@@ -10,6 +10,15 @@ namespace patchbay::kernels::cuda {
 
 __device__ inline float bits_to_float(uint32_t bits) { return __uint_as_float(bits); }
 
+__device__ inline uint32_t float_to_bits(float x) { return __float_as_uint(x); }
+__device__ inline int leading_zeros(uint32_t x) { return __clz(int(x)); }
+
+// Adds to what lies in shared memory, whatever other threads do there. What was there before.
+__device__ inline uint32_t add_shared(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
+__device__ inline uint64_t add_shared(uint64_t* at, uint64_t value) {
+    return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+}
+
 // Two floats to nearest even; `low` is in the low half. NaN stays NaN.
 __device__ inline uint32_t pack_bf16(float low, float high) {
     uint32_t out;

@@ -122,6 +122,19 @@ TEST_P(CudaOps, ElementwiseOpsWorkInPlace) {
           [&](float* e, int64_t count) { for (int64_t i = 0; i < count; ++i) e[i] += bias[size_t(i % n)]; });
 }
 
+TEST(CudaTokens, AreTakenFromThoseThatWereSampled) {
+    Ints ids = {4, -1, 0, -3, -1, 7, -2}, sampled = {900, 901, 902}, fault(1, 0);
+    take_tokens(nullptr, ids.data(), int64_t(ids.size()), sampled.data(), 3, fault.data());
+    finish();
+    EXPECT_EQ(ids, (Ints{4, 900, 0, 902, 900, 7, 901}));
+    EXPECT_EQ(fault[0], 0);
+    ids = {-4};
+    take_tokens(nullptr, ids.data(), 1, sampled.data(), 3, fault.data());
+    finish();
+    EXPECT_EQ(ids[0], 0);
+    EXPECT_EQ(fault[0], int32_t(KernelFault::kTakenToken));
+}
+
 TEST_P(CudaOps, PlainLinearTakesEveryMixOfDtypes) {
     const int64_t tokens = 3, rows = 19, cols = 70;
     for (const pb_dtype of_w : {pb_dtype{PB_F32}, pb_dtype{PB_BF16}})

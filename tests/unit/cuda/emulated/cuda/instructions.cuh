@@ -11,6 +11,14 @@ namespace patchbay::kernels::cuda {
 
 inline float bits_to_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 
+inline uint32_t float_to_bits(float x) { return std::bit_cast<uint32_t>(x); }
+inline int leading_zeros(uint32_t x) { return std::countl_zero(x); }
+
+template <class T>
+T add_shared(T* at, T value) { // threads take turns only at barriers
+    return std::exchange(*at, *at + value);
+}
+
 inline uint32_t pack_bf16(float low, float high) {
     const auto round = [](float f) -> uint32_t {
         const uint32_t x = std::bit_cast<uint32_t>(f);
