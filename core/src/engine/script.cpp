@@ -41,13 +41,11 @@ void Engine::State::tell_script() {
 void Engine::State::ask_script() {
     if (!script) return;
     std::vector<ScriptedRows> rows;
-    size_t row = 0;
     for (const Scheduled& item : scheduled) {
         if (item.rows == 0) continue;
         const std::span<const TokenId> tokens(item.sequence->tokens);
         rows.push_back({item.sequence->id, tokens.subspan(item.rows > 1 ? item.confirmed : 0, item.rows - 1),
-                        std::span(sampled).subspan(row, item.rows)});
-        row += item.rows;
+                        std::span(sampled).subspan(item.first_row, item.rows)});
     }
     script->sampled(rows);
 }

@@ -121,7 +121,8 @@ Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
         PlannedRequest r;
         r.prompt = prompt_of(draws, order, i, prompt);
         r.sampling = spec_.sampling;
-        r.sampling.max_tokens = r.output_tokens = output;
+        r.sampling.max_tokens = output;
+        r.output_tokens = spec_.ignore_eos ? output : 0;
         r.sampling.ignore_eos = spec_.ignore_eos;
         r.sampling.seed = draws.word(Purpose::kSampling, i);
         r.arrival_ns = times[i];

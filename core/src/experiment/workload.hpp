@@ -19,7 +19,7 @@ class LengthSource;
 struct PlannedRequest {
     std::vector<text::TokenId> prompt;
     engine::SamplingParams sampling; // with max_tokens and seed set
-    uint32_t output_tokens = 0;      // that it is meant to make
+    uint32_t output_tokens = 0;      // that it will make; 0: not known
     uint64_t arrival_ns = 0;         // since the start of the run
 };
 

@@ -41,6 +41,9 @@ inline uint32_t remaining(const pb_sequence& s) {
     return s.prompt_tokens + s.output_tokens + s.draft_tokens - s.computed_tokens - s.in_flight;
 }
 
+// Of these, for one that waits, so many as the prefix cache does not have; at least one.
+inline uint32_t uncached(const pb_sequence& s) { return remaining(s) - std::min(s.cached_tokens, remaining(s) - 1); }
+
 // True once the prompt is computed: it makes one token a step (or verifies drafts).
 inline bool decoding(const pb_sequence& s) {
     return s.computed_tokens + s.in_flight + s.draft_tokens + 1 >= s.prompt_tokens + s.output_tokens + s.draft_tokens;

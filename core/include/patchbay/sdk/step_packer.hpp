@@ -15,23 +15,41 @@ class StepPacker {
           seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
 
     uint32_t tokens_left() const { return tokens_; }
-    bool preempted_any() const { return !gone_.empty(); }
+    bool preempted_any() const { return pressed_; } // as pages ran out
+    uint32_t seats_left() const { return seats_; }
+
+    // Prompts get so many tokens of the step together, unless they may not be split.
+    void limit_prompts(uint32_t tokens) { prompt_tokens_ = tokens; }
+
+    // Takes a running one's seat and pages for somebody else, before anybody is planned.
+    void give_up(const pb_sequence& s) {
+        take_back(s);
+        seats_ += 1;
+    }
 
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
     // sequence for which sooner(victim, other) holds against all others is preempted.
     template <class Sooner>
     void keep_running(Sooner&& sooner) {
-        for (const bool decodes : {true, false})
-            for (const pb_sequence& s : step_.running)
-                if (decoding(s) == decodes && !is_gone(s.id)) plan_running(s, sooner);
+        keep_decodes(sooner);
+        keep_prompts(sooner);
+    }
+    template <class Sooner>
+    void keep_decodes(Sooner&& sooner) {
+        for (const pb_sequence& s : step_.running)
+            if (decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
+    }
+    template <class Sooner>
+    void keep_prompts(Sooner&& sooner) {
+        for (const pb_sequence& s : step_.running)
+            if (!decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
     }
 
     // Plans one that waits. False: there is no room for it, and so for none behind it.
     bool admit(const pb_sequence& s) {
         if (tokens_ == 0 || seats_ == 0) return false;
-        const uint32_t cached = std::min(s.cached_tokens, remaining(s) - 1);
-        const uint32_t whole = remaining(s) - cached;
-        uint32_t n = std::min({whole, tokens_, chunk_limit()});
+        const uint32_t whole = uncached(s), cached = remaining(s) - whole;
+        uint32_t n = std::min({whole, tokens_, chunk_limit(s)});
         const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
         const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
         // What does not fit the pages at once may in parts, as windows give pages back.
@@ -39,8 +57,7 @@ class StepPacker {
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
         const uint32_t pages = step_.pages_for(s, n, cached);
         if (pages + kept_free > blocks_) return false;
-        plan_.run(s, n);
-        tokens_ -= n;
+        run(s, n);
         seats_ -= 1;
         blocks_ -= pages;
         return true;
@@ -49,15 +66,23 @@ class StepPacker {
   private:
     bool is_gone(uint64_t id) const { return std::find(gone_.begin(), gone_.end(), id) != gone_.end(); }
 
-    uint32_t chunk_limit() const {
+    // Of a prompt in this step.
+    uint32_t chunk_limit(const pb_sequence& s) const {
+        if (!step_.chunked() || decoding(s)) return UINT32_MAX;
         const uint32_t t = step_.raw.long_prefill_token_threshold;
-        return step_.chunked() && t > 0 ? t : UINT32_MAX;
+        const uint32_t share = s.flags & PB_SEQ_NO_CHUNK ? UINT32_MAX : prompt_tokens_;
+        return std::min(t > 0 ? t : UINT32_MAX, share);
+    }
+
+    void run(const pb_sequence& s, uint32_t n) {
+        plan_.run(s, n);
+        tokens_ -= n;
+        if (!decoding(s) && prompt_tokens_ != UINT32_MAX) prompt_tokens_ -= std::min(prompt_tokens_, n);
     }
 
     template <class Sooner>
     void plan_running(const pb_sequence& s, Sooner&& sooner) {
-        uint32_t n = std::min(remaining(s), tokens_);
-        if (!decoding(s)) n = std::min(n, chunk_limit());
+        uint32_t n = std::min({remaining(s), tokens_, chunk_limit(s)});
         if (n == 0 || plan_.size() == step_.raw.max_num_seqs) return;
         if (step_.pages_for(s, n) > blocks_)
             n = std::min(n, remaining(s) - s.draft_tokens);  // drafts are worth nobody's place
@@ -70,12 +95,11 @@ class StepPacker {
                 if (n > 0) break;
             }
             take_back(*victim);
+            pressed_ = true;
             if (victim->id == s.id) return;
-            n = std::min(remaining(s) - s.draft_tokens,
-                         std::max(n, std::min(tokens_, decoding(s) ? UINT32_MAX : chunk_limit())));
+            n = std::min(remaining(s) - s.draft_tokens, std::max(n, std::min(tokens_, chunk_limit(s))));
         }
-        plan_.run(s, n);
-        tokens_ -= n;
+        run(s, n);
         blocks_ -= step_.pages_for(s, n);
     }
 
@@ -93,8 +117,30 @@ class StepPacker {
     const SchedulerStep& step_;
     Plan& plan_;
     uint32_t tokens_, blocks_, seats_;
+    uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
+    bool pressed_ = false;
     std::vector<uint64_t> gone_; // preempted in this step
 };
+
+// Where no seat is free, whoever runs with the highest key(s) gives his up, to be recomputed later, if somebody waits
+// whose key is lower by more than price(s). One a step, so that those who come do not drive out all who run.
+template <class Key, class Price>
+void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
+    if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
+    const auto less = [&](const pb_sequence& a, const pb_sequence& b) { return key(a) < key(b); };
+    const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
+    for (const pb_sequence& s : step.running)
+        if (less(*worst, s)) worst = &s;
+    for (const pb_sequence& s : step.waiting)
+        if (less(s, *best)) best = &s;
+    const uint32_t whole = uncached(*best), others = step.running.size() - 1;
+    const uint32_t tokens = step.raw.max_num_batched_tokens - std::min(step.raw.max_num_batched_tokens, others);
+    const uint32_t n = std::min(whole, tokens), pages = step.pages_for(*best, n, remaining(*best) - whole);
+    const bool fits = n > 0 && (n == whole || step.chunked()) &&
+                      pages + step.raw.watermark_blocks <= step.raw.free_blocks + worst->freeable;
+    if (!fits) return; // the seat would be given up for nothing
+    if (key(*best) + price(*worst) < key(*worst)) packer.give_up(*worst);
+}
 
 // The order of arrival, and its end first: whom most policies preempt.
 inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {

@@ -1,0 +1,90 @@
+// fair - the tenant that was served least is admitted first, by a counter of tokens for each.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "patchbay/sdk/step_packer.hpp"
+
+namespace {
+
+using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // by tenant, those who wait in order of arrival
+bool is_empty(const Queues::value_type& queue) { return queue.second.empty(); }
+
+class Fair {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::real("prompt_weight", "1", 0, 1e6, "", "what a prompt's token counts", PB_PARAM_HOT),
+        patchbay::param::real("output_weight", "2", 0, 1e6, "", "what an output's token counts", PB_PARAM_HOT)};
+
+    explicit Fair(const patchbay::Context& c)
+        : prompt_weight_(c.get<double>("prompt_weight")), output_weight_(c.get<double>("output_weight")) {}
+
+    void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
+        patchbay::StepPacker packer(step, plan);
+        Queues queues;
+        for (const pb_sequence& s : step.waiting) queues[s.tenant].push_back(&s);
+        for (const pb_sequence& s : step.running) {
+            queues[s.tenant]; // has somebody
+            seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens});
+            charge_output(s.id, s.output_tokens);
+        }
+        lift(queues);
+        packer.keep_running(patchbay::arrived_later);
+        if (packer.preempted_any()) return;
+        for (std::erase_if(queues, is_empty); !queues.empty(); std::erase_if(queues, is_empty)) {
+            const auto least = std::min_element(queues.begin(), queues.end(), [&](const auto& a, const auto& b) {
+                return served_[a.first] < served_[b.first];
+            });
+            const pb_sequence& s = *least->second.front();
+            if (!packer.admit(s)) return;
+            least->second.pop_front();
+            const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
+            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // whoever was preempted has paid
+        }
+    }
+
+    void finished(uint64_t id, uint32_t output_tokens) {
+        charge_output(id, output_tokens);
+        seen_.erase(id);
+    }
+
+  private:
+    struct Seen {
+        uint32_t tenant, output;
+    };
+
+    void charge_output(uint64_t id, uint32_t tokens) {
+        const auto at = seen_.find(id);
+        if (at == seen_.end()) return;
+        served_[at->second.tenant] += output_weight_ * (tokens - std::min(tokens, at->second.output));
+        at->second.output = tokens;
+    }
+
+    // Who comes back is no further behind than the least served of those who stayed: idleness earns nothing.
+    void lift(const Queues& queues) {
+        double least = 0;
+        bool any = false;
+        for (const uint32_t t : active_)
+            if (queues.contains(t)) least = any ? std::min(least, served_[t]) : served_[t], any = true;
+        std::vector<uint32_t> now;
+        for (const auto& [tenant, queue] : queues) {
+            now.push_back(tenant);
+            const bool stayed = std::find(active_.begin(), active_.end(), tenant) != active_.end();
+            if (any && !stayed) served_[tenant] = std::max(served_[tenant], least);
+        }
+        active_ = std::move(now);
+        // Nobody need remember those who would be lifted.
+        std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= least; });
+    }
+
+    double prompt_weight_, output_weight_;
+    std::map<uint32_t, double> served_;          // weighted tokens, by tenant
+    std::vector<uint32_t> active_;               // tenants with a request, in the step before
+    std::unordered_map<uint64_t, Seen> seen_;    // requests that were admitted
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::scheduler<Fair>(
+    {.name = "fair", .version = "1.0.0", .summary = "the least served tenant first, by a virtual token counter"}))

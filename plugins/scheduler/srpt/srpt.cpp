@@ -1,0 +1,77 @@
+// srpt - the shortest remaining work first, prompt and output, by a predictor of the output's length.
+#include <bit>
+#include <unordered_map>
+
+#include "patchbay/sdk/step_packer.hpp"
+
+namespace {
+
+constexpr const char* kPredictors[] = {"oracle", "constant", "history", nullptr};
+
+class ShortestRemaining {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::choice("predictor", "history", kPredictors,
+                                "of outputs: what their senders say, one length for all, or the mean of those that "
+                                "ended whose prompts were as long"),
+        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also what nobody has said yet"),
+        patchbay::param::boolean("preempt", "true", "who runs gives his seat to shorter work that waits, one a step"),
+        patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much waiting work shrinks", PB_PARAM_HOT)};
+
+    explicit ShortestRemaining(const patchbay::Context& c)
+        : predictor_(c.get<std::string>("predictor")), output_(c.get<uint32_t>("output")),
+          preempt_(c.get<bool>("preempt")), ageing_(c.get<double>("ageing")) {}
+
+    void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
+        patchbay::StepPacker packer(step, plan);
+        const auto work = [&](const pb_sequence& s) { return patchbay::remaining(s) + output_left(s); };
+        // Who is preempted computes all that he has once more.
+        const auto price = [](const pb_sequence& s) { return static_cast<double>(s.computed_tokens); };
+        if (preempt_) patchbay::trade_seat(step, packer, work, price);
+        packer.keep_running([&](const pb_sequence& a, const pb_sequence& b) {
+            return work(a) != work(b) ? work(a) > work(b) : patchbay::arrived_later(a, b);
+        });
+        const auto now = static_cast<double>(step.raw.now_us);
+        patchbay::admit_by(step, packer, [&](const pb_sequence& s) {
+            return work(s) - ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
+        });
+    }
+
+    void arrived(const pb_sequence& s) { length_[s.id] = std::bit_width(s.prompt_tokens); }
+    void resync(const patchbay::SchedulerStep& step) {
+        length_.clear();
+        for (const auto* all : {&step.running, &step.waiting})
+            for (const pb_sequence& s : *all) arrived(s);
+    }
+    void finished(uint64_t id, uint32_t output_tokens) {
+        const auto node = length_.extract(id);
+        if (node.empty() || output_tokens == 0) return; // who made nothing was aborted
+        Mean& mean = means_[static_cast<size_t>(node.mapped())];
+        mean.value += (output_tokens - mean.value) / ++mean.count;
+    }
+
+  private:
+    struct Mean {
+        double value = 0, count = 0;
+    };
+
+    double output_left(const pb_sequence& s) const {
+        double expected = output_;
+        if (predictor_ == "oracle" && s.expected_output_tokens > 0) expected = s.expected_output_tokens;
+        const Mean& mean = means_[static_cast<size_t>(std::bit_width(s.prompt_tokens))];
+        if (predictor_ == "history" && mean.count > 0) expected = mean.value;
+        return std::max(1.0, expected - s.output_tokens);
+    }
+
+    std::string predictor_;
+    uint32_t output_;
+    bool preempt_;
+    double ageing_;
+    std::unordered_map<uint64_t, int> length_; // of the prompt, in bits
+    Mean means_[33];                           // by that
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::scheduler<ShortestRemaining>(
+    {.name = "srpt", .version = "1.0.0", .summary = "the shortest remaining work first, by a predictor"}))
