@@ -41,6 +41,7 @@ class Load {
 struct Engine {
     const char *name, *keys;
 };
+void PrintTo(const Engine& e, std::ostream* out) { *out << e.name; }
 constexpr Engine kEngines[] = {
     {"room_for_all", "{block_size: 16, num_blocks: 400}"},
     {"little_memory", "{block_size: 4, num_blocks: 30, max_num_batched_tokens: 40, max_num_seqs: 8}"},
