@@ -281,6 +281,17 @@ Result<> check_override(const Override& override) {
     return {};
 }
 
+Result<ModelSettings> model_settings(const std::map<std::string, std::string>& keys) {
+    Node given = Node::map();
+    for (const auto& [key, value] : keys) given.entries.push_back({key, {}, Node::scalar(value)});
+    PB_TRY(const Node nested, expand_dotted(given));
+    ModelSettings out;
+    Faults faults;
+    model_table().read(nested, out, faults);
+    if (faults.any()) return faults.failure();
+    return out;
+}
+
 std::vector<std::string> engine_keys() {
     return {"model", "engine", "parallel", "scheduler", "sampler", "attention", "device", "proposer", "swap"};
 }

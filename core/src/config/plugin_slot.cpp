@@ -1,6 +1,7 @@
 #include "config/plugin_slot.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "host/schema.hpp"
 
@@ -40,6 +41,19 @@ Given split(const Node* given, const std::string& kind, const std::string& fallb
     return out;
 }
 
+// What a parameter calls a path is looked for beside the file that names it, then in the current directory.
+std::string located(const host::ParamManifest& param, const Node& given) {
+    namespace fs = std::filesystem;
+    const fs::path path(given.text);
+    if (param.unit != "path" || path.empty() || path.is_absolute()) return given.text;
+    std::error_code error;
+    if (given.origin.kind == Origin::Kind::kFile) {
+        const fs::path beside = (fs::path(*given.origin.name).parent_path() / path).lexically_normal();
+        if (fs::exists(beside, error)) return fs::absolute(beside, error).lexically_normal().string();
+    }
+    return fs::exists(path, error) ? fs::absolute(path, error).lexically_normal().string() : given.text;
+}
+
 Node print_setting(const host::ParamManifest& param, const std::string& value, const Origin& origin) {
     const bool text = param.type == "string" || param.type == "enum";
     return text ? Node::string(value, origin) : Node::scalar(value, origin);
@@ -54,8 +68,9 @@ Node read_settings(const Given& given, const host::ComponentManifest& component,
     };
     host::Settings asked;
     for (const Entry& entry : given.own.entries) {
-        if (entry.value.kind == NodeKind::kScalar || param_of(entry.key) == component.params.end())
-            asked[entry.key] = entry.value.text;
+        const auto param = param_of(entry.key);
+        if (entry.value.kind == NodeKind::kScalar || param == component.params.end())
+            asked[entry.key] = param == component.params.end() ? entry.value.text : located(*param, entry.value);
         else
             faults.add(entry.value.origin,
                        "'" + printable(entry.key) + "' is " + entry.value.describe() + ", expected one value");

@@ -72,46 +72,75 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
         if (!append_token(s, sampled[first_row + j], first_row + j)) return;
 }
 
-// 7 commit: append tokens, stop conditions, blocks freed or cached; then drafts for the next step.
+// 7 commit: append tokens, stop conditions, blocks freed or cached.
 void Engine::State::commit() {
     for (Scheduled& item : scheduled) {
         if (item.rows == 0) item.sequence->computed += item.tokens;
         else append_tokens(item, item.first_row);
-        kv->pass(item.sequence->table, item.sequence->computed);
+        if (!drafts_by_model()) kv->pass(item.sequence->table, item.sequence->computed);
     }
-    propose();
 }
 
-// Drafts only save time: a proposer that fails is counted, and the next step does without.
+// After publish, so that no token waits for the drafts behind it: they are for the next step, and part of its commit
+// phase. Drafts only save time: a proposer that fails is counted, and the next step does without.
 void Engine::State::propose() {
     const uint32_t k = settings.num_speculative_tokens;
     if (!proposer || k == 0) return;
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
-        if (!s->decoding() || s->delta.finish != FinishReason::kNone) continue;
-        s->drop_drafts();
+        if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
         const uint32_t room = facts.max_model_len - s->confirmed();
-        const uint32_t most = std::min({k, left - 1, room > 0 ? room - 1 : 0});
+        uint32_t most = std::min({k, left - 1, room > 0 ? room - 1 : 0});
+        if (most > 0 && drafts_by_model()) most = draft_model->make_room(*s, most, running.size());
         if (most == 0) continue;
+        if (s->tokens.capacity() < s->tokens.size() + k) s->tokens.reserve(2 * s->tokens.size() + k);
         rows.push_back({s->id, s->tokens.data(), s->confirmed(), most});
         owners.push_back(s);
     }
-    if (rows.empty()) return;
+    const uint64_t start = clock.now_ns();
+    Result<> done = drafts_by_model() ? draft_with_model(rows, owners) : Result<>();
+    if (!drafts_by_model() && !rows.empty()) done = ask_proposer(rows, owners);
+    report.propose_ns = clock.now_ns() - start;
+    if (done) return;
+    if (proposer_faults == 0) spdlog::warn("{}: this step goes on without drafts", done.error());
+    proposer_faults += 1;
+    report.proposer_faults += 1;
+}
+
+// It ends in the step that computed its prompt, whose blocks may be shared from now on: by both models.
+bool Engine::State::stays_behind(const Sequence& s) const {
+    const size_t shared = s.table.keys.size() * kv->block_size(); // tokens
+    return in_step && drafts_by_model() && !s.draft_kv.lost && shared > s.draft_kv.computed;
+}
+
+// The model goes on with what the target has computed, whoever is drafted for.
+Result<> Engine::State::draft_with_model(std::span<const pb_propose_row> rows, std::span<Sequence* const> owners) {
+    std::vector<DraftModel::Row> wanted;
+    for (size_t i = 0; i < rows.size(); ++i) wanted.push_back({owners[i], rows[i].max_drafts});
+    std::vector<Sequence*> all;
+    for (const auto& s : behind) all.push_back(s.get());
+    all.insert(all.end(), running.begin(), running.end());
+    draft_model->begin(wanted, all);
+    const Result<> asked = rows.empty() ? Result<>() : ask_proposer(rows, owners);
+    const Result<> followed = draft_model->end();
+    report.draft_passes = draft_model->work().passes;
+    report.draft_pass_tokens = draft_model->work().tokens;
+    report.draft_pass_ns = draft_model->work().ns;
+    for (Sequence* s : running) kv->pass(s->table, draft_model->computed_by_both(*s));
+    for (const auto& s : behind) kv->release(s->table);
+    behind.clear();
+    return asked ? followed : asked;
+}
+
+Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::span<Sequence* const> owners) {
+    const uint32_t k = settings.num_speculative_tokens;
     std::vector<TokenId> drafts(rows.size() * k, -1);
     std::vector<uint32_t> counts(rows.size(), 0);
     pb_propose_batch b{sizeof(pb_propose_batch), static_cast<uint32_t>(rows.size()), sizeof(pb_propose_row), k,
                        rows.data(), drafts.data(), counts.data(), nullptr};
-    const uint64_t start = clock.now_ns();
-    const Result<> done = proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose");
-    report.propose_ns = clock.now_ns() - start;
-    if (!done) {
-        if (proposer_faults == 0) spdlog::warn("{}: this step goes on without drafts", done.error());
-        proposer_faults += 1;
-        report.proposer_faults += 1;
-        return;
-    }
+    PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
     for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t count = std::min(counts[i], rows[i].max_drafts);
         for (uint32_t j = 0; j < count; ++j) {
@@ -121,6 +150,7 @@ void Engine::State::propose() {
             owners[i]->drafts += 1;
         }
     }
+    return {};
 }
 
 // 8 publish: hand the deltas out. Callbacks may add and abort requests.
@@ -147,8 +177,10 @@ void Engine::State::publish() {
         const auto at = sequences.find(id);
         if (at != sequences.end() && at->second->request.on_output) at->second->request.on_output(delta);
     }
-    for (auto& [s, delta] : ended)
+    for (auto& [s, delta] : ended) {
         if (s->request.on_output) s->request.on_output(delta);
+        if (s->table.held > 0) behind.push_back(std::move(s));
+    }
 }
 
 // What the step leaves behind, for metrics and records.

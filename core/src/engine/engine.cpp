@@ -92,9 +92,6 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_TRY(ModelParts parts, choose_parts(c, registry, s.services));
     const bool real = parts.device_info.computes != 0; // else it charges time
     s.facts.simulated = !real;
-    if (!real && c.proposer)
-        return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
-                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none)");
     PB_CHECK(s.start_ranks(c, registry, world));
     parts.model.source.read_with(*s.pool);
     const bool reads_weights = parts.identity != "dummy";
@@ -117,9 +114,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                          sampler_identity = host::Registry::identity(*sampler.component);
     s.scheduler.install(std::move(scheduler.component), scheduler_identity);
     s.sampler.install(std::move(sampler.component), sampler_identity);
-    if (c.proposer) {
-        PB_TRY(s.proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, s.services));
-    }
+    PB_CHECK(s.make_proposer(c, registry));
     const uint64_t before_load = clock.now_ns();
     PB_CHECK(s.load(c, parts));
 
@@ -142,6 +137,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.page_bytes = s.runner->page_bytes();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = s.runner->weight_bytes();
+    if (s.drafts_by_model()) {
+        f.draft_model = s.draft_model->identity();
+        f.draft_weight_bytes = s.runner->guest()->weight_bytes();
+    }
     f.load_ns = clock.now_ns() - before_load;
     f.graphs = s.runner->graphs().count();
     f.graph_bytes = s.runner->graphs().bytes();
@@ -165,9 +164,11 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     const auto caching = c.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     s.kv = std::make_unique<kv::KvCache>(f.num_blocks, f.block_size, caching,
                                          parts.identity + "/" + f.weight_dtype + "/" +
-                                             dtype_word(parts.model.weights.dtype) + "/" + s.runner->layout_tag(),
+                                             dtype_word(parts.model.weights.dtype) + "/" + s.runner->layout_tag() +
+                                             "/" + f.draft_model,
                                          s.runner->grouping().groups);
     PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
+    s.start_drafts();
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
@@ -178,6 +179,25 @@ const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
 Clock& Engine::clock() { return state_->clock; }
 Result<> Engine::reset_prefix_cache() { return state_->kv->reset_prefixes(); }
+
+// Before the model is loaded, since a draft model lies in the same pages.
+Result<> Engine::State::make_proposer(const config::EngineConfig& c, const host::Registry& registry) {
+    if (!c.proposer) return {};
+    draft_model = std::make_unique<DraftModel>(
+        DraftModel::Context{c, registry, services, *pool, !facts.simulated});
+    host::Services with_runner = services;
+    with_runner.runner = &draft_model->service();
+    PB_TRY(proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, with_runner));
+    draft_model->end_create();
+    if (facts.simulated && !draft_model->guest())
+        return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
+                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none)");
+    return {};
+}
+
+void Engine::State::start_drafts() {
+    if (drafts_by_model()) draft_model->start({*runner->guest(), *kv, sampler, eos, clock});
+}
 
 Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
@@ -190,7 +210,8 @@ Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kRun, [&] { return run(); }));
     PB_CHECK(in_phase(Phase::kSample, [&] { return sample(); }));
     PB_CHECK(in_phase(Phase::kCommit, [&] { commit(); }));
-    return in_phase(Phase::kPublish, [&] { publish(); });
+    PB_CHECK(in_phase(Phase::kPublish, [&] { publish(); }));
+    return in_phase(Phase::kCommit, [&] { propose(); });
 }
 
 Result<StepReport> Engine::step() {

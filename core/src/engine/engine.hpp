@@ -33,6 +33,8 @@ struct EngineFacts { // automatic choices, for the record
     std::string prefix_caching;       // on, off, or why it is off
     uint32_t graphs = 0;              // captured at load
     uint64_t graph_bytes = 0, graph_capture_ns = 0;
+    std::string draft_model;          // as model_identity, of the model that a proposer drafts with; empty: none
+    uint64_t draft_weight_bytes = 0;
     uint64_t load_ns; // to read, convert and prepare the weights, and to allocate KV
     runner::ModelWork work;
     std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;

@@ -128,6 +128,7 @@ struct EngineMetrics::Series {
 
     std::array<prometheus::Counter*, kPhaseCount> phases{};
     std::array<prometheus::Counter*, StepReport::kDraftPositions> drafted{}, accepted{};
+    prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
@@ -176,6 +177,10 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
                 s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
                 s.accepted[i] = &m.counter("patchbay_spec_accepted_tokens_total", position);
             }
+            if (facts.draft_model.empty()) continue;
+            s.draft_passes = &m.counter("patchbay_draft_model_passes_total");
+            s.draft_tokens = &m.counter("patchbay_draft_model_tokens_total");
+            s.draft_seconds = &m.counter("patchbay_draft_model_seconds_total");
         }
     }
 }
@@ -270,6 +275,10 @@ void EngineMetrics::on_step(const StepReport& r) {
         s.drafted[i]->Increment(r.drafted_at[i]);
         s.accepted[i]->Increment(r.accepted_at[i]);
     }
+    if (!s.draft_passes) return;
+    s.draft_passes->Increment(r.draft_passes);
+    s.draft_tokens->Increment(r.draft_pass_tokens);
+    s.draft_seconds->Increment(seconds(r.draft_pass_ns));
 }
 
 }  // namespace patchbay::engine

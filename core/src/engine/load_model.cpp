@@ -34,7 +34,8 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
 }
 
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig& c, ModelParts& parts,
-                                                         runner::Ranks* ranks, Clock& clock) {
+                                                         runner::Ranks* ranks, Clock& clock,
+                                                         runner::GuestModel* guest) {
     runner::RunnerSettings r;
     r.model_config = parts.model.config;
     r.weights = parts.model.weights;
@@ -52,7 +53,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     r.rows_per_sequence = 1 + c.engine.num_speculative_tokens;
     r.ranks = ranks;
     return runner::ModelRunner::create(std::move(parts.device), std::move(parts.component), std::move(parts.attention),
-                                       parts.model.source, r, clock);
+                                       parts.model.source, r, clock, guest);
 }
 
 }  // namespace patchbay::engine

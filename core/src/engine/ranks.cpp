@@ -35,7 +35,7 @@ Result<> Engine::State::load(const config::EngineConfig& c, ModelParts& parts) {
     if (group) PB_CHECK(group->check_equal(parts.facts()));
     runner::Ranks* ranks = simulated_ranks.get();
     if (group) ranks = group.get();
-    auto made = load_runner(c, parts, ranks, clock);
+    auto made = load_runner(c, parts, ranks, clock, draft_model ? draft_model->guest() : nullptr);
     if (!made) return fail(group ? group->known_cause(made.error()) : made.error());
     runner = *std::move(made);
     return group ? group->loaded() : Result<>();

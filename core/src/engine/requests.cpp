@@ -137,7 +137,7 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
     if (s.in_flight > 0) leave_flight(s);
-    else kv->release(s.table);
+    else if (!stays_behind(s)) kv->release(s.table);
     if (s.detokenizer && s.stops.matched().empty()) {
         s.delta.text += s.stops.add(s.detokenizer->finish());
         s.delta.text += s.stops.flush();

@@ -17,6 +17,12 @@ namespace patchbay::engine {
 
 enum class Place { kPending, kWaiting, kRunning }; // pending: its arrival is still to come
 
+struct DraftKv { // what a draft model has computed of a sequence (draft_model.hpp)
+    uint32_t computed = 0;      // confirmed tokens,
+    std::vector<TokenId> ahead; // and these guesses behind them
+    bool lost = false;          // what its pages hold is not known: no drafts until the sequence is computed anew
+};
+
 struct Sequence {
     RequestId id = 0;
     Request request;
@@ -31,6 +37,7 @@ struct Sequence {
     uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1
     uint32_t coming_row = 0;     // of the step in flight that makes it
     kv::BlockTable table;
+    DraftKv draft_kv;
 
     uint64_t seed = 0;
     pb_sampling_params params{};
@@ -56,6 +63,15 @@ struct Sequence {
         return params.repetition_penalty != 1 || params.presence_penalty != 0 || params.frequency_penalty != 0;
     }
     bool decoding() const { return computed + 1 >= confirmed(); }
+    // For the token behind so many of its drafts, or of tokens in flight, as if they were accepted.
+    pb_sample_row row_to_sample(uint32_t behind) const {
+        const uint32_t made = outputs() + behind;
+        const auto there = static_cast<uint32_t>(tokens.size()) - prompt_count; // a token in flight is not
+        const bool may_stop = made >= request.sampling.min_tokens || no_stop_mask.empty();
+        return {id,           seed,                  confirmed() + behind,
+                &params,      tokens.data(),         tokens.data() + prompt_count,
+                prompt_count, std::min(made, there), may_stop ? nullptr : no_stop_mask.data()};
+    }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
     void drop_drafts() {
         tokens.resize(confirmed());

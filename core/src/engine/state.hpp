@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "engine/draft_model.hpp"
 #include "engine/engine.hpp"
 #include "engine/load_model.hpp"
 #include "engine/sequence.hpp"
@@ -52,9 +53,10 @@ struct Engine::State {
     std::unique_ptr<parallel::Group> group;         // the other ranks; null: there are none
     std::unique_ptr<runner::ModelRunner> runner;
     host::Slot scheduler, sampler;
-    host::Proposer proposer; // may be empty
     Script* script = nullptr; // in place of a model
     std::unique_ptr<kv::KvCache> kv;
+    std::unique_ptr<DraftModel> draft_model; // null: there is no proposer
+    host::Proposer proposer; // may be empty
     std::vector<TokenId> eos;
     EngineFacts facts{};
 
@@ -102,6 +104,7 @@ struct Engine::State {
     std::vector<RequestId> aborts;          // asked for during the step
     std::vector<RequestId> refused;         // arrived in the step, at a full queue
     std::vector<RequestOutput> outputs;
+    std::vector<std::unique_ptr<Sequence>> behind; // ended, but the draft model is to compute what others may share
 
     // ---- requests (requests.cpp) ----
     Result<RequestId> add(Request);
@@ -137,6 +140,9 @@ struct Engine::State {
     void note_forward();
     Result<> start_ranks(const config::EngineConfig&, const host::Registry&, parallel::World*);
     Result<> load(const config::EngineConfig&, ModelParts&);
+    Result<> make_proposer(const config::EngineConfig&, const host::Registry&);
+    void start_drafts();
+    bool drafts_by_model() const { return runner->guest() != nullptr; }
     void describe_ranks();
     Result<> forward();                           // into logits, or on_device
     bool pass_samples() const;                    // the pass of the step does, too
@@ -153,7 +159,10 @@ struct Engine::State {
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
+    bool stays_behind(const Sequence&) const;
     void propose();
+    Result<> draft_with_model(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
+    Result<> ask_proposer(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     void summarise();
 
     // ---- swaps (swap.cpp) ----

@@ -143,7 +143,10 @@ void Engine::State::apply() {
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     uint32_t hit = 0;
-    if (admission) s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
+    if (admission) {
+        s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
+        s.draft_kv = {.computed = hit, .ahead = {}}; // shared pages hold both models' KV
+    }
     // With a step in flight: as if it were back, and its token there.
     const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.coming;
     const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, begin, wanted);
@@ -196,13 +199,8 @@ void Engine::State::build() {
         batch_rows.push_back({tokens, begin, item.rows, s.table});
         batch.add(batch_rows.back());
         item.first_row = static_cast<uint32_t>(sample_rows.size());
-        const auto there = static_cast<uint32_t>(s.tokens.size()) - s.prompt_count; // a token in flight is not
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
-            const uint32_t made = item.confirmed - s.prompt_count + j;
-            const bool may_stop = made >= s.request.sampling.min_tokens || s.no_stop_mask.empty();
-            sample_rows.push_back({s.id, s.seed, item.confirmed + j, &s.params, s.tokens.data(),
-                                   s.tokens.data() + s.prompt_count, s.prompt_count, std::min(made, there),
-                                   may_stop ? nullptr : s.no_stop_mask.data()});
+            sample_rows.push_back(s.row_to_sample(item.confirmed - s.confirmed() + j));
         }
         if (item.rows > 0 && s.params.logprobs > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));

@@ -40,6 +40,9 @@ struct StepReport {
     static constexpr size_t kDraftPositions = 16;
     std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and behind it
 
+    uint32_t draft_passes = 0, draft_pass_tokens = 0;  // of a draft model, prompts included
+    uint64_t draft_pass_ns = 0;                        // a part of propose_ns
+
     uint64_t broadcast_bytes = 0, broadcast_ns = 0;    // the step to each of the other ranks
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass

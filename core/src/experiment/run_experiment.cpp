@@ -30,6 +30,7 @@ class RealEngine final : public DrivenEngine {
 std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
     std::vector<std::string> out;
     if (then.model_identity != now.model_identity) out.push_back("the model changed during the experiment");
+    if (then.draft_model != now.draft_model) out.push_back("the draft model changed during the experiment");
     for (size_t i = 0; i < now.plugins.size(); ++i)
         if (i >= then.plugins.size() || then.plugins[i].sha256 != now.plugins[i].sha256)
             out.push_back(now.plugins[i].kind + " '" + now.plugins[i].name + "' changed during the experiment");
@@ -214,12 +215,13 @@ std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Li
     return out;
 }
 
-ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const ExperimentOptions& options) {
+ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const host::Registry& registry,
+                     const ExperimentOptions& options) {
     ExperimentRow row;
     row.name = spec.name;
     row.question = spec.question;
     row.spec_file = options.spec_file.string();
-    row.spec_yaml = config::show_yaml(portable(spec));
+    row.spec_yaml = config::show_yaml(portable(spec, registry));
     row.command = options.command;
     row.started = utc_now();
     row.version = options.version;
@@ -260,7 +262,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
-    PB_CHECK(store.add_experiment(row_of(spec, lineup, options), rows));
+    PB_CHECK(store.add_experiment(row_of(spec, lineup, registry, options), rows));
 
     Campaign campaign(spec, lineup, source, registry, prober, clock, world, options);
     PB_TRY(const auto runs, campaign.run_all(store));

@@ -102,6 +102,10 @@ Result<> ModelRunner::open_guest(GuestModel& guest, const RunnerSettings& its) {
     if (ranks_)
         return fail("a second model beside one of " + std::to_string(ranks_->wire().size) +
                     " ranks (set tensor_parallel_size: 1)");
+    if (guest.facts.vocab_size != facts_.vocab_size)
+        return fail("the draft model '" + std::string(guest.model.component->type().name) + "' has a vocabulary of " +
+                    std::to_string(guest.facts.vocab_size) + " tokens, expected the model's " +
+                    std::to_string(facts_.vocab_size) + " (take two models of one family)");
     guest_.reset(new ModelRunner(shared_device_, std::move(guest.model), shared_attention_, clock_));
     ModelRunner& g = *guest_;
     g.info_ = info_;

@@ -118,6 +118,14 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 40), 2);
     w.run();
     c = tiny_model();
+    c.model = {};
+    c.model.path = repository("models/demo-draft");
+    c.proposer = config::PluginChoice{"draft_model", {{"model", c.model.path}}};
+    c.engine.num_speculative_tokens = 2;
+    w.use(c);
+    w.add(random_prompt(1, 8), 4);
+    w.run();
+    c = tiny_model();
     c.engine.tensor_parallel_size = 2;
     w.use(c);
     w.add(random_prompt(1, 8), 2);

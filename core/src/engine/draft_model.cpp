@@ -1,0 +1,292 @@
+#include "engine/draft_model.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "config/load.hpp"
+#include "engine/model_choice.hpp"
+#include "engine/simulation.hpp"
+#include "host/runner_rules.hpp"
+#include "patchbay/sdk/philox.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+constexpr uint32_t kModel = 0; // the only one
+
+// Which of its guesses came true: those are computed like any other token.
+void settle(Sequence& s) {
+    DraftKv& d = s.draft_kv;
+    size_t right = 0;
+    while (right < d.ahead.size() && d.computed < s.confirmed() && d.ahead[right] == s.tokens[d.computed])
+        right += 1, d.computed += 1;
+    if (d.computed < s.confirmed()) d.ahead.clear();
+    else d.ahead.erase(d.ahead.begin(), d.ahead.begin() + static_cast<ptrdiff_t>(right));
+}
+
+}  // namespace
+
+DraftModel::DraftModel(const Context& context) : context_(context), computes_(context.computes) {
+    service_ = {sizeof(pb_runner), 0, this,
+                [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str* why) {
+                    auto& self = *static_cast<DraftModel*>(ctx);
+                    return answer(self, self.load(*what, *facts), why);
+                },
+                [](void* ctx, pb_runner_batch* batch, pb_str* why) {
+                    auto& self = *static_cast<DraftModel*>(ctx);
+                    return answer(self, self.forward(*batch), why);
+                }};
+}
+
+pb_status DraftModel::answer(DraftModel& self, const Result<>& done, pb_str* why) {
+    if (done) return PB_OK;
+    self.why_ = done.error();
+    *why = {self.why_.data(), self.why_.size()};
+    return PB_INVALID;
+}
+
+// ---- while the engine is made ----
+
+Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
+    if (!context_) return fail("a model is loaded in create() only");
+    if (guest_) return fail("a model is loaded already, and more than one is not done");
+    const Context& c = *context_;
+    if (const uint32_t ranks = c.config.engine.tensor_parallel_size; ranks > 1)
+        return fail("models that draft are not split over ranks (tensor_parallel_size is " + std::to_string(ranks) +
+                    ")");
+    if (!computes_ && !(what.simulated_acceptance >= 0 && what.simulated_acceptance <= 1))
+        return fail("device '" + c.config.device.plugin +
+                    "' computes nothing, so which drafts the model accepts has to be declared (set "
+                    "simulated_acceptance, 0 to 1)");
+    acceptance_ = what.simulated_acceptance;
+    std::map<std::string, std::string> keys;
+    for (uint32_t i = 0; i < what.setting_count; ++i)
+        keys[std::string(what.settings[i].key.data, what.settings[i].key.size)] =
+            std::string(what.settings[i].value.data, what.settings[i].value.size);
+    config::EngineConfig own = c.config;
+    PB_TRY(own.model, config::model_settings(keys));
+    PB_TRY(ModelChoice choice, choose_model(own, c.registry, computes_ ? Numbers::kSome : Numbers::kNone));
+    identity_ = "dummy";
+    if (computes_ && own.model.load_format != config::LoadFormat::kDummy) {
+        PB_TRY(identity_, weights::model_identity(own.model.path));
+    }
+    PB_TRY(host::Model model, c.registry.model(choice.plugin, {}, c.services));
+    PB_TRY(facts_, runner::read_facts(model, choice.config));
+    choice.source.read_with(c.pool);
+    guest_.emplace(runner::GuestModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
+                                      choice.weights, choice.kv_dtype});
+    facts = {facts.struct_size,   kModel,         facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
+             facts_.max_position, computes_ ? 1u : 0u, 0};
+    return {};
+}
+
+// ---- steps ----
+
+uint32_t DraftModel::make_room(Sequence& s, uint32_t most, size_t running) {
+    const uint32_t confirmed = s.confirmed();
+    if (s.draft_kv.lost || confirmed > facts_.max_position) return 0;
+    most = std::min(most, facts_.max_position - confirmed + 1); // the last draft is not computed
+    kv::KvCache& kv = parts_->kv;
+    const uint32_t there = kv.capacity(s.table), size = kv.block_size();
+    if (confirmed + most > there) {
+        const uint64_t groups = kv.windows().size(), left = running * groups, free = kv.pool().free();
+        const uint64_t blocks = free > left ? (free - left) / groups : 0;
+        const auto reached = static_cast<uint32_t>(std::min<uint64_t>(confirmed + most, there + blocks * size));
+        most = reached > confirmed ? reached - confirmed : 0;
+        if (most > 0 && !kv.grow(s.table, confirmed + most)) return 0;
+    }
+    return most;
+}
+
+void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
+    all_ = std::move(all);
+    turns_.clear();
+    for (const Row& r : rows) turns_[r.sequence->id] = {r.sequence, r.max_drafts, kNone};
+    work_ = {};
+    followed_ = false;
+    in_turn_ = true;
+}
+
+Result<> DraftModel::end() {
+    in_turn_ = false;
+    if (followed_) return {};
+    for (auto& [id, turn] : turns_) turn.asked = kNone;
+    plan_pass();
+    rows_.clear();
+    const auto done = run_pass({});
+    return done ? Result<>() : fail(done.error());
+}
+
+uint32_t DraftModel::computed_by_both(const Sequence& s) const {
+    const bool stays_behind = s.draft_kv.lost || s.draft_kv.computed >= facts_.max_position;
+    return stays_behind ? s.computed : std::min(s.computed, s.draft_kv.computed);
+}
+
+Result<> DraftModel::forward(pb_runner_batch& b) {
+    if (!in_turn_) return fail("a model is run in propose() only");
+    const auto max_drafts = [this](uint64_t id) {
+        const auto at = turns_.find(id);
+        return at == turns_.end() ? std::nullopt : std::optional(at->second.max_drafts);
+    };
+    PB_CHECK(host::check_batch(b, {kModel, facts_.vocab_size, max_drafts}));
+    std::fill_n(b.tokens, b.row_count, -1);
+    if (b.logprobs) std::fill_n(b.logprobs, b.row_count, 0.0f);
+    if (b.top_count > 0) {
+        std::fill_n(b.top_tokens, size_t{b.row_count} * b.top_count, -1);
+        std::fill_n(b.top_logprobs, size_t{b.row_count} * b.top_count, 0.0f);
+    }
+    append_drafts(b);
+    plan_pass();
+    const auto done = run_pass(sample_batch(b));
+    if (done && computes_) hand_out(*done, b);
+    if (done && !computes_) make_up(b);
+    for (auto& [id, turn] : turns_) turn.sequence->drop_drafts();
+    return done ? Result<>() : fail(done.error());
+}
+
+// Behind the sequences' own tokens, where there is room for them: nobody's pointer moves.
+void DraftModel::append_drafts(pb_runner_batch& b) {
+    for (auto& [id, turn] : turns_) turn.asked = kNone;
+    for (uint32_t i = 0; i < b.row_count; ++i) {
+        const pb_runner_row& row = host::row_of(b, i);
+        Turn& turn = turns_.at(row.id);
+        Sequence& s = *turn.sequence;
+        turn.asked = i;
+        s.drop_drafts();
+        assert(s.tokens.capacity() >= s.tokens.size() + row.draft_count);
+        s.tokens.insert(s.tokens.end(), row.drafts, row.drafts + row.draft_count);
+        s.drafts = row.draft_count;
+    }
+}
+
+// In the order in which the target computed them: a prefix that another one fills in this pass is there.
+void DraftModel::plan_pass() {
+    spans_.clear();
+    uint32_t left = parts_->runner.most_tokens();
+    for (Sequence* s : all_) {
+        const auto turn = turns_.find(s->id);
+        const uint32_t asked = turn == turns_.end() ? kNone : turn->second.asked;
+        DraftKv& d = s->draft_kv;
+        if (d.lost) continue;
+        settle(*s);
+        uint32_t begin = d.computed, end = std::min(s->computed, facts_.max_position);
+        if (asked != kNone) {
+            end = static_cast<uint32_t>(s->tokens.size());
+            const auto same = std::mismatch(d.ahead.begin(), d.ahead.end(), s->tokens.begin() + s->confirmed(),
+                                            s->tokens.end()).first - d.ahead.begin();
+            begin = std::min(d.computed + static_cast<uint32_t>(same), end - 1); // whose logits are wanted, always
+        } else if (followed_) {
+            continue;
+        }
+        if (begin >= end || left == 0) continue;
+        const uint32_t to = std::min(end, begin + left);
+        spans_.push_back({s, begin, to, to == end ? asked : kNone});
+        left -= to - begin;
+    }
+    followed_ = true;
+}
+
+pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
+    rows_.clear();
+    params_.clear();
+    params_.reserve(spans_.size());
+    asked_.clear();
+    for (const Span& span : spans_) {
+        if (span.asked == kNone) continue;
+        const Sequence& s = *span.sequence;
+        params_.push_back(s.params);
+        params_.back().logprobs = b.logprobs || b.top_count > 0 ? static_cast<int32_t>(b.top_count) : -1;
+        rows_.push_back(s.row_to_sample(s.drafts));
+        rows_.back().params = &params_.back();
+        asked_.push_back(span.asked);
+    }
+    pb_sample_batch out{};
+    out.struct_size = sizeof out;
+    out.row_count = static_cast<uint32_t>(rows_.size());
+    out.row_stride = sizeof(pb_sample_row);
+    out.max_logprobs = b.top_count;
+    out.logits = tensor(static_cast<float*>(nullptr), PB_F32, {static_cast<int64_t>(rows_.size()), facts_.vocab_size});
+    out.rows = rows_.data();
+    return out;
+}
+
+Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
+    if (spans_.empty()) return runner::SampledRows{};
+    batch_.clear(parts_->runner.batch_form());
+    for (const Span& span : spans_)
+        batch_.add({std::span<const TokenId>(span.sequence->tokens).subspan(span.begin, span.end - span.begin),
+                    span.begin, span.asked == kNone ? 0u : 1u, span.sequence->table});
+    batch_.finish();
+    const host::Component& sampler = parts_->sampler.current();
+    const bool on_device = computes_ && !rows_.empty() && runner::runs_on_device(sampler);
+    std::span<float> logits;
+    Result<runner::SampledRows> sampled{runner::SampledRows{}};
+    const auto pass = [&]() -> Result<> {
+        if (on_device) {
+            PB_TRY(sampled, parts_->runner.forward(batch_, runner::SampleCall{sampler, rows}));
+        } else {
+            PB_TRY(logits, parts_->runner.forward(batch_));
+        }
+        return {};
+    };
+    const uint64_t start = parts_->clock.now_ns();
+    const Result<> done = pass();
+    work_.ns += parts_->clock.now_ns() - start;
+    work_.passes += 1;
+    work_.tokens += batch_.tokens();
+    for (const Span& span : spans_) {
+        Sequence& s = *span.sequence;
+        DraftKv& d = s.draft_kv;
+        d.lost = !done; // what its pages hold is not known
+        d.computed = std::min(span.end, s.confirmed());
+        d.ahead.assign(s.tokens.begin() + d.computed, s.tokens.begin() + span.end);
+    }
+    PB_CHECK(done);
+    return on_device || !computes_ || rows_.empty() ? sampled : sample(sampler, rows, logits);
+}
+
+Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, pb_sample_batch b,
+                                               std::span<float> logits) {
+    const size_t n = b.row_count, top = n * b.max_logprobs;
+    tokens_.assign(n, -1);
+    logprobs_.assign(n, 0);
+    top_tokens_.assign(top, -1);
+    top_logprobs_.assign(top, 0);
+    b.logits.data = logits.data();
+    b.tokens = tokens_.data();
+    b.logprobs = logprobs_.data();
+    b.top_tokens = top_tokens_.data();
+    b.top_logprobs = top_logprobs_.data();
+    PB_CHECK(sampler.check(host::table_of<pb_sampler>(sampler).sample(sampler.self(), &b), "sample"));
+    return runner::SampledRows{tokens_, top_tokens_, logprobs_, top_logprobs_, b.max_logprobs,
+                               static_cast<uint32_t>(b.fault_count)};
+}
+
+void DraftModel::hand_out(const runner::SampledRows& sampled, pb_runner_batch& b) const {
+    for (size_t i = 0; i < asked_.size(); ++i) {
+        const size_t to = asked_[i], top = b.top_count;
+        const TokenId token = sampled.tokens[i];
+        if (token < 0 || static_cast<uint32_t>(token) >= facts_.vocab_size) continue;
+        b.tokens[to] = token;
+        if (b.logprobs) b.logprobs[to] = sampled.logprobs[i];
+        std::copy_n(sampled.top_tokens.begin() + static_cast<ptrdiff_t>(i * top), top, b.top_tokens + to * top);
+        std::copy_n(sampled.top_logprobs.begin() + static_cast<ptrdiff_t>(i * top), top, b.top_logprobs + to * top);
+    }
+}
+
+// Where nothing is computed: the token that the target's place will have, or another one.
+void DraftModel::make_up(pb_runner_batch& b) const {
+    for (const Span& span : spans_) {
+        if (span.asked == kNone) continue;
+        const Sequence& s = *span.sequence;
+        const uint64_t position = s.tokens.size();
+        const TokenId right = synthetic_token(s.seed, position, facts_.vocab_size, parts_->eos,
+                                              s.request.sampling.stop_token_ids);
+        const bool accepted = uniform(draw(s.seed, position, Stream::kDraft, 0)[0]) < acceptance_;
+        b.tokens[span.asked] =
+            accepted ? right : static_cast<TokenId>((static_cast<uint32_t>(right) + 1) % facts_.vocab_size);
+    }
+}
+
+}  // namespace patchbay::engine

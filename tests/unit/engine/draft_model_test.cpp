@@ -1,0 +1,432 @@
+// Drafts by a second model: the same texts as without it, its KV right wherever the target's is, and what is refused.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "base/thread_pool.hpp"
+#include "engine/draft_model.hpp"
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+config::EngineConfig demo(const std::string& model = "models/demo-target") {
+    config::EngineConfig c;
+    c.model.path = repository(model);
+    c.engine.num_blocks = 1024;
+    c.engine.block_size = 8;
+    c.engine.threads = 1;
+    c.engine.seed = 3;
+    return c;
+}
+
+config::EngineConfig drafted(config::EngineConfig c, const std::string& draft = "models/demo-draft", uint32_t k = 4) {
+    c.proposer = config::PluginChoice{"draft_model", {{"model", repository(draft)}}};
+    c.engine.num_speculative_tokens = k;
+    return c;
+}
+
+// A folder with the shape of a model, for dummy weights.
+std::string folder_of(const std::map<std::string, std::string>& shape, const std::string& name) {
+    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / name;
+    std::filesystem::create_directories(folder);
+    std::ofstream out(folder / "config.json");
+    out << "{\"architectures\": [\"" << shape.at("architectures.0") << "\"]";
+    for (const auto& [key, value] : shape)
+        if (key != "architectures.0") out << ", \"" << key << "\": " << value;
+    out << "}";
+    return folder.string();
+}
+
+// A dummy model that drafts for itself, or for one of another shape.
+config::EngineConfig dummy_drafted(config::EngineConfig c, const std::map<std::string, std::string>& draft,
+                                   const std::string& name) {
+    c.proposer = config::PluginChoice{
+        "draft_model", {{"model", folder_of(draft, name)}, {"load_format", "dummy"}, {"dtype", "float32"}}};
+    c.engine.num_speculative_tokens = 4;
+    return c;
+}
+
+struct Case {
+    std::vector<TokenId> prompt;
+    SamplingParams sampling;
+};
+
+constexpr uint32_t kVocab = 2048; // of the demo models
+
+// Greedy and seeded, of several lengths; each but every third begins as the one before.
+std::vector<Case> cases(size_t count, uint32_t vocab = kVocab) {
+    std::vector<Case> out;
+    for (size_t i = 0; i < count; ++i) {
+        auto prompt = random_prompt(i / 3, 40, vocab);
+        const auto own = random_prompt(100 + i, 4 + static_cast<uint32_t>(i * 11 % 50), vocab);
+        prompt.insert(prompt.end(), own.begin(), own.end());
+        SamplingParams p = i % 2 ? seeded(50 + i, 30) : greedy(30);
+        if (i % 4 == 1) p.repetition_penalty = 1.2f, p.frequency_penalty = 0.3f, p.top_k = 50;
+        if (i % 4 == 2) p.ignore_eos = false, p.min_tokens = 5;
+        if (i % 5 == 3) p.max_tokens = 1 + static_cast<uint32_t>(i % 3);
+        out.push_back({std::move(prompt), p});
+    }
+    return out;
+}
+
+struct Ran {
+    std::vector<Output> outputs;
+    uint64_t drafted = 0, accepted = 0, preemptions = 0, faults = 0, cached = 0, draft_tokens = 0, draft_passes = 0;
+    std::array<uint64_t, StepReport::kDraftPositions> drafted_at{}, accepted_at{};
+};
+
+Ran run(const config::EngineConfig& c, const std::vector<Case>& all) {
+    Harness h(c);
+    std::vector<RequestId> ids;
+    for (const Case& one : all) ids.push_back(h.add(one.prompt, one.sampling));
+    h.run_all();
+    Ran out;
+    for (const RequestId id : ids) out.outputs.push_back(h.outputs.at(id));
+    for (const Output& o : out.outputs) out.cached += o.cached_tokens;
+    for (const StepReport& s : h.steps) {
+        out.drafted += s.drafted_tokens;
+        out.accepted += s.accepted_tokens;
+        out.preemptions += s.preemptions;
+        out.faults += s.proposer_faults;
+        out.draft_tokens += s.draft_pass_tokens;
+        out.draft_passes += s.draft_passes;
+        for (size_t i = 0; i < out.drafted_at.size(); ++i) {
+            out.drafted_at[i] += s.drafted_at[i];
+            out.accepted_at[i] += s.accepted_at[i];
+        }
+    }
+    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(out.faults, 0u);
+    return out;
+}
+
+void expect_same_texts(const Ran& with, const Ran& without, const std::string& what) {
+    for (size_t i = 0; i < without.outputs.size(); ++i) {
+        const Output &a = without.outputs[i], &b = with.outputs[i];
+        EXPECT_EQ(a.tokens, b.tokens) << what << ", request " << i;
+        EXPECT_EQ(a.text, b.text) << what << ", request " << i;
+        EXPECT_EQ(a.finish, b.finish) << what << ", request " << i;
+    }
+}
+
+config::EngineConfig short_of_pages(config::EngineConfig c, uint32_t pages) {
+    c.engine.num_blocks = pages;
+    c.engine.max_model_len = 136;
+    c.engine.watermark = 0;
+    return c;
+}
+
+TEST(DraftModel, ChangesNoTextWhateverElseHappens) {
+    const auto all = cases(12);
+    const Ran without = run(demo(), all);
+    const auto check = [&](const config::EngineConfig& c, const std::string& what) {
+        const Ran with = run(c, all);
+        expect_same_texts(with, without, what);
+        EXPECT_GT(with.accepted, 0u) << what;
+        EXPECT_LT(with.accepted, with.drafted) << what << ": nothing was ever rejected";
+        return with;
+    };
+    check(drafted(demo()), "all at once");
+    auto c = drafted(demo());
+    c.engine.max_num_batched_tokens = 13;
+    check(c, "chunks");
+    c.engine.enable_prefix_caching = false;
+    c.engine.max_num_seqs = 2;
+    check(c, "two at a time");
+    EXPECT_GT(check(drafted(demo(), "models/demo-draft", 15), "long drafts").drafted_at[14], 0u);
+    // Six groups of pages a block of 8 tokens: a sequence of 136 tokens takes 102.
+    EXPECT_GT(check(short_of_pages(drafted(demo()), 260), "few pages").preemptions, 0u);
+    c = short_of_pages(drafted(demo()), 180);
+    c.engine.max_num_batched_tokens = 16;
+    c.engine.enable_prefix_caching = false;
+    EXPECT_GT(check(c, "few pages and chunks").preemptions, 0u);
+}
+
+// Every draft of a model for itself is right, if what it computes of a sequence is what the target computes of it.
+TEST(DraftModel, OfItselfIsRightInEveryDraft) {
+    const auto all = cases(12);
+    const auto check = [&](const config::EngineConfig& c, const std::string& what) {
+        const Ran r = run(c, all);
+        EXPECT_GT(r.drafted, 50u) << what;
+        EXPECT_EQ(r.accepted, r.drafted) << what;
+        return r;
+    };
+    const auto itself = [](uint32_t k = 4) {
+        auto c = drafted(demo(), "models/demo-target", k);
+        c.engine.enable_prefix_caching = false;
+        return c;
+    };
+    check(itself(), "all at once");
+    auto c = itself();
+    c.engine.max_num_batched_tokens = 7;
+    check(c, "chunks");
+    // A step that verifies fewer drafts than there are leaves the others behind the newest token.
+    c = itself(9);
+    c.engine.max_num_batched_tokens = 12;
+    check(c, "drafts that do not fit the step");
+    EXPECT_GT(check(short_of_pages(itself(), 40), "few pages").preemptions, 0u);
+    c = itself();
+    c.engine.enable_prefix_caching = true;
+    c.engine.max_num_seqs = 1; // one after the other: what an earlier one has computed is found
+    EXPECT_GT(check(c, "prefixes").cached, 0u);
+    c.engine.max_num_seqs = 8; // at once: what another computes in the same step
+    EXPECT_GT(check(c, "prefixes of the same step").cached, 0u);
+}
+
+TEST(DraftModel, OfItselfIsRightWhereWindowsPassPages) {
+    for (const char* architecture : {"MistralForCausalLM", "Gemma2ForCausalLM"}) {
+        auto c = tiny_model();
+        c.model.shape["architectures.0"] = architecture;
+        c.model.shape["head_dim"] = "16";
+        c.model.shape["num_hidden_layers"] = "3";
+        c.model.shape["sliding_window"] = "16";
+        const auto all = cases(9, 300);
+        const Ran without = run(c, all);
+        for (const uint32_t budget : {512u, 32u, 6u}) {
+            auto changed = dummy_drafted(c, c.model.shape, architecture);
+            changed.engine.max_num_batched_tokens = budget;
+            const Ran with = run(changed, all);
+            const std::string what = std::string(architecture) + ", chunks of " + std::to_string(budget);
+            expect_same_texts(with, without, what);
+            EXPECT_GT(with.drafted, 50u) << what;
+            EXPECT_EQ(with.accepted, with.drafted) << what;
+        }
+    }
+}
+
+// What a step drafts is what the draft model alone would say next, with the same seed: by engines of it alone.
+TEST(DraftModel, DraftsWhatItWouldSayItself) {
+    constexpr uint32_t kLength = 30, kDrafts = 4;
+    for (const SamplingParams& p : {greedy(kLength), seeded(8, kLength)}) {
+        const std::vector<Case> one = {{random_prompt(1, 30, kVocab), p}};
+        const Ran with = run(drafted(demo(), "models/demo-draft", kDrafts), one);
+        const std::vector<TokenId>& text = with.outputs[0].tokens;
+        Harness alone(demo("models/demo-draft"));
+        uint64_t drafted_tokens = 0, accepted = 0;
+        for (uint32_t made = 1; made < kLength;) {
+            const uint32_t most = std::min(kDrafts, kLength - made - 1);
+            uint32_t right = 0;
+            if (most > 0) {
+                auto prompt = one[0].prompt;
+                prompt.insert(prompt.end(), text.begin(), text.begin() + made);
+                SamplingParams ahead = p;
+                ahead.max_tokens = most;
+                const auto said = alone.run(alone.add(prompt, ahead)).tokens;
+                while (right < most && said[right] == text[made + right]) right += 1;
+            }
+            drafted_tokens += most;
+            accepted += right;
+            made += right + 1;
+        }
+        EXPECT_EQ(with.drafted, drafted_tokens);
+        EXPECT_EQ(with.accepted, accepted);
+    }
+}
+
+TEST(DraftModel, IsAcceptedLessTheFurtherItLooks) {
+    std::vector<Case> all;
+    const auto tokenizer = text::Tokenizer::load(repository("models/demo-target"));
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    for (const char* begin : {"Once upon a time", "\"I will go,\" said", "The Tin Woodman", "Dorothy and Toto"})
+        all.push_back({(*tokenizer)->encode(begin), greedy(60)});
+    const Ran r = run(drafted(demo()), all);
+    for (size_t i = 0; i < 4; ++i) EXPECT_GT(r.accepted_at[i], 0u) << i;
+    for (size_t i = 1; i < 4; ++i) EXPECT_LT(r.accepted_at[i], r.accepted_at[i - 1]) << i;
+    EXPECT_EQ(r.drafted_at[4], 0u);
+    EXPECT_GT(4 * r.accepted_at[0], r.drafted_at[0]) << "fewer than a quarter of the first drafts are right";
+}
+
+TEST(DraftModel, ComputesEachTokenOnceAndAWrongDraftAnew) {
+    const std::vector<Case> one = {{random_prompt(1, 30, kVocab), greedy(24)}};
+    auto c = drafted(demo(), "models/demo-target", 3); // never rejected: 23 tokens behind the first in 6 steps
+    const Ran r = run(c, one);
+    EXPECT_EQ(r.draft_passes, 6u * 3 - 1); // of the last step only 2 can be
+    EXPECT_EQ(r.draft_tokens, 30u + 23 - 1); // the last but one is the last to be gone on with
+}
+
+TEST(DraftModel, StopsWhereStopStringsSay) {
+    const auto tokenizer = text::Tokenizer::load(repository("models/demo-target"));
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    std::vector<Case> all;
+    for (const char* stop : {" man", "he", "."}) {
+        SamplingParams p = greedy(80);
+        p.stop = {stop};
+        all.push_back({(*tokenizer)->encode("Once upon a time"), p});
+    }
+    const Ran with = run(drafted(demo()), all);
+    expect_same_texts(with, run(demo(), all), "stop strings");
+    for (const Output& o : with.outputs) EXPECT_EQ(o.finish, FinishReason::kStop);
+}
+
+TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
+    Harness h(short_of_pages(drafted(demo()), 300));
+    std::vector<RequestId> ids;
+    for (const Case& one : cases(6)) ids.push_back(h.add(one.prompt, one.sampling));
+    for (size_t i = 0; i < ids.size(); ++i) {
+        h.step();
+        if (i % 2) h.engine->abort(ids[i]);
+    }
+    h.run_all();
+    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
+}
+
+TEST(DraftModel, EndsAChainThatItDoubts) {
+    const auto all = cases(4);
+    auto c = drafted(demo());
+    const Ran sure = run(c, all);
+    c.proposer->settings["min_probability"] = "0.5";
+    const Ran doubtful = run(c, all);
+    expect_same_texts(doubtful, sure, "min_probability");
+    EXPECT_LT(doubtful.drafted, sure.drafted);
+    EXPECT_GT(doubtful.accepted * sure.drafted, sure.accepted * doubtful.drafted) << "of fewer drafts a larger share";
+}
+
+TEST(DraftModel, DraftsNoFurtherThanItReaches) {
+    auto c = tiny_model();
+    auto shape = c.model.shape;
+    shape["max_position_embeddings"] = "60";
+    const std::vector<Case> one = {{random_prompt(1, 40), greedy(60)}};
+    const Ran with = run(dummy_drafted(c, shape, "short"), one);
+    expect_same_texts(with, run(c, one), "short reach");
+    // Prompt and first token are 41: drafts for the places 41 to 60.
+    EXPECT_GE(with.drafted, 14u);
+    EXPECT_LE(with.drafted, 20u);
+}
+
+// ---- what is refused ----
+
+std::string refusal(const config::EngineConfig& c) {
+    VirtualClock clock;
+    const auto made = Engine::create(c, registry(), clock);
+    return made ? "" : made.error();
+}
+
+TEST(DraftModel, IsRefusedWithAnotherVocabulary) {
+    auto shape = tiny_model().model.shape;
+    shape["vocab_size"] = "301";
+    EXPECT_EQ(refusal(dummy_drafted(tiny_model(), shape, "wider")),
+              "the draft model 'llama' has a vocabulary of 301 tokens, expected the model's 300 (take two models of "
+              "one family)");
+}
+
+TEST(DraftModel, IsRefusedWhereItsLayersKeepStates) {
+    auto c = drafted(tiny_model(), "tests/golden/models/bamba");
+    c.model.shape["vocab_size"] = "128";
+    EXPECT_THAT(refusal(c), HasSubstr("model 'bamba' keeps states: a state cannot go back behind a draft"));
+}
+
+TEST(DraftModel, IsRefusedOnSeveralRanks) {
+    auto c = drafted(demo());
+    c.device.plugin = "sim";
+    c.device.settings = {{"matmul_bf16", "1e9"}, {"matmul_f32", "1e9"}, {"memory_read", "1e9"},
+                         {"memory_bytes", "100000000"}, {"collective_bandwidth", "1e9"}};
+    c.proposer->settings["simulated_acceptance"] = "0.5";
+    c.engine.tensor_parallel_size = 2;
+    EXPECT_EQ(refusal(c), "proposer 'draft_model': create: models that draft are not split over ranks "
+                          "(tensor_parallel_size is 2)");
+}
+
+TEST(DraftModel, IsRefusedWhereItIsNot) {
+    EXPECT_THAT(refusal(drafted(demo(), "models/nobody")), HasSubstr("models/nobody"));
+    EXPECT_THAT(refusal(drafted(demo(), "models/nobody")), HasSubstr("proposer 'draft_model': create: "));
+}
+
+TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
+    const auto c = demo();
+    ThreadPool pool(1);
+    DraftModel model({c, registry(), {&pool.service(), nullptr, nullptr}, pool, true});
+    const pb_runner& service = model.service();
+    const auto why = [&](auto call) {
+        pb_str text{};
+        EXPECT_EQ(call(&text), PB_INVALID);
+        return std::string(text.data, text.size);
+    };
+    const std::string path = repository("models/demo-draft");
+    const pb_setting settings[] = {{{"path", 4}, {path.data(), path.size()}}, {{"dtyp", 4}, {"auto", 4}}};
+    const pb_runner_load wrong{sizeof wrong, 2, settings, -1}, right{sizeof right, 1, settings, -1};
+    pb_runner_facts facts{};
+    facts.struct_size = sizeof facts;
+    const auto load = [&](const pb_runner_load& what) {
+        return [&](pb_str* text) { return service.load(service.ctx, &what, &facts, text); };
+    };
+    EXPECT_THAT(why(load(wrong)), HasSubstr("unknown key 'dtyp'"));
+    pb_str text{};
+    ASSERT_EQ(load(right)(&text), PB_OK) << std::string(text.data, text.size);
+    EXPECT_EQ(facts.vocab_size, kVocab);
+    EXPECT_EQ(facts.layer_count, 2u);
+    EXPECT_EQ(facts.computes, 1u);
+    EXPECT_EQ(why(load(right)), "a model is loaded already, and more than one is not done");
+    pb_runner_batch batch{};
+    EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &batch, t); }),
+              "a model is run in propose() only");
+    model.end_create();
+    EXPECT_EQ(why(load(right)), "a model is loaded in create() only");
+}
+
+// ---- where nothing is computed ----
+
+config::EngineConfig simulated(double acceptance) {
+    auto c = tiny_model();
+    c.model.dtype = config::DType::kBf16;
+    c.device.plugin = "sim";
+    c.device.settings = {{"matmul_bf16", "1e9"},    {"matmul_f32", "1e9"}, {"memory_read", "1e21"},
+                         {"memory_bytes", "100000000"}, {"launch_ns", "1000"}};
+    auto shape = c.model.shape;
+    shape["num_hidden_layers"] = "1";
+    c = dummy_drafted(c, shape, "one_layer");
+    c.proposer->settings["dtype"] = "bfloat16";
+    c.proposer->settings["simulated_acceptance"] = std::to_string(acceptance);
+    return c;
+}
+
+// As in simulation_test.cpp a token takes 61,440 FLOP a layer, a row of logits 38,400, a key 256 a layer. A pass of the
+// draft model starts 5 + 11 ops of 1,000 ns.
+TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
+    auto c = simulated(1);
+    c.engine.num_speculative_tokens = 1;
+    Harness h(c);
+    h.add(random_prompt(0, 4), greedy(3));
+    const uint64_t begin = h.clock.now_ns();
+    const StepReport first = h.step();
+    // The prompt by the target, as there; then it and the first token by the draft model, with 15 keys.
+    EXPECT_EQ(first.end_ns - begin - 1000, 562'040u + 5 * 61'440 + 38'400 + 15 * 256 + 16'000);
+    EXPECT_EQ(first.draft_pass_ns, 365'440u);
+    const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft behind them
+    EXPECT_EQ(second.end_ns - first.end_ns - 1000, 2u * 122'880 + 76'800 + 512 * 11 + 27'000);
+    EXPECT_EQ(second.accepted_tokens, 1u);
+    EXPECT_FALSE(h.engine->has_unfinished());
+}
+
+TEST(DraftModel, IsAcceptedAsOftenAsDeclared) {
+    std::vector<Case> all;
+    for (uint64_t i = 0; i < 30; ++i) all.push_back({random_prompt(i, 10), seeded(i, 100)});
+    const Ran r = run(simulated(0.7), all), again = run(simulated(0.7), all);
+    EXPECT_EQ(r.accepted, again.accepted);
+    EXPECT_EQ(r.draft_tokens, again.draft_tokens);
+    for (size_t i = 0; i < 4; ++i) { // of those whose predecessors were accepted
+        const double before = static_cast<double>(i == 0 ? r.drafted_at[0] : r.accepted_at[i - 1]);
+        EXPECT_NEAR(static_cast<double>(r.accepted_at[i]) / before, 0.7, 0.07) << i;
+    }
+    EXPECT_EQ(run(simulated(0), all).accepted, 0u);
+    const Ran always = run(simulated(1), all);
+    EXPECT_EQ(always.accepted, always.drafted);
+}
+
+TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {
+    auto c = simulated(1);
+    c.proposer->settings.erase("simulated_acceptance");
+    EXPECT_THAT(refusal(c), HasSubstr("device 'sim' computes nothing, so which drafts the model accepts has to be "
+                                      "declared (set simulated_acceptance, 0 to 1)"));
+    c = simulated(1);
+    c.proposer->settings["min_probability"] = "0.1";
+    EXPECT_THAT(refusal(c), HasSubstr("min_probability where the device computes nothing"));
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
