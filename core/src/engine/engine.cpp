@@ -92,7 +92,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_TRY(ModelParts parts, choose_parts(c, registry, s.services));
     const bool real = parts.device_info.computes != 0; // else it charges time
     s.facts.simulated = !real;
-    PB_CHECK(s.start_ranks(c, registry, world));
+    PB_CHECK(s.start_ranks(c, registry, parts.device_info, world));
     parts.model.source.read_with(*s.pool);
     const bool reads_weights = parts.identity != "dummy";
     if (c.model.tokenizer != "none") {

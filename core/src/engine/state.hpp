@@ -138,7 +138,7 @@ struct Engine::State {
     }
     Result<> step_in_turn(std::string_view why); // admit to publish, one after the other
     void note_forward();
-    Result<> start_ranks(const config::EngineConfig&, const host::Registry&, parallel::World*);
+    Result<> start_ranks(const config::EngineConfig&, const host::Registry&, const pb_device_info&, parallel::World*);
     Result<> load(const config::EngineConfig&, ModelParts&);
     Result<> make_proposer(const config::EngineConfig&, const host::Registry&);
     void start_drafts();

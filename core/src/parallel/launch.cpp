@@ -105,8 +105,25 @@ Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
                 "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
 }
 
+namespace {
+constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+}
+
+Result<std::string> gpu_of_rank(const Environment& env, uint32_t rank) {
+    if (!env(kVisible)) return std::to_string(rank);
+    const std::string list = value_of(env, kVisible);
+    uint32_t count = 0;
+    for (size_t from = 0; from < list.size(); ++count) { // numbers or names, "GPU-8932f937"
+        const size_t end = std::min(list.find(',', from), list.size());
+        if (count == rank) return list.substr(from, end - from);
+        from = end + 1;
+    }
+    return fail(std::string(kVisible) + " is '" + list + "': rank " + std::to_string(rank) +
+                " finds no GPU of its own there (name as many as tensor_parallel_size)");
+}
+
 Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size,
-                                        const Deadlines& deadlines) {
+                                        const Deadlines& deadlines, Gpus gpus) {
     std::vector<Member> out;
     const auto give_up = [&](const std::string& why) {
         for (const Member& m : out) {
@@ -117,6 +134,16 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         return fail(why);
     };
     for (uint32_t rank = 1; rank < size; ++rank) {
+        std::vector<std::string> variables;
+        for (char** v = environ; *v; ++v) variables.emplace_back(*v);
+        if (gpus == Gpus::kOneEach) {
+            const auto own = gpu_of_rank([](const char* name) -> const char* { return std::getenv(name); }, rank);
+            if (!own) return give_up(own.error());
+            const std::string head = std::string(kVisible) + "=";
+            std::erase_if(variables, [&](const std::string& v) { return v.starts_with(head); });
+            variables.push_back(head + *own);
+        }
+        const Words environment(std::move(variables));
         int ends[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
             return give_up(std::string("cannot make a socket pair: ") + std::strerror(errno));
@@ -131,7 +158,8 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // not among our results
         posix_spawn_file_actions_adddup2(&actions, theirs.get(), kWorkerFd);      // onto itself: clears close-on-exec
         pid_t child = 0;
-        const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(), environ);
+        const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(),
+                                       environment.get());
         posix_spawn_file_actions_destroy(&actions);
         if (failed) return give_up("cannot start " + program.string() + ": " + std::strerror(failed));
         out.push_back({std::move(ours), rank, child});

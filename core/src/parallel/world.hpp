@@ -18,13 +18,13 @@ class World {
     // program: what is started as other ranks; empty: this one.
     explicit World(std::filesystem::path program = {}) : program_(std::move(program)) {}
 
-    // Waits until all have joined.
-    Result<std::shared_ptr<Hub>> ranks(uint32_t size, const config::ParallelSettings&);
+    // Waits until all have joined. Gpus: for those that are started here; launchers deal them out themselves.
+    Result<std::shared_ptr<Hub>> ranks(uint32_t size, const config::ParallelSettings&, Gpus = Gpus::kShared);
     // Fails where a launcher started more ranks than the engine of one rank would use.
     Result<> check_alone() const;
 
   private:
-    Result<std::shared_ptr<Hub>> start(uint32_t size, const Deadlines&) const;
+    Result<std::shared_ptr<Hub>> start(uint32_t size, const Deadlines&, Gpus) const;
 
     std::filesystem::path program_;
     std::shared_ptr<Hub> launched_;

@@ -118,7 +118,7 @@ pb_device_info CudaDevice::info() const {
 
 void CudaDevice::connect(const pb_group& group) {
     use();
-    auto ranks = std::make_unique<Ranks>(group, stream_);
+    auto ranks = std::make_unique<Ranks>(group, stream_, disconnected_);
     const std::lock_guard lock(connecting_);
     if (disconnected_) throw Error(PB_FAILED, "disconnected while it connected");
     ranks_ = std::move(ranks);
@@ -126,8 +126,8 @@ void CudaDevice::connect(const pb_group& group) {
 }
 
 void CudaDevice::disconnect() noexcept {
+    disconnected_ = true; // who connects gives up
     const std::lock_guard lock(connecting_);
-    disconnected_ = true;
     if (ranks_) ranks_->abort();
 }
 

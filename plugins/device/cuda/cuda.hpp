@@ -3,6 +3,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -102,7 +103,7 @@ class CudaDevice {
     std::unique_ptr<Staging> staging_;
     std::unique_ptr<Products> products_;
     std::mutex connecting_; // disconnect() comes from another thread
-    bool disconnected_ = false;
+    std::atomic<bool> disconnected_ = false;
     std::unique_ptr<Ranks> ranks_;
     pb_ops ops_;
     int32_t* kernel_fault_ = nullptr; // pinned, written by kernels

@@ -1,8 +1,12 @@
 #include "ranks.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "patchbay/plugin.hpp"
 
@@ -41,13 +45,65 @@ void expect_own_gpu(const pb_group& group) {
 
 }  // namespace
 
+// NCCL's calls return at once and go on by themselves (blocking = 0); whoever made one asks until it is done. No call
+// is made under the mutex, and none while another thread is in one: abort() leaves the communicator to whoever works
+// with it.
 struct Ranks::Links {
     ncclComm_t all = nullptr;
-    std::mutex mutex; // abort() comes from another thread
+    bool in_use = false;
+    std::mutex mutex; // of both
+    std::condition_variable changed; // somebody gives up
 };
 
-Ranks::Ranks(const pb_group& group, cudaStream_t stream)
-    : size_(group.size), stream_(stream), links_(std::make_unique<Links>()) {
+namespace {
+constexpr auto kPause = std::chrono::milliseconds(1); // between two questions
+}
+
+// Runs f(communicator), unless they have been aborted; then ends the communicator if that was asked for meanwhile.
+template <class F>
+void Ranks::work(F&& f) {
+    struct Use {
+        Ranks& ranks;
+        explicit Use(Ranks& r) : ranks(r) {
+            const std::lock_guard lock(r.links_->mutex);
+            if (r.aborted_) throw Error(PB_FAILED, "disconnected from the other ranks");
+            r.links_->in_use = true;
+        }
+        ~Use() {
+            ncclComm_t gone = nullptr;
+            {
+                const std::lock_guard lock(ranks.links_->mutex);
+                ranks.links_->in_use = false;
+                if (ranks.aborted_) gone = std::exchange(ranks.links_->all, nullptr);
+            }
+            if (gone) ncclCommAbort(gone);
+        }
+    } const use(*this);
+    f(links_->all);
+}
+
+// Until the latest call is done. `most`: of pauses; 0: none but abort() ends it.
+void Ranks::wait(ncclComm* all, int begun, const char* what, uint32_t most) {
+    auto result = static_cast<ncclResult_t>(begun);
+    for (uint32_t pauses = 0; result == ncclInProgress; ++pauses) {
+        if (given_up_ || aborted_) throw Error(PB_FAILED, std::string(what) + ": disconnected from the other ranks");
+        if (most > 0 && pauses >= most)
+            throw Error(PB_FAILED, std::string(what) + ": not all ranks were there within " + std::to_string(most) +
+                                       " ms (is one without a GPU, or behind a firewall? NCCL_DEBUG=INFO says more)");
+        if (pauses > 0) {
+            std::unique_lock lock(links_->mutex);
+            links_->changed.wait_for(lock, kPause);
+        }
+        ncclResult_t state = ncclSuccess;
+        check(ncclCommGetAsyncError(all, &state), "ncclCommGetAsyncError");
+        result = state;
+    }
+    check(result, what);
+}
+
+Ranks::Ranks(const pb_group& group, cudaStream_t stream, const std::atomic<bool>& given_up)
+    : size_(group.size), timeout_ms_(group.timeout_ms), stream_(stream), given_up_(given_up),
+      links_(std::make_unique<Links>()) {
     expect_own_gpu(group);
     constexpr const char* kKey = "nccl/id";
     ncclUniqueId id{};
@@ -59,27 +115,46 @@ Ranks::Ranks(const pb_group& group, cudaStream_t stream)
         if (group.get(group.ctx, kKey, &id, &bytes) != PB_OK || bytes != sizeof id)
             throw Error(PB_FAILED, "rank 0 did not say where it is");
     }
-    check(ncclCommInitRank(&links_->all, static_cast<int>(group.size), id, static_cast<int>(group.rank)),
-          "ncclCommInitRank");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    constexpr const char* kWhat = "ncclCommInitRankConfig";
+    const ncclResult_t begun = ncclCommInitRankConfig(&links_->all, static_cast<int>(group.size), id,
+                                                      static_cast<int>(group.rank), &config);
+    try {
+        wait(links_->all, begun, kWhat, std::max(timeout_ms_, 1u));
+    } catch (...) {
+        if (links_->all) ncclCommAbort(links_->all);
+        throw;
+    }
 }
 
 Ranks::~Ranks() {
-    if (links_->all) ncclCommDestroy(links_->all);
+    if (!links_->all) return;
+    try {
+        wait(links_->all, ncclCommFinalize(links_->all), "ncclCommFinalize", std::max(timeout_ms_, 1u));
+        ncclCommDestroy(links_->all);
+    } catch (const std::exception&) { // others are gone
+        ncclCommAbort(links_->all);
+    }
 }
 
 void Ranks::all_gather(void* gathered, const void* x, int64_t count, pb_dtype dtype) {
-    const std::lock_guard lock(links_->mutex);
-    if (aborted_) throw Error(PB_FAILED, "disconnected from the other ranks");
-    check(ncclAllGather(x, gathered, static_cast<size_t>(count), dtype == PB_BF16 ? ncclBfloat16 : ncclFloat32,
-                        links_->all, stream_),
-          "ncclAllGather");
+    work([&](ncclComm_t all) {
+        const ncclResult_t begun = ncclAllGather(x, gathered, static_cast<size_t>(count),
+                                                 dtype == PB_BF16 ? ncclBfloat16 : ncclFloat32, all, stream_);
+        wait(all, begun, "ncclAllGather", 0);
+    });
 }
 
 void Ranks::abort() noexcept {
-    const std::lock_guard lock(links_->mutex);
-    if (aborted_.exchange(true)) return;
-    ncclCommAbort(links_->all);
-    links_->all = nullptr;
+    ncclComm_t gone = nullptr;
+    {
+        const std::lock_guard lock(links_->mutex);
+        if (aborted_.exchange(true)) return;
+        if (!links_->in_use) gone = std::exchange(links_->all, nullptr);
+    }
+    links_->changed.notify_all();
+    if (gone) ncclCommAbort(gone); // kernels that wait for another rank end
 }
 
 }  // namespace patchbay
@@ -88,7 +163,8 @@ void Ranks::abort() noexcept {
 namespace patchbay {
 
 struct Ranks::Links {};
-Ranks::Ranks(const pb_group& group, cudaStream_t stream) : size_(group.size), stream_(stream) {
+Ranks::Ranks(const pb_group& group, cudaStream_t stream, const std::atomic<bool>& given_up)
+    : size_(group.size), stream_(stream), given_up_(given_up) {
     throw Error(PB_UNSUPPORTED, "this build of the device cuda has no NCCL (scripts/install-deps --cuda)");
 }
 Ranks::~Ranks() = default;

@@ -8,12 +8,15 @@
 
 #include "patchbay/abi/device.h"
 
+struct ncclComm; // of nccl.h
+
 namespace patchbay {
 
 class Ranks {
   public:
-    // Waits for the others. Throws Error: PB_UNSUPPORTED where this plugin was built without NCCL, or GPUs are too few.
-    Ranks(const pb_group&, cudaStream_t);
+    // Waits for the others, at most as long as the group says, or until `given_up`, which outlives this. Throws Error:
+    // PB_UNSUPPORTED where this plugin was built without NCCL, or GPUs are too few.
+    Ranks(const pb_group&, cudaStream_t, const std::atomic<bool>& given_up);
     ~Ranks();
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
@@ -26,8 +29,13 @@ class Ranks {
 
   private:
     struct Links;
-    uint32_t size_;
+    template <class F>
+    void work(F&&);
+    void wait(ncclComm*, int begun, const char* what, uint32_t most);
+
+    uint32_t size_, timeout_ms_ = 0;
     cudaStream_t stream_;
+    const std::atomic<bool>& given_up_;
     std::atomic<bool> aborted_ = false;
     std::unique_ptr<Links> links_;
 };

@@ -223,6 +223,63 @@ TEST(AsyncOnADevice, SaysWhyStepsComeInTurn) {
     EXPECT_THAT(made.error(), HasSubstr("must be back before the next is planned: host_sampler"));
 }
 
+// A sampler takes the slot after four steps; texts are those without.
+Ran swapped(config::EngineConfig c, const config::PluginChoice& to) {
+    static host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    c.swap.probation_steps = 3;
+    c.engine.max_num_batched_tokens = 200;
+    Harness h(c);
+    for (uint64_t i = 0; i < 3; ++i) h.add(random_prompt(i, 45), drawn(i, 20));
+    for (int i = 0; i < 4; ++i) h.step();
+    const auto swap = h.engine->swap({SwapSlot::kSampler, to, registry(), prober});
+    h.run_all();
+    const Ran ran{h.outputs, h.steps};
+    Harness plain(in_turn());
+    for (uint64_t i = 0; i < 3; ++i) plain.add(random_prompt(i, 45), drawn(i, 20));
+    expect_same(plain.run_all(), ran.outputs);
+    return ran;
+}
+
+TEST(AsyncOnADevice, ASamplerOnTheHostMayTakeTheSlot) {
+    const Ran ran = swapped(in_flight(), {"standard", {}});
+    EXPECT_EQ(ran.count(""), 4u);
+    EXPECT_EQ(ran.count("probation"), 3u);
+    EXPECT_GT(ran.count("host_sampler"), 8u);
+}
+
+TEST(AsyncOnADevice, OneOnTheDeviceMayTakeItFromTheHost) {
+    config::EngineConfig c = in_flight();
+    c.engine.async_scheduling = AsyncScheduling::kAuto;
+    c.sampler = {"standard", {}};
+    const Ran ran = swapped(c, {"replays", {}});
+    EXPECT_EQ(ran.count("host_sampler"), 4u);
+    EXPECT_EQ(ran.count("probation"), 3u);
+    EXPECT_GT(ran.count(""), 8u);
+}
+
+TEST(AsyncOnADevice, OneThatFailsThereLeavesItsStepToThePredecessor) {
+    for (const char* before : {"standard", "replays"}) {
+        config::EngineConfig c = in_flight();
+        c.engine.async_scheduling = AsyncScheduling::kAuto;
+        c.sampler = {before, {}};
+        const Ran ran = swapped(c, {"replays", {{"fails_at", "50"}}});
+        const bool back = std::any_of(ran.steps.begin(), ran.steps.end(), [](const StepReport& r) {
+            return std::any_of(r.swaps.begin(), r.swaps.end(), [](const host::SwapRecord& record) {
+                return record.state == host::SwapState::kRolledBack;
+            });
+        });
+        EXPECT_TRUE(back) << before;
+    }
+}
+
+TEST(AsyncOnADevice, OneOfAnotherDeviceIsRefusedTheSlot) {
+    static host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    Harness h(tiny_model()); // on the CPU
+    const auto swap = h.engine->swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober});
+    EXPECT_EQ(swap->record().state, host::SwapState::kRefused);
+    EXPECT_THAT(swap->record().text(), HasSubstr("runs on device 'replays', and the model on 'cpu'"));
+}
+
 TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
     config::EngineConfig c = tiny_model();
     c.sampler = {"replays", {}};

@@ -127,6 +127,21 @@ TEST(Launched, IsSeenInTheEnvironment) {
     EXPECT_FALSE(launched(environment({{"OMPI_COMM_WORLD_RANK", "x"}})));
 }
 
+TEST(Launched, EachRankThatIsStartedHereGetsAGpuOfItsOwn) {
+    const Environment without = environment({});
+    EXPECT_EQ(*gpu_of_rank(without, 1), "1");
+    EXPECT_EQ(*gpu_of_rank(without, 7), "7");
+    const Environment chosen = environment({{"CUDA_VISIBLE_DEVICES", "4,GPU-8932f937,6"}});
+    EXPECT_EQ(*gpu_of_rank(chosen, 0), "4");
+    EXPECT_EQ(*gpu_of_rank(chosen, 1), "GPU-8932f937");
+    EXPECT_EQ(*gpu_of_rank(chosen, 2), "6");
+    const auto more = gpu_of_rank(chosen, 3);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error(), "CUDA_VISIBLE_DEVICES is '4,GPU-8932f937,6': rank 3 finds no GPU of its own there (name as "
+                            "many as tensor_parallel_size)");
+    EXPECT_FALSE(gpu_of_rank(environment({{"CUDA_VISIBLE_DEVICES", ""}}), 0)) << "none is to be seen";
+}
+
 TEST(Launched, RanksOfAHostMeetAtAPortOfTheirJob) {
     const Launched job{config::Launcher::kMpirun, "mpirun 77", 1, 2, 2, ""};
     Launched other = job;
