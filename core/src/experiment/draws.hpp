@@ -9,7 +9,8 @@
 namespace patchbay::experiment {
 
 enum class Purpose : uint32_t {
-    kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kBootstrap
+    kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kBootstrap,
+    kTenant, kPriority, kDeadline
 };
 
 class Draws {

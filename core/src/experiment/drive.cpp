@@ -75,6 +75,10 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         request.prompt = planned[i].prompt;
         request.sampling = planned[i].sampling;
         request.arrival_ns = start + planned[i].arrival_ns;
+        request.deadline_ns = planned[i].deadline_ns > 0 ? start + planned[i].deadline_ns : 0;
+        request.tenant = record.tenant = planned[i].tenant;
+        request.priority = record.priority = planned[i].priority;
+        record.deadline_ns = planned[i].deadline_ns;
         request.expected_output_tokens = planned[i].output_tokens;
         request.on_output = [&, i, start](const engine::RequestOutput& out) {
             take(run.requests[i], out, start);

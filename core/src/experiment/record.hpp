@@ -16,6 +16,9 @@ struct RequestRecord {
     std::vector<uint64_t> token_ns; // one an output token; tokens that came together have the same time
     std::vector<engine::TokenId> output;
     uint32_t prompt_tokens = 0, cached_tokens = 0, preemptions = 0;
+    uint64_t deadline_ns = 0; // 0: none
+    uint32_t tenant = 0;
+    int32_t priority = 0;
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string error; // why it was refused or failed
 

@@ -83,6 +83,10 @@ struct TimedSwap { // `at`: when, and what takes which slot
     config::Origin origin;
 };
 
+struct Deadlines { // drawn evenly, after the arrival
+    double min_s = 0, max_s = 0; // 0, 0: none
+};
+
 struct WorkloadSpec {
     std::optional<uint32_t> requests; // none: all prompts of the file, all rows of the trace
     Prompts prompts = SyntheticPrompts{};
@@ -92,6 +96,9 @@ struct WorkloadSpec {
     uint32_t max_output_tokens = 0;
     engine::SamplingParams sampling;     // temperature and the like; lengths and seeds come from the workload
     Arrivals arrivals = AllAtOnce{};
+    std::vector<double> tenants;         // shares of the requests, of tenants 1, 2, …; empty: none has one
+    std::vector<double> priorities;      // likewise, of the values 0, 1, …
+    Deadlines deadline;
     std::vector<TimedSwap> at;           // in every variant
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "base/suggest.hpp"
 #include "config/load.hpp"
@@ -233,6 +234,13 @@ void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (
     });
 }
 
+Table<Deadlines> deadline_table() {
+    Table<Deadlines> t;
+    t.key("min_s", &Deadlines::min_s, Bounds{0, 1e6, "s"}, "after the arrival at the earliest")
+        .key("max_s", &Deadlines::max_s, Bounds{0, 1e6, "s"}, "at the latest; drawn evenly; 0: there is none");
+    return t;
+}
+
 Table<WorkloadSpec> workload_table() {
     using W = WorkloadSpec;
     Table<W> t;
@@ -248,6 +256,9 @@ Table<WorkloadSpec> workload_table() {
              "longer outputs are cut; 0: no limit but the model's");
     read_key(t, "arrivals", &W::arrivals, read_arrivals,
              "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
+    t.values("tenants", &W::tenants, Bounds{0, 1e9, ""}, "shares of the requests that tenants 1, 2, … send")
+        .values("priorities", &W::priorities, Bounds{0, 1e9, ""}, "shares of the requests with priority 0, 1, …")
+        .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     t.custom({.name = "at",
               .meaning = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
@@ -264,6 +275,13 @@ void finish_workload(const Node& given, WorkloadSpec& w, Faults& faults) {
     const bool trace = std::holds_alternative<TracePrompts>(w.prompts),
                jsonl = std::holds_alternative<JsonlPrompts>(w.prompts);
     if (trace && !given.find("arrivals")) w.arrivals = TraceArrivals{};
+    for (const char* key : {"tenants", "priorities"}) {
+        const auto& shares = std::string_view(key) == "tenants" ? w.tenants : w.priorities;
+        if (!shares.empty() && std::accumulate(shares.begin(), shares.end(), 0.0) <= 0)
+            faults.add(given.find(key)->origin, "'" + std::string(key) + "' has no share above 0");
+    }
+    if (w.deadline.min_s > w.deadline.max_s)
+        faults.add(given.find("deadline")->origin, "'deadline' ends before it begins: min_s is more than max_s");
     if (!given.find("prompts")) return; // said already
     if (!trace && std::holds_alternative<TraceArrivals>(w.arrivals))
         faults.add(given.find("arrivals")->origin, "arrivals from a trace need prompts from a trace");

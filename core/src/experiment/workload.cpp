@@ -1,6 +1,7 @@
 #include "experiment/workload.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "experiment/arrivals.hpp"
 #include "experiment/draws.hpp"
@@ -99,6 +100,18 @@ std::vector<text::TokenId> WorkloadSource::prompt_of(const Draws& draws, const s
     return ids;
 }
 
+namespace {
+
+// Which of the shares holds u of (0, 1); 0 where there are none.
+uint32_t chosen(const std::vector<double>& shares, double u) {
+    double left = u * std::accumulate(shares.begin(), shares.end(), 0.0);
+    uint32_t i = 0;
+    while (i + 1 < shares.size() && left > shares[i]) left -= shares[i++];
+    return i;
+}
+
+}  // namespace
+
 Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
     const Draws draws(seed, repeat);
     const auto* jsonl = std::get_if<JsonlPrompts>(&spec_.prompts);
@@ -126,6 +139,11 @@ Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
         r.sampling.ignore_eos = spec_.ignore_eos;
         r.sampling.seed = draws.word(Purpose::kSampling, i);
         r.arrival_ns = times[i];
+        r.tenant = spec_.tenants.empty() ? 0 : 1 + chosen(spec_.tenants, draws.uniform(Purpose::kTenant, i));
+        r.priority = static_cast<int32_t>(chosen(spec_.priorities, draws.uniform(Purpose::kPriority, i)));
+        const Deadlines& d = spec_.deadline;
+        const double after_s = d.min_s + (d.max_s - d.min_s) * draws.uniform(Purpose::kDeadline, i);
+        if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
         out.requests.push_back(std::move(r));
     }
     return out;

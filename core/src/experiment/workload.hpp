@@ -21,6 +21,9 @@ struct PlannedRequest {
     engine::SamplingParams sampling; // with max_tokens and seed set
     uint32_t output_tokens = 0;      // that it will make; 0: not known
     uint64_t arrival_ns = 0;         // since the start of the run
+    uint64_t deadline_ns = 0;        // likewise; 0: none
+    uint32_t tenant = 0;
+    int32_t priority = 0;
 };
 
 struct Clipping { // what had to be cut, in requests and tokens

@@ -18,6 +18,7 @@ class FakeEngine final : public DrivenEngine {
     explicit FakeEngine(VirtualClock& clock) : clock_(clock) {}
     Result<engine::RequestId> add_request(engine::Request r) override {
         if (r.prompt.size() > longest_prompt) return fail("too long");
+        given.push_back(r);
         live_[++last_] = {std::move(r), 0, 0};
         return last_;
     }
@@ -49,6 +50,7 @@ class FakeEngine final : public DrivenEngine {
         }
         return report;
     }
+    std::vector<engine::Request> given;
     size_t longest_prompt = 100;
     uint32_t sampler_faults = 0, proposer_faults = 0;
     uint64_t fail_at = 0;
@@ -119,6 +121,27 @@ TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
     EXPECT_TRUE(run.valid());
     EXPECT_NEAR(*run.kv_mean, (0.2 + 0.6 + 0.6) / 3, 1e-12);
     EXPECT_NEAR(*run.kv_max, 0.6, 1e-12);
+}
+
+TEST(Drive, TellsTheEngineWhoseARequestIsAndByWhenItIsToEnd) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    RunRecord run;
+    auto requests = planned({{0, 1}, {100, 1}});
+    requests[1].deadline_ns = 130 * kMs;
+    requests[1].tenant = 4;
+    requests[1].priority = 2;
+    requests[1].output_tokens = 1;
+    drive(engine, clock, requests, {}, run);
+    ASSERT_EQ(engine.given.size(), 2u);
+    EXPECT_EQ(engine.given[0].deadline_ns, 0u);
+    EXPECT_EQ(engine.given[1].deadline_ns - engine.given[1].arrival_ns, 30 * kMs);
+    EXPECT_EQ(engine.given[1].tenant, 4u);
+    EXPECT_EQ(engine.given[1].priority, 2);
+    EXPECT_EQ(engine.given[1].expected_output_tokens, 1u);
+    EXPECT_EQ(run.requests[1].deadline_ns, 130 * kMs);
+    EXPECT_EQ(run.requests[1].tenant, 4u);
+    EXPECT_EQ(run.requests[1].priority, 2);
 }
 
 TEST(Drive, MarksARunWithARefusedRequestInvalidAndGoesOn) {

@@ -56,6 +56,9 @@ class ResultsStoreTest : public ::testing::Test {
         q.arrival_ns = 1;
         q.first_scheduled_ns = 2;
         q.finish_ns = 4;
+        q.tenant = 5;
+        q.priority = 6;
+        q.deadline_ns = 8;
         q.token_ns = {3, 4};
         q.output = {70, 71};
         q.finish = engine::FinishReason::kLength;
@@ -105,6 +108,8 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
     EXPECT_EQ(query("SELECT first_token_ns || ' ' || output_tokens || finish_reason FROM request WHERE run_id = 0 AND "
                     "number = 0"),
               "3 2length");
+    EXPECT_EQ(query("SELECT tenant || priority || deadline_ns FROM request WHERE run_id = 0 AND number = 0"), "568");
+    EXPECT_EQ(query("SELECT deadline_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
     EXPECT_EQ(query("SELECT first_token_ns FROM request WHERE run_id = 0 AND number = 1"), "NULL");
     EXPECT_EQ(query("SELECT waiting_requests || '' FROM step WHERE run_id = 1 AND step = 1"), "9");
     EXPECT_EQ(

@@ -105,6 +105,9 @@ TEST(Spec, FaultsHaveTheirPlaceAndAGuess) {
     EXPECT_THAT(error_of(kWorkload + "  arrivals: {poisson: {}}\n"), HasSubstr("'rate' is missing"));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: poisson\n"),
                 ::testing::ContainsRegex("[0-9]+:13: 'rate' is missing"));
+    EXPECT_THAT(error_of(kWorkload + "  tenants: [0, 0]\n"), HasSubstr("e.yaml:5:12: 'tenants' has no share above 0"));
+    EXPECT_THAT(error_of(kWorkload + "  deadline: {min_s: 3, max_s: 2}\n"),
+                HasSubstr("e.yaml:5:13: 'deadline' ends before it begins"));
     EXPECT_THAT(error_of(kWorkload + "  arrivals: trace\n"),
                 HasSubstr("e.yaml:5:13: arrivals from a trace need prompts from a trace"));
     EXPECT_THAT(error_of("workload:\n  requests: 1\n  prompts: {synthetic: {tokens: {uniform: {min: 9, max: 3}}}}\n  "

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <map>
 
 #include "experiment/arrivals.hpp"
 #include "experiment/input_files.hpp"
@@ -182,6 +183,40 @@ TEST(Workload, ForcesOutputLengthsAndGivesEachRequestASeed) {
         EXPECT_THAT(r.prompt, ::testing::Each(::testing::AllOf(::testing::Gt(0), ::testing::Lt(128)))); // 0 is special
     }
     EXPECT_NE(w.requests[0].sampling.seed, w.requests[1].sampling.seed);
+}
+
+TEST(Workload, DrawsTenantsPrioritiesAndDeadlinesAndLeavesTheRestAsItWas) {
+    WorkloadSpec spec = synthetic(2000, FixedLength{4}, FixedLength{7});
+    const Workload plain = workload_of(spec);
+    spec.tenants = {3, 0, 1};
+    spec.priorities = {1, 1};
+    spec.deadline = {2, 4};
+    const Workload drawn = workload_of(spec);
+    std::map<uint32_t, uint32_t> tenants;
+    std::map<int32_t, uint32_t> priorities;
+    double latest_s = 0, earliest_s = 9;
+    for (size_t i = 0; i < 2000; ++i) {
+        const PlannedRequest& r = drawn.requests[i];
+        tenants[r.tenant] += 1;
+        priorities[r.priority] += 1;
+        const double after_s = 1e-9 * static_cast<double>(r.deadline_ns - r.arrival_ns);
+        latest_s = std::max(latest_s, after_s);
+        earliest_s = std::min(earliest_s, after_s);
+        EXPECT_EQ(r.output_tokens, 7u);
+        EXPECT_EQ(r.prompt, plain.requests[i].prompt);
+        EXPECT_EQ(plain.requests[i].tenant + plain.requests[i].deadline_ns, 0u);
+    }
+    EXPECT_EQ(tenants.size(), 2u);
+    EXPECT_NEAR(tenants[1], 1500, 80);
+    EXPECT_NEAR(tenants[3], 500, 80);
+    EXPECT_NEAR(priorities[0], 1000, 90);
+    EXPECT_EQ(priorities.size(), 2u);
+    EXPECT_GE(earliest_s, 2);
+    EXPECT_LE(latest_s, 4);
+    EXPECT_LT(earliest_s, 2.05);
+    EXPECT_GT(latest_s, 3.95);
+    spec.ignore_eos = false; // how long an output will be is then not known
+    EXPECT_EQ(workload_of(spec).requests[0].output_tokens, 0u);
 }
 
 TEST(Workload, CutsWhatDoesNotFitAndCountsIt) {
