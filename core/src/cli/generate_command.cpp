@@ -155,7 +155,9 @@ Result<> generate(Options& o) {
         std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
     }
 
-    Screen screen(prompts);
+    std::vector<std::string> shown; // an output each
+    for (const std::string& prompt : prompts) shown.insert(shown.end(), o.sampling.n, prompt);
+    Screen screen(std::move(shown));
     std::vector<engine::RequestId> ids;
     std::string failed;
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -169,13 +171,13 @@ Result<> generate(Options& o) {
         request.on_output = [&, i](const engine::RequestOutput& out) {
             metrics.on_output(out);
             if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
-            screen.add(i, out);
+            screen.add(i * o.sampling.n + out.index, out);
         };
         const auto count = static_cast<uint32_t>(request.prompt.size());
         const uint64_t arrival = request.arrival_ns;
         auto id = engine->add_request(std::move(request));
         if (!id) return fail("prompt " + std::to_string(i + 1) + ": " + id.error());
-        metrics.on_request(*id, arrival, count);
+        metrics.on_request(*id, arrival, count, o.sampling.n);
         ids.push_back(*id);
     }
     screen.begin();
@@ -243,6 +245,8 @@ void add_generate_command(Commands& commands) {
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));
     app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop")->check(within<uint32_t>(0));
+    app->add_option("--n", s.n, "outputs of each prompt, with draws of their own (needs a temperature above 0)")
+        ->check(within<uint32_t>(1, engine::kMostOutputs));
     app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
     const auto ranged = [&](const char* flag, float engine::SamplingParams::*field, const char* meaning) {
         const auto& all = engine::kSamplingRanges;

@@ -77,6 +77,7 @@ void Engine::State::commit() {
     for (Scheduled& item : scheduled) {
         if (item.rows == 0) item.sequence->computed += item.tokens;
         else append_tokens(item, item.first_row);
+        if (item.sequence->holds_siblings && item.sequence->outputs() > 0) release_siblings(*item.sequence);
         if (!drafts_by_model()) kv->pass(item.sequence->table, item.sequence->computed);
     }
 }
@@ -163,8 +164,7 @@ void Engine::State::publish() {
         Sequence& s = *item.sequence;
         if (s.delta.tokens.empty() && s.delta.finish == FinishReason::kNone) continue;
         s.delta.time_ns = now;
-        RequestOutput delta = std::exchange(s.delta, RequestOutput{});
-        s.delta.id = s.id;
+        RequestOutput delta = std::exchange(s.delta, delta_of(s));
         if (delta.finish != FinishReason::kNone) {
             const auto at = sequences.find(s.id);
             ended.emplace_back(std::move(at->second), std::move(delta));
@@ -193,7 +193,7 @@ void Engine::State::summarise() {
     uint64_t oldest = now;
     for (const pb_sequence& r : waiting.records()) {
         oldest = std::min(oldest, r.arrival_us * 1000);
-        if (r.preemptions == 0) break; // behind the preempted ones they are in order of arrival
+        if (r.preemptions == 0 && r.id == r.group) break; // behind preempted ones and siblings: in order of arrival
     }
     report.oldest_wait_ns = now - oldest;
     report.total_blocks = blocks.total();

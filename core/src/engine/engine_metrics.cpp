@@ -1,5 +1,6 @@
 #include "engine/engine_metrics.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -10,9 +11,10 @@ namespace patchbay::engine {
 
 namespace {
 
-struct Timeline { // of a request that is under way
+struct Timeline { // of one output of a request that is under way
     uint64_t arrival_ns, last_ns, first_ns;
     uint32_t prompt_tokens, output_tokens;
+    bool ended;
 };
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -82,7 +84,7 @@ struct EngineMetrics::Series {
     std::map<std::string_view, prometheus::Counter*> turns; // by reason, a static string
     // By reason, a static string, and size.
     std::map<std::pair<std::string_view, uint32_t>, prometheus::Counter*> dispatched;
-    std::unordered_map<RequestId, Timeline> requests;
+    std::unordered_map<RequestId, std::vector<Timeline>> requests; // by index
 
     prometheus::Gauge& waiting = all.gauge("patchbay_requests_waiting");
     prometheus::Gauge& waiting_tokens = all.gauge("patchbay_waiting_tokens");
@@ -109,6 +111,8 @@ struct EngineMetrics::Series {
     prometheus::Histogram& step_tokens = all.histogram("patchbay_step_tokens");
     prometheus::Histogram& step_sequences = all.histogram("patchbay_step_sequences");
     prometheus::Counter& trimmed = all.counter("patchbay_trimmed_items_total");
+    prometheus::Counter& forked = all.counter("patchbay_forked_sequences_total");
+    prometheus::Counter& copied_pages = all.counter("patchbay_kv_page_copies_total");
     prometheus::Counter& useful = all.counter("patchbay_graph_tokens_total", {{"kind", "useful"}});
     prometheus::Counter& padded = all.counter("patchbay_graph_tokens_total", {{"kind", "padded"}});
     prometheus::Counter& capture = all.counter("patchbay_graph_capture_seconds_total");
@@ -196,15 +200,15 @@ EngineMetrics::~EngineMetrics() {
         now->Set(0);
 }
 
-void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens) {
-    series_->requests[id] = {arrival_ns, 0, 0, prompt_tokens, 0};
+void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) {
+    series_->requests[id].assign(n, {arrival_ns, 0, 0, prompt_tokens, 0, false});
 }
 
 void EngineMetrics::on_output(const RequestOutput& out) {
     Series& s = *series_;
     const auto at = s.requests.find(out.id);
     if (at == s.requests.end()) return;
-    Timeline& t = at->second;
+    Timeline& t = at->second.at(out.index);
     s.generated.Increment(static_cast<double>(out.tokens.size()));
     if (!out.tokens.empty()) {
         if (t.output_tokens == 0) {
@@ -224,7 +228,8 @@ void EngineMetrics::on_output(const RequestOutput& out) {
     if (t.output_tokens > 1) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
     s.prompt_tokens.Observe(t.prompt_tokens);
     s.output_tokens.Observe(t.output_tokens);
-    s.requests.erase(at);
+    t.ended = true;
+    if (std::ranges::all_of(at->second, &Timeline::ended)) s.requests.erase(at);
 }
 
 void EngineMetrics::on_step(const StepReport& r) {
@@ -250,6 +255,8 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.steps.Increment();
     for (size_t i = 0; i < kPhaseCount; ++i) s.phases[i]->Increment(seconds(r.phase_ns[i]));
     s.trimmed.Increment(r.trimmed);
+    s.forked.Increment(r.forked);
+    s.copied_pages.Increment(r.copied_pages);
     if (s.plan_call) s.plan_call->Increment(seconds(r.plan_ns));
     if (s.plan_faults) s.plan_faults->Increment(r.plan_faults);
     if (r.scheduled_seqs == 0) return;

@@ -14,7 +14,7 @@ class EngineMetrics {
     EngineMetrics(metrics::Metrics&, const EngineFacts&, const std::string& version);
     ~EngineMetrics();
 
-    void on_request(RequestId, uint64_t arrival_ns, uint32_t prompt_tokens); // before its first step
+    void on_request(RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n = 1); // before its first step
     void on_output(const RequestOutput&);
     void on_step(const StepReport&);
 

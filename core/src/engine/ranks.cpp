@@ -62,7 +62,7 @@ Result<> Engine::State::forward() {
         return {};
     };
     if (!group) return pass();
-    if (const auto sent = group->broadcast(batch_rows, clock); !sent) return fail(group->cause(sent.error()));
+    if (const auto sent = group->broadcast(batch_rows, copies, clock); !sent) return fail(group->cause(sent.error()));
     report.broadcast_bytes = group->latest().bytes;
     report.broadcast_ns = group->latest().ns;
     const auto done = pass();

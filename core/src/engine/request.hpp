@@ -33,7 +33,10 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     std::vector<TokenId> stop_token_ids;
     bool ignore_eos = false;
     bool include_stop_str_in_output = false;
+    uint32_t n = 1; // outputs of one prompt, each with its own draws: of a request with a seed, seed + index
 };
+
+inline constexpr uint32_t kMostOutputs = 128; // n at most
 
 struct SamplingRange { // inclusive
     const char* name;
@@ -58,6 +61,7 @@ struct TokenLogprobs {
 
 struct RequestOutput { // a delta
     RequestId id;
+    uint32_t index = 0;           // of n outputs; each ends for itself
     std::vector<TokenId> tokens;  // new ones
     std::vector<TokenLogprobs> logprobs; // one a token, if asked for
     std::string text;             // that became complete with them

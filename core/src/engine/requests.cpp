@@ -24,6 +24,9 @@ Result<> check_range(const char* name, double value, double low, double high) {
 Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
     for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
     PB_CHECK(check_range("logprobs", p.logprobs, -1, 100));
+    PB_CHECK(check_range("n", p.n, 1, kMostOutputs));
+    if (p.n > 1 && p.temperature == 0)
+        return fail("n is " + std::to_string(p.n) + " at temperature 0, where all outputs would be the same");
     if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
     if (p.min_tokens > p.max_tokens)
         return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
@@ -78,6 +81,18 @@ Result<RequestId> Engine::State::add(Request request) {
         if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived)))) return fail(full_queue());
     }
 
+    auto made = make_sequence(std::move(request), 0);
+    Sequence& s = *made;
+    if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
+    pending.emplace(s.request.arrival_ns, s.id);
+    sequences.emplace(s.id, std::move(made));
+    if (s.request.sampling.n > 1) add_siblings(s);
+    return s.id;
+}
+
+std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t index) {
+    const SamplingParams& sampling = request.sampling;
+    const uint32_t vocab = facts.vocab_size;
     const RequestId id = next_id++;
     using Keep = StopMatcher::Keep;
     StopMatcher stops(sampling.stop, sampling.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
@@ -89,7 +104,7 @@ Result<RequestId> Engine::State::add(Request request) {
     for (const auto& [token, bias] : params.logit_bias) s.bias.push_back({token, bias});
     s.params = wire_params(params, s.bias);
     if (params.seed) {
-        s.seed = *params.seed;
+        s.seed = *params.seed + index;
     } else {
         const PhiloxBlock bits = draw(settings.seed, id, Stream::kSample, 0);
         s.seed = uint64_t{bits[0]} << 32 | bits[1];
@@ -104,11 +119,9 @@ Result<RequestId> Engine::State::add(Request request) {
         std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
     }
     if (tokenizer) s.detokenizer = std::make_unique<text::Detokenizer>(tokenizer);
-    s.delta.id = id;
-    if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
-    pending.emplace(s.request.arrival_ns, id);
-    sequences.emplace(id, std::move(sequence));
-    return id;
+    s.index = index;
+    s.delta = delta_of(s);
+    return sequence;
 }
 
 bool Engine::State::is_full(size_t arrived) const {
@@ -121,10 +134,14 @@ std::string Engine::State::full_queue() const {
 
 void Engine::State::enqueue(Sequence& s) {
     s.place = Place::kWaiting;
-    s.ticket = waiting.push_back(record_of(s, kv->count_cached(s.confirmed_tokens()), kv->block_size()));
+    s.ticket = waiting.push_back(waiting_record(s));
     waiting_tokens += s.confirmed();
+    announce(waiting.records().back());
+}
+
+void Engine::State::announce(const pb_sequence& record) {
     scheduler.each([&](const host::Component& c) {
-        if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &waiting.records().back());
+        if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &record);
     });
 }
 
@@ -153,6 +170,8 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
         });
     if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
     report.finished += 1;
+    if (s.holds_siblings) release_siblings(s);
+    if (s.request.sampling.n > 1) leave_siblings(s);
 }
 
 void Engine::State::abort(RequestId id) {
@@ -164,14 +183,18 @@ void Engine::State::abort(RequestId id) {
 }
 
 void Engine::State::end(RequestId id, FinishReason reason, const std::string& why) {
-    const auto at = sequences.find(id);
-    if (at == sequences.end()) return;
-    Sequence& s = *at->second;
+    // The first one last, since it holds others. Callbacks may end some too.
+    for (auto at = siblings.find(id); at != siblings.end(); at = siblings.find(id))
+        end_sequence(*at->second.back(), reason, why);
+    if (const auto at = sequences.find(id); at != sequences.end() && at->second->group == id)
+        end_sequence(*at->second, reason, why);
+}
+
+void Engine::State::end_sequence(Sequence& s, FinishReason reason, const std::string& why) {
     finish(s, reason, why);
     s.delta.time_ns = clock.now_ns();
-    const std::unique_ptr<Sequence> owned = std::move(at->second);
-    sequences.erase(at);
-    if (owned->request.on_output) owned->request.on_output(owned->delta);
+    const auto owned = sequences.extract(s.id);
+    if (s.request.on_output) s.request.on_output(s.delta);
 }
 
 void Engine::State::fail_all(const std::string& reason) {

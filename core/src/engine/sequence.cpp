@@ -13,9 +13,17 @@ std::string_view name_of(FinishReason reason) {
     return "?";
 }
 
+RequestOutput delta_of(const Sequence& s) {
+    RequestOutput out{};
+    out.id = s.group;
+    out.index = s.index;
+    return out;
+}
+
 pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     pb_sequence r{};
-    r.id = r.group = s.id;
+    r.id = s.id;
+    r.group = s.group;
     r.arrival_us = s.request.arrival_ns / 1000;
     r.deadline_us = s.request.deadline_ns / 1000;
     r.priority = s.request.priority;

@@ -15,7 +15,8 @@
 
 namespace patchbay::engine {
 
-enum class Place { kPending, kWaiting, kRunning }; // pending: its arrival is still to come
+// Pending: its arrival is still to come. Held: until the first output of its request has computed the prompt.
+enum class Place { kPending, kHeld, kWaiting, kRunning };
 
 struct DraftKv { // what a draft model has computed of a sequence (draft_model.hpp)
     uint32_t computed = 0;      // confirmed tokens,
@@ -24,7 +25,9 @@ struct DraftKv { // what a draft model has computed of a sequence (draft_model.h
 };
 
 struct Sequence {
-    RequestId id = 0;
+    RequestId id = 0;            // of this sequence; that of a request is its first one's
+    RequestId group = 0;         // of the request
+    uint32_t index = 0;          // of n
     Request request;
     Place place = Place::kPending;
     WaitingQueue::Ticket ticket = 0;
@@ -47,13 +50,15 @@ struct Sequence {
     std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
     StopMatcher stops;
 
+    bool holds_siblings = false; // until it has computed the prompt
+    bool forked = false;         // at its latest admission it took the prompt's KV from a sibling
     uint32_t cached_tokens = 0;  // of the prompt, at first admission; before it a hint
     bool admitted_once = false;
     uint32_t preemptions = 0;
     uint64_t first_scheduled_ns = 0;
     RequestOutput delta{};       // of the step under way
 
-    Sequence(RequestId i, Request r, StopMatcher s) : id(i), request(std::move(r)), stops(std::move(s)) {}
+    Sequence(RequestId i, Request r, StopMatcher s) : id(i), group(i), request(std::move(r)), stops(std::move(s)) {}
 
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
@@ -79,6 +84,7 @@ struct Sequence {
     }
 };
 
+RequestOutput delta_of(const Sequence&); // an empty one
 // `hint`: tokens found cached, for one that waits.
 pb_sequence record_of(const Sequence&, uint32_t hint, uint32_t block_size);
 

@@ -67,6 +67,8 @@ struct Engine::State {
     WaitingQueue waiting;
     uint64_t waiting_tokens = 0;
     std::vector<Sequence*> running; // in order of admission
+    // By request with n > 1: its sequences that have not ended (siblings.cpp).
+    std::unordered_map<RequestId, std::vector<Sequence*>> siblings;
 
     // ---- steps in flight (flight.cpp) ----
     std::string_view in_turn = "off"; // why there are none; empty: there are
@@ -91,6 +93,7 @@ struct Engine::State {
     pb_scheduler_out plan_out{};
     std::vector<Scheduled> scheduled;
     std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
+    std::vector<kv::PageCopy> copies;         // before anything of the step is computed
     runner::Batch batch;
     TokenId placeholder = 0; // for the token that a step in flight makes
     std::span<float> logits;
@@ -113,6 +116,18 @@ struct Engine::State {
     bool is_full(size_t arrived) const;           // the queue, with those who arrived before and are not in it yet
     std::string full_queue() const;               // the text of it
     void enqueue(Sequence&);                      // from pending to waiting
+    void announce(const pb_sequence&);            // to the scheduler: it waits
+    void end_sequence(Sequence&, FinishReason, const std::string& why);
+    std::unique_ptr<Sequence> make_sequence(Request, uint32_t index);
+
+    // ---- several outputs of one request (siblings.cpp) ----
+    void add_siblings(Sequence& first);
+    void release_siblings(Sequence& first);       // that were held until it had computed the prompt
+    void leave_siblings(Sequence&);
+    bool fork(Sequence&);                         // takes the prompt's KV from a sibling
+    uint32_t forkable(const Sequence&) const;     // tokens that fork() would take
+    pb_sequence waiting_record(const Sequence&) const;
+    uint32_t adopt(Sequence&);                    // KV that is there already; returns its tokens
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
     void fail_all(const std::string& reason);     // the engine cannot go on
 

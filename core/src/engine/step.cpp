@@ -104,7 +104,7 @@ Result<> Engine::State::check_plan() const {
     for (uint32_t i = 0; i < plan_out.item_count; ++i) {
         const uint64_t id = items[i].id;
         const auto at = sequences.find(id);
-        if (at == sequences.end() || at->second->place == Place::kPending)
+        if (at == sequences.end() || at->second->place == Place::kPending || at->second->place == Place::kHeld)
             return breach("plans " + std::to_string(id) + ", which it was not shown");
         if (!seen.insert(id).second) return breach("names " + std::to_string(id) + " twice");
         if (items[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
@@ -129,13 +129,14 @@ void Engine::State::preempt(Sequence& s) {
     s.computed = 0;
     s.preemptions += 1;
     s.place = Place::kWaiting;
-    s.ticket = waiting.push_front(record_of(s, kv->count_cached(s.confirmed_tokens()), kv->block_size()));
+    s.ticket = waiting.push_front(waiting_record(s));
     waiting_tokens += s.confirmed();
 }
 
 // 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
 void Engine::State::apply() {
     scheduled.clear();
+    copies.clear();
     for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*sequences.at(preempts[i].id));
     for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*sequences.at(items[i].id), items[i].tokens);
 }
@@ -144,7 +145,7 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     uint32_t hit = 0;
     if (admission) {
-        s.computed = hit = kv->adopt_prefix(s.table, s.confirmed_tokens());
+        s.computed = hit = adopt(s);
         s.draft_kv = {.computed = hit, .ahead = {}}; // shared pages hold both models' KV
     }
     // With a step in flight: as if it were back, and its token there.
@@ -154,9 +155,9 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool split = begin + n < known;
     if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, begin + n)) {
         if (admission) { // stays where it waits; what it was shown as cached may have gone since
-            waiting.set_cached_tokens(s.ticket, hit);
             kv->release(s.table);
             s.computed = 0;
+            waiting.set_prefix(s.ticket, hit, s.forked ? hit / kv->block_size() * kv->block_size() : 0);
         }
         return;
     }
@@ -170,12 +171,14 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
             s.admitted_once = true;
             s.cached_tokens = hit;
             s.first_scheduled_ns = report.start_ns;
-            if (kv->caches_prefixes()) {
+            report.forked += s.forked;
+            if (kv->caches_prefixes() && !s.forked) {
                 report.prefix_query_tokens += s.confirmed();
                 report.prefix_hit_tokens += hit;
             }
         }
     }
+    if (s.request.sampling.n > 1) kv->own_pages(s.table, begin, copies);
     const uint32_t end = begin + n;
     kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known ? end - known + 1 : 0;
@@ -187,6 +190,8 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 // 4 build: the flat token batch, and a row to sample for each logit row.
 void Engine::State::build() {
     batch.clear(runner->batch_form());
+    for (const kv::PageCopy& page : copies) batch.copy(page);
+    report.copied_pages = static_cast<uint32_t>(copies.size());
     batch_rows.clear();
     sample_rows.clear();
     max_logprobs = 0;

@@ -35,6 +35,7 @@ struct StepReport {
     std::array<uint32_t, kv::kGroupKinds> group_blocks{};          // of the used ones, by the kind of their group
     uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step
     uint32_t evicted_blocks = 0;
+    uint32_t forked = 0, copied_pages = 0;             // sequences that share a sibling's prompt; pages they wrote to
 
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
     static constexpr size_t kDraftPositions = 16;

@@ -30,8 +30,10 @@ size_t WaitingQueue::index_of(Ticket ticket) const {
     return static_cast<size_t>(at - tickets_.begin());
 }
 
-void WaitingQueue::set_cached_tokens(Ticket ticket, uint32_t tokens) {
-    records_[index_of(ticket)].cached_tokens = tokens;
+void WaitingQueue::set_prefix(Ticket ticket, uint32_t cached_tokens, uint32_t page_room) {
+    pb_sequence& record = records_[index_of(ticket)];
+    record.cached_tokens = cached_tokens;
+    record.page_room = page_room;
 }
 
 void WaitingQueue::erase(Ticket ticket) {

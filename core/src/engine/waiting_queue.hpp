@@ -16,7 +16,7 @@ class WaitingQueue {
     Ticket push_back(const pb_sequence&);
     Ticket push_front(const pb_sequence&);
     void erase(Ticket);
-    void set_cached_tokens(Ticket, uint32_t tokens);
+    void set_prefix(Ticket, uint32_t cached_tokens, uint32_t page_room);
     std::span<const pb_sequence> records() const { return {records_.data() + head_, records_.size() - head_}; }
     bool empty() const { return head_ == records_.size(); }
 

@@ -116,8 +116,9 @@ class Session {
             const std::string step = in.text();
             PB_CHECK(in.done("a step"));
             PB_CHECK(parallel::read_step(step, rows));
-            PB_CHECK(parallel::check_step(rows.rows(), limits));
+            PB_CHECK(parallel::check_step(rows.rows(), rows.copies(), limits));
             batch.clear(runner.batch_form());
+            for (const kv::PageCopy& page : rows.copies()) batch.copy(page);
             for (const runner::BatchRow& row : rows.rows()) batch.add(row);
             batch.finish();
             PB_TRY(const auto logits, runner.forward(batch)); // which rank 0 has too

@@ -86,6 +86,11 @@ void BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std
     std::copy(tokens.begin(), tokens.end(), tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_));
 }
 
+void BlockPool::forget(BlockId b) {
+    assert(blocks_[b].references > 0);
+    unname(b);
+}
+
 void BlockPool::forget_all() {
     for (Block& block : blocks_) block.named = false;
     by_key_.clear();

@@ -42,6 +42,7 @@ class BlockPool {
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
     // Gives a held block an identity. Keeps the first block of two with the same identity.
     void name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
+    void forget(BlockId);   // clears the identity of a held block, which is to be written to
     void forget_all();      // clears every identity
 
   private:

@@ -83,6 +83,47 @@ uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> token
     return capacity(table);
 }
 
+bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
+    const uint32_t blocks = (tokens + block_size() - 1) / block_size();
+    if (tokens == 0 || state_pages() > 0 || blocks > from.blocks) return false;
+    for (size_t g = 0; g < windows_.size(); ++g)
+        if (from.passed[g] > first_seen(g, tokens)) return false;
+    to = {};
+    to.blocks = blocks;
+    to.keys.assign(from.keys.begin(), from.keys.begin() + static_cast<ptrdiff_t>(
+                                          std::min<size_t>(from.keys.size(), tokens / block_size())));
+    to.pages.resize(groups_.size());
+    to.passed.assign(groups_.size(), 0);
+    for (size_t g = 0; g < windows_.size(); ++g) {
+        to.pages[g].assign(from.pages[g].begin(), from.pages[g].begin() + blocks);
+        to.passed[g] = std::min(from.passed[g], blocks);
+        for (size_t i = to.passed[g]; i < blocks; ++i) hold(g, to.pages[g][i]), to.held += 1;
+    }
+    return true;
+}
+
+uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
+    const size_t block = at / block_size();
+    uint32_t count = 0;
+    for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g)
+        count += pool_.references(t.pages[g][block]) > 1;
+    return count;
+}
+
+void KvCache::own_pages(BlockTable& t, uint32_t at, std::vector<PageCopy>& copies) {
+    const size_t block = at / block_size();
+    for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g) {
+        BlockId& page = t.pages[g][block];
+        if (pool_.references(page) == 1) {
+            pool_.forget(page); // others have filled it since it was shared, and left
+            continue;
+        }
+        const BlockId own = allocate(g);
+        copies.push_back({own, page});
+        let_go(g, std::exchange(page, own));
+    }
+}
+
 BlockId KvCache::allocate(size_t group) {
     used_by(group) += 1;
     return pool_.allocate();
@@ -105,7 +146,9 @@ uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
 }
 
 uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
-    const uint64_t free = pool_.free();
+    const uint32_t copies = shared_pages(t, computed);
+    if (copies > pool_.free()) return 0;
+    const uint64_t free = pool_.free() - copies;
     if (pages_to_grow(t, uint64_t{computed} + n) <= free) return n;
     if (windows_.empty() || pages_to_grow(t, uint64_t{computed} + 1) > free) return 0;
     const uint64_t states = pages_to_grow(t, 1) - (t.blocks == 0 ? windows_.size() : 0);

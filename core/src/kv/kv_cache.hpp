@@ -23,6 +23,10 @@ struct BlockTable { // of one sequence
     std::vector<BlockKey> keys;   // of its full, named blocks, in order; never more than `blocks`
 };
 
+struct PageCopy {
+    BlockId to, from;
+};
+
 enum class PrefixCaching { kOff, kOn };
 
 class KvCache {
@@ -45,8 +49,17 @@ class KvCache {
     // Gives an empty table the longest cached prefix; returns its tokens.
     uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens);
 
+    // Shares with an empty table the pages of another one's first `tokens` tokens. False: they are not all there, or
+    // there are states, which are those of the latest token only.
+    bool fork(const BlockTable& from, uint32_t tokens, BlockTable& to);
+    // Pages that hold token `at` and that others hold too: to be copied before it is written.
+    uint32_t shared_pages(const BlockTable&, uint32_t at) const;
+    // Puts own pages in their place and appends what is to be copied, in order. There must be as many free.
+    void own_pages(BlockTable&, uint32_t at, std::vector<PageCopy>&);
+
     uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
-    // How many of n tokens behind the `computed` ones fit if the table takes every free page.
+    // How many of n tokens behind the `computed` ones fit if the table takes every free page, copies of shared ones
+    // included.
     uint32_t fitting(const BlockTable&, uint32_t computed, uint32_t n) const;
     // Makes room for `tokens` in all. False: not enough free pages, nothing changed.
     bool grow(BlockTable&, uint32_t tokens);

@@ -74,10 +74,11 @@ Result<> Group::loaded() {
     return {};
 }
 
-Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, const Clock& clock) {
+Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
+                          const Clock& clock) {
     if (!out_of_step_.empty()) return fail("the ranks are out of step since a step failed: " + out_of_step_);
     const uint64_t start = clock.now_ns();
-    PB_TRY(latest_.bytes, hub_->step(bytes_of(rows)));
+    PB_TRY(latest_.bytes, hub_->step(bytes_of(rows, copies)));
     latest_.ns = clock.now_ns() - start;
     return {};
 }

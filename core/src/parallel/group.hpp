@@ -35,7 +35,7 @@ class Group final : public runner::Ranks {
     // no further step is taken.
     std::string cause(const std::string& fault);
 
-    Result<> broadcast(const std::vector<runner::BatchRow>&, const Clock&);
+    Result<> broadcast(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, const Clock&);
     const Broadcast& latest() const { return latest_; }
     std::vector<RankInfo> ranks() const { return hub_->ranks(); }
 

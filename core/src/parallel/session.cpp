@@ -62,8 +62,13 @@ std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& t
     return "";
 }
 
-std::string bytes_of(const std::vector<runner::BatchRow>& rows) {
+std::string bytes_of(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies) {
     ByteWriter out;
+    out.put(static_cast<uint32_t>(copies.size()));
+    for (const kv::PageCopy& page : copies) {
+        out.put(page.to);
+        out.put(page.from);
+    }
     out.put(static_cast<uint32_t>(rows.size()));
     for (const runner::BatchRow& row : rows) {
         out.put(row.tokens);
@@ -83,6 +88,11 @@ Result<> read_step(std::string_view bytes, StepRows& out) {
     out.rows_.clear();
     out.tokens_.clear();
     out.tables_.clear();
+    out.copies_.clear();
+    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+        const auto to = in.get<kv::BlockId>();
+        out.copies_.push_back({to, in.get<kv::BlockId>()});
+    }
     std::vector<Numbers> numbers;
     for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
         in.values(out.tokens_.emplace_back());
@@ -114,7 +124,12 @@ Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, u
 
 }  // namespace
 
-Result<> check_step(const std::vector<runner::BatchRow>& rows, const StepLimits& limits) {
+Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
+                    const StepLimits& limits) {
+    for (const kv::PageCopy& page : copies)
+        for (const kv::BlockId id : {page.to, page.from})
+            if (id < 0 || static_cast<uint32_t>(id) >= limits.num_blocks)
+                return fail("a step copies page " + std::to_string(id) + " of " + std::to_string(limits.num_blocks));
     const uint32_t groups = limits.form.token_groups + limits.form.state_groups;
     for (const runner::BatchRow& row : rows) {
         const uint64_t end = uint64_t{row.computed} + row.tokens.size();

@@ -1,6 +1,7 @@
 // What the ranks say to each other while they serve one engine: what to load, that they have the same, and the batches.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,20 +31,22 @@ std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& t
 class StepRows {
   public:
     const std::vector<runner::BatchRow>& rows() const { return rows_; }
+    const std::vector<kv::PageCopy>& copies() const { return copies_; } // before them, in order
 
   private:
     friend Result<> read_step(std::string_view, StepRows&);
     std::vector<runner::BatchRow> rows_;
     std::vector<std::vector<int32_t>> tokens_; // by row
     std::vector<kv::BlockTable> tables_;
+    std::vector<kv::PageCopy> copies_;
 };
 
 struct StepLimits { // that a step must keep to, wherever it comes from
     uint32_t vocab_size = 0, max_position = 0, num_blocks = 0;
     runner::BatchForm form;
 };
-std::string bytes_of(const std::vector<runner::BatchRow>&);
+std::string bytes_of(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>);
 Result<> read_step(std::string_view, StepRows&);
-Result<> check_step(const std::vector<runner::BatchRow>&, const StepLimits&);
+Result<> check_step(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, const StepLimits&);
 
 }  // namespace patchbay::parallel

@@ -13,6 +13,7 @@ void Batch::clear(const BatchForm& form) {
     logit_rows_.clear();
     begins_.clear();
     rows_.clear();
+    copies_.clear();
     tables_.resize(form.token_groups);
     slots_.resize(form.token_groups);
     states_.resize(form.state_groups);

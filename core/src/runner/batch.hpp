@@ -26,6 +26,7 @@ class Batch {
   public:
     void clear(const BatchForm&);
     void add(const BatchRow&);
+    void copy(const kv::PageCopy& page) { copies_.push_back(page); } // before anything of the step is computed
     void finish(); // lays the block tables out in rows of equal length
     // Fills up a finished batch, to no fewer sequences than tokens: sequences of one token that write no KV and keep no
     // state, then some without a token; logit rows of no matter.
@@ -34,6 +35,7 @@ class Batch {
     const BatchForm& form() const { return form_; }
     uint32_t tokens() const { return static_cast<uint32_t>(ids_.size()); }
     uint32_t sequences() const { return static_cast<uint32_t>(seq_lens_.size()); }
+    std::span<const kv::PageCopy> copies() const { return copies_; } // in order
     std::span<const int32_t> ids() const { return ids_; }
     std::span<const int32_t> positions() const { return positions_; }
     std::span<const int32_t> logit_rows() const { return logit_rows_; }
@@ -53,6 +55,7 @@ class Batch {
     std::vector<std::vector<int32_t>> tables_, states_; // by group: (sequences, max_blocks), (sequences)
     std::vector<std::vector<int64_t>> slots_;           // by group: (tokens)
     std::vector<const kv::BlockTable*> rows_;
+    std::vector<kv::PageCopy> copies_;
     uint32_t max_blocks_ = 0, max_query_ = 0, max_seq_ = 0;
 };
 

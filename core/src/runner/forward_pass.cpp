@@ -291,6 +291,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     cost_fault_.clear();
     times_ = {};
     PB_CHECK(begin_step());
+    for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
     take_tokens(batch, inputs);
     // Where inputs had to move there are no graphs any more.
@@ -341,6 +342,11 @@ Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     PB_CHECK(device_.component->check(
         device_.table->to_host(device_.self(), logits_.data(), there, count * sizeof(float)), "to_host"));
     return std::span(logits_);
+}
+
+Result<> ModelRunner::copy(const kv::PageCopy& page) {
+    return device_.component->check(
+        device_.table->copy_page(device_.self(), kv_->page(page.to), kv_->page(page.from), page_bytes()), "copy_page");
 }
 
 Result<> ModelRunner::compute(const pb_forward& forward) {

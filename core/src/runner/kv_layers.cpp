@@ -109,4 +109,9 @@ pb_kv_view KvLayers::view(uint32_t layer) const {
     return {memory ? memory + grouping_.layers[layer].offset : nullptr, grouping_.page_bytes, page_count(), layer};
 }
 
+void* KvLayers::page(kv::BlockId id) const {
+    uint8_t* const memory = static_cast<uint8_t*>(pool_->memory_);
+    return memory ? memory + static_cast<uint64_t>(id) * grouping_.page_bytes : nullptr;
+}
+
 }  // namespace patchbay::runner

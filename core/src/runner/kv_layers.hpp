@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "host/component.hpp"
+#include "kv/block_pool.hpp"
 #include "kv/groups.hpp"
 #include "patchbay/abi/model.h"
 
@@ -49,6 +50,7 @@ class KvLayers {
     }
     uint32_t group_of(uint32_t layer) const { return grouping_.layers[layer].group; }
     pb_kv_view view(uint32_t layer) const;
+    void* page(kv::BlockId) const; // of all layers; null on a device that computes nothing
 
   private:
     Result<kv::LayerKv> describe(const pb_kv_spec&, const pb_attention_spec&) const;

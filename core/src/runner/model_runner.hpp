@@ -161,6 +161,7 @@ class ModelRunner {
     void take_tokens(const Batch&, const Inputs&); // those that are not known here
     Result<> enqueue_sampling(const SampleCall&);
     Result<std::span<float>> copied_logits(size_t rows);
+    Result<> copy(const kv::PageCopy&);
     Result<> compute(const pb_forward&);
     Result<> replay(const CapturedGraph&);
     void capture(const Inputs&, const GraphBucket&);

@@ -51,7 +51,7 @@ RequestId Harness::add(std::vector<TokenId> prompt, SamplingParams sampling) {
 
 RequestId Harness::add(Request r) {
     r.on_output = [this](const RequestOutput& delta) {
-        Output& o = outputs[delta.id];
+        Output& o = delta.index == 0 ? outputs[delta.id] : others[{delta.id, delta.index}];
         EXPECT_EQ(o.endings, 0u) << "output after the end";
         o.tokens.insert(o.tokens.end(), delta.tokens.begin(), delta.tokens.end());
         o.logprobs.insert(o.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());

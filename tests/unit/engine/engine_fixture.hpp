@@ -37,7 +37,8 @@ class Harness {
 
     VirtualClock clock;
     std::unique_ptr<Engine> engine;
-    std::map<RequestId, Output> outputs;
+    std::map<RequestId, Output> outputs;                     // the first of each request
+    std::map<std::pair<RequestId, uint32_t>, Output> others; // of requests with n > 1, by index
     std::vector<StepReport> steps;
 };
 

@@ -37,14 +37,15 @@ class Watched {
         metrics_.emplace(all_, engine_->facts(), "9.9");
     }
 
-    RequestId add(const std::vector<TokenId>& prompt, uint32_t max_tokens) {
+    RequestId add(const std::vector<TokenId>& prompt, uint32_t max_tokens) { return add(prompt, greedy(max_tokens)); }
+    RequestId add(const std::vector<TokenId>& prompt, const SamplingParams& sampling) {
         Request r;
         r.prompt = prompt;
-        r.sampling = greedy(max_tokens);
+        r.sampling = sampling;
         r.on_output = [this](const RequestOutput& out) { metrics_->on_output(out); };
         const auto id = engine_->add_request(std::move(r));
         if (!id) throw std::runtime_error(id.error());
-        metrics_->on_request(*id, clock_.now_ns(), static_cast<uint32_t>(prompt.size()));
+        metrics_->on_request(*id, clock_.now_ns(), static_cast<uint32_t>(prompt.size()), sampling.n);
         return *id;
     }
 
@@ -129,6 +130,9 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.engine.tensor_parallel_size = 2;
     w.use(c);
     w.add(random_prompt(1, 8), 2);
+    SamplingParams twice = seeded(1, 2);
+    twice.n = 2;
+    w.add(random_prompt(2, 11), twice); // its last page is shared and then written to
     w.run();
     auto moved = w.moved();
     const auto takes = [&](const char* name) { EXPECT_EQ(moved.erase(name), 1u) << name; };

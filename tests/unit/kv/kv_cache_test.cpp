@@ -56,6 +56,64 @@ TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
     EXPECT_EQ(cache.pool().used(), 3u);
 }
 
+TEST(KvCache, AForkSharesPagesUntilOneIsWrittenTo) {
+    KvCache cache(8, 4, PrefixCaching::kOff, "m");
+    BlockTable a, b;
+    ASSERT_TRUE(cache.grow(a, 10));
+    ASSERT_TRUE(cache.fork(a, 9, b));
+    EXPECT_EQ(b.pages, a.pages);
+    EXPECT_EQ(b.held, 3u);
+    EXPECT_EQ(cache.pool().used(), 3u);
+    EXPECT_EQ(cache.shared_pages(b, 9), 1u);
+    EXPECT_EQ(cache.fitting(b, 9, 100), 19u) << "of five free pages one is for the copy";
+    std::vector<PageCopy> copies;
+    cache.own_pages(b, 9, copies);
+    ASSERT_EQ(copies.size(), 1u);
+    EXPECT_EQ(copies[0].from, a.pages[0][2]);
+    EXPECT_EQ(copies[0].to, b.pages[0][2]);
+    EXPECT_NE(copies[0].from, copies[0].to);
+    EXPECT_EQ(cache.shared_pages(a, 9) + cache.shared_pages(b, 9), 0u);
+    cache.own_pages(a, 9, copies);
+    EXPECT_EQ(copies.size(), 1u) << "it is its own";
+    cache.release(a);
+    EXPECT_EQ(cache.pool().used(), 3u);
+    cache.release(b);
+    EXPECT_EQ(cache.pool().used(), 0u);
+}
+
+TEST(KvCache, WhatAForkWritesToIsFoundByNobody) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m");
+    BlockTable a = computed(cache, tokens(8)), b;
+    ASSERT_TRUE(cache.fork(a, 6, b)); // the second page of a is full and named
+    EXPECT_EQ(b.keys.size(), 1u);
+    cache.release(a);
+    ASSERT_EQ(cache.count_cached(tokens(9)), 8u);
+    std::vector<PageCopy> copies;
+    cache.own_pages(b, 6, copies);
+    EXPECT_TRUE(copies.empty());
+    EXPECT_EQ(cache.count_cached(tokens(9)), 4u);
+    cache.release(b);
+}
+
+TEST(KvCache, AForkOfWhatIsNotThereChangesNothing) {
+    KvCache windows(16, 4, PrefixCaching::kOff, "m", {{GroupKind::kFull, 0}, {GroupKind::kSliding, 4}});
+    BlockTable a, b;
+    ASSERT_TRUE(windows.grow(a, 16));
+    ASSERT_TRUE(windows.fork(a, 15, b));
+    windows.release(b);
+    windows.pass(a, 14); // gives back what token 8 would see
+    const uint32_t used = windows.pool().used();
+    EXPECT_FALSE(windows.fork(a, 8, b));
+    EXPECT_FALSE(windows.fork(a, 17, b)) << "it has no such tokens";
+    ASSERT_TRUE(windows.fork(a, 15, b));
+    windows.release(b);
+    EXPECT_EQ(windows.pool().used(), used);
+    KvCache states(16, 4, PrefixCaching::kOff, "m", {{GroupKind::kFull, 0}, {GroupKind::kRecurrent, 0}});
+    BlockTable c, d;
+    ASSERT_TRUE(states.grow(c, 8));
+    EXPECT_FALSE(states.fork(c, 7, d)) << "a state is that of the latest token";
+}
+
 TEST(KvCache, TakesBlocksThatWereFreedButNotReused) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m");
     BlockTable a = computed(cache, tokens(12));

@@ -105,6 +105,28 @@ TEST_F(Ranks, GiveTheGreedyTextsOfOne) {
     }
 }
 
+// Pages that sequences share are copied on every rank before one of them writes.
+TEST_F(Ranks, GiveEachOutputOfARequestTheTextOfOne) {
+    const auto outputs = [&](uint32_t ranks) {
+        const auto engine = must(make(demo(ranks)));
+        std::vector<std::vector<text::TokenId>> out(3);
+        Request r;
+        r.prompt = engine->tokenizer()->encode("Once upon a time");
+        r.sampling.n = 3;
+        r.sampling.seed = 5;
+        r.sampling.max_tokens = 24;
+        r.on_output = [&](const RequestOutput& o) {
+            out[o.index].insert(out[o.index].end(), o.tokens.begin(), o.tokens.end());
+        };
+        must(engine->add_request(std::move(r)));
+        while (engine->has_unfinished()) must(engine->step());
+        return out;
+    };
+    const auto expected = outputs(1);
+    EXPECT_NE(expected[0], expected[1]);
+    EXPECT_EQ(outputs(2), expected);
+}
+
 pid_t pid_of(const Engine& engine, uint32_t rank) { // "host (pid 12)"
     const std::string& text = engine.facts().ranks[rank];
     return std::stoi(text.substr(text.find("(pid ") + 5));

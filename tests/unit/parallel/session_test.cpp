@@ -39,31 +39,35 @@ struct Step {
     uint32_t computed = 14, logits = 1; // of the first row
     std::vector<runner::BatchRow> rows() const { return {{first, computed, logits, table}, {second, 30, 1, more}}; }
 };
+const std::vector<kv::PageCopy> kCopies = {{3, 0}, {2, 3}};
 constexpr StepLimits kLimits{10, 64, 4, {16, 1, 1}};
 
 TEST(Session, AStepComesBack) {
     const Step step;
     StepRows back;
-    ASSERT_TRUE(read_step(bytes_of(step.rows()), back));
+    ASSERT_TRUE(read_step(bytes_of(step.rows(), kCopies), back));
     ASSERT_EQ(back.rows().size(), 2u);
     for (size_t i = 0; i < 2; ++i) {
         EXPECT_TRUE(std::ranges::equal(back.rows()[i].tokens, step.rows()[i].tokens));
         EXPECT_EQ(back.rows()[i].computed, step.rows()[i].computed);
         EXPECT_EQ(back.rows()[i].logit_rows, step.rows()[i].logit_rows);
     }
-    EXPECT_EQ(bytes_of(back.rows()), bytes_of(step.rows()));
-    EXPECT_TRUE(check_step(back.rows(), kLimits));
+    EXPECT_EQ(bytes_of(back.rows(), back.copies()), bytes_of(step.rows(), kCopies));
+    EXPECT_TRUE(check_step(back.rows(), back.copies(), kLimits));
+    ASSERT_EQ(back.copies().size(), 2u);
+    EXPECT_EQ(back.copies()[1].to, 2);
+    EXPECT_EQ(back.copies()[1].from, 3);
 }
 
 TEST(Session, AStepThatIsCutOrTooLongIsRefused) {
-    const std::string whole = bytes_of(Step().rows());
+    const std::string whole = bytes_of(Step().rows(), kCopies);
     StepRows rows;
     for (size_t n = 0; n < whole.size(); ++n) EXPECT_FALSE(read_step(whole.substr(0, n), rows)) << n;
     EXPECT_EQ(read_step(whole + "x", rows).error(), "a step has 1 bytes too many");
     for (size_t at = 0; at < whole.size(); ++at) { // no byte of it leads outside
         std::string changed = whole;
         changed[at] = static_cast<char>(changed[at] ^ 0x81);
-        if (read_step(changed, rows)) (void)check_step(rows.rows(), kLimits);
+        if (read_step(changed, rows)) (void)check_step(rows.rows(), rows.copies(), kLimits);
     }
 }
 
@@ -71,10 +75,13 @@ TEST(Session, AStepThatLeadsOutsideIsRefused) {
     const auto fault = [](auto&& change) {
         Step step;
         change(step);
-        const auto done = check_step(step.rows(), kLimits);
+        const auto done = check_step(step.rows(), kCopies, kLimits);
         return done ? std::string() : done.error();
     };
     EXPECT_EQ(fault([](Step&) {}), "");
+    const std::vector<kv::PageCopy> outside = {{1, 0}, {4, 1}}, below = {{1, -1}};
+    EXPECT_EQ(check_step(Step().rows(), outside, kLimits).error(), "a step copies page 4 of 4");
+    EXPECT_EQ(check_step(Step().rows(), below, kLimits).error(), "a step copies page -1 of 4");
     EXPECT_EQ(fault([](Step& s) { s.first[1] = 10; }), "a step computes token 10 of 10");
     EXPECT_EQ(fault([](Step& s) { s.first[1] = -1; }), "a step computes token -1 of 10");
     EXPECT_EQ(fault([](Step& s) { s.pages[1] = 4; }), "a step uses page 4 of 4");
