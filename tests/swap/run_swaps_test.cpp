@@ -75,7 +75,7 @@ TEST(RunSwaps, OneThatIsNeverReachedMakesTheRunInvalidAndProbationDoesNot) {
 
 TEST(RunSwaps, WhatIsRefusedBeforeTheRunIsAFailureWithItsPlace) {
     Swapping s(busy_engine());
-    SwapTask wrong = task("scheduler", 0, 0, {"faulty", {{"fault", "over_budget"}, {"blocks", "200"}}});
+    SwapTask wrong = task("scheduler", 0, 0, {"faulty", {{"fault", "over_budget"}}});
     wrong.timed.origin = config::Origin::flag("--at");
     const auto prepared = RunSwaps::prepare(*s.engine, {wrong}, swap_registry(), prober());
     ASSERT_FALSE(prepared);

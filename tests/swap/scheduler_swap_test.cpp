@@ -137,7 +137,7 @@ const Refusal kRefusals[] = {
     {"fcfs", {"sjf", {{"agein", "2"}}},
      "swap scheduler fcfs→sjf: refused in phase create: unknown key 'agein' of scheduler 'sjf' (did you mean "
      "'ageing'?)"},
-    {"fcfs", {"faulty", {{"fault", "over_budget"}, {"blocks", "200"}}},
+    {"fcfs", {"faulty", {{"fault", "over_budget"}}},
      "swap scheduler fcfs→faulty: refused in phase probe: scheduler.budget"},
     {"counting_1", {"counting_3", {}},
      "swap scheduler counting_1→counting_3: refused in phase load: cannot read state 'counting/1'"},

@@ -20,14 +20,14 @@ class Scheduler { // first come, first served
     static constexpr pb_param kParams[] = {
         patchbay::param::choice("fault", "none", kSchedulerFaults, "what it does wrong"),
         patchbay::param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
-        patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does"),
+        patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does; 0: of any"),
     };
     explicit Scheduler(const patchbay::Context& context)
         : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
           blocks_(context.get<uint32_t>("blocks")) {}
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
-        const bool now = step.raw.total_blocks == blocks_ && ++plans_ >= at_;
+        const bool now = (blocks_ == 0 || step.raw.total_blocks == blocks_) && ++plans_ >= at_;
         if (now && fault_ == "idle") return;
         const bool someone = !step.running.empty() || !step.waiting.empty();
         if (now && someone) {
@@ -57,7 +57,7 @@ class Sampler { // the likeliest token; writes all over the logits
     static constexpr pb_param kParams[] = {
         patchbay::param::choice("fault", "none", kSamplerFaults, "what it does wrong"),
         patchbay::param::integer("at", "1", 1, 1e6, "calls", "the call in which it does"),
-        patchbay::param::integer("vocab", "0", 0, 1e6, "tokens", "of the engine in which it does"),
+        patchbay::param::integer("vocab", "0", 0, 1e6, "tokens", "of the engine in which it does; 0: of any"),
     };
     explicit Sampler(const patchbay::Context& context)
         : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
