@@ -129,6 +129,9 @@ def tests_of(context, name, command):
     text = context.call(name, command, check=False)
     if context.dry_run:
         return None
+    skipped = re.findall(r"^\[  SKIPPED \] (\S+)", text, re.M)
+    if skipped: # on this machine there is a GPU
+        raise RuntimeError(f"{len(set(skipped))} skipped: {skipped[0]} ... (logs/{name}.log)")
     failures = sorted(set(re.findall(r"^\[  FAILED  \] (\S+)", text, re.M)))
     passed = re.search(r"\[  PASSED  \] (\d+) tests?", text)
     if failures or not passed:
@@ -140,16 +143,22 @@ def kernels(context):
     return tests_of(context, "kernels", [os.path.join(context.build, "bin", "test_cuda_gpu")])
 
 
+def golden(context):
+    """Logits and greedy ids of the small random models, as transformers computes them."""
+    program = os.path.join(context.build, "bin", "golden_test")
+    return tests_of(context, "golden", [program, "--gtest_filter=*CudaGolden*"])
+
+
 def plugin_file(context, name):
     return os.path.join(context.build, "lib", "patchbay", "plugins", name + ".so")
 
 
 def conformance(context):
     found = []
-    for name in ("device-cuda", "attention-paged_cuda"):
+    for name in ("device-cuda", "attention-paged_cuda", "sampler-standard_cuda"):
         text = context.call("conformance-" + name, [context.program, "plugin", "test", plugin_file(context, name)])
         found.append(f"{name}: {text.strip().split(chr(10))[-1]}")
-        if "unavailable" in text:
+        if "unavailable" in text or "no NVIDIA driver" in text:
             raise RuntimeError(found[-1])
     return "; ".join(found)
 
@@ -162,19 +171,27 @@ def limits(context):
 PROMPTS = ("Once upon a time", "The little dog", "A", "One day Lily and her mother went to the big park because")
 
 
-def generated(context, name, engine):
-    """Greedy texts of the demo model by an engine with these keys."""
+def generated(context, name, engine, *options, model="demo-target"):
+    """Texts of a demo model by an engine with these keys; greedy unless the options say otherwise."""
     config = os.path.join(context.out, name + ".yaml")
     if not context.dry_run:
         with open(config, "w") as file:
-            file.write(f"model: {context.root}/models/demo-target\n{engine}\n")
-    command = [context.program, "generate", "--config", config, "--temperature", "0", "--max-tokens", "64"]
+            file.write(f"model: {context.root}/models/{model}\n{engine}\n")
+    command = [context.program, "generate", "--config", config, "--max-tokens", "64",
+               *(options or ("--temperature", "0"))]
     for prompt in PROMPTS:
         command += ["--prompt", prompt]
     return context.call(name, command)
 
 
 ON_CUDA = "device: {plugin: cuda, activation_dtype: %s, batch_invariant: %s}\nattention: paged_cuda"
+DRAWN = ("--temperature", "0.8", "--top-p", "0.95", "--seed", "7")
+
+
+def expect_same(texts, what):
+    """That all of {log: text} are one."""
+    if len(set(texts.values())) > 1:
+        raise RuntimeError(f"{what} (logs/{', logs/'.join(texts)})")
 
 
 def agreement(context):
@@ -184,6 +201,68 @@ def agreement(context):
     if cpu != gpu:
         raise RuntimeError("the demo model's texts differ (logs/agreement-*.log)")
     return f"{len(PROMPTS)} texts of 64 tokens are the CPU's, in f32"
+
+
+def sampling(context):
+    """standard_cuda gives the texts of standard over the same logits, and both the CPU's greedy ones."""
+    found = 0
+    for model in ("demo-target", "demo-draft"):
+        for kind, options in (("greedy", ("--temperature", "0")), ("drawn", DRAWN)):
+            texts = {}
+            for sampler in ("standard", "standard_cuda"):
+                name = f"sampling-{model}-{kind}-{sampler}"
+                texts[name] = generated(context, name, ON_CUDA % ("f32", "false") + "\nsampler: " + sampler, *options,
+                                        model=model)
+            if kind == "greedy":
+                name = f"sampling-{model}-cpu"
+                texts[name] = generated(context, name, "device: {plugin: cpu, isa: avx2}", *options, model=model)
+            expect_same(texts, f"the texts of {model} ({kind}) differ")
+            found += len(PROMPTS)
+    return f"{found} texts, greedy and drawn, do not depend on where they are sampled"
+
+
+def steps_in_flight(context):
+    """async_scheduling off and on, with and without graphs: the same texts."""
+    found = 0
+    for kind, options in (("greedy", ("--temperature", "0")), ("drawn", DRAWN)):
+        texts = {}
+        for mode in ("NONE", "FULL_DECODE_ONLY", "FULL"):
+            for how in ("off", "on"):
+                name = f"async-{kind}-{mode.lower()}-{how}"
+                texts[name] = generated(context, name, ON_CUDA % ("f32", "true") + "\nsampler: standard_cuda\n"
+                                        "engine: {cudagraph_mode: %s, async_scheduling: %s}" % (mode, how), *options)
+        expect_same(texts, f"the texts ({kind}) depend on steps in flight or graphs")
+        found += len(texts)
+    return f"{found} engines, the same texts"
+
+
+def swaps(context):
+    """Samplers and schedulers exchanged on a running engine; a fault or a rollback makes the run invalid."""
+    config = os.path.join(context.out, "swaps.yaml")
+    if not context.dry_run:
+        with open(config, "w") as file:
+            file.write(f"""name: swaps
+model: {context.root}/models/demo-target
+{ON_CUDA % ("f32", "false")}
+sampler: standard_cuda
+engine: {{async_scheduling: auto}}
+workload: {{requests: 24, prompts: {{synthetic: {{tokens: 24}}}}, output_tokens: 48}}
+repeats: 1
+variants:
+  untouched: {{}}
+  swapped:
+    at:
+      - {{request: 6, swap: {{sampler: {{plugin: standard}}}}}}
+      - {{request: 12, swap: {{sampler: {{plugin: standard_cuda}}}}}}
+      - {{request: 16, swap: {{scheduler: {{plugin: sjf}}}}}}
+""")
+    text = context.call("swaps", [context.program, "run", config, "--no-report", "--results",
+                                  os.path.join(context.out, "swaps")])
+    if context.dry_run:
+        return None
+    if "is invalid" in text or len(re.findall(r"in\s+1\s+of\s+1\s+runs", text)) != 3:
+        raise RuntimeError(f"not all swaps were made, or the run is invalid (logs/swaps.log): {text[-400:]}")
+    return "three swaps under load, and the run is valid"
 
 
 def low_precision(context):
@@ -218,8 +297,9 @@ def graphs(context):
 def sanitizer(context):
     found = []
     program = os.path.join(context.build, "bin", "test_cuda_gpu")
-    reduced = {"memcheck": "*", "racecheck": "*Norm*:*IsTheReferences*tiles_64:*IsTheReferences*tiles_128",
-               "synccheck": "*IsTheReferences*tiles_128"}
+    reduced = {"memcheck": "*",
+               "racecheck": "*Norm*:*IsTheReferences*tiles_64:*IsTheReferences*tiles_128:CudaSampling.*Logprobs*",
+               "synccheck": "*IsTheReferences*tiles_128:CudaSampling.*"}
     for tool, tests in reduced.items():
         text = context.call("sanitizer-" + tool, ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", program,
                                                   "--gtest_filter=" + tests], check=False)
@@ -256,14 +336,20 @@ STAGES = [
     Stage("configure", configure, 30, ("machine",), always=True),
     Stage("build_kernels", targets("build_kernels", "test_cuda_gpu"), 30, ("configure",), always=True),
     Stage("kernels", kernels, 30, ("build_kernels",)),
-    Stage("build_device", targets("build_device", "plugin_device_cuda", "plugin_attention_paged_cuda"), 30,
+    Stage("build_device", targets("build_device", "plugin_device_cuda", "plugin_attention_paged_cuda",
+                                    "plugin_sampler_standard_cuda"), 30,
           ("configure",), always=True),
     Stage("build_all", targets("build_all", "patchbay", "all_plugins"), 30, ("build_device",), always=True),
     Stage("conformance", conformance, 30, ("build_all",)),
+    Stage("build_golden", targets("build_golden", "golden_test"), 30, ("build_all",), always=True),
+    Stage("golden", golden, 40, ("build_golden",)),
     Stage("limits", limits, 20, ("build_all",)),
     Stage("agreement", agreement, 30, ("build_all",)),
     Stage("low_precision", low_precision, 30, ("agreement",)),
     Stage("graphs", graphs, 30, ("agreement",)),
+    Stage("sampling", sampling, 40, ("agreement",)),
+    Stage("steps_in_flight", steps_in_flight, 60, ("sampling",)),
+    Stage("swaps", swaps, 40, ("sampling",)),
     Stage("sanitizer", sanitizer, 120, ("kernels",)),
     Stage("bench_1b", bench("llama-3.2-1b", "1,16,64", "512"), 90, ("agreement",)),
     Stage("bench_8b", bench("llama-3.1-8b", "1,16", "512"), 120, ("agreement",)),

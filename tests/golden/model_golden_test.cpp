@@ -30,16 +30,24 @@ struct Setting {
     std::string name, attention, isa;
     pb_dtype kv;
     std::optional<weights::WeightForm> weights = std::nullopt; // none: as real as they are
+    std::string device = "cpu";
+    host::Settings device_settings() const {
+        return device == "cpu" ? host::Settings{{"isa", isa}} : host::Settings{{"activation_dtype", "f32"}};
+    }
 
     // All but bf16 weights at the best level, where linears may round activations, and bf16 KV.
     bool computes_in_f32() const { return kv == PB_F32 && (name != "llama_bf16" || isa != "auto"); }
 };
 
+host::Registry plugins() {
+    return must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+}
+
 class Golden {
   public:
     explicit Golden(const Setting& s) : pool_(2) {
         const host::Services services{&pool_.service(), nullptr, nullptr};
-        const auto registry = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+        const host::Registry registry = plugins();
         const std::string folder = kGolden + "models/" + s.name;
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(folder));
@@ -48,10 +56,10 @@ class Golden {
         r.kv_dtype = s.kv;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
-        r.device = "cpu";
+        r.device = s.device;
         const auto plugin = must(registry.model_for(r.model_config.at("architectures.0")));
         runner_ = must(runner::ModelRunner::create(
-            must(registry.device("cpu", {{"isa", s.isa}}, services)), must(registry.model(plugin, {}, services)),
+            must(registry.device(s.device, s.device_settings(), services)), must(registry.model(plugin, {}, services)),
             must(registry.attention(s.attention, {}, services)), source, r, clock_));
     }
 
@@ -141,8 +149,7 @@ double worst_of(const std::vector<float>& got, const std::vector<float>& expecte
 
 class ModelGolden : public ::testing::TestWithParam<Setting> {};
 
-TEST_P(ModelGolden, AgreesWithTransformers) {
-    const Setting& s = GetParam();
+void expect_agreement(const Setting& s) {
     const double tolerance = s.computes_in_f32() ? 1e-4 : 2e-2;
     std::ifstream in(kGolden + s.name + ".json");
     const json facts = json::parse(in);
@@ -158,6 +165,8 @@ TEST_P(ModelGolden, AgreesWithTransformers) {
         }
     }
 }
+
+TEST_P(ModelGolden, AgreesWithTransformers) { expect_agreement(GetParam()); }
 
 constexpr const char* kModels[] = {
     "llama_mha",  "llama_gqa_tied", "llama3_rope",   "llama_linear_rope", "llama_yarn", "llama_head_dim", "llama_bias",
@@ -186,6 +195,24 @@ TEST_P(ModelBatch, GivesAPromptTheSameBitsAloneAndAmongOthersInTwoParts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelBatch, ::testing::ValuesIn(kModels),
+                         [](const auto& test) { return std::string(test.param); });
+
+// scripts/gpu-check runs these on a machine with a GPU.
+class CudaGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CudaGolden, AgreesWithTransformers) {
+    const Setting s{GetParam(), "paged_cuda", "auto", PB_F32, std::nullopt, "cuda"};
+    ThreadPool pool(1);
+    const auto device = plugins().device(s.device, s.device_settings(), {&pool.service(), nullptr, nullptr});
+    if (!device) GTEST_SKIP() << device.error();
+    expect_agreement(s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaGolden, ::testing::ValuesIn([] {
+                             std::vector<const char*> out(std::begin(kModels), std::end(kModels));
+                             std::erase(out, std::string_view("bamba")); // it has no ops for states
+                             return out;
+                         }()),
                          [](const auto& test) { return std::string(test.param); });
 
 std::vector<Setting> settings() {

@@ -11,13 +11,22 @@ namespace {
 
 constexpr uint32_t kPages = 61; // odd, see Pages::page_of
 
+// The device that it names, unless that is "cpu". Null: that, or why it cannot be had.
+const host::Component* device_of(Subject& subject, std::string& why) {
+    const char* const name = subject.table<pb_attention>().device;
+    if (!name || name == std::string_view("cpu")) return nullptr;
+    return subject.device(name, why);
+}
+
 // The shapes that are tried; a backend may refuse any of them with a reason.
-std::vector<Shape> shapes() {
-    return {{4, 2, 64, 16, 0, PB_F32},
-            {4, 4, 32, 8, 0, PB_F32},
-            {8, 1, 64, 16, 0, PB_BF16},
-            {4, 2, 128, 32, 0, PB_F32},
-            {2, 2, 16, 4, 0, PB_F32}};
+std::vector<Shape> shapes(const host::Component* device) {
+    std::vector<Shape> out = {{4, 2, 64, 16, 0, PB_F32},
+                              {4, 4, 32, 8, 0, PB_F32},
+                              {8, 1, 64, 16, 0, PB_BF16},
+                              {4, 2, 128, 32, 0, PB_F32},
+                              {2, 2, 16, 4, 0, PB_F32}};
+    for (Shape& s : out) s.device = device;
+    return out;
 }
 
 struct Answer {
@@ -34,9 +43,9 @@ Answer describe(const host::Component& c, const pb_attention_spec& spec) {
     return a;
 }
 
-std::vector<Shape> supported(const host::Component& c) {
+std::vector<Shape> supported(const host::Component& c, const host::Component* device) {
     std::vector<Shape> out;
-    for (const Shape& s : shapes())
+    for (const Shape& s : shapes(device))
         if (describe(c, s.spec()).status == PB_OK) out.push_back(s);
     return out;
 }
@@ -46,8 +55,9 @@ bool has_reason(const Answer& a) {
 }  // the host's own word where none was given
 
 Outcome describes(Subject& subject) {
+    std::string why;
     PB_TRY(auto component, subject.make());
-    for (const Shape& s : shapes()) {
+    for (const Shape& s : shapes(device_of(subject, why))) {
         const Answer a = describe(*component, s.spec());
         if (a.status == PB_UNSUPPORTED) continue;
         if (a.status != PB_OK)
@@ -75,8 +85,11 @@ Outcome refuses(Subject& subject) {
         {"KV of dtype i64", [](pb_attention_spec& s) { s.kv_dtype = PB_I64; }},
         {"activations of dtype u8", [](pb_attention_spec& s) { s.activation_dtype = PB_U8; }},
     };
+    std::string why;
+    Shape shape;
+    shape.device = device_of(subject, why);
     for (const Case& c : kCases) {
-        pb_attention_spec spec = Shape{}.spec();
+        pb_attention_spec spec = shape.spec();
         c.spoil(spec);
         const Answer a = describe(*component, spec);
         if (a.status != PB_UNSUPPORTED)
@@ -130,11 +143,16 @@ Outcome whole_prompts(const host::Component& c, const Shape& shape) {
 // Runs f for each shape that the backend takes; skipped if that is none.
 template <class F>
 Outcome for_each_shape(Subject& subject, uint32_t threads, F&& f) {
+    std::string why;
+    const host::Component* const device = device_of(subject, why);
+    if (!why.empty()) return Outcome::skip(why);
     PB_TRY(auto component, subject.make(threads));
-    const auto taken = supported(*component);
-    if (taken.empty())
-        return Outcome::skip("it takes none of the shapes tried on device 'cpu': " +
-                             describe(*component, Shape{}.spec()).reason);
+    const auto taken = supported(*component, device);
+    if (taken.empty()) {
+        const Shape first = shapes(device)[0];
+        return Outcome::skip(std::string("it takes none of the shapes tried on device '") + first.spec().device +
+                             "': " + describe(*component, first.spec()).reason);
+    }
     for (const Shape& s : taken)
         if (Outcome o = f(*component, s); o.what != Outcome::What::kOk) return o;
     return {};
@@ -198,13 +216,18 @@ Outcome pages(Subject& subject) {
         PB_TRY(Pages p, Pages::create(c, shape, kPages));
         PB_CHECK(p.step({{&t, 0, 0, t.length}}));
         const uint32_t first = p.page_of(0, 0), second = p.page_of(0, 1);
-        const std::vector<uint8_t> poison(p.page(first).size(), 0xff), before = p.page(second);
-        for (uint32_t i = 0; i < kPages; ++i)
-            if (i != first && i != second && p.page(i) != poison)
+        PB_TRY(const std::vector<uint8_t> before, p.page(second));
+        const std::vector<uint8_t> poison(before.size(), 0xff);
+        for (uint32_t i = 0; i < kPages; ++i) {
+            if (i == first || i == second) continue;
+            PB_TRY(const std::vector<uint8_t> page, p.page(i));
+            if (page != poison)
                 return fail("append_kv wrote into page " + std::to_string(i) + ", which no slot names");
+        }
         const Tokens other = random_tokens(33, shape, t.length);
         PB_CHECK(p.step({{&other, 0, 0, t.length}}, Pages::Write::kNo));
-        if (p.page(second) != before) return fail("append_kv wrote a token whose slot is -1");
+        PB_TRY(const std::vector<uint8_t> after, p.page(second));
+        if (after != before) return fail("append_kv wrote a token whose slot is -1");
         return {};
     });
 }

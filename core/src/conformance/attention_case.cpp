@@ -11,6 +11,10 @@
 
 namespace patchbay::conformance {
 
+namespace {
+constexpr uint32_t kMostSequences = 16, kMostTokens = 512; // of a batch
+}
+
 pb_attention_spec Shape::spec() const {
     return {sizeof(pb_attention_spec),
             heads,
@@ -22,7 +26,10 @@ pb_attention_spec Shape::spec() const {
             kv_dtype,
             1 / std::sqrt(static_cast<float>(head_dim)),
             0,
-            "cpu"};
+            device ? device->type().name : "cpu",
+            kMostSequences,
+            kMostTokens,
+            kMostTokens};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
@@ -73,6 +80,10 @@ Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32
     out.memory_.assign(out.layout_.page_bytes / 8 * pages, ~uint64_t{0});
     out.plan_.resize(out.layout_.plan_bytes / 8 + 1);
     out.pages_ = pages;
+    if (shape.device) {
+        PB_TRY(out.memory_there_, send(*shape.device, out.memory_));
+        PB_TRY(out.plan_there_, send(*shape.device, out.plan_));
+    }
     return out;
 }
 
@@ -83,6 +94,8 @@ Pages::Pages(Pages&& o) noexcept
       bound_(std::exchange(o.bound_, nullptr)),
       memory_(std::move(o.memory_)),
       plan_(std::move(o.plan_)),
+      memory_there_(std::move(o.memory_there_)),
+      plan_there_(std::move(o.plan_there_)),
       blocks_(std::move(o.blocks_)),
       taken_(o.taken_),
       pages_(o.pages_) {}
@@ -99,9 +112,10 @@ uint32_t Pages::page_of(uint32_t sequence, uint32_t block) {
     return static_cast<uint32_t>(blocks[block]);
 }
 
-std::vector<uint8_t> Pages::page(uint32_t index) const {
+Result<std::vector<uint8_t>> Pages::page(uint32_t index) const {
+    if (memory_there_) PB_CHECK(memory_there_->fetch());
     const auto* from = reinterpret_cast<const uint8_t*>(memory_.data()) + index * layout_.page_bytes;
-    return {from, from + layout_.page_bytes};
+    return std::vector<uint8_t>(from, from + layout_.page_bytes);
 }
 
 Result<std::vector<float>> Pages::step(const std::vector<Part>& parts) { return step(parts, Write::kYes); }
@@ -148,19 +162,69 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
                                    positions.data(),
                                    max_query,
                                    max_len};
-    const pb_kv_view kv{reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
     std::vector<float> out(static_cast<size_t>(tokens) * width, std::numeric_limits<float>::quiet_NaN());
-    const int64_t heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
-    const pb_tensor qt = tensor(q.data(), PB_F32, {tokens, heads, dim}),
-                    ot = tensor(out.data(), PB_F32, {tokens, heads, dim});
-    const pb_tensor kt = tensor(k.data(), PB_F32, {tokens, kv_heads, dim}),
-                    vt = tensor(v.data(), PB_F32, {tokens, kv_heads, dim});
+    const Step step{batch, &q, &k, &v, &out};
+    PB_CHECK(shape_.device ? compute_there(step) : compute(step));
+    return out;
+}
+
+Result<> Pages::compute(const Step& s) {
+    const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
+    const pb_kv_view kv{reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
+    const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
+                    ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
+    const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
+                    vt = tensor(s.v->data(), PB_F32, {tokens, kv_heads, dim});
     void* self = component_->self();
     PB_CHECK(
-        component_->check(table().plan(self, bound_, &batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
-    table().append_kv(self, bound_, &batch, &kv, &kt, &vt);
-    table().run(self, bound_, &batch, &kv, &ot, &qt);
-    return out;
+        component_->check(table().plan(self, bound_, &s.batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
+    table().append_kv(self, bound_, &s.batch, &kv, &kt, &vt);
+    table().run(self, bound_, &s.batch, &kv, &ot, &qt);
+    return {};
+}
+
+Result<> Pages::compute_there(const Step& s) {
+    const host::Component& device = *shape_.device;
+    const auto& its = *static_cast<const pb_device*>(device.type().vtable);
+    const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
+    pb_attention_batch b = s.batch;
+    std::vector<int32_t> block_starts = {0}, blocks; // without the places behind the last
+    for (uint32_t i = 0; i < b.seq_count; ++i) {
+        const int32_t* const row = b.block_tables + size_t{i} * b.max_blocks;
+        const auto used = (static_cast<uint32_t>(b.seq_lens[i]) + shape_.block_size - 1) / shape_.block_size;
+        blocks.insert(blocks.end(), row, row + used);
+        block_starts.push_back(static_cast<int32_t>(blocks.size()));
+    }
+    const auto copy = [&](const auto* values, size_t count) {
+        std::vector copied(values, values + count);
+        return send(device, copied);
+    };
+    PB_TRY(const auto starts, copy(b.query_starts, b.seq_count + 1));
+    PB_TRY(const auto lens, copy(b.seq_lens, b.seq_count));
+    PB_TRY(const auto slots, copy(b.slot_mapping, b.token_count));
+    PB_TRY(const auto positions, copy(b.positions, b.token_count));
+    PB_TRY(const auto firsts, send(device, block_starts));
+    PB_TRY(const auto listed, send(device, blocks));
+    PB_TRY(const auto q, send(device, *s.q));
+    PB_TRY(const auto k, send(device, *s.k));
+    PB_TRY(const auto v, send(device, *s.v));
+    PB_TRY(const auto out, send(device, *s.out));
+    b.device = {starts->at<int32_t>(), lens->at<int32_t>(),  firsts->at<int32_t>(),
+                listed->at<int32_t>(), slots->at<int64_t>(), positions->at<int32_t>()};
+    if (its.queue) b.queue = its.queue(device.self());
+    const pb_kv_view kv{memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
+    const pb_tensor qt = tensor(q->at<void>(), PB_F32, {tokens, heads, dim}, 1),
+                    ot = tensor(out->at<void>(), PB_F32, {tokens, heads, dim}, 1),
+                    kt = tensor(k->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1),
+                    vt = tensor(v->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1);
+    void* const self = component_->self();
+    PB_CHECK(device.check(its.begin_step(device.self()), "begin_step"));
+    PB_CHECK(component_->check(
+        table().plan(self, bound_, &b, layout_.plan_bytes ? plan_there_->at<void>() : nullptr), "plan"));
+    table().append_kv(self, bound_, &b, &kv, &kt, &vt);
+    table().run(self, bound_, &b, &kv, &ot, &qt);
+    PB_CHECK(device.check(its.end_step(device.self()), "end_step"));
+    return out->fetch();
 }
 
 }  // namespace patchbay::conformance

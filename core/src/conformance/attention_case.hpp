@@ -1,14 +1,17 @@
-// Pages, a batch, and one bound attention over them, for the attention's checks. All on the device "cpu".
+// Pages, a batch, and one bound attention over them, for the attention's checks, in the memory of the device that it
+// names where there is one.
 #pragma once
 #include <vector>
 
 #include "conformance/check.hpp"
+#include "conformance/there.hpp"
 
 namespace patchbay::conformance {
 
 struct Shape {
     uint32_t heads = 4, kv_heads = 2, head_dim = 64, block_size = 16, window = 0;
     pb_dtype kv_dtype = PB_F32;
+    const host::Component* device = nullptr; // null: "cpu", whose memory is the host's
     pb_attention_spec spec() const;
 };
 
@@ -36,11 +39,17 @@ class Pages {
     Result<std::vector<float>> step(const std::vector<Part>&);
     enum class Write { kYes, kNo /* slot −1 everywhere */ };
     Result<std::vector<float>> step(const std::vector<Part>&, Write);
-    std::vector<uint8_t> page(uint32_t index) const;
+    Result<std::vector<uint8_t>> page(uint32_t index) const;
     uint32_t page_of(uint32_t sequence, uint32_t block); // given out when first asked for
 
   private:
     Pages(const host::Component& c, const Shape& shape) : component_(&c), shape_(shape) {}
+    struct Step { // in host memory
+        pb_attention_batch batch;
+        std::vector<float>*q, *k, *v, *out;
+    };
+    Result<> compute(const Step&);
+    Result<> compute_there(const Step&);
     const pb_attention& table() const { return *static_cast<const pb_attention*>(component_->type().vtable); }
 
     const host::Component* component_;
@@ -49,6 +58,7 @@ class Pages {
     void* bound_ = nullptr;
     std::vector<uint64_t> memory_; // 8-byte units, pages · page_bytes
     std::vector<uint64_t> plan_;
+    std::unique_ptr<There> memory_there_, plan_there_; // of a device with memory of its own
     std::vector<std::vector<int32_t>> blocks_; // of each sequence
     uint32_t taken_ = 0, pages_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "conformance/noise.hpp"
+#include "conformance/there.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
@@ -60,41 +61,6 @@ std::vector<const RowCase*> all(const std::deque<RowCase>& cases) {
 namespace {
 
 constexpr size_t kGuards = 16; // values behind each buffer
-
-// A buffer of the host's in the memory of a device: sent when it is made, fetched by fetch().
-class There {
-  public:
-    static Result<std::unique_ptr<There>> send(const host::Component& device, void* here, size_t bytes) {
-        std::unique_ptr<There> out(new There(device, here, bytes));
-        PB_CHECK(device.check(out->table().alloc(device.self(), std::max<size_t>(bytes, 1), &out->memory_), "alloc"));
-        PB_CHECK(device.check(out->table().to_device(device.self(), out->memory_, here, bytes), "to_device"));
-        return out;
-    }
-    ~There() {
-        if (memory_) table().free(device_.self(), memory_);
-    }
-    template <class T>
-    T* at() const {
-        return static_cast<T*>(memory_);
-    }
-    Result<> fetch() const {
-        return device_.check(table().to_host(device_.self(), here_, memory_, bytes_), "to_host");
-    }
-
-  private:
-    There(const host::Component& device, void* here, size_t bytes) : device_(device), here_(here), bytes_(bytes) {}
-    const pb_device& table() const { return *static_cast<const pb_device*>(device_.type().vtable); }
-
-    const host::Component& device_;
-    void* here_;
-    size_t bytes_;
-    void* memory_ = nullptr;
-};
-
-template <class T>
-Result<std::unique_ptr<There>> send(const host::Component& device, std::vector<T>& values) {
-    return There::send(device, values.data(), values.size() * sizeof(T));
-}
 
 Result<> sample_there(const host::Component& sampler, const host::Component& device, pb_sample_batch b, Sampled& out) {
     const auto& table = *static_cast<const pb_sampler*>(sampler.type().vtable);

@@ -93,6 +93,7 @@ class PlanCopies {
 
 class PagedCuda {
   public:
+    static constexpr const char* kDevice = "cuda";
     struct Bound {
         pb_attention_spec spec; // its device: not to be read
         kernels::AttentionShape shape;

@@ -188,8 +188,10 @@ class Attention {
     };
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
-        if (std::string_view(spec.device) != "replays" || spec.kv_dtype != PB_F32)
+        if (std::string_view(spec.device) != "replays" || spec.kv_dtype != PB_F32 || spec.activation_dtype != PB_F32)
             throw Error(PB_UNSUPPORTED, "only f32 on replays");
+        if (spec.kv_heads == 0 || spec.heads % spec.kv_heads != 0 || spec.head_dim == 0 || spec.block_size == 0)
+            throw Error(PB_UNSUPPORTED, "no such layer");
         pb_attention_layout out{};
         out.struct_size = sizeof out;
         out.graphs = graphs_ == "any" ? PB_GRAPHS_ANY : graphs_ == "decode" ? PB_GRAPHS_DECODE : PB_GRAPHS_NONE;
