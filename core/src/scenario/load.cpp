@@ -302,9 +302,14 @@ Result<Scenario> load(const Node& root, const host::Registry& registry) {
     if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
     out.eos = std::move(file.model.eos);
     out.sliding_window = file.model.sliding_window;
+    const uint64_t room = uint64_t{out.engine.num_blocks} * out.engine.block_size;
     if (!std::has_single_bit(out.engine.block_size))
         faults.add(root.at("engine.block_size")->origin,
                    "'block_size' is " + std::to_string(out.engine.block_size) + ", expected a power of two");
+    if (room > kMostPromptTokens)
+        faults.add(root.at("engine.num_blocks")->origin, "the blocks hold " + std::to_string(room) +
+                                                             " tokens, expected at most " +
+                                                             std::to_string(kMostPromptTokens));
     WholeFile(out, faults).check();
     if (faults.any()) return faults.failure();
     return out;

@@ -94,9 +94,9 @@ void Player::engine_step() {
     if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
         return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
                       "no token is sampled in this step");
-    if (!drafts_.empty())
-        return differ(*draft_, "draft", "the proposer is asked for " + names_.at(drafts_.begin()->first),
-                      "it is not asked");
+    for (const auto& [name, known] : requests_)
+        if (drafts_.contains(known.id))
+            return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
     for (const host::SwapRecord& r : report->swaps)
         if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
     const engine::View view = engine_->view();

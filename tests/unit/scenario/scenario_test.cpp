@@ -100,6 +100,8 @@ TEST(ScenarioFile, BoundsWhatItAsksFor) {
     EXPECT_THAT(faults_of(many), HasSubstr("expected at most 16777216"));
     EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: 1048577}]\n"), HasSubstr("expected 0 to 1048576"));
     EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: {repeat: [1, 2000000]}}]\n"), HasSubstr("times 1 to"));
+    EXPECT_EQ(faults_of("engine: {num_blocks: 1048576, block_size: 32}\nsteps: []\n"),
+              "s.yaml:1:22: the blocks hold 33554432 tokens, expected at most 16777216");
     EXPECT_THAT(faults_of("steps:\n  - run: 100001\n"), HasSubstr("expected 1 to 1e+05"));
 }
 
@@ -192,6 +194,10 @@ TEST(ScenarioDifference, IsAnOutputThatTheStepCannotMake) {
     EXPECT_EQ(outcome_of(then + "  - output: {a: [4, 6]}\n"),
               difference("6: step 4: output", "{a: [4, 6]}", "1 of them, as the drafts are {a: [5, 6]}"));
     EXPECT_EQ(outcome_of(drafted + "  - output: {a: [1]}\n  - draft: {b: [5]}\n"),
+              difference("5: step 3: draft", "the proposer is asked for b", "it is not asked"));
+    EXPECT_EQ(outcome_of("engine: {num_speculative_tokens: 2, num_blocks: 2}\nsteps:\n"
+                         "  - add: [{id: a, prompt: 4}, {id: b, prompt: 90, refused: exceed}]\n  - output: {}\n"
+                         "  - draft: {b: [5]}\n"),
               difference("5: step 3: draft", "the proposer is asked for b", "it is not asked"));
     EXPECT_EQ(outcome_of("steps:\n  - add: [{id: a, prompt: 4, arrival_ms: 5}]\n  - abort: [a]\n"
                          "  - output: {a: [1]}\n"),
