@@ -63,6 +63,7 @@ class Engine {
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
     // queue. A refusal touches nobody else. [any thread that does not run step at the same time]
+    // The sequences of further outputs (n > 1) have the ids that follow.
     Result<RequestId> add_request(Request);
     void abort(RequestId);            // in any state; unknown ids are ignored
     bool has_unfinished() const;      // requests, or a step in flight

@@ -263,13 +263,21 @@ class WholeFile {
         for (const Arrival& a : what.requests) {
             origin_ = &a.origin;
             if (a.id.empty()) continue; // told already
-            if (!seen_.insert(a.id).second) fault("'" + config::printable(a.id) + "' was added before");
+            for (uint32_t i = 0; i < a.n; ++i)
+                if (const std::string name = a.name_of(i); !seen_.insert(name).second)
+                    fault("'" + config::printable(name) + "' was added before");
+            requests_.insert(a.id);
             prompt_tokens_ += a.prompt.made_up + a.prompt.tokens.size();
         }
     }
     void names_in(const step::Output& what) { keys_known(what.tokens); }
     void names_in(const step::Draft& what) { keys_known(what.tokens); }
-    void names_in(const step::Abort& what) { all_known(what.ids); }
+    void names_in(const step::Abort& what) {
+        all_known(what.ids);
+        for (const std::string& name : what.ids)
+            if (seen_.contains(name) && !requests_.contains(name))
+                fault("'" + name + "' is one output of several, which are aborted together");
+    }
     void names_in(const step::InFlight& what) { all_known(what.ids); }
     void names_in(const step::Expect& what) {
         for (const Expectation& e : what.expectations) {
@@ -286,7 +294,7 @@ class WholeFile {
     const Scenario& scenario_;
     Faults& faults_;
     const config::Origin* origin_ = nullptr;
-    std::set<std::string> seen_;
+    std::set<std::string> seen_, requests_; // seen: outputs
     uint64_t prompt_tokens_ = 0;
 };
 

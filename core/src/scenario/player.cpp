@@ -244,11 +244,13 @@ void Player::add(const Arrival& a) {
     r.arrival_ns = a.arrival_ms ? start_ns_ + a.arrival_ms * kMs : 0;
     r.deadline_ns = a.deadline_ms ? start_ns_ + a.deadline_ms * kMs : 0;
     r.expected_output_tokens = a.expected_output_tokens;
+    r.sampling.n = a.n;
     r.sampling.max_tokens = a.max_tokens;
     r.sampling.min_tokens = a.min_tokens;
     r.sampling.stop_token_ids = a.stop_token_ids;
     r.sampling.ignore_eos = a.ignore_eos;
-    r.on_output = [this, name = a.id](const engine::RequestOutput& out) {
+    r.on_output = [this, &a](const engine::RequestOutput& out) {
+        const std::string name = a.name_of(out.index);
         Known& known = requests_.at(name);
         known.output.insert(known.output.end(), out.tokens.begin(), out.tokens.end());
         if (out.finish == engine::FinishReason::kNone) return;
@@ -257,8 +259,10 @@ void Player::add(const Arrival& a) {
         finished_[name] = engine::name_of(out.finish);
     };
     const auto id = engine_->add_request(std::move(r));
-    requests_[a.id].id = id ? *id : 0;
-    if (id) names_[*id] = a.id;
+    for (uint32_t i = 0; i < a.n; ++i) {
+        requests_[a.name_of(i)].id = id ? *id + i : 0;
+        if (id) names_[*id + i] = a.name_of(i);
+    }
     const std::string expected = a.refused.empty() ? "it is added" : "it is refused: " + a.refused;
     if (id && !a.refused.empty()) differ(a.origin, "add " + a.id, expected, "it is added");
     if (!id && (a.refused.empty() || id.error().find(a.refused) == std::string::npos))

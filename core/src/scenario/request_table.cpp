@@ -72,6 +72,7 @@ config::Table<Arrival> request_table() {
         .key("tenant", &Arrival::tenant, "whose it is, where the policy asks")
         .key("arrival_ms", &Arrival::arrival_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: now")
         .key("deadline_ms", &Arrival::deadline_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: none")
+        .key("n", &Arrival::n, {1, engine::kMostOutputs, "outputs"}, "of one prompt: a, a.1, a.2, …")
         .key("max_tokens", &Arrival::max_tokens, {1, kMostTokens, "tokens"}, "output after which it ends")
         .key("min_tokens", &Arrival::min_tokens, {0, kMostTokens, "tokens"}, "output before which nothing stops it")
         .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMostTokens, "tokens"},
@@ -79,8 +80,7 @@ config::Table<Arrival> request_table() {
         .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
         .key("refused", &Arrival::refused, "the engine refuses it, with a text in which this is found");
-    refuse(t, "n", "a request is one sequence (add several)");
-    refuse(t, "best_of", "a request is one sequence (add several)");
+    refuse(t, "best_of", "no output is chosen among others (n gives all of them)");
     refuse(t, "beam_width", "there is no beam search");
     refuse(t, "salt", "requests with equal prompts share their blocks");
     refuse(t, "stop", "there is no text without a model (use stop_token_ids)");

@@ -70,7 +70,7 @@ TEST(ScenarioFile, NamesEveryFaultAtItsPlaceWithAGuess) {
 }
 
 TEST(ScenarioFile, RefusesByNameWhatTheEngineDoesNotDo) {
-    for (const char* key : {"n: 2", "best_of: 2", "beam_width: 2", "salt: x", "stop: [x]", "prompt_logprobs: 1",
+    for (const char* key : {"best_of: 2", "beam_width: 2", "salt: x", "stop: [x]", "prompt_logprobs: 1",
                             "logprobs: 1"}) {
         const std::string name = std::string(key).substr(0, std::string(key).find(':'));
         EXPECT_THAT(faults_of(std::string("steps:\n  - add: [{id: a, prompt: 8, ") + key + "}]\n"),
@@ -89,6 +89,9 @@ TEST(ScenarioFile, RefusesStepsThatNothingCanComeOf) {
                 HasSubstr("drafts follow from tokens that are back"));
     EXPECT_EQ(faults_of("steps:\n  - run: 1\n    drain: 2\n"),
               "s.yaml:2:5: a step has 2 keys, expected one (begin each step with '- ')");
+    EXPECT_EQ(faults_of("steps:\n  - add: [{id: a, prompt: 8, n: 2}]\n  - abort: [a.1, a.2]\n"),
+              "s.yaml:3:12: no request 'a.2' was added before (did you mean 'a.1'?)\n"
+              "s.yaml:3:12: 'a.1' is one output of several, which are aborted together");
     EXPECT_EQ(faults_of("steps:\n" + add + "  - expect: {}\n"), "s.yaml:3:13: 'expect' expects nothing");
     EXPECT_EQ(faults_of("policy: fcsf\nsteps: []\n"), "s.yaml:1:9: no scheduler 'fcsf' (did you mean 'fcfs'?)");
     EXPECT_THAT(faults_of("engine: {}\n"), HasSubstr("'steps' is missing"));
