@@ -37,7 +37,7 @@ struct Sequence {
     uint32_t drafts = 0;         // at the end of tokens
     uint32_t computed = 0;       // tokens whose KV is there
     uint32_t in_flight = 0;      // further ones, that steps compute which are not back
-    uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1
+    uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1 when a step begins
     uint32_t coming_row = 0;     // of the step in flight that makes it
     kv::BlockTable table;
     DraftKv draft_kv;

@@ -40,6 +40,9 @@ struct Engine::State {
     explicit State(Clock& c)
         : clock(c), scheduler("scheduler", host::UnreadState::kStartsEmpty, c),
           sampler("sampler", host::UnreadState::kRefuses, c) {}
+    ~State() {
+        if (runner) runner->abandon(); // before the sampler goes, whose kernels may be in flight
+    }
 
     // ---- parts, in the order in which they must go away ----
     Clock& clock;
