@@ -1,6 +1,7 @@
 #include "cli/generate_command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -114,12 +115,17 @@ void check_usage(const Options& o) {
 
 void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
     uint64_t tokens = 0, made = 0, drafted = 0, accepted = 0, hits = 0;
+    std::array<uint64_t, engine::StepReport::kDraftPositions> drafted_at{}, accepted_at{};
     for (const engine::StepReport& r : steps) {
         tokens += r.scheduled_tokens;
         made += r.sampled_tokens;
         drafted += r.drafted_tokens;
         accepted += r.accepted_tokens;
         hits += r.prefix_hit_tokens;
+        for (size_t i = 0; i < drafted_at.size(); ++i) {
+            drafted_at[i] += r.drafted_at[i];
+            accepted_at[i] += r.accepted_at[i];
+        }
     }
     const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
     std::fprintf(stderr, "\n%s, %u threads, %s %s\n", facts.device_name.c_str(), facts.threads,
@@ -128,10 +134,13 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
                  static_cast<unsigned long long>(made), seconds, static_cast<double>(made) / seconds, steps.size(),
                  static_cast<unsigned long long>(tokens), static_cast<unsigned long long>(hits));
-    if (drafted > 0)
-        std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%)\n",
-                     static_cast<unsigned long long>(drafted), static_cast<unsigned long long>(accepted),
-                     100.0 * static_cast<double>(accepted) / static_cast<double>(drafted));
+    if (drafted == 0) return;
+    std::string by_position;
+    for (size_t i = 0; i < drafted_at.size() && drafted_at[i] > 0; ++i)
+        by_position += (i ? ", " : "") + std::to_string((100 * accepted_at[i] + drafted_at[i] / 2) / drafted_at[i]) + " %";
+    std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%); by position %s\n",
+                 static_cast<unsigned long long>(drafted), static_cast<unsigned long long>(accepted),
+                 100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
 Result<> generate(Options& o) {

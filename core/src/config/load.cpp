@@ -282,12 +282,22 @@ Result<> check_override(const Override& override) {
 }
 
 Result<ModelSettings> model_settings(const std::map<std::string, std::string>& keys) {
-    Node given = Node::map();
-    for (const auto& [key, value] : keys) given.entries.push_back({key, {}, Node::scalar(value)});
+    Node given = Node::map(), file = Node::map();
+    for (const auto& [key, value] : keys)
+        if (key != "path" || !value.ends_with(".yaml")) given.entries.push_back({key, {}, Node::scalar(value)});
+    if (const auto path = keys.find("path"); path != keys.end() && path->second.ends_with(".yaml")) {
+        PB_TRY(const Document document, load_document(path->second));
+        const Node* model = document.root.find("model");
+        if (!model || model->kind != NodeKind::kMap)
+            return fail(path->second + " has no section 'model', which a model's file has");
+        file = *model;
+    }
     PB_TRY(const Node nested, expand_dotted(given));
     ModelSettings out;
     Faults faults;
-    model_table().read(nested, out, faults);
+    const Node effective = model_table().read(merge(std::move(file), nested), out, faults);
+    if (const Node* path = effective.find("path"); path && path->origin.kind == Origin::Kind::kFile)
+        out.path = resolve_model(out.path, "path", path->origin, faults);
     if (faults.any()) return faults.failure();
     return out;
 }

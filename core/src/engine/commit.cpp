@@ -86,7 +86,7 @@ void Engine::State::commit() {
 // phase. Drafts only save time: a proposer that fails is counted, and the next step does without.
 void Engine::State::propose() {
     const uint32_t k = settings.num_speculative_tokens;
-    if (!proposer || k == 0) return;
+    if (!proposer) return;
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {

@@ -43,7 +43,10 @@ class DraftModel {
         std::span<const TokenId> eos;     // for made-up tokens
         Clock& clock;
     };
-    void start(const Parts& parts) { parts_.emplace(parts); }
+    void start(const Parts& parts) { // the runner is made
+        parts_.emplace(parts);
+        guest_.reset();
+    }
 
     // ---- steps [step]
     // Of `most` drafts as many as it reaches and as there are pages for, which are taken. `running`: sequences, each of

@@ -17,10 +17,11 @@ class DraftModelProposer {
   public:
     static constexpr pb_param kParams[] = {
         {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path",
-         "Hugging Face folder of the draft model, or a GGUF file; with the vocabulary of the model it drafts for"},
-        patchbay::param::choice("dtype", "auto", kDtypes, "type of its weights; auto: the checkpoint's"),
-        patchbay::param::choice("quantization", "auto", kQuantizations, "of its linears, as model.quantization"),
-        patchbay::param::choice("load_format", "auto", kFormats, "dummy: random weights of the right shapes"),
+         "the draft model, of the same vocabulary: a Hugging Face folder, a GGUF file, or a YAML file with a section "
+         "model"},
+        patchbay::param::choice("dtype", "auto", kDtypes, "as model.dtype, of its weights"),
+        patchbay::param::choice("quantization", "auto", kQuantizations, "as model.quantization, of its linears"),
+        patchbay::param::choice("load_format", "auto", kFormats, "as model.load_format"),
         patchbay::param::real("min_probability", "0", 0, 1, nullptr,
                               "a draft that the draft model finds less probable ends the chain before it"),
         patchbay::param::real("simulated_acceptance", "-1", -1, 1, nullptr,
@@ -52,7 +53,7 @@ class DraftModelProposer {
         for (const char* key : kModelKeys) values.push_back(context.get<std::string>(key));
         std::vector<pb_setting> settings = {{patchbay::str("path"), patchbay::str(values[0])}};
         for (size_t i = 1; i < values.size(); ++i)
-            settings.push_back({patchbay::str(kModelKeys[i - 1]), patchbay::str(values[i])});
+            if (values[i] != "auto") settings.push_back({patchbay::str(kModelKeys[i - 1]), patchbay::str(values[i])});
         return patchbay::DraftModel(context, settings, context.get<double>("simulated_acceptance"));
     }
 

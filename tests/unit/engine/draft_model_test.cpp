@@ -249,6 +249,21 @@ TEST(DraftModel, ComputesEachTokenOnceAndAWrongDraftAnew) {
     EXPECT_EQ(r.draft_tokens, 30u + 23 - 1); // the last but one is the last to be gone on with
 }
 
+TEST(DraftModel, AnswersTheSameHoweverItIsAskedBackAndForth) {
+    std::vector<Case> all;
+    for (uint64_t i = 0; i < 3; ++i) all.push_back({random_prompt(i, 30, kVocab), greedy(24)});
+    auto c = drafted(demo());
+    const Ran straight = run(c, all);
+    c.proposer->plugin = "asks_back"; // fails where an answer differs
+    const Ran back = run(c, all);
+    expect_same_texts(back, straight, "asked back");
+    EXPECT_GT(back.accepted, 0u);
+    c.proposer->settings["model"] = repository("models/demo-target");
+    const Ran itself = run(c, all);
+    EXPECT_EQ(itself.accepted, itself.drafted);
+    EXPECT_GT(itself.drafted, 0u);
+}
+
 TEST(DraftModel, StopsWhereStopStringsSay) {
     const auto tokenizer = text::Tokenizer::load(repository("models/demo-target"));
     ASSERT_TRUE(tokenizer) << tokenizer.error();
@@ -416,6 +431,27 @@ TEST(DraftModel, IsAcceptedAsOftenAsDeclared) {
     EXPECT_EQ(run(simulated(0), all).accepted, 0u);
     const Ran always = run(simulated(1), all);
     EXPECT_EQ(always.accepted, always.drafted);
+}
+
+// What a folder says may stand in a file, as for the target.
+TEST(DraftModel, TakesItsShapeFromAFile) {
+    auto c = simulated(1);
+    c.engine.num_speculative_tokens = 2;
+    const std::vector<Case> one = {{random_prompt(1, 10), greedy(12)}};
+    const Ran by_folder = run(c, one);
+    const std::string path = ::testing::TempDir() + "/one_layer.yaml";
+    std::ofstream out(path);
+    out << "model:\n  load_format: dummy\n  dtype: bfloat16\n  shape:\n    architectures: [LlamaForCausalLM]\n";
+    for (const auto& [key, value] : c.model.shape)
+        if (key != "architectures.0") out << "    " << key << ": " << (key == "num_hidden_layers" ? "1" : value) << "\n";
+    out.close();
+    c.proposer->settings = {{"model", path}, {"simulated_acceptance", "1"}};
+    const Ran by_file = run(c, one);
+    EXPECT_EQ(by_file.draft_passes, by_folder.draft_passes);
+    EXPECT_EQ(by_file.accepted, by_folder.accepted);
+    EXPECT_GT(by_file.accepted, 0u);
+    std::ofstream(path) << "engine: {}\n";
+    EXPECT_THAT(refusal(c), HasSubstr("has no section 'model'"));
 }
 
 TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {
