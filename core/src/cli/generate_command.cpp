@@ -137,7 +137,8 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
     if (drafted == 0) return;
     std::string by_position;
     for (size_t i = 0; i < drafted_at.size() && drafted_at[i] > 0; ++i)
-        by_position += (i ? ", " : "") + std::to_string((100 * accepted_at[i] + drafted_at[i] / 2) / drafted_at[i]) + " %";
+        by_position +=
+            (i ? ", " : "") + std::to_string((100 * accepted_at[i] + drafted_at[i] / 2) / drafted_at[i]) + " %";
     std::fprintf(stderr, "drafts: %llu verified, %llu accepted (%.1f %%); by position %s\n",
                  static_cast<unsigned long long>(drafted), static_cast<unsigned long long>(accepted),
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());

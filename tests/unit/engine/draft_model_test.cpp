@@ -178,6 +178,31 @@ TEST(DraftModel, OfItselfIsRightInEveryDraft) {
     EXPECT_GT(check(c, "prefixes of the same step").cached, 0u);
 }
 
+TEST(DraftModel, OfItselfIsRightForSeveralOutputsOfAPrompt) {
+    const auto texts = [](const config::EngineConfig& c, uint64_t& drafted_tokens, uint64_t& accepted) {
+        Harness h(c);
+        Request r;
+        r.prompt = random_prompt(1, 45, kVocab); // ends inside a block
+        r.sampling = seeded(3, 30);
+        r.sampling.n = 4;
+        std::map<uint32_t, std::vector<TokenId>> out; // by output
+        r.on_output = [&](const RequestOutput& o) {
+            out[o.index].insert(out[o.index].end(), o.tokens.begin(), o.tokens.end());
+        };
+        EXPECT_TRUE(h.engine->add_request(std::move(r)));
+        h.run_all();
+        for (const StepReport& s : h.steps) drafted_tokens += s.drafted_tokens, accepted += s.accepted_tokens;
+        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        return out;
+    };
+    uint64_t drafted_tokens = 0, accepted = 0;
+    const auto without = texts(demo(), drafted_tokens, accepted);
+    EXPECT_EQ(without.size(), 4u);
+    EXPECT_EQ(texts(drafted(demo(), "models/demo-target"), drafted_tokens, accepted), without);
+    EXPECT_GT(drafted_tokens, 50u);
+    EXPECT_EQ(accepted, drafted_tokens);
+}
+
 TEST(DraftModel, OfItselfIsRightWhereWindowsPassPages) {
     for (const char* architecture : {"MistralForCausalLM", "Gemma2ForCausalLM"}) {
         auto c = tiny_model();
@@ -443,7 +468,8 @@ TEST(DraftModel, TakesItsShapeFromAFile) {
     std::ofstream out(path);
     out << "model:\n  load_format: dummy\n  dtype: bfloat16\n  shape:\n    architectures: [LlamaForCausalLM]\n";
     for (const auto& [key, value] : c.model.shape)
-        if (key != "architectures.0") out << "    " << key << ": " << (key == "num_hidden_layers" ? "1" : value) << "\n";
+        if (key != "architectures.0")
+            out << "    " << key << ": " << (key == "num_hidden_layers" ? "1" : value) << "\n";
     out.close();
     c.proposer->settings = {{"model", path}, {"simulated_acceptance", "1"}};
     const Ran by_file = run(c, one);

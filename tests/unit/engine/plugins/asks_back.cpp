@@ -1,5 +1,6 @@
-// A proposer that has its model go back, try another chain, and go back again, and that fails where an answer is not what
-// it was. For greedy requests.
+// A proposer that has its model go back, try another chain, and go back again, and that fails where an answer is not
+// what it was. For greedy requests.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class AsksBack {
             if (first.top[0] != first.token) fail("the likeliest token", first.top[0], first.token);
             if (first.logprob > 0 || first.top_logprobs[1] > first.top_logprobs[0]) fail("a log-probability");
             const Answer second = ask(id, {first.token});
+            if (second.token < 0) continue;
             const Answer other = ask(id, {first.top[1], second.token});
             const Answer third = ask(id, {first.token, second.token});
             if (const Answer again = ask(id, {}); again.token != first.token || again.logprob != first.logprob)
@@ -30,7 +32,8 @@ class AsksBack {
                 fail("the other chain again", again.token, other.token);
             if (const Answer again = ask(id, {first.token}); again.token != second.token)
                 fail("the second token again", again.token, second.token);
-            const std::vector<int32_t> chain = {first.token, second.token, third.token};
+            std::vector<int32_t> chain = {first.token, second.token, third.token};
+            chain.erase(std::find(chain.begin(), chain.end(), -1), chain.end());
             batch.propose(i, chain);
         }
     }
@@ -47,7 +50,8 @@ class AsksBack {
     }
 
     [[noreturn]] static void fail(const std::string& what, int32_t got = 0, int32_t expected = 0) {
-        throw patchbay::Error(PB_FAILED, what + " is " + std::to_string(got) + ", expected " + std::to_string(expected));
+        throw patchbay::Error(PB_FAILED,
+                              what + " is " + std::to_string(got) + ", expected " + std::to_string(expected));
     }
 
     Answer ask(uint64_t id, const std::vector<int32_t>& chain) const {
@@ -73,4 +77,5 @@ class AsksBack {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::proposer<AsksBack>({.name = "asks_back", .version = "1.0.0", .summary = "for the engine's tests"}))
+PATCHBAY_PLUGIN(patchbay::proposer<AsksBack>(
+    {.name = "asks_back", .version = "1.0.0", .summary = "for the engine's tests"}))
