@@ -163,6 +163,41 @@ TEST(Simulation, RefusesWhatSyntheticTokensCannotAnswer) {
     EXPECT_THAT(made.error(), HasSubstr("which drafts would be accepted is not known"));
 }
 
+struct Sevens final : Script { // says 7 wherever a token is asked for
+    void planned(std::span<const pb_plan_item> items) override { plans.push_back(items.size()); }
+    void sampled(std::span<const ScriptedRows> rows) override {
+        for (const ScriptedRows& r : rows) std::fill(r.tokens.begin(), r.tokens.end(), 7);
+    }
+    std::vector<size_t> plans;
+};
+
+TEST(Simulation, TakesItsTokensFromAScriptIfThereIsOne) {
+    VirtualClock clock;
+    clock.advance_ns(1);
+    auto made = Engine::create(simulated(), registry(), clock);
+    ASSERT_TRUE(made) << made.error();
+    Sevens script;
+    ASSERT_TRUE((*made)->follow(script));
+    std::vector<TokenId> out;
+    Request r;
+    r.prompt = {1, 2, 3};
+    r.sampling.max_tokens = 3;
+    r.on_output = [&](const RequestOutput& o) { out.insert(out.end(), o.tokens.begin(), o.tokens.end()); };
+    ASSERT_TRUE((*made)->add_request(std::move(r)));
+    EXPECT_EQ((*made)->view().waiting.size(), 1u);
+    while ((*made)->has_unfinished()) ASSERT_TRUE((*made)->step());
+    EXPECT_THAT(out, ::testing::ElementsAre(7, 7, 7));
+    EXPECT_THAT(script.plans, ::testing::ElementsAre(1, 1, 1));
+}
+
+TEST(Simulation, FollowsNoScriptWhereSomethingIsComputed) {
+    RealClock clock;
+    auto made = Engine::create(tiny_model(), registry(), clock);
+    ASSERT_TRUE(made) << made.error();
+    Sevens script;
+    EXPECT_THAT((*made)->follow(script).error(), HasSubstr("which computes"));
+}
+
 TEST(Simulation, NeedsAnAttentionThatTellsItsCost) {
     auto c = simulated();
     c.attention.plugin = "reference";
