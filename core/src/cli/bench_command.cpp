@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -59,6 +60,48 @@ Result<> bench_model(const Options& o) {
     return {};
 }
 
+struct GrammarOptions {
+    std::string tokenizer;
+    uint32_t vocab_size = 128'000, repeats = 5;
+    bool json = false;
+};
+
+Result<> bench_grammar(const GrammarOptions& o) {
+    std::shared_ptr<const grammar::Vocabulary> vocabulary;
+    if (o.tokenizer.empty()) {
+        vocabulary = bench::made_vocabulary(o.vocab_size);
+    } else {
+        PB_TRY(const auto tokenizer, text::Tokenizer::load(o.tokenizer));
+        vocabulary = grammar::Vocabulary::of(*tokenizer, tokenizer->vocab_size());
+    }
+    RealClock clock;
+    PB_TRY(const auto result, bench::bench_grammars(vocabulary, o.repeats, clock));
+    std::cout << (o.json ? bench::json_of(result) + "\n" : bench::table_of(result));
+    return {};
+}
+
+void add_grammar(Commands& commands, CLI::App* bench) {
+    CLI::App* app = bench->add_subcommand("grammar", "What structured output costs: compiling, and a mask a token");
+    app->footer("Example:\n  patchbay bench grammar --tokenizer models/demo-target");
+    const auto o = std::make_shared<GrammarOptions>();
+    app->add_option("--tokenizer", o->tokenizer, "folder with tokenizer.json (default: a vocabulary that is made up)");
+    app->add_option("--vocab-size", o->vocab_size, "tokens of the one that is made up")
+        ->check(within<uint32_t>(1000, 1'000'000))
+        ->capture_default_str();
+    app->add_option("--repeats", o->repeats, "times that each is compiled; medians count")
+        ->check(within<uint32_t>(1, 1000))
+        ->capture_default_str();
+    app->add_flag("--json", o->json, "print JSON");
+    app->callback([&commands, o] {
+        commands.chosen = [o] {
+            const Result<> done = bench_grammar(*o);
+            if (done) return kOk;
+            std::cerr << "patchbay bench grammar: " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
 void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--device", "device.plugin", "device plugin");
@@ -92,15 +135,19 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
 }  // namespace
 
 void add_bench_command(Commands& commands) {
-    CLI::App* bench = commands.app.add_subcommand("bench", "Measure the machine, and models beside its limits");
+    CLI::App* bench =
+        commands.app.add_subcommand("bench", "Measure the machine, models beside its limits, and parts of the host");
     bench->require_subcommand(1);
     bench->footer(
         "Examples:\n"
         "  patchbay bench machine\n"
+        "  patchbay bench grammar\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
     CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
     machine->footer("Example:\n  patchbay bench machine --json");
     add(commands, machine, std::make_shared<Options>(), bench_machine);
+
+    add_grammar(commands, bench);
 
     CLI::App* model =
         bench->add_subcommand("model", "Tokens per second of prefill and decode, and the share of the limit");

@@ -31,6 +31,7 @@ struct Options {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
+    std::string schema_file, grammar_file;
     config::Overrides overrides;
     engine::SamplingParams sampling;
     std::optional<uint32_t> max_tokens;
@@ -69,22 +70,35 @@ class Screen {
     size_t turn_ = 0;
 };
 
-Result<std::string> read_prompt(const std::string& name) { // may be a pipe
+Result<std::string> read_file(const char* flag, const std::string& name) { // may be a pipe
     std::ifstream in(name, std::ios::binary);
     std::string text;
     char part[1 << 14];
     while (in && (in.read(part, sizeof part) || in.gcount() > 0)) text.append(part, static_cast<size_t>(in.gcount()));
-    if (!in.is_open() || in.bad()) return fail("--prompt-file " + name + ": " + std::strerror(errno));
+    if (!in.is_open() || in.bad()) return fail(flag + (" " + name) + ": " + std::strerror(errno));
     return text;
 }
 
 Result<std::vector<std::string>> prompts_of(const Options& o) {
     std::vector<std::string> prompts = o.prompts;
     for (const std::string& name : o.prompt_files) {
-        PB_TRY(std::string text, read_prompt(name));
+        PB_TRY(std::string text, read_file("--prompt-file", name));
         prompts.push_back(std::move(text));
     }
     return prompts;
+}
+
+Result<> read_structure(Options& o) { // what its flags name files of
+    auto& asked = o.sampling.structured_outputs;
+    if (!o.schema_file.empty()) {
+        if (!asked) asked.emplace();
+        PB_TRY(asked->json, read_file("--json-schema", o.schema_file));
+    }
+    if (!o.grammar_file.empty()) {
+        if (!asked) asked.emplace();
+        PB_TRY(asked->grammar, read_file("--grammar", o.grammar_file));
+    }
+    return {};
 }
 
 // Where the flag is not given: a page of text, or what the model has room for.
@@ -146,6 +160,7 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
 
 Result<> generate(Options& o) {
     PB_TRY(const auto prompts, prompts_of(o));
+    PB_CHECK(read_structure(o));
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
@@ -217,6 +232,7 @@ void add_generate_command(Commands& commands) {
         "  patchbay generate --model models/demo-target --prompt \"Once upon a time\" --max-tokens 100\n"
         "  patchbay generate --model DIR --prompt \"One\" --prompt \"Two\" --priority 1 --priority 0 --scheduler "
         "priority\n"
+        "  patchbay generate --model DIR --prompt \"Is it so? \" --choice yes,no\n"
         "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port "
         "9090");
     auto o = std::make_shared<Options>();
@@ -279,6 +295,22 @@ void add_generate_command(Commands& commands) {
         ->allow_extra_args(false);
     app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
     app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
+    app->add_option("--json-schema", o->schema_file, "the output is JSON that the schema in this file allows");
+    app->add_option("--grammar", o->grammar_file, "the output is what the EBNF in this file describes");
+    const auto structure = [o]() -> grammar::StructuredOutputs& {
+        auto& asked = o->sampling.structured_outputs;
+        return asked ? *asked : asked.emplace();
+    };
+    app->add_option_function<std::string>(
+        "--regex", [=](const std::string& pattern) { structure().regex = pattern; },
+        "the output matches this regular expression");
+    app->add_option_function<std::vector<std::string>>(
+           "--choice", [=](const std::vector<std::string>& texts) { structure().choice = texts; },
+           "the output is one of these texts, a list")
+        ->delimiter(',');
+    app->add_flag_callback("--json-object", [=] { structure().json_object = true; }, "the output is a JSON object");
+    app->add_flag_callback("--disable-any-whitespace", [=] { structure().disable_any_whitespace = true; },
+                           "no white space between the parts of JSON");
     app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
     app->add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
     app->add_option("--metrics-port", o->metrics_port,

@@ -17,6 +17,7 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
                    ", expected 0 to " + std::to_string(facts.vocab_size - 1));
         return false;
     }
+    if (s.matcher && !follow_grammar(s, token)) return false;
     s.tokens.push_back(token);
     s.delta.tokens.push_back(token);
     report.sampled_tokens += 1;
@@ -43,6 +44,10 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
             finish(s, FinishReason::kStop, s.stops.matched());
             return false;
         }
+    }
+    if (s.matcher && s.matcher->finished()) { // nothing may follow, min_tokens or not
+        finish(s, FinishReason::kStop, "");
+        return false;
     }
     if (made >= p.max_tokens || s.tokens.size() >= facts.max_model_len) {
         finish(s, FinishReason::kLength, "");
@@ -150,6 +155,7 @@ Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::
             owners[i]->tokens.push_back(t);
             owners[i]->drafts += 1;
         }
+        if (owners[i]->matcher) cut_drafts(*owners[i]);
     }
     return {};
 }
@@ -201,6 +207,7 @@ void Engine::State::summarise() {
     report.cached_blocks = blocks.cached();
     for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
         report.group_blocks[kind] = kv->used(static_cast<kv::GroupKind>(kind));
+    report_grammars();
     report.end_ns = now;
 }
 

@@ -169,9 +169,19 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                                          s.runner->grouping().groups);
     PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
     s.start_drafts();
+    if (s.tokenizer)
+        s.grammars = std::make_unique<grammar::GrammarCache>(
+            [tokenizer = s.tokenizer, size = f.vocab_size, eos = s.eos] {
+                return grammar::Vocabulary::of(*tokenizer, size, eos);
+            },
+            clock);
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
+Result<> Engine::compile_grammar(const grammar::StructuredOutputs& asked) {
+    PB_CHECK(state_->grammar_of(asked));
+    return {};
+}
 Result<RequestId> Engine::add_request(Request request) { return state_->add(std::move(request)); }
 void Engine::abort(RequestId id) { state_->abort(id); }
 bool Engine::has_unfinished() const { return !state_->sequences.empty() || state_->flying.up; }

@@ -65,6 +65,9 @@ class Engine {
     // queue. A refusal touches nobody else. [any thread that does not run step at the same time]
     // The sequences of further outputs (n > 1) have the ids that follow.
     Result<RequestId> add_request(Request);
+    // Compiles what requests may ask for in structured_outputs ahead of them, so that add_request() finds it: compiling
+    // takes up to a second, and add_request() may hold up the steps. [any thread, also while another one steps]
+    Result<> compile_grammar(const grammar::StructuredOutputs&);
     void abort(RequestId);            // in any state; unknown ids are ignored
     bool has_unfinished() const;      // requests, or a step in flight
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot

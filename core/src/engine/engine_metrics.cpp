@@ -118,6 +118,13 @@ struct EngineMetrics::Series {
     prometheus::Counter& capture = all.counter("patchbay_graph_capture_seconds_total");
     prometheus::Gauge& graphs = all.gauge("patchbay_graphs");
     prometheus::Gauge& graph_bytes = all.gauge("patchbay_graph_bytes");
+    prometheus::Counter& grammars_compiled = all.counter("patchbay_grammars_total", {{"outcome", "compiled"}});
+    prometheus::Counter& grammars_cached = all.counter("patchbay_grammars_total", {{"outcome", "cached"}});
+    prometheus::Counter& grammars_refused = all.counter("patchbay_grammars_total", {{"outcome", "refused"}});
+    prometheus::Counter& grammar_compile = all.counter("patchbay_grammar_compile_seconds_total");
+    prometheus::Counter& grammar_masks = all.counter("patchbay_grammar_masks_total");
+    prometheus::Counter& grammar_mask_time = all.counter("patchbay_grammar_mask_seconds_total");
+    prometheus::Counter& cut_drafts = all.counter("patchbay_grammar_cut_drafts_total");
     prometheus::Counter& broadcast_bytes = all.counter("patchbay_broadcast_bytes_total");
     prometheus::Counter& broadcast_seconds = all.counter("patchbay_broadcast_seconds_total");
     std::vector<prometheus::Gauge*> ranks; // by rank; none of an engine that is alone
@@ -238,6 +245,13 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.waiting.Set(r.waiting_requests);
     s.broadcast_bytes.Increment(static_cast<double>(r.broadcast_bytes));
     s.broadcast_seconds.Increment(seconds(r.broadcast_ns));
+    s.grammars_compiled.Increment(static_cast<double>(r.grammars_compiled));
+    s.grammars_cached.Increment(static_cast<double>(r.grammars_cached));
+    s.grammars_refused.Increment(static_cast<double>(r.grammars_refused));
+    s.grammar_compile.Increment(seconds(r.grammar_compile_ns));
+    s.grammar_masks.Increment(r.grammar_masks);
+    s.grammar_mask_time.Increment(seconds(r.grammar_mask_ns));
+    s.cut_drafts.Increment(r.cut_drafts);
     s.waiting_tokens.Set(static_cast<double>(r.waiting_tokens));
     s.oldest_wait.Set(seconds(r.oldest_wait_ns));
     s.running.Set(r.running_requests);

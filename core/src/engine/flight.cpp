@@ -79,8 +79,9 @@ Result<> Engine::State::overlapped_step() {
     const auto looks_back = [](const Scheduled& item) { return item.coming > 0 && item.sequence->needs_history(); };
     std::string_view waited = "";
     if (flying.up && std::any_of(flying.items.begin(), flying.items.end(), looks_back)) {
+        const auto structured = [](const Scheduled& item) { return item.coming > 0 && item.sequence->matcher; };
+        waited = std::any_of(flying.items.begin(), flying.items.end(), structured) ? "structured_output" : "history";
         PB_CHECK(land());
-        waited = "history";
     }
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
     PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));

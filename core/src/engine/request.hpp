@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/structured_outputs.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
@@ -34,6 +35,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     bool ignore_eos = false;
     bool include_stop_str_in_output = false;
     uint32_t n = 1; // outputs of one prompt, each with its own draws: of a request with a seed, seed + index
+    std::optional<grammar::StructuredOutputs> structured_outputs{}; // the form that the output takes
 };
 
 inline constexpr uint32_t kMostOutputs = 128; // n at most

@@ -81,8 +81,14 @@ Result<RequestId> Engine::State::add(Request request) {
         if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived)))) return fail(full_queue());
     }
 
+    std::shared_ptr<grammar::Grammar> grammar;
+    if (sampling.structured_outputs) {
+        PB_TRY(grammar, grammar_of(*sampling.structured_outputs));
+    }
+
     auto made = make_sequence(std::move(request), 0);
     Sequence& s = *made;
+    if (grammar) structure(s, std::move(grammar));
     if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
     pending.emplace(s.request.arrival_ns, s.id);
     sequences.emplace(s.id, std::move(made));

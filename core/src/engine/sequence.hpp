@@ -9,6 +9,7 @@
 #include "engine/request.hpp"
 #include "engine/stop_matcher.hpp"
 #include "engine/waiting_queue.hpp"
+#include "grammar/grammar.hpp"
 #include "kv/kv_cache.hpp"
 #include "patchbay/abi/sampler.h"
 #include "patchbay/abi/scheduler.h"
@@ -47,6 +48,12 @@ struct Sequence {
     std::vector<pb_logit_bias> bias;
     std::vector<uint32_t> no_stop_mask; // allowed tokens before min_tokens; empty: all
 
+    // ---- structured output (structured.cpp) ----
+    std::unique_ptr<grammar::Matcher> matcher; // of the output; null: it may be any text
+    std::vector<TokenId> end_tokens;    // that are allowed where the output is complete
+    std::vector<uint32_t> masks;        // of the step under way: (rows, words)
+    std::string stuck;                  // why there is no token to go on with
+
     std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
     StopMatcher stops;
 
@@ -65,7 +72,8 @@ struct Sequence {
     uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) + coming - computed - in_flight; }
     // Whether what its next token may be hangs on the tokens before it, and not on their number alone.
     bool needs_history() const {
-        return params.repetition_penalty != 1 || params.presence_penalty != 0 || params.frequency_penalty != 0;
+        return matcher || params.repetition_penalty != 1 || params.presence_penalty != 0 ||
+               params.frequency_penalty != 0;
     }
     bool decoding() const { return computed + 1 >= confirmed(); }
     // For the token behind so many of its drafts, or of tokens in flight, as if they were accepted.

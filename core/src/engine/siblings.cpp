@@ -14,6 +14,8 @@ void Engine::State::add_siblings(Sequence& first) {
         made->group = first.id;
         made->place = Place::kHeld;
         made->delta = delta_of(*made);
+        if (first.matcher) made->matcher = std::make_unique<grammar::Matcher>(*first.matcher);
+        made->end_tokens = first.end_tokens;
         all.push_back(made.get());
         sequences.emplace(made->id, std::move(made));
     }

@@ -38,6 +38,8 @@ TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, s
 Result<> check_simulated(const SamplingParams& p) {
     if (p.logprobs >= 0) return fail("logprobs on a device that computes nothing: there are no logits");
     if (!p.stop.empty()) return fail("stop strings on a device that computes nothing: its text is made up");
+    if (p.structured_outputs)
+        return fail("structured_outputs on a device that computes nothing: its text is made up");
     return {};
 }
 

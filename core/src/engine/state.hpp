@@ -11,6 +11,7 @@
 #include "engine/engine.hpp"
 #include "engine/load_model.hpp"
 #include "engine/sequence.hpp"
+#include "grammar/compile.hpp"
 #include "host/slot.hpp"
 #include "parallel/group.hpp"
 #include "runner/model_runner.hpp"
@@ -61,6 +62,8 @@ struct Engine::State {
     std::unique_ptr<DraftModel> draft_model; // null: there is no proposer
     host::Proposer proposer; // may be empty
     std::vector<TokenId> eos;
+    std::unique_ptr<grammar::GrammarCache> grammars; // null: there is no tokenizer
+    grammar::GrammarCache::Counts grammars_reported;
     EngineFacts facts{};
 
     // ---- requests ----
@@ -182,6 +185,14 @@ struct Engine::State {
     Result<> draft_with_model(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     Result<> ask_proposer(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     void summarise();
+
+    // ---- structured output (structured.cpp) ----
+    Result<std::shared_ptr<grammar::Grammar>> grammar_of(const grammar::StructuredOutputs&);
+    void structure(Sequence&, std::shared_ptr<grammar::Grammar>); // its output, from now on
+    void restrict_rows(const Scheduled&);         // of sample_rows, to what its grammar allows
+    void cut_drafts(Sequence&);                   // from the first one on that its grammar does not allow
+    bool follow_grammar(Sequence&, TokenId);      // false: the sequence ended, the token does not belong to it
+    void report_grammars();
 
     // ---- swaps (swap.cpp) ----
     void swap_at_boundary();                      // before a step: the next in line

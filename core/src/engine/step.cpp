@@ -207,6 +207,7 @@ void Engine::State::build() {
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             sample_rows.push_back(s.row_to_sample(item.confirmed - s.confirmed() + j));
         }
+        if (s.matcher) restrict_rows(item);
         if (item.rows > 0 && s.params.logprobs > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
     }

@@ -43,6 +43,10 @@ struct StepReport {
 
     uint32_t draft_passes = 0, draft_pass_tokens = 0;  // of a draft model, prompts included
     uint64_t draft_pass_ns = 0;                        // a part of propose_ns
+    uint32_t grammar_masks = 0, cut_drafts = 0;        // rows under a grammar; drafts that theirs does not allow
+    uint64_t grammar_mask_ns = 0;
+    uint64_t grammars_compiled = 0, grammars_cached = 0, grammars_refused = 0; // for requests since the step before
+    uint64_t grammar_compile_ns = 0;
 
     uint64_t broadcast_bytes = 0, broadcast_ns = 0;    // the step to each of the other ranks
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls

@@ -87,12 +87,13 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
         std::unique_lock lock(mutex_);
         if (const auto at = by_key_.find(key); at != by_key_.end()) {
             entries_.splice(entries_.begin(), entries_, at->second);
-            counts_.hits += 1;
-            const std::shared_future<Shared> grammar = at->second->grammar;
+            const std::shared_future<Shared> known = at->second->grammar;
             lock.unlock();
-            return grammar.get(); // another thread may be at it
+            Shared out = known.get(); // another thread may be at it
+            lock.lock();
+            (out ? counts_.cached : counts_.refused) += 1;
+            return out;
         }
-        counts_.misses += 1;
         entries_.push_front({key, promise.get_future().share()});
         by_key_[key] = entries_.begin();
         if (entries_.size() > kMostGrammars) {
@@ -105,7 +106,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
     promise.set_value(made);
     const std::lock_guard lock(mutex_);
     counts_.compile_ns += clock_.now_ns() - start;
-    counts_.failures += !made;
+    (made ? counts_.compiled : counts_.refused) += 1;
     return made;
 }
 

@@ -31,7 +31,8 @@ class GrammarCache {
     Result<std::shared_ptr<Grammar>> get(const StructuredOutputs&);
 
     struct Counts {
-        uint64_t hits = 0, misses = 0, failures = 0, compile_ns = 0;
+        uint64_t compiled = 0, cached = 0, refused = 0; // calls of get()
+        uint64_t compile_ns = 0;
     };
     Counts counts() const;
 

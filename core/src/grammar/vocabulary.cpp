@@ -44,12 +44,13 @@ Vocabulary::Vocabulary(std::vector<std::string> later, std::vector<std::string> 
     if (!first_.empty()) first_tree_ = std::make_unique<const TokenTree>(first_);
 }
 
-std::shared_ptr<const Vocabulary> Vocabulary::of(const text::Tokenizer& tokenizer, uint32_t size) {
+std::shared_ptr<const Vocabulary> Vocabulary::of(const text::Tokenizer& tokenizer, uint32_t size,
+                                                 std::span<const TokenId> end_tokens) {
     std::vector<std::string> later(size), first(size);
     bool differs = false;
     for (uint32_t i = 0; i < std::min(size, tokenizer.vocab_size()); ++i) {
         const auto id = static_cast<TokenId>(i);
-        if (tokenizer.is_special(id)) continue;
+        if (tokenizer.is_special(id) || std::ranges::find(end_tokens, id) != end_tokens.end()) continue;
         later[i] = tokenizer.token_bytes(id);
         text::DecodeState state;
         tokenizer.decode_next(state, id, first[i]);

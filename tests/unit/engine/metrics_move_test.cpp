@@ -42,10 +42,24 @@ class Watched {
         Request r;
         r.prompt = prompt;
         r.sampling = sampling;
+        return add(std::move(r));
+    }
+
+    // The output is of a and b; the prompt has other letters behind them, which drafts are made of.
+    void add_structured(uint32_t max_tokens) {
+        Request r;
+        r.prompt = engine_->tokenizer()->encode("a x a x b y b y ab z ab z ba q ba q aa r aa r bb s bb s");
+        r.sampling = greedy(max_tokens);
+        r.sampling.structured_outputs = grammar::StructuredOutputs{.regex = "[ab ]+"};
+        add(std::move(r));
+    }
+
+    RequestId add(Request r) {
+        const auto prompt_tokens = static_cast<uint32_t>(r.prompt.size()), n = r.sampling.n;
         r.on_output = [this](const RequestOutput& out) { metrics_->on_output(out); };
         const auto id = engine_->add_request(std::move(r));
         if (!id) throw std::runtime_error(id.error());
-        metrics_->on_request(*id, clock_.now_ns(), static_cast<uint32_t>(prompt.size()), sampling.n);
+        metrics_->on_request(*id, clock_.now_ns(), prompt_tokens, n);
         return *id;
     }
 
@@ -125,6 +139,14 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.engine.num_speculative_tokens = 2;
     w.use(c);
     w.add(random_prompt(1, 8), 4);
+    w.run();
+    c = tiny_model();
+    c.model.shape["vocab_size"] = "2048";
+    c.model.tokenizer = repository("models/demo-target");
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 4;
+    w.use(c);
+    w.add_structured(30);
     w.run();
     c = tiny_model();
     c.engine.tensor_parallel_size = 2;

@@ -122,9 +122,9 @@ TEST(GrammarCache, CompilesOnceWhatIsAskedForAgainAndForgetsTheOldest) {
     EXPECT_FALSE(cache.get(regex("(")));
     EXPECT_FALSE(cache.get(regex("(")));
     const auto counts = cache.counts();
-    EXPECT_EQ(counts.hits, 2u);
-    EXPECT_EQ(counts.misses, 7u);
-    EXPECT_EQ(counts.failures, 1u);
+    EXPECT_EQ(counts.compiled, 6u);
+    EXPECT_EQ(counts.cached, 1u);
+    EXPECT_EQ(counts.refused, 2u);
     EXPECT_EQ(made, 1);
     for (size_t i = 0; i < GrammarCache::kMostGrammars; ++i) (void)cache.get(regex("b" + std::to_string(i)));
     EXPECT_NE(*first, *cache.get(regex("a+")));
