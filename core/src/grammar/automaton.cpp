@@ -160,8 +160,12 @@ class AutomatonBuilder {
             for (uint32_t s = 0; s < ids[r].size(); ++s) {
                 if (ids[r][s] == UINT32_MAX) continue;
                 const RuleBody::State& from = bodies_[r].states[s];
-                Automaton::State to{static_cast<uint32_t>(out.edges_.size()), 0,
-                                    static_cast<uint32_t>(out.calls_.size()), 0, from.ends};
+                Automaton::State to{static_cast<uint32_t>(out.edges_.size()),
+                                    0,
+                                    static_cast<uint32_t>(out.calls_.size()),
+                                    0,
+                                    from.ends,
+                                    ids[r][0]};
                 for (const Dfa::Edge& e : from.edges) {
                     if (ids[r][e.to] == UINT32_MAX) continue;
                     out.edges_.push_back({e.low, e.high, ids[r][e.to]});

@@ -30,6 +30,7 @@ class Automaton {
     struct State {
         uint32_t edges = 0, edges_end = 0, calls = 0, calls_end = 0;
         bool ends = false; // the rule may end here
+        StateId rule = 0;  // where it begins
         bool only_ends() const { return ends && edges == edges_end && calls == calls_end; }
     };
 

@@ -44,7 +44,7 @@ Result<> check_one(const StructuredOutputs& s) {
     const int kinds =
         s.json.has_value() + s.regex.has_value() + s.grammar.has_value() + !s.choice.empty() + s.json_object;
     if (kinds == 1) return {};
-    return fail("structured_outputs has " + std::to_string(kinds) +
+    return fail("got " + std::to_string(kinds) +
                 " of json, regex, choice, grammar and json_object, expected exactly one");
 }
 

@@ -128,7 +128,8 @@ class Parser {
     }
 
     Result<ExprId> quantified(ExprId one) {
-        for (;;) { // "a"*? is ("a"*)?
+        for (uint32_t n = 0;; ++n) { // "a"*? is ("a"*)?
+            if (n > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " quantifiers in a row");
             const size_t from = text_.position();
             skip();
             if (text_.take(U'*'))

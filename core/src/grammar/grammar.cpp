@@ -3,9 +3,17 @@
 #include <algorithm>
 
 namespace patchbay::grammar {
+namespace {
+
+enum class Below { kYes, kNo }; // whether a walk goes on below a node
+
+}  // namespace
 
 Grammar::Grammar(Automaton a, std::shared_ptr<const Vocabulary> v)
-    : automaton_(std::move(a)), vocabulary_(std::move(v)), machine_(std::make_shared<Machine>(automaton_)) {}
+    : automaton_(std::move(a)),
+      lookahead_(automaton_),
+      vocabulary_(std::move(v)),
+      machine_(std::make_shared<Machine>(automaton_)) {}
 
 const std::shared_ptr<Machine>& Grammar::machine() {
     if (machine_->bytes() > kMostMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
@@ -17,7 +25,8 @@ uint64_t Grammar::bytes() const {
     return token_bytes_ + machine_->bytes() + automaton_.state_count() * sizeof(Automaton::State);
 }
 
-// Tells of each node below `node` to which its bytes lead from c, the configuration at the node.
+// Tells of each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
+// it was to be the last of its branch.
 template <class OnNode>
 void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c, const OnNode& on_node) {
     path_.resize(std::max<size_t>(path_.size(), tree.most_depth() + 1));
@@ -33,14 +42,15 @@ void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c,
             continue;
         }
         path_[depth] = to;
-        on_node(n, to);
-        n += 1;
+        n = on_node(n, to) == Below::kYes ? n + 1 : tree.end(n);
     }
     walked_ += looked_at;
     (void)m.spend(looked_at / 8);
 }
 
 const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
+    const bool shared = lookahead_.has_likes(s);
+    s = lookahead_.alike(s);
     const auto known = state_tokens_.find(s);
     if (known != state_tokens_.end()) return known->second;
     if (token_bytes_ > kMostTokenBytes) {
@@ -49,13 +59,18 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
     }
     StateTokens out;
     const TokenTree& tree = vocabulary_->tree(Vocabulary::Place::kLater);
-    const ConfigId c = m.of_state(s);
+    const ConfigId c = m.of({s, 0});
     out.ends_at_once = m.ends(c);
     found_.clear();
     walk(m, tree, 0, c, [&](uint32_t n, ConfigId at) {
         const auto ids = tree.tokens(n);
         found_.insert(found_.end(), ids.begin(), ids.end());
-        if (m.ends(at) && tree.end(n) > n + 1) out.ends.push_back(n);
+        if (m.ends(at))
+            for (uint32_t child = n + 1; child < tree.end(n); child = tree.end(child))
+                if (lookahead_.behind(s)[tree.byte(child)]) out.behind.push_back(child);
+        if (!shared || tree.depth(n) < Lookahead::kDepth) return Below::kYes;
+        if (tree.end(n) > n + 1) out.deep.push_back(n);
+        return Below::kNo;
     });
     if (found_.size() > vocabulary_->words()) {
         out.mask.assign(vocabulary_->words(), 0);
@@ -64,7 +79,7 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
         out.ids = found_;
     }
     if (!m.fault().empty()) return incomplete_;
-    token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.ends.size()) + sizeof out;
+    token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.behind.size() + out.deep.size()) + sizeof out;
     return state_tokens_.emplace(s, std::move(out)).first->second;
 }
 
@@ -84,6 +99,7 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
     const TokenTree& tree = vocabulary_->tree(place);
     const auto set_all = [&](uint32_t n, ConfigId) {
         for (const TokenId t : tree.tokens(n)) set(t);
+        return Below::kYes;
     };
     if (place == Vocabulary::Place::kFirst && vocabulary_->own_first()) {
         if (first_mask_.empty()) {
@@ -102,17 +118,27 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
         if (!m.fault().empty()) return; // and the mask is not used
         for (size_t w = 0; w < allowed.mask.size(); ++w) mask[w] |= allowed.mask[w];
         for (const TokenId t : allowed.ids) set(t);
+        for (const uint32_t n : allowed.deep) { // the same way again, with all that is known now
+            ConfigId at = m.of({state, stack});
+            const std::string_view bytes = vocabulary_->bytes(tree.first_token(n), place);
+            for (const char b : bytes.substr(0, Lookahead::kDepth)) at = m.step(at, static_cast<uint8_t>(b));
+            if (at != kDead) walk(m, tree, n, at, set_all);
+        }
         if (stack == 0) continue;
         if (allowed.ends_at_once && std::ranges::find(items, m.top(stack)) == items.end())
             items.push_back(m.top(stack));
         const ConfigId behind = m.after(stack);
         if (!m.goes_on(behind)) continue;
-        for (const uint32_t n : allowed.ends) walk(m, tree, n, behind, set_all);
+        for (const uint32_t n : allowed.behind)
+            if (const ConfigId there = m.step(behind, tree.byte(n)); there != kDead) {
+                (void)set_all(n, there);
+                walk(m, tree, n, there, set_all);
+            }
     }
 }
 
 Matcher::Matcher(std::shared_ptr<Grammar> g)
-    : grammar_(std::move(g)), machine_(grammar_->machine()), path_{machine_->of_state(grammar_->automaton().start())} {}
+    : grammar_(std::move(g)), machine_(grammar_->machine()), path_{machine_->of({grammar_->automaton().start(), 0})} {}
 
 Result<> Matcher::follow() {
     const auto& now = grammar_->machine();

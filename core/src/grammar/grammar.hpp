@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/automaton.hpp"
+#include "grammar/lookahead.hpp"
 #include "grammar/machine.hpp"
 #include "grammar/vocabulary.hpp"
 
@@ -27,12 +28,13 @@ class Grammar {
 
   private:
     friend class Matcher;
-    // What a state allows whatever its stack: tokens that stay within its rule, and nodes of the tree at which the rule
-    // may have ended, behind which the stack decides.
+    // What a state allows whatever its stack: tokens that stay within its rule, and nodes of the tree in front of which
+    // the rule may end, so that the stack decides. For states that are alike what Lookahead::kDepth bytes tell.
     struct StateTokens {
-        std::vector<uint32_t> mask; // either a mask,
-        std::vector<TokenId> ids;   // or the few of them
-        std::vector<uint32_t> ends; // nodes with children
+        std::vector<uint32_t> mask;   // either a mask,
+        std::vector<TokenId> ids;     // or the few of them
+        std::vector<uint32_t> behind; // nodes
+        std::vector<uint32_t> deep;   // nodes at the last of those bytes, with others below
         bool ends_at_once = false;
     };
     const StateTokens& tokens_of(Machine&, StateId);                             // until the next call
@@ -42,6 +44,7 @@ class Grammar {
     const std::shared_ptr<Machine>& machine(); // the one to go on with
 
     Automaton automaton_;
+    Lookahead lookahead_;
     std::shared_ptr<const Vocabulary> vocabulary_;
     std::shared_ptr<Machine> machine_;
     std::unordered_map<StateId, StateTokens> state_tokens_;

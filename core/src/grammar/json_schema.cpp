@@ -40,6 +40,7 @@ class Translator {
         PB_CHECK(work_.spend(100 + 10 * key.size()));
         if (!rules_.fault().empty()) return fail(rules_.fault());
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
+        PB_CHECK(work_.spend(20 * flat.seen));
         if (flat.impossible) return rules_.nothing();
         if (flat.all.empty() && flat.choices.empty()) return text_.value();
         PB_TRY(const Constraints c, Constraints::of(flat));

@@ -34,11 +34,12 @@ bool Machine::spend(uint64_t n) {
     return false;
 }
 
-ConfigId Machine::of_state(StateId s) { return intern({{s, 0}}); }
+ConfigId Machine::of(Item i) { return intern({i}); }
 
 ConfigId Machine::after(StackId s) {
     if (after_[s] == kUnknown) {
         const ConfigId c = intern({top(s)});
+        if (!fault_.empty()) return kDead;
         after_[s] = c;
     }
     return after_[s];

@@ -29,8 +29,8 @@ class Machine {
 
     explicit Machine(const Automaton&);
 
-    ConfigId of_state(StateId); // on an empty stack
-    ConfigId after(StackId);    // the call at the top of the stack, which is not the bottom, has ended
+    ConfigId of(Item);       // alone
+    ConfigId after(StackId); // the call at the top of the stack, which is not the bottom, has ended
     ConfigId step(ConfigId c, uint8_t byte) {
         const uint32_t known = next_[size_t{c} * classes_ + automaton_.class_of(byte)];
         return known != kUnknown ? known : compute(c, automaton_.class_of(byte));

@@ -187,7 +187,8 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
     if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
     if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
     bool asserts = false;
-    for (const auto& [name, value] : s.items()) {
+    for (const auto& member : s.items()) {
+        const std::string& name = member.key();
         const auto known =
             std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == name; });
         if (known == kKeywords.end())

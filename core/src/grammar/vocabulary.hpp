@@ -23,6 +23,7 @@ class TokenTree {
     uint32_t depth(uint32_t n) const { return depths_[n]; } // of the root: 0
     uint32_t end(uint32_t n) const { return ends_[n]; }
     uint32_t most_depth() const { return most_depth_; }
+    TokenId first_token(uint32_t n) const { return ids_[first_[n]]; } // at a node or below it
     std::span<const TokenId> tokens(uint32_t n) const { return {ids_.data() + first_[n], first_[n + 1] - first_[n]}; }
 
   private:

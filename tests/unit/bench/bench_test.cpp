@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
@@ -57,6 +58,23 @@ TEST(BenchModel, RefusesWhatTheModelCannotHold) {
         bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 600, 6}}, 1, [](const auto&) {});
     ASSERT_FALSE(bench);
     EXPECT_NE(bench.error().find("606 is more than the model's 512 positions"), std::string::npos) << bench.error();
+}
+
+TEST(BenchGrammar, ReadsATextOfEachForm) {
+    const auto vocabulary = made_vocabulary(5000);
+    EXPECT_EQ(vocabulary->size(), 5000u);
+    RealClock clock;
+    const auto bench = bench_grammars(vocabulary, 1, clock);
+    ASSERT_TRUE(bench) << bench.error();
+    EXPECT_EQ(bench->results.size(), grammar_cases().size());
+    for (const GrammarResult& r : bench->results) {
+        EXPECT_GT(r.states, 0u) << r.name;
+        EXPECT_GT(r.tokens, 0u) << r.name;
+        EXPECT_GT(r.mask_seconds, 0) << r.name;
+        EXPECT_GE(r.mask_seconds_p99, r.mask_seconds) << r.name;
+        EXPECT_NE(table_of(*bench).find(r.name), std::string::npos);
+    }
+    EXPECT_EQ(nlohmann::json::parse(json_of(*bench))["vocabulary"], 5000);
 }
 
 }  // namespace

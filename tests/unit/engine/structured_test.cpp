@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "unit/engine/engine_fixture.hpp"
 
@@ -249,6 +250,24 @@ TEST(StructuredOutput, WithoutATokenToGoOnFailsAlone) {
               "structured_outputs: no token of the vocabulary goes on with the structured output");
     EXPECT_EQ(h.outputs.at(stuck).text, "ab");
     EXPECT_EQ(h.outputs.at(other).tokens.size(), 20u);
+}
+
+TEST(StructuredOutput, HasItsFormInEachOfSeveralOutputs) {
+    Harness h(speaking());
+    SamplingParams p = seeded(70, 60);
+    p.ignore_eos = false;
+    p.structured_outputs = StructuredOutputs{.regex = "[a-z]{3,9}!"};
+    p.n = 3;
+    const RequestId id = h.add(random_prompt(1, 20, 2000), p);
+    h.run_all();
+    std::set<std::string> texts{h.outputs.at(id).text};
+    for (const uint32_t index : {1u, 2u}) {
+        const Output& out = h.others.at({id, index});
+        EXPECT_EQ(out.finish, FinishReason::kStop) << out.stop_reason;
+        texts.insert(out.text);
+    }
+    EXPECT_GT(texts.size(), 1u);
+    for (const std::string& text : texts) EXPECT_TRUE(std::regex_match(text, std::regex("[a-z]{3,9}!"))) << text;
 }
 
 TEST(StructuredOutput, CountsWhatBecameOfItsGrammars) {

@@ -48,6 +48,7 @@ TEST(Ebnf, RefusesWithTheReason) {
         {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= a", "rule 'a' calls itself before anything is read"},
         {"root ::= x? root \"a\" | \"b\"\nx ::= \"x\"", "rule 'root' calls itself"},
         {"root ::= []", "nothing matches"},
+        {"root ::= \"a\"" + std::string(200'000, '?'), "more than 100 quantifiers in a row"},
         {"root ::= " + std::string(500, '(') + "\"a\"" + std::string(500, ')'), "nested groups"},
         {"root ::= \"" + std::string(300'000, 'a') + "\"", "expected at most"},
     };

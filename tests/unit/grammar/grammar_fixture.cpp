@@ -39,6 +39,8 @@ std::shared_ptr<const Vocabulary> small() {
                                  "--",       "19",     "2024-", "-0",   "T1",   ":0",   ".1",   "@",        "a@b",
                                  ".com",     "",       ""})
             tokens.emplace_back(word);
+        for (const size_t n : {8, 31, 32, 33, 40, 64, 80}) // beyond what states are alike for
+            for (const char* end : {"", "b", "\"", "\\", ", ", "\";", "'"}) tokens.push_back(std::string(n, 'a') + end);
         return std::make_shared<const Vocabulary>(std::move(tokens));
     }();
     return vocabulary;

@@ -33,6 +33,8 @@ std::vector<std::pair<std::string, StructuredOutputs>> grammars() {
             {"words", regex(R"((the|a|an) [^0-9\n]+[.!?])")},
             {"sums", ebnf(kSums)},
             {"nested", ebnf(kNested)},
+            {"long", regex(R"("[a-z ]{3,90}";|'([ab]{2}){0,60}'(, |;)')")},
+            {"long string", json(R"({"type": "array", "items": {"type": "string", "minLength": 5, "maxLength": 70}})")},
             {"choice", {.choice = {"yes", "no", "not sure", "日本"}}}};
 }
 
