@@ -69,8 +69,12 @@ class Device : public specimens::Loops {
     }
     void* alloc(uint64_t bytes) { return memory().take(bytes); }
     void free(void*) {}
-    void to_device(void* to, const void* from, uint64_t n) { std::memcpy(memory().here(to), from, n); }
-    void to_host(void* to, const void* from, uint64_t n) { std::memcpy(to, memory().here(from), n); }
+    void to_device(void* to, const void* from, uint64_t n) {
+        if (n > 0) std::memcpy(memory().here(to), from, n);
+    }
+    void to_host(void* to, const void* from, uint64_t n) {
+        if (n > 0) std::memcpy(to, memory().here(from), n);
+    }
     void copy_page(void* to, const void* from, uint64_t n) {
         enqueue(queue_, [to, from, n] { std::memmove(memory().here(to), memory().here(from), n); });
     }
@@ -144,7 +148,9 @@ class Queues : public Device {
         queue_->wait_for_all();
     }
     void to_host_later(void* to, const void* from, uint64_t n) {
-        queue_->push([to, from, n] { std::memcpy(to, memory().here(from), n); });
+        queue_->push([to, from, n] {
+            if (n > 0) std::memcpy(to, memory().here(from), n);
+        });
     }
     void begin_step() {}
     void submit_step() {
