@@ -61,26 +61,32 @@ class Fair {
         at->second.output = tokens;
     }
 
-    // Who comes back is no further behind than the least served of those who stayed: idleness earns nothing.
+    // Who comes back is no further behind than the least served of those who stayed or, where all have left, than the
+    // most served of those who left last: idleness earns nothing.
     void lift(const Queues& queues) {
-        double least = 0;
+        double least = 0, last = floor_;
         bool any = false;
-        for (const uint32_t t : active_)
-            if (queues.contains(t)) least = any ? std::min(least, served_[t]) : served_[t], any = true;
+        for (const uint32_t t : active_) {
+            const double served = served_[t];
+            last = std::max(last, served);
+            if (queues.contains(t)) least = any ? std::min(least, served) : served, any = true;
+        }
+        floor_ = any ? least : last;
         std::vector<uint32_t> now;
         for (const auto& [tenant, queue] : queues) {
             now.push_back(tenant);
             const bool stayed = std::find(active_.begin(), active_.end(), tenant) != active_.end();
-            if (any && !stayed) served_[tenant] = std::max(served_[tenant], least);
+            if (!stayed) served_[tenant] = std::max(served_[tenant], floor_);
         }
         active_ = std::move(now);
         // Nobody need remember those who would be lifted.
-        std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= least; });
+        std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= floor_; });
     }
 
     double prompt_weight_, output_weight_;
     std::map<uint32_t, double> served_;          // weighted tokens, by tenant
     std::vector<uint32_t> active_;               // tenants with a request, in the step before
+    double floor_ = 0;                           // the counter with which a tenant joins
     std::unordered_map<uint64_t, Seen> seen_;    // requests that were admitted
 };
 
