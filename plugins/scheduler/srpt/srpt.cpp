@@ -16,7 +16,8 @@ class ShortestRemaining {
                                 "ended whose prompts were as long"),
         patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also what nobody has said yet"),
         patchbay::param::boolean("preempt", "true", "who runs gives his seat to shorter work that waits, one a step"),
-        patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much waiting work shrinks", PB_PARAM_HOT)};
+        patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much work shrinks from its arrival on",
+                              PB_PARAM_HOT)};
 
     explicit ShortestRemaining(const patchbay::Context& c)
         : predictor_(c.get<std::string>("predictor")), output_(c.get<uint32_t>("output")),
@@ -24,17 +25,19 @@ class ShortestRemaining {
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
-        const auto work = [&](const pb_sequence& s) { return patchbay::remaining(s) + output_left(s); };
+        const auto now = static_cast<double>(step.raw.now_us);
+        // Ages alike whether one waits or runs: else the old would be admitted only to lose their seats to the new.
+        const auto work = [&](const pb_sequence& s) {
+            return patchbay::remaining(s) + output_left(s) -
+                   ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
+        };
         // Who is preempted computes all that he has once more.
         const auto price = [](const pb_sequence& s) { return static_cast<double>(s.computed_tokens); };
         if (preempt_) patchbay::trade_seat(step, packer, work, price);
         packer.keep_running([&](const pb_sequence& a, const pb_sequence& b) {
             return work(a) != work(b) ? work(a) > work(b) : patchbay::arrived_later(a, b);
         });
-        const auto now = static_cast<double>(step.raw.now_us);
-        patchbay::admit_by(step, packer, [&](const pb_sequence& s) {
-            return work(s) - ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
-        });
+        patchbay::admit_by(step, packer, work);
     }
 
     void arrived(const pb_sequence& s) { length_[s.id] = std::bit_width(s.prompt_tokens); }
