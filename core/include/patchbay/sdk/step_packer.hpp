@@ -27,6 +27,22 @@ class StepPacker {
         seats_ += 1;
     }
 
+    // Before anybody is planned: whether s, which waits, would be admitted behind all who run but `leaver`.
+    bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
+        uint64_t tokens = 0, pages = step_.raw.watermark_blocks; // what the others take
+        for (const pb_sequence& other : step_.running) {
+            if (other.id == leaver.id) continue;
+            const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
+            tokens += n;
+            pages += step_.pages_for(other, n);
+        }
+        if (tokens >= tokens_) return false;
+        const uint32_t whole = uncached(s);
+        const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
+        if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
+        return pages + step_.pages_for(s, n, remaining(s) - whole) <= uint64_t{blocks_} + leaver.freeable;
+    }
+
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
     // sequence for which sooner(victim, other) holds against all others is preempted.
     template <class Sooner>
@@ -122,29 +138,26 @@ class StepPacker {
     std::vector<uint64_t> gone_; // preempted in this step
 };
 
-// Where no seat is free, whoever runs with the highest key(s) gives his up, to be recomputed later, if somebody waits
-// whose key is lower by more than price(s). One a step, so that those who come do not drive out all who run.
-template <class Key, class Price>
-void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
-    if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
-    const auto less = [&](const pb_sequence& a, const pb_sequence& b) { return key(a) < key(b); };
-    const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
-    for (const pb_sequence& s : step.running)
-        if (less(*worst, s)) worst = &s;
-    for (const pb_sequence& s : step.waiting)
-        if (less(s, *best)) best = &s;
-    const uint32_t whole = uncached(*best), others = step.running.size() - 1;
-    const uint32_t tokens = step.raw.max_num_batched_tokens - std::min(step.raw.max_num_batched_tokens, others);
-    const uint32_t n = std::min(whole, tokens), pages = step.pages_for(*best, n, remaining(*best) - whole);
-    const bool fits = n > 0 && (n == whole || step.chunked()) &&
-                      pages + step.raw.watermark_blocks <= step.raw.free_blocks + worst->freeable;
-    if (!fits) return; // the seat would be given up for nothing
-    if (key(*best) + price(*worst) < key(*worst)) packer.give_up(*worst);
-}
-
 // The order of arrival, and its end first: whom most policies preempt.
 inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
     return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
+}
+
+// Where no seat is free, whoever runs with the highest key(s), the latest arrival of equals, gives his up, to be
+// recomputed later, if somebody waits whose key is lower by more than price(s) and who would be admitted in his place.
+// One a step, so that those who come do not drive out all who run.
+template <class Key, class Price>
+void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
+    if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
+    const auto behind = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
+        return key(a) != key(b) ? key(a) > key(b) : arrived_later(a, b);
+    };
+    const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
+    for (const pb_sequence& s : step.running)
+        if (behind(s, *worst)) worst = &s;
+    for (const pb_sequence& s : step.waiting)
+        if (behind(*best, s)) best = &s;
+    if (key(*best) + price(*worst) < key(*worst) && packer.fits_instead(*best, *worst)) packer.give_up(*worst);
 }
 
 // Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be
