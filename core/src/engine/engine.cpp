@@ -236,6 +236,7 @@ Result<StepReport> Engine::step() {
         s.clock.wait_until_ns(s.pending.begin()->first);
 
     s.swap_at_boundary();
+    s.report.start_ns = clock().now_ns();
     s.landed = false;
     Result<> done = s.in_turn.empty() ? s.overlapped_step() : s.step_in_turn(s.in_turn);
     s.in_step = false;

@@ -273,6 +273,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.copied_pages.Increment(r.copied_pages);
     if (s.plan_call) s.plan_call->Increment(seconds(r.plan_ns));
     if (s.plan_faults) s.plan_faults->Increment(r.plan_faults);
+    if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults); // also of a step that came back in this one
     if (r.scheduled_seqs == 0) return;
     s.step_seconds.Observe(seconds(since(r.start_ns, r.end_ns)));
     s.prefill.Increment(r.prefill_tokens);
@@ -287,7 +288,6 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.graphs.Set(r.graphs);
     s.graph_bytes.Set(static_cast<double>(r.graph_bytes));
     if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
-    if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults);
     for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));
     if (!s.propose_call) return;
     s.propose_call->Increment(seconds(r.propose_ns));

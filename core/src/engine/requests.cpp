@@ -170,14 +170,17 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
-    if (s.place != Place::kPending)
+    if (s.place != Place::kPending && s.place != Place::kHeld) // it was announced
         scheduler.each([&](const host::Component& c) {
             if (const auto finished = host::table_of<pb_scheduler>(c).finished) finished(c.self(), s.id, s.outputs());
         });
     if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
     report.finished += 1;
     if (s.holds_siblings) release_siblings(s);
-    if (s.request.sampling.n > 1) leave_siblings(s);
+    if (s.request.sampling.n > 1) {
+        leave_siblings(s);
+        refresh_siblings(s.group);
+    }
 }
 
 void Engine::State::abort(RequestId id) {

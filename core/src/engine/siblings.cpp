@@ -22,12 +22,17 @@ void Engine::State::add_siblings(Sequence& first) {
     first.holds_siblings = true;
 }
 
-// In front of those who wait, since they came with the first.
+// In front of those who wait, since they came with the first. Where it has ended and left nothing behind, the next one
+// takes its place.
 void Engine::State::release_siblings(Sequence& first) {
     first.holds_siblings = false;
+    const bool one = first.delta.finish != FinishReason::kNone && !kv->caches_prefixes();
     const std::vector<Sequence*>& all = siblings.at(first.group);
-    for (auto at = all.rbegin(); at != all.rend(); ++at) {
-        Sequence& s = **at;
+    const auto is_held = [](const Sequence* s) { return s->place == Place::kHeld; };
+    const auto next = std::find_if(all.begin(), all.end(), is_held);
+    if (one && next != all.end()) (*next)->holds_siblings = true;
+    for (auto at = one && next != all.end() ? next + 1 : all.end(); at != all.begin();) {
+        Sequence& s = **--at;
         if (s.place != Place::kHeld) continue;
         s.place = Place::kWaiting;
         s.ticket = waiting.push_front(waiting_record(s));
@@ -42,27 +47,28 @@ void Engine::State::leave_siblings(Sequence& s) {
     if (at->second.empty()) siblings.erase(at);
 }
 
-uint32_t Engine::State::forkable(const Sequence& s) const {
+const Sequence* Engine::State::source_of(const Sequence& s) const {
     const auto at = siblings.find(s.group);
-    if (at == siblings.end() || kv->state_pages() > 0) return 0;
+    if (at == siblings.end()) return nullptr;
     const uint32_t prompt = s.prompt_count - 1;
-    const bool is_there = std::any_of(at->second.begin(), at->second.end(), [&](const Sequence* other) {
-        return other != &s && other->place == Place::kRunning && other->computed >= prompt;
+    const auto found = std::find_if(at->second.begin(), at->second.end(), [&](const Sequence* other) {
+        return other != &s && other->place == Place::kRunning && other->delta.finish == FinishReason::kNone &&
+               other->computed >= prompt && kv->can_fork(other->table, prompt);
     });
-    return is_there ? prompt : 0;
+    return found == at->second.end() ? nullptr : *found;
 }
 
-bool Engine::State::fork(Sequence& s) {
-    const uint32_t prompt = s.prompt_count - 1;
-    for (const Sequence* other : siblings.at(s.group))
-        if (other != &s && other->place == Place::kRunning && other->computed >= prompt &&
-            kv->fork(other->table, prompt, s.table))
-            return true;
-    return false;
+// Who counted on one that is gone is told what is there now.
+void Engine::State::refresh_siblings(RequestId request) {
+    const auto at = siblings.find(request);
+    if (at == siblings.end()) return;
+    for (const Sequence* s : at->second)
+        if (s->place == Place::kWaiting && !source_of(*s))
+            waiting.set_prefix(s->ticket, kv->count_cached(s->confirmed_tokens()), 0);
 }
 
 pb_sequence Engine::State::waiting_record(const Sequence& s) const {
-    const uint32_t cached = kv->count_cached(s.confirmed_tokens()), prompt = forkable(s);
+    const uint32_t cached = kv->count_cached(s.confirmed_tokens()), prompt = source_of(s) ? s.prompt_count - 1 : 0;
     pb_sequence out = record_of(s, std::max(cached, prompt), kv->block_size());
     // Unlike what is cached, a sibling's pages take none of the free ones; the last is copied if it is not full.
     if (prompt > cached) out.page_room = prompt / kv->block_size() * kv->block_size();
@@ -70,8 +76,9 @@ pb_sequence Engine::State::waiting_record(const Sequence& s) const {
 }
 
 uint32_t Engine::State::adopt(Sequence& s) {
-    const uint32_t prompt = forkable(s);
-    s.forked = prompt > 0 && prompt > kv->count_cached(s.confirmed_tokens()) && fork(s);
+    const Sequence* const source = source_of(s);
+    const uint32_t prompt = s.prompt_count - 1;
+    s.forked = source && prompt > kv->count_cached(s.confirmed_tokens()) && kv->fork(source->table, prompt, s.table);
     return s.forked ? prompt : kv->adopt_prefix(s.table, s.confirmed_tokens());
 }
 

@@ -130,8 +130,8 @@ struct Engine::State {
     void add_siblings(Sequence& first);
     void release_siblings(Sequence& first);       // that were held until it had computed the prompt
     void leave_siblings(Sequence&);
-    bool fork(Sequence&);                         // takes the prompt's KV from a sibling
-    uint32_t forkable(const Sequence&) const;     // tokens that fork() would take
+    void refresh_siblings(RequestId request);      // after one of them no longer runs
+    const Sequence* source_of(const Sequence&) const; // a sibling whose prompt's KV it can take; null: there is none
     pb_sequence waiting_record(const Sequence&) const;
     uint32_t adopt(Sequence&);                    // KV that is there already; returns its tokens
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta

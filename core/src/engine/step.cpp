@@ -17,7 +17,6 @@ void Engine::State::admit() {
         if (is_full(0)) refused.push_back(id);
         else enqueue(*sequences.at(id));
     }
-    report.start_ns = now;
 }
 
 pb_scheduler_in Engine::State::scheduler_view() {
@@ -130,6 +129,7 @@ void Engine::State::preempt(Sequence& s) {
     s.preemptions += 1;
     s.place = Place::kWaiting;
     s.ticket = waiting.push_front(waiting_record(s));
+    if (s.request.sampling.n > 1) refresh_siblings(s.group);
     waiting_tokens += s.confirmed();
 }
 

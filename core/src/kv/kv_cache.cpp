@@ -83,11 +83,16 @@ uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> token
     return capacity(table);
 }
 
-bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
-    const uint32_t blocks = (tokens + block_size() - 1) / block_size();
-    if (tokens == 0 || state_pages() > 0 || blocks > from.blocks) return false;
+bool KvCache::can_fork(const BlockTable& from, uint32_t tokens) const {
+    if (tokens == 0 || state_pages() > 0 || tokens > capacity(from)) return false;
     for (size_t g = 0; g < windows_.size(); ++g)
         if (from.passed[g] > first_seen(g, tokens)) return false;
+    return true;
+}
+
+bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
+    if (!can_fork(from, tokens)) return false;
+    const uint32_t blocks = (tokens + block_size() - 1) / block_size();
     to = {};
     to.blocks = blocks;
     to.keys.assign(from.keys.begin(), from.keys.begin() + static_cast<ptrdiff_t>(

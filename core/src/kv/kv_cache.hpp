@@ -51,6 +51,7 @@ class KvCache {
 
     // Shares with an empty table the pages of another one's first `tokens` tokens. False: they are not all there, or
     // there are states, which are those of the latest token only.
+    bool can_fork(const BlockTable& from, uint32_t tokens) const;
     bool fork(const BlockTable& from, uint32_t tokens, BlockTable& to);
     // Pages that hold token `at` and that others hold too: to be copied before it is written.
     uint32_t shared_pages(const BlockTable&, uint32_t at) const;

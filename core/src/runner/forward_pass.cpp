@@ -205,8 +205,10 @@ Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall*
 Result<std::span<float>> ModelRunner::forward(const Batch& batch) { return pass(batch, nullptr, End::kWait); }
 
 Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
-    PB_TRY(const auto none, pass(batch, &call, End::kWait));
-    (void)none;
+    if (const auto done = pass(batch, &call, End::kWait); !done) {
+        sampling_.forget();
+        return fail(done.error());
+    }
     return sampling_.collect();
 }
 

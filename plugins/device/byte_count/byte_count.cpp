@@ -59,6 +59,7 @@ class ByteCount {
     void release(pb_weight* w) { table().release(self(), w); }
     uint64_t weight_bytes(const pb_weight* w) const { return table().weight_bytes(self(), w); }
     const pb_ops* ops() const { return &ops_; }
+    void* queue() const { return table().queue ? table().queue(self()) : nullptr; }
     void begin_step() {
         tensor_bytes_ = weight_bytes_ = 0;
         inner_.check(table().begin_step(self()));

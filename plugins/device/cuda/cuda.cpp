@@ -157,7 +157,16 @@ void CudaDevice::end_step() { // those before it are still to be waited for
     submit_step();
     const Submitted step = std::move(submitted_.back());
     submitted_.pop_back();
+    if (!submitted_.empty()) { // what a kernel found may be theirs: tokens of theirs will be handed out
+        cudaEventSynchronize(step.done);
+        if (std::string found = take_kernel_fault(); !found.empty()) submitted_.front().fault = std::move(found);
+    }
     finish(step);
+}
+
+std::string CudaDevice::take_kernel_fault() {
+    const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
+    return seen == 0 ? "" : text_of(static_cast<kernels::cuda::KernelFault>(seen));
 }
 
 void CudaDevice::finish(const Submitted& step) {
@@ -170,8 +179,7 @@ void CudaDevice::finish(const Submitted& step) {
     if (!step.fault.empty()) throw Error(PB_INVALID, step.fault);
     check_cuda(code, "the GPU stopped in this step or before it (check_each_op names the op)");
     if (ranks_ && ranks_->aborted()) throw Error(PB_FAILED, "disconnected from the other ranks");
-    const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
-    if (seen != 0) throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(seen)));
+    if (const std::string found = take_kernel_fault(); !found.empty()) throw Error(PB_INVALID, found);
 }
 
 void CudaDevice::check_launch(const char* op) {

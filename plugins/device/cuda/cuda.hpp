@@ -125,6 +125,7 @@ class CudaDevice {
         std::string fault;
         std::vector<Later> later;
     };
+    std::string take_kernel_fault(); // empty: none
     void finish(const Submitted&);    // waits
     std::vector<Later> later_;        // of this step
     std::deque<Submitted> submitted_; // steps in flight, the oldest first

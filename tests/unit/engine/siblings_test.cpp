@@ -102,6 +102,35 @@ TEST(Siblings, BeginThoughTheFirstHasEnded) {
     }
 }
 
+// Nothing is there to share any more, so schedulers are not told that there is.
+TEST(Siblings, ComputeThePromptAnewWhereTheFirstLeftNothing) {
+    auto c = tiny_model();
+    c.engine.enable_prefix_caching = false;
+    c.engine.num_blocks = 8; // the prompt of one, and half of another
+    c.engine.max_model_len = 48;
+    c.engine.watermark = 0;
+    Harness h(c);
+    const RequestId id = h.add(random_prompt(1, 40), several(3, 5, 1));
+    h.run_all();
+    for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(output(h, id, i).preemptions, 0u);
+    EXPECT_EQ(h.steps.size(), 3u);
+}
+
+// A sibling far ahead has given back what its window passed; who waits computes the prompt, and thrashes with nobody.
+TEST(Siblings, OfAWindowThatHasPassedComputeThePromptAnew) {
+    auto c = tiny_model();
+    c.model = {};
+    c.model.path = repository("tests/golden/models/mistral_window");
+    c.model.tokenizer = "none";
+    c.engine.enable_prefix_caching = false;
+    c.engine.max_num_seqs = 1; // the others wait until it has ended
+    Harness h(c);
+    const RequestId id = h.add(random_prompt(3, 40, 100), several(3, 5, 40));
+    h.run_all();
+    for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(output(h, id, i).preemptions, 0u);
+    EXPECT_EQ(sum(h, &StepReport::prefill_tokens), 3u * 40u);
+}
+
 TEST(Siblings, EndTogetherWhenTheirRequestIsAborted) {
     for (int steps = 0; steps < 4; ++steps) {
         auto c = tiny_model();
