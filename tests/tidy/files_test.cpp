@@ -60,7 +60,9 @@ TEST(Files, NoneIsDead) {
         if (starts_with_any(file.path, {"tests/fuzz/", "tests/sdk/", "tests/abi/"}))
             continue;  // built by scripts of their own
         if (!PATCHBAY_BENCH && file.path.starts_with("tests/bench/")) continue;
-        if (!PATCHBAY_CUDA && starts_with_any(file.path, {"kernels/cuda/", "plugins/attention/paged_cuda/"})) continue;
+        if (!PATCHBAY_CUDA && starts_with_any(file.path, {"kernels/cuda/", "plugins/attention/paged_cuda/",
+                                                        "plugins/sampler/standard_cuda/"}))
+            continue;
         if (!PATCHBAY_CUBLAS && starts_with_any(file.path, {"plugins/device/cuda/", "tests/unit/cuda/gpu/"})) continue;
         const bool compiled = commands.find("/" + file.path + "\"") != std::string::npos;
         const bool used = included.contains(std::filesystem::path(file.path).filename().string());
