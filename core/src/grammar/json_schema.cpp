@@ -269,12 +269,14 @@ class Translator {
     Result<ExprId> other_member(const ObjectMembers& members) {
         PB_TRY(const ExprId v, value(*members.others));
         ExprId name = text_.content(0, kUnbounded);
-        if (!members.named.empty()) {
-            std::vector<ExprId> names;
-            for (const auto& m : members.named) {
-                const std::string spelled = JsonText::spelled(Json(m.name));
-                names.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
-            }
+        std::vector<ExprId> names;
+        const auto take = [&](const std::string& n) {
+            const std::string spelled = JsonText::spelled(Json(n));
+            names.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
+        };
+        for (const auto& m : members.named) take(m.name);
+        for (const std::string& n : members.forbidden) take(n);
+        if (!names.empty()) {
             PB_TRY(const Dfa any, regular(rules_, name, work_));
             PB_TRY(const Dfa taken, regular(rules_, rules_.choice(std::move(names)), work_));
             PB_TRY(Dfa free, without(any, taken, work_));

@@ -171,10 +171,12 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
                 may = may && unnamed(source, member.value);
             }
         }
-        if (may)
+        if (may) {
             out.named.push_back(std::move(member));
-        else
+        } else {
             out.impossible = out.impossible || member.required;
+            out.forbidden.push_back(n);
+        }
     }
     SchemaSources others;
     bool may = allows || !describes; // what the schemas do not name is left out, unless they ask for it
@@ -199,6 +201,7 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
     if (most > kMostPrefixItems)
         return fail(sources.front().path + ": more than " + std::to_string(kMostPrefixItems) + " prefixItems");
     out.first.resize(most);
+    size_t allowed = most; // positions that no `items: false` forbids
     for (const SchemaSource& source : sources) {
         const Json& s = *source.schema;
         const size_t own = s.contains("prefixItems") ? s["prefixItems"].size() : 0;
@@ -208,11 +211,12 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
         const SchemaSource rest = source.at("items", s["items"]);
         if (*rest.schema == false) {
             out.has_rest = false;
-            out.first.resize(std::min(out.first.size(), own));
+            allowed = std::min(allowed, own);
         }
         for (size_t i = own; i < out.first.size(); ++i) out.first[i].push_back(rest);
         out.rest.push_back(rest);
     }
+    out.first.resize(allowed);
     return out;
 }
 

@@ -40,6 +40,7 @@ struct ObjectMembers {
         bool required;
     };
     std::vector<Member> named;           // in the order of the schemas; those that may not be there are left out
+    std::vector<std::string> forbidden;  // those
     std::optional<SchemaSources> others; // of members with other names; none: there may not be any
     bool impossible = false;             // a required one may not be there
 
