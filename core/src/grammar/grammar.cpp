@@ -85,12 +85,14 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
 
 void Grammar::prepare(uint64_t nodes) {
     walked_ = 0;
+    Machine& m = *machine();
+    m.refill(kPrepareWork); // for all of them
     for (StateId s = 0; s < automaton_.state_count() && walked_ < nodes; ++s) {
-        Machine& m = *machine();
         (void)tokens_of(m, s);
-        m.clear_fault(); // whoever gets there is told
-        if (token_bytes_ > kMostTokenBytes) return;
+        if (!m.fault().empty() || token_bytes_ > kMostTokenBytes || m.bytes() > kMostMachineBytes) break;
     }
+    m.clear_fault(); // whoever gets there is told
+    m.refill();
 }
 
 void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<uint32_t> mask) {

@@ -16,13 +16,15 @@ namespace patchbay::grammar {
 
 class Grammar {
   public:
+    static constexpr uint64_t kPrepareWork = 5'000'000;
     static constexpr uint64_t kMostMachineBytes = 64u << 20, kMostTokenBytes = 64u << 20;
 
     Grammar(Automaton, std::shared_ptr<const Vocabulary>);
 
     const Automaton& automaton() const { return automaton_; }
     const Vocabulary& vocabulary() const { return *vocabulary_; }
-    // Computes what states allow, as far as so many looks at tree nodes go; the rest is computed when it is needed.
+    // Computes what states allow, as far as so many looks at tree nodes and kPrepareWork steps go, or until a state is
+    // too ambiguous; the rest is computed when it is needed.
     void prepare(uint64_t nodes);
     uint64_t bytes() const; // that it takes, about
 

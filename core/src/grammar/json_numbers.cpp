@@ -121,11 +121,13 @@ Dfa multiples(uint32_t k) {
     for (uint32_t from = 0; from < k + 3; ++from) {
         if (from == zero) continue;
         auto& edges = out.states[from].edges;
+        edges.reserve(11);
         const uint32_t r = from < remainder ? 0 : from - remainder;
         if (from == 0) edges.push_back({'-', '-', 1});
         for (uint32_t digit = 0; digit < 10; ++digit) {
             const auto c = static_cast<uint8_t>('0' + digit);
             const bool leading = from < remainder && digit == 0;
+            if (leading && from == 1) continue; // no -0
             edges.push_back({c, c, leading ? zero : remainder + (r * 10 + digit) % k});
         }
         if (from == remainder) out.states[from].accepts = true;
@@ -155,13 +157,16 @@ Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
     return parse_regex(rules, all.text, plain_regex());
 }
 
-Result<ExprId> multiple_of(Rules& rules, const Json& step) {
+Result<ExprId> multiple_of(Rules& rules, const Json& step, Work& work) {
     constexpr uint32_t kMost = 10'000;
     PB_TRY(const Decimal d, decimal_of(step));
     if (d.negative || d.is_zero()) return fail("is " + step.dump() + ", expected a number above 0");
     uint32_t whole = 0;
     std::from_chars(d.whole.data(), d.whole.data() + d.whole.size(), whole);
-    if (d.fraction.empty() && d.whole.size() <= 5 && whole <= kMost) return rules.automaton(multiples(whole));
+    if (d.fraction.empty() && d.whole.size() <= 5 && whole <= kMost) {
+        PB_CHECK(work.spend(uint64_t{40} * whole)); // it is kept: some 100 bytes a state
+        return rules.automaton(multiples(whole));
+    }
     const bool tenth = whole == 0 && d.whole == "0" && d.fraction.back() == '1' &&
                        d.fraction.find_first_not_of('0') == d.fraction.size() - 1;
     if (tenth)

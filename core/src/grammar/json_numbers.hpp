@@ -16,6 +16,6 @@ struct NumberBound {
 // An expression for the decimals on one side of a number.
 Result<ExprId> bounded(Rules&, const NumberBound&);
 // Whole numbers from 1, up to 10,000, and 0.1, 0.01, … are supported.
-Result<ExprId> multiple_of(Rules&, const Json&);
+Result<ExprId> multiple_of(Rules&, const Json&, Work&);
 
 }  // namespace patchbay::grammar

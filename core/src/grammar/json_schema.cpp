@@ -173,9 +173,13 @@ class Translator {
             parts.push_back(*e);
         }
         for (const Json& m : c.multiples) {
-            const auto e = multiple_of(rules_, m);
-            if (!e) return fail(c.path + "/multipleOf: " + e.error());
-            parts.push_back(*e);
+            const auto [known, fresh] = steps_.try_emplace(m.dump());
+            if (fresh) {
+                const auto e = multiple_of(rules_, m, work_);
+                if (!e) return fail(c.path + "/multipleOf: " + e.error());
+                known->second = *e;
+            }
+            parts.push_back(known->second);
         }
         return all_of(parts);
     }
@@ -290,6 +294,7 @@ class Translator {
     SchemaText schema_;
     JsonText text_;
     std::map<Key, RuleId> rules_of_;
+    std::map<std::string, ExprId> steps_; // of multipleOf
     std::map<const Json*, Json> plain_; // schemas without what is followed elsewhere
     int depth_ = 0;
 };

@@ -103,7 +103,7 @@ ExprId JsonText::content(uint32_t min, uint32_t max) {
     return rules_.repeat(spell(rules_, CodePoints::all()), min, max);
 }
 
-ExprId JsonText::integer() { return regex("-?(0|[1-9][0-9]*)"); }
+ExprId JsonText::integer() { return regex("0|-?[1-9][0-9]*"); }
 ExprId JsonText::number() { return regex(R"(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)"); }
 ExprId JsonText::boolean() { return regex("true|false"); }
 

@@ -44,7 +44,7 @@ class Machine {
 
     uint64_t bytes() const; // that it takes
     bool spend(uint64_t);   // false: the work is used up, which is a fault
-    void refill() { work_ = kMostWork; }
+    void refill(uint64_t work = kMostWork) { work_ = work; }
     // Set when a configuration or the work grows beyond its limit: what was computed since is not to be used.
     const std::string& fault() const { return fault_; }
     void clear_fault() { fault_.clear(); }

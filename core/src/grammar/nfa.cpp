@@ -254,7 +254,7 @@ Result<RuleBody> Nfa::as_it_is(Work& work) {
     for (uint32_t s = 0; s < states_.size(); ++s) {
         PB_TRY(const Set set, closure({s}, work));
         out.states.push_back(merged(set));
-        PB_CHECK(work.spend(out.states.back().edges.size()));
+        PB_CHECK(work.spend(out.states.back().edges.size() + out.states.back().calls.size()));
     }
     return out;
 }

@@ -1,4 +1,5 @@
 // JSON Schema: what joined schemas forbid is not generated, and what cannot be kept exactly is refused.
+#include "grammar/json_numbers.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
 namespace patchbay::grammar::testing {
@@ -23,6 +24,28 @@ TEST(SchemaSoundness, AMemberThatIsFalseIsNoOtherMemberEither) {
         {"properties": {"a": false}}], "additionalProperties": {"type": "integer"}})"));
     EXPECT_FALSE(accepts(joined, R"({"a":1})"));
     EXPECT_TRUE(accepts(joined, R"({"b":1})"));
+}
+
+TEST(SchemaSoundness, AWholeNumberHasNoNegativeZero) {
+    for (const char* schema : {R"({"type": "integer", "minimum": -0.5, "maximum": 0})", R"({"type": "integer"})",
+                               R"({"type": "integer", "multipleOf": 3})"}) {
+        EXPECT_TRUE(accepts(json(schema), "0")) << schema;
+        EXPECT_FALSE(accepts(json(schema), "-0")) << schema;
+    }
+}
+
+TEST(SchemaSoundness, AStepOfNumbersIsPaidForBeforeItIsBuilt) {
+    Rules rules;
+    Work little(10'000);
+    EXPECT_FALSE(multiple_of(rules, Json(9999), little)); // before anything is built
+}
+
+TEST(SchemaSoundness, PreparingStopsAtTheFirstStateThatIsTooAmbiguous) {
+    const auto grammar = compiled(regex("(a?){20000}(b?){20000}(c?){20000}(d?){20000}"));
+    ASSERT_TRUE(grammar);
+    const uint64_t before = grammar->bytes();
+    grammar->prepare(GrammarCache::kPreparedNodes);
+    EXPECT_LT(grammar->bytes() - before, 4u << 20); // what one state leaves behind
 }
 
 }  // namespace
