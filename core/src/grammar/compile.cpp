@@ -1,5 +1,6 @@
 #include "grammar/compile.hpp"
 
+#include <exception>
 #include <iterator>
 
 #include "grammar/ebnf.hpp"
@@ -102,9 +103,21 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
         }
     }
     const uint64_t start = clock_.now_ns();
-    Shared made = make(asked);
+    bool kept = true;
+    Shared made = [&]() -> Shared {
+        try {
+            return make(asked);
+        } catch (const std::exception& e) { // out of memory: those who wait are told, and the next one tries again
+            kept = false;
+            return fail(std::string("the grammar cannot be compiled: ") + e.what());
+        }
+    }();
     promise.set_value(made);
     const std::lock_guard lock(mutex_);
+    if (const auto at = by_key_.find(key); !kept && at != by_key_.end()) {
+        entries_.erase(at->second);
+        by_key_.erase(at);
+    }
     counts_.compile_ns += clock_.now_ns() - start;
     (made ? counts_.compiled : counts_.refused) += 1;
     return made;

@@ -40,10 +40,10 @@ class Translator {
         PB_CHECK(work_.spend(100 + 10 * key.size()));
         if (!rules_.fault().empty()) return fail(rules_.fault());
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
-        PB_CHECK(work_.spend(20 * flat.seen));
+        PB_CHECK(work_.spend(20 * flat.cost));
         if (flat.impossible) return rules_.nothing();
         if (flat.all.empty() && flat.choices.empty()) return text_.value();
-        PB_TRY(const Constraints c, Constraints::of(flat));
+        PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool scalar = flat.choices.empty() && (c.types & (kArray | kObject)) == 0;
         if (scalar) return single(flat.all, c);
         if (++depth_ > kMostDepth) return fail(c.path + ": schemas nest deeper than " + std::to_string(kMostDepth));
@@ -76,7 +76,8 @@ class Translator {
                 rest /= choice.size();
             }
             for (const SchemaSource& s : flat.all)
-                if (const Json* plain = without_applicators(*s.schema)) together.push_back({plain, s.path});
+                if (const Json* plain = without_applicators(*s.schema))
+                    together.push_back({plain, s.path, SchemaSource::Holds::kAround});
             PB_TRY(const ExprId part, value(together));
             parts.push_back(part);
         }
@@ -125,7 +126,8 @@ class Translator {
     Result<ExprId> values(const SchemaSources& all, const Constraints& c) {
         std::optional<Dfa> numbers, strings;
         std::vector<ExprId> ways;
-        for (const Json& v : *c.values) {
+        for (const Json* value : *c.values) {
+            const Json& v = *value;
             const std::string text = v.is_structured() ? "" : JsonText::spelled(v);
             if (v.is_number()) {
                 const bool whole = v.is_number_integer() || std::trunc(v.get<double>()) == v.get<double>();
@@ -150,7 +152,8 @@ class Translator {
                 if (!(c.types & (v.is_array() ? kArray : kObject))) continue;
                 for (const SchemaSource& s : all)
                     for (const char* keyword : {"items", "prefixItems", "minItems", "maxItems", "properties",
-                                                "required", "additionalProperties", "minProperties", "maxProperties"})
+                                                "required", "additionalProperties", "unevaluatedProperties",
+                                                "minProperties", "maxProperties"})
                         if (s.schema->contains(keyword))
                             return fail(c.path + ": keyword '" + keyword +
                                         "' beside an enum or const of arrays or objects is not supported");
@@ -235,7 +238,7 @@ class Translator {
     }
 
     Result<ExprId> object(const SchemaSources& all, const Constraints& c) {
-        PB_TRY(const ObjectMembers members, ObjectMembers::of(all));
+        PB_TRY(const ObjectMembers members, ObjectMembers::of(all, work_));
         if (members.impossible) return rules_.nothing();
         std::vector<JoinedPart> parts;
         uint32_t required = 0;

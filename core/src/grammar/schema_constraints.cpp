@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "grammar/json_formats.hpp"
 
@@ -37,25 +38,30 @@ Result<> narrow(const SchemaSource& s, const char* min, const char* max, CountRa
     return {};
 }
 
-Result<> narrow_values(const SchemaSource& s, Constraints& out) {
+Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
     for (const char* keyword : {"enum", "const"}) {
         if (!s.schema->contains(keyword)) continue;
         const Json& given = (*s.schema)[keyword];
-        std::vector<Json> values;
+        std::vector<const Json*> values;
         if (std::string_view(keyword) == "const")
-            values = {given};
+            values = {&given};
         else if (given.is_array() && given.size() <= kMostValues)
-            values = {given.begin(), given.end()};
+            for (const Json& v : given) values.push_back(&v);
         else
             return fail(s.path + "/enum: is no list, or one of more than " + std::to_string(kMostValues) + " values");
+        PB_CHECK(work.spend(4 * values.size()));
         if (!out.values) {
             out.values = std::move(values);
             continue;
         }
-        if (out.values->size() * values.size() > 1'000'000)
-            return fail(s.path + "/" + keyword + ": two long lists of values hold together");
-        std::erase_if(*out.values,
-                      [&](const Json& v) { return std::find(values.begin(), values.end(), v) == values.end(); });
+        uint64_t of_values = 0, of_known = 0; // the smaller one of two bounds what comparing them costs
+        for (const Json* v : values) of_values += cost_of(*v);
+        for (const Json* v : *out.values) of_known += cost_of(*v);
+        PB_CHECK(work.spend(of_values + of_known));
+        PB_CHECK(work.spend(std::min(of_values * out.values->size(), of_known * values.size())));
+        std::erase_if(*out.values, [&](const Json* v) {
+            return std::none_of(values.begin(), values.end(), [&](const Json* w) { return same_value(*v, *w); });
+        });
     }
     return {};
 }
@@ -68,14 +74,14 @@ Result<> check_list(const SchemaSource& s, const char* keyword) {
 
 }  // namespace
 
-Result<Constraints> Constraints::of(const FlatSchema& flat) {
+Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
     Constraints out;
     out.path = flat.all.empty() ? "#" : flat.all.front().path;
     for (const SchemaSource& source : flat.all) {
         const Json& s = *source.schema;
         PB_TRY(const uint32_t types, types_of(source));
         out.types &= types;
-        PB_CHECK(narrow_values(source, out));
+        PB_CHECK(narrow_values(source, out, work));
         using Side = NumberBound::Side;
         using Limit = NumberBound::Limit;
         for (const auto& [keyword, side, limit] : {std::tuple{"minimum", Side::kMinimum, Limit::kIncluded},
@@ -112,18 +118,25 @@ Result<Constraints> Constraints::of(const FlatSchema& flat) {
     return out;
 }
 
-Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
+Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources, Work& work) {
     std::vector<std::string> names;
     std::set<std::string> known, required;
     bool describes = false, allows = false;
+    bool closed = false; // by unevaluatedProperties
+    std::vector<std::unordered_map<std::string_view, const Json*>> described; // by source
     const auto name = [&](const std::string& n) {
         if (known.insert(n).second) names.push_back(n);
     };
     for (const SchemaSource& source : sources) {
         const Json& s = *source.schema;
+        described.emplace_back();
         if (s.contains("properties")) {
             if (!s["properties"].is_object()) return fail(source.path + "/properties: is no object");
-            for (const auto& [key, value] : s["properties"].items()) name(key);
+            PB_CHECK(work.spend(s["properties"].size()));
+            for (const auto& [key, value] : s["properties"].get_ref<const Json::object_t&>()) {
+                name(key);
+                described.back().emplace(key, &value);
+            }
             describes = true;
         }
         for (const char* keyword : {"additionalProperties", "unevaluatedProperties"})
@@ -131,6 +144,7 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
                 const Json& others = s[keyword];
                 if (std::string_view(keyword) == "unevaluatedProperties" && others != false)
                     return fail(source.path + ": keyword 'unevaluatedProperties' is supported only as false");
+                closed = closed || std::string_view(keyword) == "unevaluatedProperties";
                 if (others == false)
                     describes = true;
                 else
@@ -140,6 +154,7 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
     for (const SchemaSource& source : sources) {
         PB_CHECK(check_list(source, "required"));
         if (!source.schema->contains("required")) continue;
+        PB_CHECK(work.spend((*source.schema)["required"].size()));
         for (const Json& each : (*source.schema)["required"]) {
             if (!each.is_string()) return fail(source.path + "/required: is no list of names");
             name(each.get<std::string>());
@@ -149,6 +164,7 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
     if (known.size() > SchemaText::kMostMembers || known.size() * sources.size() > 100'000)
         return fail(sources.front().path + ": more than " + std::to_string(SchemaText::kMostMembers) +
                     " names of members hold together");
+    PB_CHECK(work.spend(20 * known.size() * sources.size()));
     // What a schema says of a member that it does not name. false: it may not be there.
     const auto unnamed = [](const SchemaSource& source, SchemaSources& value) {
         const Json& s = *source.schema;
@@ -160,17 +176,18 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
     ObjectMembers out;
     for (const std::string& n : names) {
         Member member{n, {}, required.contains(n)};
-        bool may = true;
-        for (const SchemaSource& source : sources) {
-            const Json& s = *source.schema;
-            if (s.contains("properties") && s["properties"].contains(n)) {
-                const Json& value = s["properties"][n];
-                member.value.push_back(source.at("properties/" + n, value));
-                may = may && value != false;
-            } else {
-                may = may && unnamed(source, member.value);
+        bool may = true, seen = allows; // seen: some schema says something of it
+        for (size_t i = 0; i < sources.size(); ++i) {
+            const auto own = described[i].find(n);
+            if (own == described[i].end()) {
+                may = unnamed(sources[i], member.value) && may;
+                continue;
             }
+            member.value.push_back(sources[i].at("properties/" + n, *own->second));
+            seen = true;
+            may = may && *own->second != false;
         }
+        may = may && (seen || !closed);
         if (may) {
             out.named.push_back(std::move(member));
         } else {
@@ -180,10 +197,7 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources) {
     }
     SchemaSources others;
     bool may = allows || !describes; // what the schemas do not name is left out, unless they ask for it
-    for (const SchemaSource& source : sources) {
-        may = unnamed(source, others) && may;
-        may = may && !source.schema->contains("unevaluatedProperties");
-    }
+    for (const SchemaSource& source : sources) may = unnamed(source, others) && may;
     if (may) out.others = std::move(others);
     return out;
 }

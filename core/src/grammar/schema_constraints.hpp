@@ -16,7 +16,7 @@ struct CountRange {
 
 struct Constraints {
     uint32_t types = kAnyType;
-    std::optional<std::vector<Json>> values; // that enum and const leave
+    std::optional<std::vector<const Json*>> values; // that enum and const leave
     std::vector<NumberBound> bounds;
     std::vector<Json> multiples;
     CountRange length, items, members;
@@ -28,7 +28,7 @@ struct Constraints {
     std::vector<Text> texts; // patterns and formats
     std::string path;        // of the first schema, for messages
 
-    static Result<Constraints> of(const FlatSchema&);
+    static Result<Constraints> of(const FlatSchema&, Work&);
     bool restricts_numbers() const { return !bounds.empty() || !multiples.empty(); }
     bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
 };
@@ -44,7 +44,7 @@ struct ObjectMembers {
     std::optional<SchemaSources> others; // of members with other names; none: there may not be any
     bool impossible = false;             // a required one may not be there
 
-    static Result<ObjectMembers> of(const SchemaSources&);
+    static Result<ObjectMembers> of(const SchemaSources&, Work&);
 };
 
 struct ArrayItems {

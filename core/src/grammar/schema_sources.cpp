@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <cmath>
 
 namespace patchbay::grammar {
 namespace {
@@ -79,13 +79,7 @@ uint32_t type_of_value(const Json& v) {
     if (v.is_string()) return kString;
     if (v.is_array()) return kArray;
     if (v.is_object()) return kObject;
-    return v.is_number_integer() ? kInteger : kFraction;
-}
-
-std::vector<Json> values_of(const Json& s) { // that enum or const leave; empty: neither is there
-    if (s.contains("const")) return {s["const"]};
-    if (s.contains("enum") && s["enum"].is_array()) return {s["enum"].begin(), s["enum"].end()};
-    return {};
+    return v.is_number_integer() || std::trunc(v.get<double>()) == v.get<double>() ? kInteger : kFraction;
 }
 
 bool requires_member(const Json& s, const std::string& name) {
@@ -93,7 +87,51 @@ bool requires_member(const Json& s, const std::string& name) {
            std::find(s["required"].begin(), s["required"].end(), Json(name)) != s["required"].end();
 }
 
+bool whole_as(int64_t n, double d) {
+    return d >= -0x1p63 && d < 0x1p63 && std::trunc(d) == d && static_cast<int64_t>(d) == n;
+}
+
+bool whole_as(uint64_t n, double d) {
+    return d >= 0 && d < 0x1p64 && std::trunc(d) == d && static_cast<uint64_t>(d) == n;
+}
+
 }  // namespace
+
+std::span<const Json> values_of(const Json& s) {
+    if (s.contains("const")) return {&s["const"], 1};
+    if (s.contains("enum") && s["enum"].is_array()) return s["enum"].get_ref<const Json::array_t&>();
+    return {};
+}
+
+bool same_value(const Json& a, const Json& b) {
+    if (a.is_number_integer() && b.is_number_float()) // as doubles, large ones would be the same
+        return a.is_number_unsigned() ? whole_as(a.get<uint64_t>(), b.get<double>())
+                                      : whole_as(a.get<int64_t>(), b.get<double>());
+    if (a.is_number_float() && b.is_number_integer()) return same_value(b, a);
+    if (!a.is_structured() || a.is_array() != b.is_array() || a.is_object() != b.is_object()) return a == b;
+    if (a.size() != b.size()) return false;
+    if (a.is_array()) return std::equal(a.begin(), a.end(), b.begin(), same_value);
+    const auto& members = a.get_ref<const Json::object_t&>();
+    return std::all_of(members.begin(), members.end(), [&](const auto& member) {
+        const auto at = b.find(member.first);
+        return at != b.end() && same_value(member.second, *at);
+    });
+}
+
+uint64_t cost_of(const Json& v) {
+    uint64_t out = 1 + (v.is_object() ? v.size() * v.size() : 0);
+    if (v.is_string()) out += v.get_ref<const std::string&>().size() / 32;
+    if (v.is_structured())
+        for (const Json& part : v) out += cost_of(part);
+    return out;
+}
+
+uint64_t cost_of(std::span<const Json> a, std::span<const Json> b) {
+    uint64_t of_a = 0, of_b = 0;
+    for (const Json& v : a) of_a += cost_of(v);
+    for (const Json& v : b) of_b += cost_of(v);
+    return of_a + of_b + std::min(of_a * b.size(), of_b * a.size());
+}
 
 Result<uint32_t> types_of(const SchemaSource& source) {
     const Json& s = *source.schema;
@@ -143,6 +181,13 @@ Result<Json> SchemaText::parse(std::string_view text) {
 }
 
 Result<SchemaSource> SchemaText::resolve(const SchemaSource& source) const {
+    if (const auto known = resolved_.find(source.schema); known != resolved_.end()) return known->second;
+    PB_TRY(const SchemaSource out, look_up(source));
+    resolved_.emplace(source.schema, out);
+    return out;
+}
+
+Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
     const Json& ref = (*source.schema)["$ref"];
     const auto refuse = [&](const std::string& why) {
         return fail(source.path + "/$ref: " + ref.dump().substr(0, 80) + " " + why);
@@ -170,7 +215,7 @@ Result<SchemaSource> SchemaText::resolve(const SchemaSource& source) const {
             std::stoul(name) < here.size())
             next = &here[std::stoul(name)];
         if (!next) return refuse("is not in the schema");
-        out = {next, text.substr(0, end)};
+        out = {next, text.substr(0, std::min<size_t>(end, 500))};
         at = end;
     }
     return out;
@@ -180,12 +225,13 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
     if (depth > kMostReferences)
         return fail(source.path + ": refers to itself, or more than " + std::to_string(kMostReferences) + " deep");
     const Json& s = *source.schema;
+    if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
+    out.cost += 1 + s.size();
     if (s.is_boolean()) {
         out.impossible = out.impossible || !s.get<bool>();
         return {};
     }
     if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
-    if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
     bool asserts = false;
     for (const auto& member : s.items()) {
         const std::string& name = member.key();
@@ -204,6 +250,8 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
         const Json& parts = s[keyword];
         const std::string name = keyword;
         if (!parts.is_array() || parts.empty()) return fail(source.path + "/" + name + ": is no list of schemas");
+        if (parts.size() > 1000) return fail(source.path + "/" + name + ": more than 1000 schemas");
+        out.cost += parts.size();
         SchemaSources branches;
         for (size_t i = 0; i < parts.size(); ++i)
             branches.push_back(source.at(name + "/" + std::to_string(i), parts[i]));
@@ -218,9 +266,23 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
     return {};
 }
 
+// What unevaluatedProperties forbids depends on what lies within its own schema, and on nothing beside that: it is kept
+// where that is all there is.
+Result<> check_unevaluated(const SchemaSources& given, const FlatSchema& flat) {
+    const bool alone = flat.all.size() == 1 && flat.choices.empty();
+    for (const SchemaSource& s : flat.all) {
+        const bool around = s.holds == SchemaSource::Holds::kAround ||
+                            (given.size() == 1 && given.front().schema == s.schema);
+        if (!alone && !around && s.schema->contains("unevaluatedProperties"))
+            return fail(s.path + ": keyword 'unevaluatedProperties' is not supported beside other schemas");
+    }
+    return {};
+}
+
 Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
     FlatSchema out;
     for (const SchemaSource& s : sources) PB_CHECK(add(s, out, 0));
+    PB_CHECK(check_unevaluated(sources, out));
     return out;
 }
 
@@ -236,6 +298,7 @@ const Json& SchemaText::followed(const Json& schema) const {
 
 // Exactly one of them must hold: what is generated for one branch must not fit another.
 Result<> SchemaText::check_one_of(const SchemaSource& source) const {
+    if (!exclusive_.insert(source.schema).second) return {};
     const Json& parts = (*source.schema)["oneOf"];
     if (parts.size() > 200) return fail(source.path + "/oneOf: more than 200 schemas");
     for (size_t i = 0; i < parts.size(); ++i)
@@ -251,17 +314,16 @@ Result<> SchemaText::check_one_of(const SchemaSource& source) const {
 bool SchemaText::disjoint(const Json& x, const Json& y, int depth) const {
     const Json &a = followed(x), &b = followed(y);
     if (a == false || b == false) return true;
-    if (!a.is_object() || !b.is_object() || depth > 4 || comparisons_ == 0) return false;
-    comparisons_ -= 1;
+    const auto left = values_of(a), right = values_of(b);
+    if (!a.is_object() || !b.is_object() || depth > 4 || !pays(4 + cost_of(left, right))) return false;
     const auto explicit_types = [](const Json& s) -> uint32_t {
         if (!s.contains("type") && values_of(s).empty()) return kAnyType;
         const auto bits = types_of({&s, ""});
         return bits ? *bits : uint32_t{kAnyType};
     };
     if ((explicit_types(a) & explicit_types(b)) == 0) return true;
-    const auto left = values_of(a), right = values_of(b);
     if (!left.empty() && !right.empty() && std::none_of(left.begin(), left.end(), [&](const Json& v) {
-            return std::find(right.begin(), right.end(), v) != right.end();
+            return std::any_of(right.begin(), right.end(), [&](const Json& other) { return same_value(v, other); });
         }))
         return true;
     const auto apart = [](const Json& low, const Json& high, const char* most, const char* least) {
@@ -277,9 +339,10 @@ bool SchemaText::disjoint(const Json& x, const Json& y, int depth) const {
     const auto one_way = [&](const Json& p, const Json& q) { // p requires what q has otherwise, or not at all
         if (!p.contains("required") || !p["required"].is_array()) return false;
         return std::any_of(p["required"].begin(), p["required"].end(), [&](const Json& name) {
-            const uint64_t cost = 1 + (q.contains("required") ? q["required"].size() : 0);
-            if (!name.is_string() || comparisons_ < cost) return false;
-            comparisons_ -= cost;
+            const auto size = [](const Json& s, const char* k) { return s.contains(k) ? s[k].size() : size_t{0}; };
+            if (!name.is_string() ||
+                !pays(1 + size(q, "required") + (size(p, "properties") + size(q, "properties")) / 8))
+                return false;
             const auto& key = name.get_ref<const std::string&>();
             const bool in_q = q.contains("properties") && q["properties"].contains(key);
             if (!in_q) return q.contains("additionalProperties") && q["additionalProperties"] == false;

@@ -1,4 +1,7 @@
 // Where a text stands: rolled back as if it had never been, kept apart from others, ended when it must.
+#include <new>
+#include <utility>
+
 #include "patchbay/sdk/philox.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
@@ -128,6 +131,21 @@ TEST(GrammarCache, CompilesOnceWhatIsAskedForAgainAndForgetsTheOldest) {
     EXPECT_EQ(made, 1);
     for (size_t i = 0; i < GrammarCache::kMostGrammars; ++i) (void)cache.get(regex("b" + std::to_string(i)));
     EXPECT_NE(*first, *cache.get(regex("a+")));
+}
+
+TEST(GrammarCache, TriesAgainWhatFailedForWantOfMemory) {
+    RealClock clock;
+    bool first = true;
+    GrammarCache cache(
+        [&] {
+            if (std::exchange(first, false)) throw std::bad_alloc();
+            return bytes_only();
+        },
+        clock);
+    const auto failed = cache.get(regex("a"));
+    ASSERT_FALSE(failed);
+    EXPECT_NE(failed.error().find("cannot be compiled"), std::string::npos) << failed.error();
+    EXPECT_TRUE(cache.get(regex("a")));
 }
 
 TEST(GrammarCache, WantsExactlyOneKindOfStructure) {

@@ -1,4 +1,6 @@
 // JSON Schema: what joined schemas forbid is not generated, and what cannot be kept exactly is refused.
+#include <functional>
+
 #include "grammar/json_numbers.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
@@ -37,7 +39,7 @@ TEST(SchemaSoundness, AWholeNumberHasNoNegativeZero) {
 TEST(SchemaSoundness, AStepOfNumbersIsPaidForBeforeItIsBuilt) {
     Rules rules;
     Work little(10'000);
-    EXPECT_FALSE(multiple_of(rules, Json(9999), little)); // before anything is built
+    EXPECT_FALSE(multiple_of(rules, Json(9999), little));  // before anything is built
 }
 
 TEST(SchemaSoundness, PreparingStopsAtTheFirstStateThatIsTooAmbiguous) {
@@ -45,7 +47,78 @@ TEST(SchemaSoundness, PreparingStopsAtTheFirstStateThatIsTooAmbiguous) {
     ASSERT_TRUE(grammar);
     const uint64_t before = grammar->bytes();
     grammar->prepare(GrammarCache::kPreparedNodes);
-    EXPECT_LT(grammar->bytes() - before, 4u << 20); // what one state leaves behind
+    EXPECT_LT(grammar->bytes() - before, 4u << 20);  // what one state leaves behind
+}
+
+TEST(SchemaSoundness, UnevaluatedPropertiesForbidWhatNoSchemaDescribes) {
+    EXPECT_NE(refusal(json(R"({"type": "object", "required": ["x"], "unevaluatedProperties": false})")).find("nothing"),
+              std::string::npos);
+    const auto own = compiled(json(R"({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": false,
+        "allOf": [{"properties": {"b": {}}}], "anyOf": [{"properties": {"c": {}}}, {"properties": {"d": {}}}]})"));
+    EXPECT_TRUE(accepts(own, R"({"c":1,"b":1,"a":1})"));
+    EXPECT_FALSE(accepts(own, R"({"x":1})"));
+    EXPECT_TRUE(accepts(json(R"({"unevaluatedProperties": false, "additionalProperties": {}})"), R"({"x":1})"));
+    EXPECT_TRUE(accepts(json(R"({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"a": {}},
+        "unevaluatedProperties": false}}})"),
+                        R"({"a":1})"));
+    for (const char* schema :
+         {R"({"allOf": [{"properties": {"a": {}}, "unevaluatedProperties": false},
+                        {"properties": {"b": {}}, "required": ["b"]}]})",
+          R"({"properties": {"b": {}}, "anyOf": [{"properties": {"a": {}}, "unevaluatedProperties": false}]})",
+          R"({"properties": {"b": {}}, "$ref": "#/$defs/a",
+              "$defs": {"a": {"properties": {"a": {}}, "unevaluatedProperties": false}}})",
+          R"({"const": {"a": 1}, "unevaluatedProperties": false})"})
+        EXPECT_NE(refusal(json(schema)).find("keyword 'unevaluatedProperties'"), std::string::npos) << schema;
+}
+
+TEST(SchemaSoundness, OneOfKnowsThatValuesAreTheSameHoweverTheyAreWritten) {
+    for (const char* schema :
+         {R"({"oneOf": [{"type": "integer"}, {"const": 1.0}]})", R"({"oneOf": [{"const": 1}, {"const": 1.0}]})",
+          R"({"oneOf": [{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]})",
+          R"({"oneOf": [{"enum": [[{"a": 1, "b": 2}]]}, {"enum": [3, [{"b": 2, "a": 1}]]}]})"})
+        EXPECT_NE(refusal(json(schema)).find("may both hold"), std::string::npos) << schema;
+    EXPECT_EQ(refusal(json(R"({"oneOf": [{"type": "integer"}, {"const": 1.5}]})")), "");
+    EXPECT_EQ(refusal(json(R"({"oneOf": [{"const": 9007199254740993}, {"const": 9007199254740992.0}]})")), "");
+    EXPECT_TRUE(
+        accepts(json(R"({"allOf": [{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]})"), R"({"a":1,"b":2})"));
+}
+
+// Each takes minutes where what it repeats is not paid for.
+TEST(SchemaSoundness, RepeatedLookingAtALargeSchemaEndsWithTheWork) {
+    const auto list = [](size_t count, const std::function<std::string(size_t)>& each) {
+        std::string out;
+        for (size_t i = 0; i < count; ++i) out += (i ? "," : "") + each(i);
+        return out;
+    };
+    const auto refers = [&](size_t count, const std::string& name) {  // members that refer to it
+        return list(count,
+                    [&](size_t i) { return "\"" + std::to_string(i) + R"(": {"$ref": "#/$defs/)" + name + "\"}"; });
+    };
+    const std::string trues = list(40'000, [](size_t) { return "true"; });
+    EXPECT_NE(
+        refusal(json(R"({"properties": {)" + refers(1900, "t") + R"(}, "$defs": {"t": {"allOf": [)" + trues + "]}}}"))
+            .find("more than 1000 schemas"),
+        std::string::npos);
+    const std::string texts = list(9000, [](size_t i) { return "\"" + std::to_string(i) + "\""; });
+    const std::string numbers = list(9000, [](size_t i) { return std::to_string(i); });
+    EXPECT_NE(refusal(json(R"({"oneOf": [{"enum": [)" + texts + R"(]}, {"type": ["string", "integer"], "enum": [)" +
+                           numbers + "]}]}"))
+                  .find("may both hold"),
+              std::string::npos);
+    EXPECT_NE(refusal(json(R"({"properties": {)" + refers(1900, "e") +
+                           R"(}, "$defs": {"e": {"type": "integer", "enum": [)" + texts + "]}}}"))
+                  .find("steps"),
+              std::string::npos);
+    const std::string names = list(1900, [](size_t i) { return "\"n" + std::to_string(i) + R"(": {})"; });
+    std::string joined = R"({"$defs": {"p": {"properties": {)" + names + R"(}}}, "items": {"properties": {)";
+    joined += list(50, [](size_t i) {
+        return "\"" + std::to_string(i) + R"(": {"allOf": [{"minProperties": 0})" + [] {
+            std::string s;
+            for (int k = 0; k < 50; ++k) s += R"(,{"$ref": "#/$defs/p"})";
+            return s;
+        }() + "]}";
+    });
+    EXPECT_NE(refusal(json(joined + "}}}")).find("steps"), std::string::npos);
 }
 
 }  // namespace
