@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "grammar/exact_numbers.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -173,6 +175,7 @@ Result<Json> SchemaText::parse(std::string_view text) {
     try {
         Json out = Json::parse(text, look);
         if (!refused.empty()) return fail("the schema " + refused);
+        PB_CHECK(check_numbers(text));
         return out;
     } catch (const Json::exception& e) {
         const std::string what = e.what();

@@ -83,6 +83,18 @@ TEST(SchemaSoundness, OneOfKnowsThatValuesAreTheSameHoweverTheyAreWritten) {
         accepts(json(R"({"allOf": [{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]})"), R"({"a":1,"b":2})"));
 }
 
+TEST(SchemaSoundness, RefusesNumbersThatWouldBeRounded) {
+    for (const char* number : {"18446744073709551617", "-9223372036854775809", "0.12345678901234567891", "1e-400",
+                               "123456789012345678901234567890.5", "1.00000000000000000001"}) {
+        const std::string text = refusal(json(R"({"type": "number", "minimum": )" + std::string(number) + "}"));
+        EXPECT_NE(text.find("'minimum': " + std::string(number)), std::string::npos) << text;
+    }
+    for (const char* number : {"18446744073709551615", "-9223372036854775808", "0.1", "1e20", "1.50", "-0.0", "0e5",
+                               "100000000000000000000", "2.5E+3"})
+        EXPECT_EQ(refusal(json(R"({"type": "number", "minimum": )" + std::string(number) + "}")), "") << number;
+    EXPECT_NE(refusal(json(R"({"enum": [1, 9007199254740993.0]})")).find("'enum': 900"), std::string::npos);
+}
+
 // Each takes minutes where what it repeats is not paid for.
 TEST(SchemaSoundness, RepeatedLookingAtALargeSchemaEndsWithTheWork) {
     const auto list = [](size_t count, const std::function<std::string(size_t)>& each) {
