@@ -1,6 +1,7 @@
 // Several outputs of one request (n > 1): sequences that share the KV of its prompt. The first one computes it while
 // the others are held; then they take its pages over, but for the last token, whose logits each of them needs.
 #include <algorithm>
+#include <iterator>
 
 #include "engine/state.hpp"
 
@@ -23,17 +24,18 @@ void Engine::State::add_siblings(Sequence& first) {
 }
 
 // In front of those who wait, since they came with the first. Where it has ended and left nothing behind, the next one
-// takes its place.
+// takes its place and holds the others.
 void Engine::State::release_siblings(Sequence& first) {
     first.holds_siblings = false;
-    const bool one = first.delta.finish != FinishReason::kNone && !kv->caches_prefixes();
-    const std::vector<Sequence*>& all = siblings.at(first.group);
-    const auto is_held = [](const Sequence* s) { return s->place == Place::kHeld; };
-    const auto next = std::find_if(all.begin(), all.end(), is_held);
-    if (one && next != all.end()) (*next)->holds_siblings = true;
-    for (auto at = one && next != all.end() ? next + 1 : all.end(); at != all.begin();) {
-        Sequence& s = **--at;
-        if (s.place != Place::kHeld) continue;
+    std::vector<Sequence*> held;
+    std::ranges::copy_if(siblings.at(first.group), std::back_inserter(held),
+                         [](const Sequence* s) { return s->place == Place::kHeld; });
+    if (held.size() > 1 && first.delta.finish != FinishReason::kNone && !kv->caches_prefixes()) {
+        held.front()->holds_siblings = true;
+        held.resize(1);
+    }
+    for (auto at = held.rbegin(); at != held.rend(); ++at) {
+        Sequence& s = **at;
         s.place = Place::kWaiting;
         s.ticket = waiting.push_front(waiting_record(s));
         waiting_tokens += s.confirmed();
