@@ -1,19 +1,15 @@
 #include "bench/grammar_bench.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "bench/times.hpp"
 
 namespace patchbay::bench {
 namespace {
 
 using grammar::Vocabulary;
 using text::TokenId;
-
-double at_share(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())))];
-}
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 

@@ -8,6 +8,7 @@
 
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
+#include "cli/bench_host.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
 #include "config/load.hpp"
@@ -142,12 +143,14 @@ void add_bench_command(Commands& commands) {
         "Examples:\n"
         "  patchbay bench machine\n"
         "  patchbay bench grammar\n"
+        "  patchbay bench scheduler --running 256 --waiting 0,10000\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
     CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
     machine->footer("Example:\n  patchbay bench machine --json");
     add(commands, machine, std::make_shared<Options>(), bench_machine);
 
     add_grammar(commands, bench);
+    add_host_benches(commands, bench);
 
     CLI::App* model =
         bench->add_subcommand("model", "Tokens per second of prefill and decode, and the share of the limit");

@@ -1,4 +1,4 @@
-// `patchbay bench machine | model`: what the machine can do, and how near a model comes to it.
+// `patchbay bench`: what the machine can do, how near a model comes to it, and what the host itself costs.
 #pragma once
 #include "cli/command.hpp"
 

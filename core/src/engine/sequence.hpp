@@ -40,6 +40,7 @@ struct Sequence {
     uint32_t in_flight = 0;      // further ones, that steps compute which are not back
     uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1 when a step begins
     uint32_t coming_row = 0;     // of the step in flight that makes it
+    uint64_t named_by_plan = 0;  // the latest one that does, by their number
     kv::BlockTable table;
     DraftKv draft_kv;
 

@@ -17,6 +17,10 @@ Result<pb_device_info> info_of(const host::Device&);
 // Virtual where the device computes nothing, so that a run takes no longer than the host's own work; else real.
 Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig&, const host::Registry&);
 
+// For whoever wants all of an engine but its model: a tiny one, on a device `sim` that takes no time. Of `c` the model,
+// the device and the threads change.
+void leave_out_model(config::EngineConfig& c, uint32_t vocab_size);
+
 // The token of a position: a pure function of seed and position, none of those that would end the request.
 TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, std::span<const TokenId> eos,
                         std::span<const TokenId> stop_ids);

@@ -97,6 +97,8 @@ struct Engine::State {
     std::vector<pb_plan_item> items;
     std::vector<pb_preempt_item> preempts;
     pb_scheduler_out plan_out{};
+    std::vector<Sequence*> planned, to_preempt; // whom items and preempts name
+    uint64_t plans_checked = 0;
     std::vector<Scheduled> scheduled;
     std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
     std::vector<kv::PageCopy> copies;         // before anything of the step is computed
@@ -172,7 +174,8 @@ struct Engine::State {
     pb_scheduler_in scheduler_view();
     Result<> ask_scheduler();                     // for a plan that keeps the contract
     Result<> ask_sampler();                       // over logits
-    Result<> check_plan() const;
+    Result<> check_plan();
+    Sequence* find_shown(RequestId, size_t& hint);
     void make_tokens();
     void tell_script(); // what is planned (script.cpp)
     void ask_script();  // what the rows become

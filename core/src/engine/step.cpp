@@ -1,6 +1,6 @@
 // The eight phases of a step up to sampling. What follows is in commit.cpp.
 #include <algorithm>
-#include <unordered_set>
+#include <utility>
 
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
@@ -85,30 +85,45 @@ Result<> Engine::State::ask_scheduler() {
     return check_plan();
 }
 
-Result<> Engine::State::check_plan() const {
+// Of those that were shown; plans mostly name them in the order in which they run, from `hint` on.
+Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
+    if (hint < running.size() && running[hint]->id == id) return running[hint++];
+    const auto at = sequences.find(id);
+    if (at == sequences.end() || at->second->place == Place::kPending || at->second->place == Place::kHeld)
+        return nullptr;
+    return at->second.get();
+}
+
+Result<> Engine::State::check_plan() {
     const auto breach = [&](const std::string& what) {
         return fail("scheduler '" + std::string(scheduler.current().type().name) + "' " + what);
     };
     if (plan_out.item_count > plan_out.item_capacity || plan_out.preempt_count > plan_out.preempt_capacity)
         return breach("wrote past its buffers");
-    std::unordered_set<uint64_t> seen;
+    plans_checked += 1;
+    const auto twice = [&](Sequence& s) { return std::exchange(s.named_by_plan, plans_checked) == plans_checked; };
+    planned.clear();
+    to_preempt.clear();
+    size_t hint = 0;
     for (uint32_t i = 0; i < plan_out.preempt_count; ++i) {
         const uint64_t id = preempts[i].id;
-        const auto at = sequences.find(id);
-        if (at == sequences.end() || at->second->place != Place::kRunning)
+        Sequence* s = find_shown(id, hint);
+        if (!s || s->place != Place::kRunning)
             return breach("preempts " + std::to_string(id) + ", which is not running");
-        if (!seen.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
+        to_preempt.push_back(s);
     }
     uint64_t tokens = 0, stay = running.size() - plan_out.preempt_count;
+    hint = 0;
     for (uint32_t i = 0; i < plan_out.item_count; ++i) {
         const uint64_t id = items[i].id;
-        const auto at = sequences.find(id);
-        if (at == sequences.end() || at->second->place == Place::kPending || at->second->place == Place::kHeld)
-            return breach("plans " + std::to_string(id) + ", which it was not shown");
-        if (!seen.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+        Sequence* s = find_shown(id, hint);
+        if (!s) return breach("plans " + std::to_string(id) + ", which it was not shown");
+        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
         if (items[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
         tokens += items[i].tokens;
-        stay += at->second->place == Place::kWaiting;
+        stay += s->place == Place::kWaiting;
+        planned.push_back(s);
     }
     if (tokens > settings.max_num_batched_tokens)
         return breach("plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens of " +
@@ -137,8 +152,8 @@ void Engine::State::preempt(Sequence& s) {
 void Engine::State::apply() {
     scheduled.clear();
     copies.clear();
-    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*sequences.at(preempts[i].id));
-    for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*sequences.at(items[i].id), items[i].tokens);
+    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i]);
+    for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*planned[i], items[i].tokens);
 }
 
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
 
@@ -13,21 +14,11 @@ constexpr uint64_t kMs = 1'000'000; // ns
 config::EngineConfig config_of(const Scenario& s) {
     config::EngineConfig c;
     c.engine = s.engine;
-    c.engine.threads = 1;
     c.scheduler = s.policy;
-    c.model.load_format = config::LoadFormat::kDummy;
-    c.model.dtype = config::DType::kBf16;
-    c.model.tokenizer = "none";
-    c.model.shape = {{"architectures.0", "LlamaForCausalLM"}, {"vocab_size", std::to_string(kVocabSize)},
-                     {"hidden_size", "8"}, {"intermediate_size", "8"}, {"num_hidden_layers", "1"},
-                     {"num_attention_heads", "1"}, {"num_key_value_heads", "1"}, {"head_dim", "8"},
-                     {"max_position_embeddings", std::to_string(1u << 26)}};
+    engine::leave_out_model(c, kVocabSize); // only the scenario moves the clock
     if (s.sliding_window > 0) c.model.shape["sliding_window"] = std::to_string(s.sliding_window);
     for (size_t i = 0; i < s.eos.size(); ++i)
         c.model.shape["eos_token_id." + std::to_string(i)] = std::to_string(s.eos[i]);
-    c.device.plugin = "sim"; // so fast that only the scenario moves the clock
-    c.device.settings = {{"hardware", "scenario"}, {"matmul_bf16", "1e21"}, {"matmul_f32", "1e21"},
-                         {"memory_read", "1e21"}, {"memory_bytes", "1000000000000000000"}};
     return c;
 }
 

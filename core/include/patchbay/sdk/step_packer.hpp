@@ -164,7 +164,7 @@ void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&
 // admitted. Nobody is admitted in a step that preempted.
 template <class Key>
 void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
-    if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0) return;
+    if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0 || packer.seats_left() == 0) return;
     struct Entry {
         double key;
         const pb_sequence* s;

@@ -1,0 +1,164 @@
+#include "bench/scheduler_bench.hpp"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "bench/times.hpp"
+#include "engine/simulation.hpp"
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::bench {
+namespace {
+
+constexpr uint32_t kVocabSize = 32'000, kWarmUp = 64; // steps
+
+// Until all decode: policies that cut prompts to chunks, with decodes among them, take several steps a prompt.
+uint32_t steps_to_fill(const SchedulerCase& asked) { return 8 * asked.running + kWarmUp; }
+
+void size_engine(config::EngineConfig& c, const SchedulerCase& asked) {
+    config::EngineSettings& e = c.engine;
+    const uint32_t length = asked.prompt + asked.steps + kWarmUp + steps_to_fill(asked) + 1;
+    e.max_model_len = length;
+    e.max_num_seqs = asked.running;
+    e.max_num_batched_tokens = std::max(2 * asked.running, 16 * asked.prompt);
+    e.num_blocks = (asked.running + 1) * ((length + e.block_size - 1) / e.block_size + 1);
+    e.max_waiting = 0;
+    e.async_scheduling = config::AsyncScheduling::kOff;
+    c.proposer.reset();
+    engine::leave_out_model(c, kVocabSize);
+}
+
+Result<> add(engine::Engine& e, const SchedulerCase& asked, uint32_t first, uint32_t count) {
+    for (uint32_t i = first; i < first + count; ++i) {
+        engine::Request request;
+        for (uint32_t t = 0; t < asked.prompt; ++t)
+            request.prompt.push_back(static_cast<int32_t>(draw(i, t, Stream::kTest, 0)[0] % kVocabSize));
+        request.sampling.temperature = 0;
+        request.sampling.ignore_eos = true;
+        request.sampling.max_tokens = e.facts().max_model_len - asked.prompt;
+        request.expected_output_tokens = request.sampling.max_tokens;
+        request.on_output = [](const engine::RequestOutput&) {};
+        if (const auto id = e.add_request(std::move(request)); !id) return fail(id.error());
+    }
+    return {};
+}
+
+double seconds_in(const engine::StepReport& r, engine::Phase phase) {
+    return static_cast<double>(r.phase_ns[static_cast<size_t>(phase)]) * 1e-9;
+}
+
+StepTimes times_of(const engine::StepReport& r) {
+    using engine::Phase;
+    StepTimes t;
+    t.plugin = static_cast<double>(r.plan_ns) * 1e-9;
+    t.plan = seconds_in(r, Phase::kPlan);
+    t.apply = seconds_in(r, Phase::kApply);
+    t.build = seconds_in(r, Phase::kBuild);
+    t.sum = t.plan + t.apply + t.build;
+    t.rest = static_cast<double>(r.end_ns - r.start_ns) * 1e-9 - t.sum - seconds_in(r, Phase::kRun) -
+             seconds_in(r, Phase::kSample);
+    return t;
+}
+
+constexpr double StepTimes::*kParts[] = {&StepTimes::plugin, &StepTimes::plan, &StepTimes::apply,
+                                         &StepTimes::build,  &StepTimes::sum,  &StepTimes::rest};
+constexpr const char* kNames[] = {"plugin", "plan", "apply", "build", "sum", "rest"};
+
+StepTimes summary_of(const std::vector<StepTimes>& steps, double share) {
+    StepTimes out;
+    for (const auto part : kParts) {
+        std::vector<double> values;
+        for (const StepTimes& s : steps) values.push_back(s.*part);
+        out.*part = at_share(std::move(values), share);
+    }
+    return out;
+}
+
+nlohmann::json json_of(const StepTimes& t) {
+    nlohmann::json out;
+    for (size_t i = 0; i < std::size(kParts); ++i) out[std::string(kNames[i]) + "_seconds"] = t.*kParts[i];
+    return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DecodingEngine>> DecodingEngine::create(config::EngineConfig config,
+                                                               const host::Registry& registry,
+                                                               const SchedulerCase& asked) {
+    size_engine(config, asked);
+    std::unique_ptr<DecodingEngine> out(new DecodingEngine);
+    PB_TRY(out->engine_, engine::Engine::create(config, registry, out->clock_));
+    PB_CHECK(add(*out->engine_, asked, 0, asked.running));
+    for (uint32_t left = steps_to_fill(asked);; --left) {
+        PB_TRY(const Step step, out->step());
+        if (step.decoding == asked.running) break;
+        if (left == 0)
+            return fail("scheduler '" + config.scheduler.plugin + "' decodes " + std::to_string(step.decoding) +
+                        " sequences at once, expected " + std::to_string(asked.running) +
+                        " (perhaps decodes leave no tokens of its budget for prompts: run fewer)");
+    }
+    PB_CHECK(add(*out->engine_, asked, asked.running, asked.waiting));
+    for (uint32_t i = 0; i < kWarmUp; ++i) {
+        PB_TRY([[maybe_unused]] const Step step, out->step());
+    }
+    return out;
+}
+
+Result<DecodingEngine::Step> DecodingEngine::step() {
+    PB_TRY(const auto report, engine_->step());
+    return Step{times_of(report), report.decode_tokens};
+}
+
+Result<SchedulerResult> bench_scheduler(const config::EngineConfig& config, const host::Registry& registry,
+                                        const SchedulerCase& asked) {
+    PB_TRY(const auto engine, DecodingEngine::create(config, registry, asked));
+    SchedulerResult out{asked, {}, {}, 0};
+    std::vector<StepTimes> steps;
+    for (uint32_t i = 0; i < asked.steps; ++i) {
+        PB_TRY(const auto step, engine->step());
+        steps.push_back(step.times);
+        out.decoding += static_cast<double>(step.decoding) / asked.steps;
+    }
+    out.median = summary_of(steps, 0.5);
+    out.p99 = summary_of(steps, 0.99);
+    return out;
+}
+
+std::string table_of(const std::string& scheduler, const std::vector<SchedulerResult>& results) {
+    std::string out = "scheduler " + scheduler + "; µs a step, medians\n\n";
+    char line[200];
+    std::snprintf(line, sizeof line, "%8s %8s %8s | %8s %8s %8s %8s | %8s %8s | %8s\n", "running", "waiting", "prompt",
+                  "plugin", "plan", "apply", "build", "sum", "p99", "rest");
+    out += line;
+    for (const SchedulerResult& r : results) {
+        const StepTimes& m = r.median;
+        std::snprintf(line, sizeof line, "%8u %8u %8u | %8.1f %8.1f %8.1f %8.1f | %8.1f %8.1f | %8.1f\n",
+                      r.asked.running, r.asked.waiting, r.asked.prompt, m.plugin * 1e6,
+                      m.plan * 1e6, m.apply * 1e6, m.build * 1e6, m.sum * 1e6, r.p99.sum * 1e6, m.rest * 1e6);
+        out += line;
+    }
+    out += "\nplugin: inside the scheduler; plan: with what it is shown and the check of its plan; sum: plan + apply + "
+           "build;\nrest: of the step, outside the forward pass and the sampler\n";
+    for (const SchedulerResult& r : results)
+        if (r.decoding < 0.99 * r.asked.running) {
+            std::snprintf(line, sizeof line, "with %u waiting %.0f of %u decode in a step: others move in\n",
+                          r.asked.waiting, r.decoding, r.asked.running);
+            out += line;
+        }
+    return out;
+}
+
+std::string json_of(const std::string& scheduler, const std::vector<SchedulerResult>& results) {
+    nlohmann::json out = {{"scheduler", scheduler}, {"cases", nlohmann::json::array()}};
+    for (const SchedulerResult& r : results)
+        out["cases"].push_back({{"running", r.asked.running},
+                                {"waiting", r.asked.waiting},
+                                {"prompt", r.asked.prompt},
+                                {"steps", r.asked.steps},
+                                {"decoding", r.decoding},
+                                {"median", json_of(r.median)},
+                                {"p99", json_of(r.p99)}});
+    return out.dump(2);
+}
+
+}  // namespace patchbay::bench

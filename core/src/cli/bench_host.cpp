@@ -1,0 +1,134 @@
+#include "cli/bench_host.hpp"
+
+#include <iostream>
+#include <memory>
+
+#include "bench/kv_bench.hpp"
+#include "bench/scheduler_bench.hpp"
+#include "cli/flag_checks.hpp"
+#include "cli/key_flags.hpp"
+#include "config/load.hpp"
+#include "engine/simulation.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct SchedulerOptions {
+    std::vector<std::string> plugin_dirs;
+    config::Overrides overrides;
+    std::vector<uint32_t> running = {256}, waiting = {0, 10'000};
+    bench::SchedulerCase asked;
+    bool json = false;
+};
+
+Result<> bench_scheduler(const SchedulerOptions& o) {
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    config::Overrides overrides = o.overrides; // the model is left out later, but one must be named
+    overrides.push_back({"model.load_format", "dummy", ""});
+    overrides.push_back({"model.shape", "{architectures: [none]}", ""});
+    PB_TRY(const auto loaded, config::load_engine_config("", registry, overrides));
+    std::vector<bench::SchedulerResult> results;
+    for (const uint32_t running : o.running)
+        for (const uint32_t waiting : o.waiting) {
+            bench::SchedulerCase one = o.asked;
+            one.running = running;
+            one.waiting = waiting;
+            PB_TRY(auto result, bench::bench_scheduler(loaded.config, registry, one));
+            results.push_back(std::move(result));
+        }
+    const std::string& plugin = loaded.config.scheduler.plugin;
+    std::cout << (o.json ? bench::json_of(plugin, results) + "\n" : bench::table_of(plugin, results));
+    return {};
+}
+
+struct KvOptions {
+    std::vector<uint32_t> block_sizes = {16, 64};
+    bench::KvCase asked;
+    bool json = false;
+};
+
+Result<> bench_kv(const KvOptions& o) {
+    const RealClock clock;
+    std::vector<bench::KvResult> results;
+    for (const uint32_t block_size : o.block_sizes) {
+        bench::KvCase one = o.asked;
+        one.block_size = block_size;
+        PB_TRY(auto result, bench::bench_kv(one, clock));
+        results.push_back(result);
+    }
+    std::cout << (o.json ? bench::json_of(results) + "\n" : bench::table_of(results));
+    return {};
+}
+
+template <class Options>
+void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
+    app->add_flag("--json", o->json, "print JSON");
+    app->callback([&commands, app, o, work] {
+        commands.chosen = [app, o, work] {
+            const Result<> done = work(*o);
+            if (done) return kOk;
+            std::cerr << "patchbay bench " << app->get_name() << ": " << done.error() << '\n';
+            return kFailed;
+        };
+    });
+}
+
+void add_scheduler(Commands& commands, CLI::App* bench) {
+    CLI::App* app = bench->add_subcommand("scheduler", "A step without its model: plan, apply, build the batch");
+    app->footer(
+        "Examples:\n"
+        "  patchbay bench scheduler\n"
+        "  patchbay bench scheduler --scheduler sjf --running 64,256 --waiting 0,1000,10000");
+    const auto o = std::make_shared<SchedulerOptions>();
+    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
+    key("--scheduler", "scheduler.plugin", "scheduler plugin");
+    key("--block-size", "engine.block_size", "tokens in a KV block");
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_option("--running", o->running, "sequences that decode in every step, a list")
+        ->delimiter(',')
+        ->check(within<uint32_t>(1, 4096))
+        ->capture_default_str();
+    app->add_option("--waiting", o->waiting, "sequences behind them, a list")
+        ->delimiter(',')
+        ->check(within<uint32_t>(0, 100'000))
+        ->capture_default_str();
+    app->add_option("--prompt", o->asked.prompt, "tokens of each prompt")
+        ->check(within<uint32_t>(1, 8192))
+        ->capture_default_str();
+    app->add_option("--steps", o->asked.steps, "that are timed; medians count")
+        ->check(within<uint32_t>(1, 100'000))
+        ->capture_default_str();
+    run_by(commands, app, o, bench_scheduler);
+}
+
+void add_kv(Commands& commands, CLI::App* bench) {
+    CLI::App* app = bench->add_subcommand("kv", "The KV cache's bookkeeping a token: blocks, identities, prefixes");
+    app->footer("Example:\n  patchbay bench kv --block-size 16,32,64 --prompt 4096");
+    const auto o = std::make_shared<KvOptions>();
+    app->add_option("--block-size", o->block_sizes, "tokens in a KV block, a list")
+        ->delimiter(',')
+        ->check(within<uint32_t>(1, 4096))
+        ->capture_default_str();
+    app->add_option("--prompt", o->asked.prompt, "tokens of each prompt")
+        ->check(within<uint32_t>(64, 65'536))
+        ->capture_default_str();
+    app->add_option("--sequences", o->asked.sequences, "at once")
+        ->check(within<uint32_t>(1, 1024))
+        ->capture_default_str();
+    app->add_option("--groups", o->asked.groups, "KV groups of layers that keep all tokens")
+        ->check(within<uint32_t>(1, 16))
+        ->capture_default_str();
+    app->add_option("--repeats", o->asked.repeats, "times that all is measured; medians count")
+        ->check(within<uint32_t>(1, 1000))
+        ->capture_default_str();
+    run_by(commands, app, o, bench_kv);
+}
+
+}  // namespace
+
+void add_host_benches(Commands& commands, CLI::App* bench) {
+    add_scheduler(commands, bench);
+    add_kv(commands, bench);
+}
+
+}  // namespace patchbay::cli
