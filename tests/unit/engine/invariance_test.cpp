@@ -157,6 +157,17 @@ TEST_P(Invariance, WithNgramSpeculation) {
     EXPECT_GT(accepted, 0u) << "no draft was ever accepted, so nothing was shown";
 }
 
+TEST_P(Invariance, WithSuffixSpeculation) {
+    auto c = base_;
+    c.proposer = config::PluginChoice{"suffix", {{"suffix_decoding_max_cached_requests", "8"}}};
+    c.engine.num_speculative_tokens = 4;
+    c.engine.num_blocks = 40; // preemptions too
+    c.engine.max_model_len = 128;
+    uint64_t accepted = 0;
+    expect_unchanged(base_, c, cases(12), "suffix", nullptr, &accepted);
+    EXPECT_GT(accepted, 0u) << "no draft was ever accepted, so nothing was shown";
+}
+
 TEST_P(Invariance, WithTwoThreads) {
     auto c = base_;
     c.engine.threads = 2;

@@ -1,0 +1,104 @@
+// suffix - what most often followed the last words, in the sequence itself and in outputs before it.
+#include <algorithm>
+#include <unordered_map>
+
+#include "patchbay/sdk/proposer.hpp"
+#include "suffix_tree.hpp"
+
+namespace {
+
+using patchbay::suffix::Guess;
+using patchbay::suffix::SuffixTree;
+
+class Suffix {
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("suffix_decoding_max_tree_depth", "24", 2, 256, "tokens",
+                                 "longest run that is kept count of: match and guess together"),
+        patchbay::param::integer("suffix_decoding_max_cached_requests", "0", 0, 1e6, "requests",
+                                 "past requests whose outputs are looked at too; 0: none"),
+        patchbay::param::integer("max_cached_tokens", "1000000", 1, 1e9, "tokens",
+                                 "of those outputs; the oldest are forgotten"),
+        patchbay::param::real("suffix_decoding_max_spec_factor", "1", 0, 256, nullptr,
+                              "tokens guessed at most, for each token of the match; one always"),
+        patchbay::param::real("suffix_decoding_min_token_prob", "0.1", 0, 1, nullptr,
+                              "probability, by counts, that a chain of guesses has to keep")};
+
+    explicit Suffix(const patchbay::Context& context)
+        : depth_(context.get<uint32_t>("suffix_decoding_max_tree_depth")),
+          max_cached_requests_(context.get<uint32_t>("suffix_decoding_max_cached_requests")),
+          max_cached_tokens_(context.get<uint64_t>("max_cached_tokens")),
+          spec_factor_(context.get<double>("suffix_decoding_max_spec_factor")),
+          min_probability_(context.get<double>("suffix_decoding_min_token_prob")), past_(depth_),
+          metrics_(context.host()) {}
+
+    void propose(patchbay::ProposeBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            const std::span<const int32_t> tokens = batch.tokens(i);
+            const patchbay::suffix::Limits limits{batch.row(i).max_drafts, spec_factor_, min_probability_};
+            if (tokens.empty() || limits.most == 0) continue;
+            const SuffixTree& own = follow(batch.row(i).id, tokens);
+            Guess guess = own.guess(tokens, limits);
+            if (past_.texts() > 0) {
+                Guess other = past_.guess(tokens, limits);
+                if (other.score > guess.score) {
+                    guess = std::move(other);
+                    metrics_.add("suffix_past_guesses");
+                }
+            }
+            metrics_.add("suffix_lookups");
+            if (guess.tokens.empty()) continue;
+            metrics_.add("suffix_matches");
+            metrics_.add("suffix_match_tokens", guess.match);
+            batch.propose(i, guess.tokens);
+        }
+    }
+
+    void finished(uint64_t id) {
+        const auto at = sequences_.find(id);
+        if (at == sequences_.end()) return;
+        if (max_cached_requests_ > 0) remember(at->second.tree.latest().subspan(at->second.prompt));
+        sequences_.erase(at);
+    }
+
+  private:
+    struct Sequence {
+        SuffixTree tree;
+        size_t prompt; // tokens, but for the first output
+    };
+
+    // Its tree, with what is new of its tokens.
+    const SuffixTree& follow(uint64_t id, std::span<const int32_t> tokens) {
+        const auto [at, is_new] = sequences_.try_emplace(id, Sequence{SuffixTree(depth_), tokens.size() - 1});
+        SuffixTree& tree = at->second.tree;
+        if (is_new) tree.begin_text();
+        const std::span<const int32_t> known = tree.latest();
+        if (known.size() > tokens.size() || (!known.empty() && known.back() != tokens[known.size() - 1])) {
+            at->second = {SuffixTree(depth_), tokens.size() - 1}; // another sequence of that id
+            tree.begin_text();
+        }
+        for (const int32_t token : tokens.subspan(tree.latest().size())) tree.append(token);
+        return tree;
+    }
+
+    void remember(std::span<const int32_t> output) {
+        if (output.size() > max_cached_tokens_) output = output.last(max_cached_tokens_);
+        past_.begin_text();
+        for (const int32_t token : output) past_.append(token);
+        while (past_.texts() > 1 && (past_.texts() > max_cached_requests_ || past_.tokens() > max_cached_tokens_))
+            past_.forget_oldest();
+        metrics_.set("suffix_cached_tokens", static_cast<double>(past_.tokens()));
+    }
+
+    uint32_t depth_, max_cached_requests_;
+    uint64_t max_cached_tokens_;
+    double spec_factor_, min_probability_;
+    std::unordered_map<uint64_t, Sequence> sequences_;
+    SuffixTree past_; // one text an output
+    patchbay::Metrics metrics_;
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::proposer<Suffix>(
+    {.name = "suffix", .version = "1.0.0", .summary = "a suffix tree: what most often followed the last tokens"}))

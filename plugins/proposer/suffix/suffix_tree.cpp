@@ -1,0 +1,172 @@
+#include "suffix_tree.hpp"
+
+#include <algorithm>
+
+namespace patchbay::suffix {
+
+SuffixTree::SuffixTree(uint32_t depth) : depth_(depth), nodes_(1) {}
+
+void SuffixTree::begin_text() {
+    growing_.clear();
+    texts_.push_back({ever_, {}});
+}
+
+void SuffixTree::append(int32_t token) {
+    Text& text = texts_.back();
+    growing_.push_back({kRoot, 0, static_cast<uint32_t>(text.tokens.size())});
+    text.tokens.push_back(token);
+    ever_ += 1;
+    held_ += 1;
+    size_t kept = 0;
+    for (const Growing& suffix : growing_) {
+        const NodeId at = pass(suffix.node, suffix.depth, token, suffix.start);
+        if (!nodes_[at].leaf() && suffix.depth + 1 < depth_) growing_[kept++] = {at, suffix.depth + 1, suffix.start};
+    }
+    growing_.resize(kept);
+}
+
+SuffixTree::NodeId SuffixTree::pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start) {
+    NodeId at = child(parent, token);
+    if (at == kNone) {
+        Node leaf;
+        leaf.token = token;
+        leaf.text = forgotten_ + texts_.size() - 1;
+        leaf.start = start;
+        at = add_child(parent, leaf);
+    } else if (nodes_[at].leaf()) {
+        split(at, depth + 1);
+    }
+    nodes_[at].count += 1;
+    nodes_[at].latest = ever_ - 1;
+    return at;
+}
+
+// The leaf stays as a node, and what follows it in its text becomes a leaf behind it.
+void SuffixTree::split(NodeId at, uint32_t depth) {
+    const Text& owner = text(nodes_[at].text);
+    const size_t next = size_t{nodes_[at].start} + depth;
+    Node leaf;
+    leaf.text = nodes_[at].text;
+    leaf.start = nodes_[at].start;
+    nodes_[at].text = UINT64_MAX;
+    if (depth == depth_ || next >= owner.tokens.size()) return;
+    leaf.token = owner.tokens[next];
+    leaf.count = 1;
+    leaf.latest = owner.begin + next;
+    add_child(at, leaf);
+}
+
+void SuffixTree::forget_oldest() {
+    const std::vector<int32_t>& tokens = texts_.front().tokens;
+    for (size_t start = 0; start < tokens.size(); ++start) forget(tokens, start);
+    held_ -= tokens.size();
+    texts_.pop_front();
+    forgotten_ += 1;
+}
+
+void SuffixTree::forget(const std::vector<int32_t>& tokens, size_t start) {
+    std::vector<NodeId> path = {kRoot};
+    for (size_t i = start; i < tokens.size() && i - start < depth_; ++i) {
+        const NodeId at = child(path.back(), tokens[i]);
+        nodes_[at].count -= 1;
+        path.push_back(at);
+        if (nodes_[at].leaf()) break;
+    }
+    for (; path.size() > 1 && nodes_[path.back()].count == 0; path.pop_back())
+        remove_child(path[path.size() - 2], path.back());
+}
+
+SuffixTree::NodeId SuffixTree::child(NodeId parent, int32_t token) const {
+    const auto at = children_.find(key(parent, token));
+    return at == children_.end() ? kNone : at->second;
+}
+
+SuffixTree::NodeId SuffixTree::add_child(NodeId parent, const Node& node) {
+    NodeId at = static_cast<NodeId>(nodes_.size());
+    if (free_.empty()) {
+        nodes_.push_back(node);
+    } else {
+        at = free_.back();
+        free_.pop_back();
+        nodes_[at] = node;
+    }
+    nodes_[at].next = nodes_[parent].first;
+    if (nodes_[at].next != kNone) nodes_[nodes_[at].next].before = at;
+    nodes_[parent].first = at;
+    children_[key(parent, node.token)] = at;
+    return at;
+}
+
+void SuffixTree::remove_child(NodeId parent, NodeId at) {
+    const Node& node = nodes_[at];
+    if (node.next != kNone) nodes_[node.next].before = node.before;
+    if (node.before != kNone) nodes_[node.before].next = node.next;
+    else nodes_[parent].first = node.next;
+    children_.erase(key(parent, node.token));
+    free_.push_back(at);
+}
+
+Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) const {
+    Guess best;
+    const size_t longest = std::min<size_t>(context.size(), depth_ - 1);
+    for (size_t n = 1; n <= longest; ++n) {
+        Guess guess;
+        guess.match = static_cast<uint32_t>(n);
+        extend(guess, context.last(n), limits);
+        if (guess.match == 0) break; // nor does anything longer stand there
+        if (!guess.tokens.empty() && guess.score >= best.score) best = std::move(guess);
+    }
+    return best;
+}
+
+// The longest chain that the limits allow behind `match`; guess.match becomes 0 where that is not found.
+void SuffixTree::extend(Guess& guess, std::span<const int32_t> match, const Limits& limits) const {
+    NodeId at = kRoot;
+    uint32_t depth = 0;
+    const auto in_leaf = [&]() -> const int32_t* { // what follows at a leaf
+        const Node& leaf = nodes_[at];
+        const std::vector<int32_t>& tokens = text(leaf.text).tokens;
+        const size_t next = size_t{leaf.start} + depth;
+        return next < tokens.size() ? &tokens[next] : nullptr;
+    };
+    for (const int32_t token : match) {
+        if (nodes_[at].leaf()) {
+            const int32_t* const next = in_leaf();
+            if (!next || *next != token) return void(guess.match = 0);
+        } else if ((at = child(at, token)) == kNone) {
+            return void(guess.match = 0);
+        }
+        depth += 1;
+    }
+    const double earned = std::max(1.0, static_cast<double>(match.size()) * limits.spec_factor);
+    const double most = std::min<double>(limits.most, earned);
+    double probability = 1;
+    while (static_cast<double>(guess.tokens.size() + 1) <= most && depth < depth_) {
+        int32_t token = 0;
+        if (nodes_[at].leaf()) {
+            const int32_t* const next = in_leaf();
+            if (!next) return;
+            token = *next;
+        } else {
+            uint64_t all = 0;
+            NodeId likely = kNone;
+            for (NodeId c = nodes_[at].first; c != kNone; c = nodes_[c].next) {
+                const Node& node = nodes_[c];
+                all += node.count;
+                if (likely == kNone || node.count > nodes_[likely].count ||
+                    (node.count == nodes_[likely].count && node.latest > nodes_[likely].latest))
+                    likely = c;
+            }
+            if (likely == kNone) return;
+            probability *= static_cast<double>(nodes_[likely].count) / static_cast<double>(all);
+            token = nodes_[likely].token;
+            at = likely;
+        }
+        if (probability < limits.min_probability) return;
+        guess.tokens.push_back(token);
+        guess.score += probability;
+        depth += 1;
+    }
+}
+
+}  // namespace patchbay::suffix

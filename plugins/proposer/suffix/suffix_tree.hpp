@@ -1,0 +1,88 @@
+// All runs of up to `depth` tokens of some texts, and how often each stands there: a suffix tree of bounded depth that
+// grows by a token and forgets a text. Used by the proposer suffix.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace patchbay::suffix {
+
+struct Guess {
+    std::vector<int32_t> tokens;
+    double score = 0;   // sum over the tokens of the probability that the chain is right so far
+    uint32_t match = 0; // last tokens of the context that were found
+};
+
+struct Limits {
+    uint32_t most = 0;          // tokens of a guess
+    double spec_factor = 1;     // tokens of a guess for each token that was found
+    double min_probability = 0; // of the chain up to a token, for the token to be guessed
+};
+
+class SuffixTree {
+  public:
+    explicit SuffixTree(uint32_t depth);
+
+    // Texts grow one after the other: append() is to the latest.
+    void begin_text();
+    void append(int32_t token);
+    void forget_oldest(); // text; not while it is the only one
+    size_t texts() const { return texts_.size(); }
+    std::span<const int32_t> latest() const { return texts_.back().tokens; }
+    size_t tokens() const { return held_; }
+    size_t nodes() const { return nodes_.size() - free_.size() - 1; }
+
+    // What followed the last tokens of `context` where they stand in the texts: from each number of last tokens the
+    // most frequent token again and again, of equally frequent ones the latest; of those chains the highest score, of
+    // equal ones that of the longest match.
+    Guess guess(std::span<const int32_t> context, const Limits&) const;
+
+  private:
+    using NodeId = uint32_t;
+    static constexpr NodeId kRoot = 0;
+    static constexpr uint32_t kNone = UINT32_MAX;
+
+    struct Text {
+        uint64_t begin; // tokens of all texts before it
+        std::vector<int32_t> tokens;
+    };
+    // A run of tokens, the last of which is `token`. Where it stands but once it has no children: the text itself says
+    // what follows (a leaf), until a second place comes along.
+    struct Node {
+        int32_t token = 0;
+        uint32_t count = 0;                           // places
+        NodeId first = kNone, next = kNone, before = kNone; // child, and siblings
+        uint64_t text = UINT64_MAX;                   // of a leaf: its number since the first text ever,
+        uint32_t start = 0;                           // and where in it the run begins
+        uint64_t latest = 0;                          // token of all texts that its latest place ends with
+        bool leaf() const { return text != UINT64_MAX; }
+    };
+    struct Growing { // a suffix of the latest text that has come no further than this node
+        NodeId node;
+        uint32_t depth, start;
+    };
+
+    static uint64_t key(NodeId parent, int32_t token) { return uint64_t{parent} << 32 | static_cast<uint32_t>(token); }
+    NodeId child(NodeId parent, int32_t token) const;
+    NodeId add_child(NodeId parent, const Node&);
+    void remove_child(NodeId parent, NodeId);
+    NodeId pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start); // one more place
+    void split(NodeId leaf, uint32_t depth);
+    void forget(const std::vector<int32_t>& tokens, size_t start);
+    const Text& text(uint64_t number) const { return texts_[static_cast<size_t>(number - forgotten_)]; }
+    void extend(Guess&, std::span<const int32_t> match, const Limits&) const;
+
+    uint32_t depth_;
+    std::deque<Text> texts_;
+    uint64_t forgotten_ = 0; // texts
+    uint64_t ever_ = 0;      // tokens of all texts
+    size_t held_ = 0;        // of those that are there
+    std::vector<Node> nodes_;
+    std::vector<NodeId> free_;
+    std::unordered_map<uint64_t, NodeId> children_; // by key()
+    std::vector<Growing> growing_;
+};
+
+}  // namespace patchbay::suffix
