@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/stage_flags.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
@@ -32,6 +33,7 @@ struct Options {
     std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
     std::string schema_file, grammar_file;
+    std::vector<std::string> dry_breakers;
     config::Overrides overrides;
     engine::SamplingParams sampling;
     std::optional<uint32_t> max_tokens;
@@ -183,6 +185,7 @@ Result<> generate(Options& o) {
     std::vector<std::string> shown; // an output each
     for (const std::string& prompt : prompts) shown.insert(shown.end(), o.sampling.n, prompt);
     Screen screen(std::move(shown));
+    if (o.sampling.dry_multiplier > 0) o.sampling.dry_breakers = tokens_with(*tokenizer, o.dry_breakers);
     std::vector<engine::RequestId> ids;
     std::string failed;
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -287,6 +290,7 @@ void add_generate_command(Commands& commands) {
     ranged("--repetition-penalty", &S::repetition_penalty, "above 1: less of what prompt and output have (1: off)");
     ranged("--presence-penalty", &S::presence_penalty, "above 0: less of what the output has (0: off)");
     ranged("--frequency-penalty", &S::frequency_penalty, "the same, for each time it appeared (0: off)");
+    add_stage_flags(*app, s, o->dry_breakers);
     app->add_option_function<std::vector<std::string>>(
            "--logit-bias",
            [o](const std::vector<std::string>& items) {

@@ -25,6 +25,19 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
         for (uint32_t k = noise.between(1, 20); k > 0; --k)
             c.prompt.push_back(static_cast<int32_t>(noise.below(kVocab)));
         for (uint32_t k = noise.below(20); k > 0; --k) c.output.push_back(static_cast<int32_t>(noise.below(kVocab)));
+        if (noise.one_in(4)) c.params.top_n_sigma = noise.real(0.5f, 3);
+        if (noise.one_in(4)) c.params.typical_p = noise.real(0.2f, 1);
+        if (noise.one_in(4)) c.params.xtc_probability = noise.real(0, 1), c.params.xtc_threshold = noise.real(0, 0.3f);
+        if (noise.one_in(4)) c.params.mirostat_tau = noise.real(1, 6), c.params.mirostat_eta = noise.real(0, 0.5f);
+        for (size_t k = 0; k < c.output.size(); ++k) c.surprise.push_back(noise.real(0, 10));
+        if (noise.one_in(4)) {
+            c.params.dry_multiplier = noise.real(0.1f, 2);
+            c.params.dry_base = noise.real(1, 2);
+            c.params.dry_range = noise.below(30);
+            for (int32_t t = 0; t < 3; ++t) c.breakers.push_back(60 * t + static_cast<int32_t>(noise.below(60)));
+            const std::vector<int32_t> again = c.prompt; // a repetition to go on with
+            c.prompt.insert(c.prompt.end(), again.begin(), again.end());
+        }
         if (noise.one_in(3)) {
             c.allow_none();
             for (uint32_t k = noise.between(1, 12); k > 0; --k) c.allow(noise.below(kVocab));
@@ -120,18 +133,28 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     const size_t n = cases.size();
     Sampled out;
     std::vector<pb_sample_row> rows;
+    std::vector<pb_sampling_params> params(n);
+    const auto& table = *static_cast<const pb_sampler*>(component.type().vtable);
     for (size_t i = 0; i < n; ++i) {
         const RowCase& c = *cases[i];
+        pb_sampling_params& p = params[i] = c.params;
+        p.dry_breakers = c.breakers.data();
+        p.dry_breaker_count = static_cast<uint32_t>(c.breakers.size());
+        if (table.accepts && table.accepts(component.self(), &p) != PB_OK)
+            p.dry_multiplier = p.top_n_sigma = p.typical_p = p.xtc_probability = p.mirostat_tau = 0;
         out.logits.insert(out.logits.end(), c.logits.begin(), c.logits.end());
-        rows.push_back({100 + i, c.seed, c.position, &c.params, c.prompt.data(), c.output.data(),
+        rows.push_back({100 + i, c.seed, c.position, &p, c.prompt.data(), c.output.data(),
                         static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),
-                        c.allowed.empty() ? nullptr : c.allowed.data()});
+                        c.allowed.empty() ? nullptr : c.allowed.data(),
+                        p.mirostat_tau > 0 ? c.surprise.data() : nullptr});
     }
     out.logits.resize(n * kVocab + kGuards, kGuard);
     out.tokens.assign(n + kGuards, kGuardToken);
     out.logprobs.assign(n + kGuards, kGuard);
     out.top_tokens.assign(n * kTop + kGuards, -1);
     out.top_logprobs.assign(n * kTop + kGuards, kGuard);
+    out.surprise.assign(n, NAN);
+    out.surprise.resize(n + kGuards, kGuard);
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(n);
@@ -143,7 +166,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();
     b.top_logprobs = out.top_logprobs.data();
-    const auto& table = *static_cast<const pb_sampler*>(component.type().vtable);
+    b.surprise = out.surprise.data();
     const std::string device = table.device;
     std::string why;
     if (device == "host") {
@@ -160,7 +183,8 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
         return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; });
     };
     out.within_bounds = out.within_bounds && guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
-                        guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) && guarded(out.logits, kGuard);
+                        guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) &&
+                        guarded(out.logits, kGuard) && guarded(out.surprise, kGuard);
     return out;
 }
 

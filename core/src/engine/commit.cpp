@@ -20,6 +20,7 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     if (s.matcher && !follow_grammar(s, token)) return false;
     s.tokens.push_back(token);
     s.delta.tokens.push_back(token);
+    if (s.samples_by_surprise()) s.surprise.push_back(row < sampled_surprise.size() ? sampled_surprise[row] : 0);
     report.sampled_tokens += 1;
     if (p.logprobs >= 0) {
         TokenLogprobs entry{sampled_logprobs[row], {}};
@@ -96,6 +97,7 @@ void Engine::State::propose() {
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
         if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
+        if (s->samples_by_surprise()) continue;
         const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
         const uint32_t room = facts.max_model_len - s->confirmed();
         uint32_t most = std::min({k, left - 1, room > 0 ? room - 1 : 0});

@@ -25,6 +25,18 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     float repetition_penalty = 1.0f;
     float presence_penalty = 0.0f;
     float frequency_penalty = 0.0f;
+    // Names and meanings as in llama.cpp; docs/sampling.md.
+    float dry_multiplier = 0.0f; // 0: off
+    float dry_base = 1.75f;
+    uint32_t dry_allowed_length = 2;
+    uint32_t dry_range = 0;            // tokens looked back at; 0: all
+    std::vector<TokenId> dry_breakers{}; // no repetition reaches across one
+    float top_n_sigma = 0.0f;          // 0: off
+    float typical_p = 1.0f;            // 1: off
+    float xtc_probability = 0.0f;      // 0: off
+    float xtc_threshold = 0.1f;
+    uint32_t mirostat = 0;             // 0: off; 2: version 2
+    float mirostat_tau = 5.0f, mirostat_eta = 0.1f;
     std::map<TokenId, float> logit_bias;
     std::optional<uint64_t> seed;
     int32_t logprobs = -1; // −1: none; n: the sampled token's and the n highest
@@ -45,13 +57,21 @@ struct SamplingRange { // inclusive
     float SamplingParams::*field;
     float low, high;
 };
-inline constexpr std::array<SamplingRange, 6> kSamplingRanges{
+inline constexpr std::array<SamplingRange, 14> kSamplingRanges{
     {{"temperature", &SamplingParams::temperature, 0, 100},
      {"top_p", &SamplingParams::top_p, 1e-6f, 1},
      {"min_p", &SamplingParams::min_p, 0, 1},
      {"repetition_penalty", &SamplingParams::repetition_penalty, 1e-3f, 100},
      {"presence_penalty", &SamplingParams::presence_penalty, -10, 10},
-     {"frequency_penalty", &SamplingParams::frequency_penalty, -10, 10}}};
+     {"frequency_penalty", &SamplingParams::frequency_penalty, -10, 10},
+     {"dry_multiplier", &SamplingParams::dry_multiplier, 0, 100},
+     {"dry_base", &SamplingParams::dry_base, 1, 100},
+     {"top_n_sigma", &SamplingParams::top_n_sigma, 0, 100},
+     {"typical_p", &SamplingParams::typical_p, 1e-6f, 1},
+     {"xtc_probability", &SamplingParams::xtc_probability, 0, 1},
+     {"xtc_threshold", &SamplingParams::xtc_threshold, 0, 1},
+     {"mirostat_tau", &SamplingParams::mirostat_tau, 1e-3f, 100},
+     {"mirostat_eta", &SamplingParams::mirostat_eta, 0, 10}}};
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 std::string_view name_of(FinishReason);

@@ -41,30 +41,51 @@ Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
                         std::to_string(vocab - 1));
         PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
     }
+    if (p.mirostat != 0 && p.mirostat != 2)
+        return fail("mirostat is " + std::to_string(p.mirostat) + ", expected 0 (off) or 2 (its second version)");
+    for (const TokenId t : p.dry_breakers)
+        if (t < 0 || static_cast<uint32_t>(t) >= vocab)
+            return fail("dry_breakers has token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
     return {};
 }
 
 pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
-    return {sizeof(pb_sampling_params),
-            p.top_k,
-            p.temperature,
-            p.top_p,
-            p.min_p,
-            p.repetition_penalty,
-            p.presence_penalty,
-            p.frequency_penalty,
-            p.logprobs,
-            static_cast<uint32_t>(bias.size()),
-            bias.data()};
+    pb_sampling_params out{};
+    out.struct_size = sizeof out;
+    out.top_k = p.top_k;
+    out.temperature = p.temperature;
+    out.top_p = p.top_p;
+    out.min_p = p.min_p;
+    out.repetition_penalty = p.repetition_penalty;
+    out.presence_penalty = p.presence_penalty;
+    out.frequency_penalty = p.frequency_penalty;
+    out.logprobs = p.logprobs;
+    out.logit_bias_count = static_cast<uint32_t>(bias.size());
+    out.logit_bias = bias.data();
+    out.dry_breakers = p.dry_breakers.data();
+    out.dry_breaker_count = static_cast<uint32_t>(p.dry_breakers.size());
+    out.dry_multiplier = p.dry_multiplier;
+    out.dry_base = p.dry_base;
+    out.dry_allowed_length = p.dry_allowed_length;
+    out.dry_range = p.dry_range;
+    out.top_n_sigma = p.top_n_sigma;
+    out.typical_p = p.typical_p;
+    out.xtc_probability = p.xtc_probability;
+    out.xtc_threshold = p.xtc_threshold;
+    out.mirostat_tau = p.mirostat > 0 ? p.mirostat_tau : 0;
+    out.mirostat_eta = p.mirostat_eta;
+    return out;
 }
 
 }  // namespace
 
 Result<RequestId> Engine::State::add(Request request) {
-    const SamplingParams& sampling = request.sampling;
+    SamplingParams& sampling = request.sampling;
     const uint32_t vocab = facts.vocab_size;
+    std::sort(sampling.dry_breakers.begin(), sampling.dry_breakers.end());
     PB_CHECK(check_sampling(sampling, vocab));
     if (facts.simulated) PB_CHECK(check_simulated(sampling));
+    else PB_CHECK(check_accepted(wire_params(sampling, {})));
     if (request.prompt.empty()) return fail("the prompt is empty");
     const size_t length = request.prompt.size() + sampling.max_tokens;
     if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)
@@ -94,6 +115,16 @@ Result<RequestId> Engine::State::add(Request request) {
     sequences.emplace(s.id, std::move(made));
     if (s.request.sampling.n > 1) add_siblings(s);
     return s.id;
+}
+
+// By the sampler, and by who may have to take its place again.
+Result<> Engine::State::check_accepted(const pb_sampling_params& params) const {
+    Result<> done;
+    sampler.each([&](const host::Component& c) {
+        const auto accepts = host::table_of<pb_sampler>(c).accepts;
+        if (done && accepts) done = c.check(accepts(c.self(), &params), "accepts");
+    });
+    return done;
 }
 
 std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t index) {

@@ -47,6 +47,7 @@ struct Sequence {
     uint64_t seed = 0;
     pb_sampling_params params{};
     std::vector<pb_logit_bias> bias;
+    std::vector<float> surprise;        // of each output token, if it samples by it
     std::vector<uint32_t> no_stop_mask; // allowed tokens before min_tokens; empty: all
 
     // ---- structured output (structured.cpp) ----
@@ -74,8 +75,10 @@ struct Sequence {
     // Whether what its next token may be hangs on the tokens before it, and not on their number alone.
     bool needs_history() const {
         return matcher || params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-               params.frequency_penalty != 0;
+               params.frequency_penalty != 0 || params.dry_multiplier > 0 || samples_by_surprise();
     }
+    // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
+    bool samples_by_surprise() const { return params.mirostat_tau > 0; }
     bool decoding() const { return computed + 1 >= confirmed(); }
     // For the token behind so many of its drafts, or of tokens in flight, as if they were accepted.
     pb_sample_row row_to_sample(uint32_t behind) const {
@@ -84,7 +87,8 @@ struct Sequence {
         const bool may_stop = made >= request.sampling.min_tokens || no_stop_mask.empty();
         return {id,           seed,                  confirmed() + behind,
                 &params,      tokens.data(),         tokens.data() + prompt_count,
-                prompt_count, std::min(made, there), may_stop ? nullptr : no_stop_mask.data()};
+                prompt_count, std::min(made, there), may_stop ? nullptr : no_stop_mask.data(),
+                samples_by_surprise() ? surprise.data() : nullptr};
     }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
     void drop_drafts() {

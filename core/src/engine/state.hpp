@@ -109,7 +109,7 @@ struct Engine::State {
     std::vector<float> kept_logits; // of a sampler on probation, which may write into the others
     std::vector<pb_sample_row> sample_rows;
     std::vector<TokenId> sampled;
-    std::vector<float> sampled_logprobs, top_logprobs;
+    std::vector<float> sampled_logprobs, top_logprobs, sampled_surprise;
     std::vector<TokenId> top_tokens;
     uint32_t max_logprobs = 0;
     std::vector<RequestId> aborts;          // asked for during the step
@@ -121,6 +121,7 @@ struct Engine::State {
     Result<RequestId> add(Request);
     void abort(RequestId);
     void end(RequestId, FinishReason, const std::string& why); // between steps, with its last output
+    Result<> check_accepted(const pb_sampling_params&) const;
     bool is_full(size_t arrived) const;           // the queue, with those who arrived before and are not in it yet
     std::string full_queue() const;               // the text of it
     void enqueue(Sequence&);                      // from pending to waiting
@@ -199,6 +200,7 @@ struct Engine::State {
 
     // ---- swaps (swap.cpp) ----
     void swap_at_boundary();                      // before a step: the next in line
+    void turn_away_sampler();
     void end_probation_step();                    // after it
     // A component on probation failed: its predecessor is back. False: nobody is on probation.
     bool roll_back(host::Slot&, const std::string& phase, const std::string& reason);

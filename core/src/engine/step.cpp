@@ -306,6 +306,7 @@ void Engine::State::take(const runner::SampledRows& rows) {
     top_tokens.assign(rows.top_tokens.begin(), rows.top_tokens.end());
     top_logprobs.assign(rows.top_logprobs.begin(), rows.top_logprobs.end());
     max_logprobs = rows.max_logprobs;
+    sampled_surprise.clear();
     report.sampler_faults += rows.faults;
 }
 
@@ -322,11 +323,13 @@ Result<> Engine::State::ask_sampler() {
         sampled_logprobs.assign(rows, 0);
         top_tokens.assign(rows * max_logprobs, -1);
         top_logprobs.assign(rows * max_logprobs, 0);
+        sampled_surprise.assign(rows, 0);
         pb_sample_batch& b = call.batch;
         b.tokens = sampled.data();
         b.logprobs = sampled_logprobs.data();
         b.top_tokens = top_tokens.data();
         b.top_logprobs = top_logprobs.data();
+        b.surprise = sampled_surprise.data();
         PB_CHECK(c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample"));
         report.sampler_faults += static_cast<uint32_t>(b.fault_count);
     }

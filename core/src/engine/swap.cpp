@@ -81,8 +81,20 @@ void Engine::State::swap_at_boundary() {
         if (!record) continue;
         log(*record);
         if (record->state == host::SwapState::kOnProbation) note_slot(record->kind, record->to);
+        const bool entered = record->state == host::SwapState::kOnProbation;
         report.swaps.push_back(*std::move(record));
+        if (entered && slot == &sampler) turn_away_sampler();
     }
+}
+
+// If there is a request that it cannot serve.
+void Engine::State::turn_away_sampler() {
+    if (!host::table_of<pb_sampler>(sampler.current()).accepts) return;
+    for (const auto& [id, s] : sequences)
+        if (const auto accepted = check_accepted(s->params); !accepted) {
+            roll_back(sampler, "accepts", accepted.error());
+            return;
+        }
 }
 
 bool Engine::State::roll_back(host::Slot& slot, const std::string& phase, const std::string& reason) {

@@ -7,6 +7,7 @@
 #include "base/suggest.hpp"
 #include "config/load.hpp"
 #include "experiment/matrix.hpp"
+#include "experiment/sampling_table.hpp"
 #include "experiment/timed_swaps.hpp"
 
 namespace patchbay::experiment {
@@ -203,22 +204,6 @@ std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
          table_kind<Arrivals>("poisson", poisson), table_kind<Arrivals>("gamma", gamma),
          table_kind<Arrivals>("burst", burst), table_kind<Arrivals>("trace", trace)},
         faults);
-}
-
-Table<engine::SamplingParams> sampling_table() {
-    using P = engine::SamplingParams;
-    Table<P> t;
-    t.key("temperature", &P::temperature, Bounds{0, 100, ""}, "0: greedy")
-        .key("top_k", &P::top_k, Bounds{0, {}, ""}, "sample among the k most likely; 0: off")
-        .key("top_p", &P::top_p, Bounds{1e-6, 1, ""}, "sample among the most likely that make up p; 1: off")
-        .key("min_p", &P::min_p, Bounds{0, 1, ""},
-             "sample among those at least min_p times as likely as the first; 0: off")
-        .key("repetition_penalty", &P::repetition_penalty, Bounds{1e-3, 100, ""},
-             "above 1: less of what prompt and output have")
-        .key("presence_penalty", &P::presence_penalty, Bounds{-10, 10, ""}, "above 0: less of what the output has")
-        .key("frequency_penalty", &P::frequency_penalty, Bounds{-10, 10, ""}, "the same, for each time it appeared")
-        .values("stop", &P::stop, Bounds{}, "texts that end an output");
-    return t;
 }
 
 // A key that a function reads, which returns nothing where it found a fault.

@@ -1,9 +1,10 @@
-// standard - the sampling of OpenAI's and vLLM's APIs. Order: mask, logit bias, penalties, temperature, top-k, top-p,
-// min-p, then one draw by Gumbel-max with noise that is a pure function of (seed, position, token).
+// standard - the sampling of OpenAI's, vLLM's and llama.cpp's APIs, in the order that the README gives, then one draw
+// by Gumbel-max with noise that is a pure function of (seed, position, token).
 #include <bit>
 #include <unordered_map>
 
 #include "noise.hpp"
+#include "patchbay/sdk/dry.hpp"
 #include "patchbay/sdk/sampler.hpp"
 #include "truncation.hpp"
 
@@ -13,12 +14,12 @@ using patchbay::Candidate;
 using patchbay::Distances;
 using patchbay::each_candidate;
 
-void penalise(std::span<float> logits, const pb_sample_row& row) {
+bool counts_tokens(const pb_sampling_params& p) {
+    return p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0;
+}
+
+void penalise_tokens(std::span<float> logits, const pb_sample_row& row) {
     const pb_sampling_params& p = *row.params;
-    for (uint32_t i = 0; i < p.logit_bias_count; ++i)
-        if (const auto t = static_cast<size_t>(p.logit_bias[i].token); t < logits.size())
-            logits[t] += p.logit_bias[i].bias;
-    if (p.repetition_penalty == 1 && p.presence_penalty == 0 && p.frequency_penalty == 0) return;
     std::unordered_map<int32_t, uint32_t> counts; // of output tokens; prompt tokens appear with 0
     for (uint32_t i = 0; i < row.prompt_count; ++i) counts.emplace(row.prompt[i], 0);
     for (uint32_t i = 0; i < row.output_count; ++i) counts[row.output[i]] += 1;
@@ -30,7 +31,16 @@ void penalise(std::span<float> logits, const pb_sample_row& row) {
 }
 
 bool adjusts(const pb_sampling_params& p) {
-    return p.logit_bias_count > 0 || p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0;
+    return p.logit_bias_count > 0 || counts_tokens(p) || p.dry_multiplier > 0;
+}
+
+void adjust(std::span<float> logits, const pb_sample_row& row) {
+    const pb_sampling_params& p = *row.params;
+    for (uint32_t i = 0; i < p.logit_bias_count; ++i)
+        if (const auto t = static_cast<size_t>(p.logit_bias[i].token); t < logits.size())
+            logits[t] += p.logit_bias[i].bias;
+    if (counts_tokens(p)) penalise_tokens(logits, row);
+    if (p.dry_multiplier > 0) patchbay::penalise_repetitions(logits, row);
 }
 
 // The argmax of logit + Gumbel noise. Noise is made only for those that may still win: −log(−log(u)) is at most
@@ -78,11 +88,16 @@ class Standard {
             const auto logits = batch.logits(i);
             const pb_sample_row& row = batch.row(i);
             RowMemory& m = memory_[i];
-            penalise(logits, row);
+            adjust(logits, row);
             std::vector<Candidate> left;
             const Distances all(logits, row);
-            each_candidate(all, *row.params, m.kept, m.before,
-                           [&](int32_t token, float x) { left.push_back({token, x}); });
+            if (row.params->temperature > 0 && patchbay::has_rare_stages(*row.params) && !all.empty()) {
+                patchbay::keep_by_stages(all, row, m.kept, m.before);
+                left = m.kept;
+            } else {
+                each_candidate(all, *row.params, m.kept, m.before,
+                               [&](int32_t token, float x) { left.push_back({token, x}); });
+            }
             std::fill(logits.begin(), logits.end(), -INFINITY);
             for (const Candidate& c : left) logits[static_cast<size_t>(c.token)] = c.logit;
             const double norm = patchbay::log_sum_exp(logits);
@@ -103,16 +118,21 @@ class Standard {
         std::span<const float> logits = batch.logits(i);
         if (adjusts(*row.params)) { // in a copy: logprobs are of the raw ones
             m.logits.assign(logits.begin(), logits.end());
-            penalise(m.logits, row);
+            adjust(m.logits, row);
             logits = m.logits;
         }
         int32_t token = -1;
         uint8_t fault = 0;
+        float surprise = 0;
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
             GumbelMax most(row.seed, row.position);
-            if (patchbay::truncates(*row.params)) {
+            if (patchbay::has_rare_stages(*row.params)) {
+                patchbay::keep_by_stages(all, row, m.kept, m.before);
+                for (const Candidate& c : m.kept) most.offer(c.token, c.logit);
+                surprise = surprise_of(most.token(), m.kept);
+            } else if (patchbay::truncates(*row.params)) {
                 each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
             } else {
                 constexpr uint32_t kNone = UINT32_MAX;
@@ -131,8 +151,14 @@ class Standard {
             fault = 1;
         }
         batch.raw.tokens[i] = token;
+        if (batch.raw.surprise && row.params->mirostat_tau > 0) batch.raw.surprise[i] = surprise;
         patchbay::write_logprobs(batch, i, token);
         return fault;
+    }
+
+    static float surprise_of(int32_t token, const std::vector<Candidate>& left) { // bits
+        const auto at = std::find_if(left.begin(), left.end(), [&](const Candidate& c) { return c.token == token; });
+        return static_cast<float>((patchbay::log_weight(left) - at->logit) / 0.6931471805599453);
     }
 
     std::vector<RowMemory> memory_; // by row
@@ -145,4 +171,5 @@ class Standard {
 PATCHBAY_PLUGIN(
     patchbay::sampler<Standard>({.name = "standard",
                                  .version = "1.0.0",
-                                 .summary = "temperature, top-k, top-p, min-p, penalties, logit bias, logprobs"}))
+                                 .summary = "temperature, top-k, top-p, min-p, penalties, logit bias, logprobs; DRY, "
+                                            "top-n-sigma, typical, XTC, mirostat"}))

@@ -1,4 +1,5 @@
-// Which tokens a row's temperature, top-k, top-p and min-p leave, in time linear in the vocabulary. For standard.cpp.
+// Which tokens a row's temperature, top-k, top-p and min-p leave, in time linear in the vocabulary; and what the rarer
+// stages of the SDK leave, in their places among those. For standard.cpp.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -7,7 +8,9 @@
 #include <vector>
 
 #include "patchbay/sdk/highest.hpp"
+#include "patchbay/sdk/philox.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
+#include "patchbay/sdk/sampling_stages.hpp"
 
 namespace patchbay {
 
@@ -119,6 +122,42 @@ void each_candidate(const Distances& all, const pb_sampling_params& p, std::vect
         }
     }
     for (const Candidate& c : kept) pass(c.token, c.logit);
+}
+
+// Stages that most requests do without. Where there is one, all are of keep_by_stages().
+inline bool has_rare_stages(const pb_sampling_params& p) {
+    return p.top_n_sigma > 0 || (p.typical_p > 0 && p.typical_p < 1) || p.xtc_probability > 0 || p.mirostat_tau > 0;
+}
+
+// What is left in the end. The order is the README's.
+inline void keep_by_stages(const Distances& all, const pb_sample_row& row, Candidates& kept, Candidates& before) {
+    const pb_sampling_params& p = *row.params;
+    kept.clear();
+    all.each([&](int32_t token, float x) {
+        if (x > -INFINITY) kept.push_back({token, x}); // a temperature may be that low
+    });
+    if (p.top_n_sigma > 0) keep_top_n_sigma(kept, p.top_n_sigma);
+    if (p.top_k > 0 && static_cast<size_t>(p.top_k) < kept.size()) {
+        std::nth_element(kept.begin(), kept.begin() + p.top_k - 1, kept.end(), likelier);
+        kept.resize(static_cast<size_t>(p.top_k));
+    }
+    if (p.typical_p > 0 && p.typical_p < 1) keep_typical(kept, p.typical_p);
+    if (p.top_p < 1) {
+        std::swap(kept, before);
+        kept.clear();
+        const auto each = [&](auto&& f) {
+            for (const Candidate& c : before) f(c.token, c.logit);
+        };
+        Nucleus(p.top_p, each).keep(each, kept);
+    }
+    if (p.min_p > 0) keep_min_p(kept, p.min_p);
+    if (p.xtc_probability > 0 &&
+        uniform(draw(row.seed, row.position, Stream::kExclude, 0)[0]) < static_cast<double>(p.xtc_probability))
+        exclude_top_choices(kept, p.xtc_threshold);
+    if (p.mirostat_tau > 0) {
+        const std::span<const float> surprise(row.surprise, row.surprise ? row.output_count : 0);
+        keep_unsurprising(kept, mirostat_mu(p.mirostat_tau, p.mirostat_eta, surprise));
+    }
 }
 
 }  // namespace patchbay

@@ -16,6 +16,18 @@ class StandardCuda {
 
     explicit StandardCuda(const patchbay::Context&) {} // a GPU is looked for when there is work for it
 
+    void accepts(const pb_sampling_params& p) const {
+        const auto lacks = [](bool wanted, const char* what) {
+            if (wanted) throw Error(PB_UNSUPPORTED, std::string(what) + " is not there yet (choose sampler: standard)");
+        };
+        lacks(p.dry_multiplier > 0, "dry_multiplier");
+        lacks(p.top_n_sigma > 0, "top_n_sigma");
+        lacks(p.typical_p > 0 && p.typical_p < 1, "typical_p");
+        lacks(p.xtc_probability > 0, "xtc_probability");
+        lacks(p.mirostat_tau > 0, "mirostat");
+        lacks(p.logprobs > cuda::kMostTop, "so many logprobs");
+    }
+
     pb_sample_plan plan(patchbay::SampleBatch& batch) {
         if (batch.vocab() > cuda::kMostVocab)
             throw Error(PB_UNSUPPORTED, "a vocabulary of " + std::to_string(batch.vocab()) + " tokens is above " +

@@ -43,8 +43,13 @@ void sample(benchmark::State& state, const host::Sampler& sampler, const Paramet
     constexpr uint32_t kRows = 4;
     std::vector<float> all;
     for (uint32_t i = 0; i < kRows; ++i) all.insert(all.end(), raw.begin(), raw.end());
-    const pb_sampling_params params{sizeof params, p.top_k,    p.temperature, p.top_p, p.min_p, 1, p.presence,
-                                    0,             p.logprobs, 0,             nullptr};
+    pb_sampling_params params = plain_params();
+    params.top_k = p.top_k;
+    params.temperature = p.temperature;
+    params.top_p = p.top_p;
+    params.min_p = p.min_p;
+    params.presence_penalty = p.presence;
+    params.logprobs = p.logprobs;
     const std::vector<int32_t> history(512, 11);
     std::vector<pb_sample_row> rows;
     std::vector<int32_t> tokens(kRows), top(kRows * 8);
@@ -53,7 +58,7 @@ void sample(benchmark::State& state, const host::Sampler& sampler, const Paramet
     for (auto _ : state) {
         rows.clear();
         for (uint32_t i = 0; i < kRows; ++i)
-            rows.push_back({i, i, position++, &params, history.data(), history.data(), 512, 512, nullptr});
+            rows.push_back({i, i, position++, &params, history.data(), history.data(), 512, 512, nullptr, nullptr});
         pb_sample_batch b{};
         b.struct_size = sizeof b;
         b.row_count = kRows;

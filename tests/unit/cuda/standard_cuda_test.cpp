@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernels/cuda_sampling.hpp"
-#include "patchbay/abi/sampler.h"
+#include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/devices/loaded_plugin.hpp"
 
@@ -33,7 +33,9 @@ struct Batch { // every kind of request
         for (int64_t i = 0; i < kRows * kVocab; ++i) logits.push_back(real(-9, 9));
         for (uint32_t i = 0; i < kRows; ++i) {
             pb_sampling_params& p = params[i];
-            p = {sizeof p, 0, i % 5 ? real(0.3f, 1.6f) : 0, 1, 0, 1, 0, 0, static_cast<int32_t>(i % 6) - 1, 0, nullptr};
+            p = plain_params();
+            p.temperature = i % 5 ? real(0.3f, 1.6f) : 0;
+            p.logprobs = static_cast<int32_t>(i % 6) - 1;
             if (i % 3 == 0) p.top_k = static_cast<int32_t>(draw() % 50);
             if (i % 2 == 0) p.top_p = real(0.1f, 1);
             if (i % 4 == 0) p.min_p = real(0, 0.2f);
@@ -49,7 +51,7 @@ struct Batch { // every kind of request
             if (i % 8 == 0)
                 for (int64_t k = 0; k < (kVocab + 31) / 32; ++k) masks[i].push_back(static_cast<uint32_t>(draw()));
             rows[i] = {i,  draw(), draw() % 9999, &p, histories[i].data(), histories[i].data() + 12,
-                       12, 18,     masks[i].empty() ? nullptr : masks[i].data()};
+                       12, 18,     masks[i].empty() ? nullptr : masks[i].data(), nullptr};
         }
         wire.struct_size = sizeof wire;
         wire.row_count = kRows;

@@ -5,64 +5,10 @@
 #include <set>
 
 #include "patchbay/sdk/philox.hpp"
-#include "patchbay/sdk/tensor.hpp"
-#include "unit/policies/plugins_fixture.hpp"
+#include "unit/policies/sampler_rows.hpp"
 
 namespace patchbay::policies {
 namespace {
-
-constexpr size_t kVocab = 12;
-
-struct Row {
-    std::vector<float> logits = {0.1f, 2.0f, -1.0f, 1.2f, 0.7f, -3.0f, 1.9f, 0.0f, 0.5f, -0.4f, 1.0f, 0.3f};
-    pb_sampling_params params{sizeof(pb_sampling_params), 0, 1, 1, 0, 1, 0, 0, -1, 0, nullptr};
-    std::vector<int32_t> prompt, output;
-    std::vector<pb_logit_bias> bias;
-    std::vector<uint32_t> mask;
-    uint64_t seed = 1, position = 0;
-};
-
-struct Sampled {
-    std::vector<int32_t> tokens, top;
-    std::vector<float> logprobs, top_logprobs, processed;
-    uint64_t faults;
-};
-
-Sampled sample(const std::string& plugin, std::vector<Row> rows, bool process = false) {
-    const auto sampler = must(registry().sampler(plugin, {}, services()));
-    std::vector<pb_sample_row> wire;
-    Sampled out;
-    for (Row& r : rows) {
-        r.params.logit_bias = r.bias.data();
-        r.params.logit_bias_count = static_cast<uint32_t>(r.bias.size());
-        out.processed.insert(out.processed.end(), r.logits.begin(), r.logits.end());
-        wire.push_back({wire.size(), r.seed, r.position, &r.params, r.prompt.data(), r.output.data(),
-                        static_cast<uint32_t>(r.prompt.size()), static_cast<uint32_t>(r.output.size()),
-                        r.mask.empty() ? nullptr : r.mask.data()});
-    }
-    const size_t n = rows.size();
-    out.tokens.resize(n);
-    out.logprobs.resize(n);
-    out.top.resize(n * 3);
-    out.top_logprobs.resize(n * 3);
-    pb_sample_batch b{};
-    b.struct_size = sizeof b;
-    b.row_count = static_cast<uint32_t>(n);
-    b.row_stride = sizeof(pb_sample_row);
-    b.max_logprobs = 3;
-    b.logits =
-        tensor(out.processed.data(), PB_F32, {static_cast<int64_t>(n), static_cast<int64_t>(rows[0].logits.size())});
-    b.rows = wire.data();
-    b.tokens = out.tokens.data();
-    b.logprobs = out.logprobs.data();
-    b.top_tokens = out.top.data();
-    b.top_logprobs = out.top_logprobs.data();
-    const auto call = process ? sampler.table->process : sampler.table->sample;
-    const auto done = sampler.component->check(call(sampler.self(), &b), "sample");
-    EXPECT_TRUE(done) << (done ? "" : done.error());
-    out.faults = b.fault_count;
-    return out;
-}
 
 // Exact probabilities of a row, written as directly as possible.
 std::vector<double> exact(const Row& r) {
@@ -100,33 +46,6 @@ std::vector<double> exact(const Row& r) {
     return softmax();
 }
 
-// Pearson's statistic over its degrees of freedom's 1 - 1e-6 quantile (Wilson and Hilferty): above 1 is a difference.
-double chi_square(const std::vector<size_t>& counts, const std::vector<double>& p, size_t draws) {
-    double x = 0, freedom = -1;
-    for (size_t t = 0; t < p.size(); ++t) {
-        const double expected = p[t] * static_cast<double>(draws), got = static_cast<double>(counts[t]);
-        if (p[t] == 0) {
-            if (counts[t] > 0) return INFINITY;
-            continue;
-        }
-        x += (got - expected) * (got - expected) / expected;
-        freedom += 1;
-    }
-    if (freedom == 0) return 0;
-    const double z = 4.753, a = 2 / (9 * freedom);
-    return x / (freedom * std::pow(1 - a + z * std::sqrt(a), 3));
-}
-
-std::vector<size_t> draw_many(const Row& row, size_t draws) {
-    std::vector<size_t> counts(row.logits.size());
-    std::vector<Row> rows(1000, row);
-    for (size_t done = 0; done < draws; done += rows.size()) {
-        for (size_t i = 0; i < rows.size(); ++i) rows[i].position = done + i;
-        for (const int32_t t : sample("standard", rows).tokens) counts[static_cast<size_t>(t)] += 1;
-    }
-    return counts;
-}
-
 struct Named {
     const char* name;
     Row row;
@@ -151,25 +70,12 @@ std::vector<Named> distributions() {
 }
 
 TEST(StandardSampler, DrawsFollowTheExactProbabilities) {
-    constexpr size_t kDraws = 100000;
-    for (const Named& d : distributions()) {
-        const auto counts = draw_many(d.row, kDraws);
-        auto p = exact(d.row);
-        EXPECT_LT(chi_square(counts, p, kDraws), 1) << d.name;
-        // The same test must see a bias of 2 % of the first token's share.
-        const auto most = static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin());
-        size_t other = most;
-        for (size_t t = 0; t < p.size(); ++t)
-            if (t != most && p[t] > 0 && (other == most || p[t] > p[other])) other = t;
-        p[most] -= 0.02;
-        p[other] += 0.02;
-        EXPECT_GT(chi_square(counts, p, kDraws), 1) << d.name << ": a bias goes unseen";
-    }
+    for (const Named& d : distributions()) expect_drawn_from(exact(d.row), draw_many(d.row, 100'000), d.name);
 }
 
 TEST(StandardSampler, ProcessGivesTheFinalLogProbabilities) {
     for (const Named& d : distributions()) {
-        const auto got = sample("standard", {d.row}, true).processed;
+        const auto got = sample("standard", {d.row}, Call::kProcess).processed;
         const auto p = exact(d.row);
         for (size_t t = 0; t < kVocab; ++t) EXPECT_NEAR(std::exp(got[t]), p[t], 1e-6) << d.name << ", token " << t;
     }
@@ -200,7 +106,7 @@ TEST(StandardSampler, TowardsTemperatureZeroOnlyTheHighestLogitsAreLeft) {
         const Sampled drawn = sample("standard", rows);
         EXPECT_EQ(drawn.tokens, std::vector<int32_t>(rows.size(), 1)) << temperature;
         EXPECT_EQ(drawn.faults, 0u);
-        EXPECT_EQ(sample("standard", {rows[0]}, true).processed[1], 0) << temperature;
+        EXPECT_EQ(sample("standard", {rows[0]}, Call::kProcess).processed[1], 0) << temperature;
         for (Row& r : rows) r.logits[7] = r.logits[1];
         const auto tied = sample("standard", rows).tokens;
         EXPECT_EQ(std::set<int32_t>(tied.begin(), tied.end()), (std::set<int32_t>{1, 7})) << temperature;
@@ -241,7 +147,7 @@ TEST(StandardSampler, TopKOfManyTakesTheFirstOfEqualLogits) {
     r.logits.assign(1000, 1.0f);
     r.logits[700] = 2;
     r.params.top_k = 3;
-    const auto got = sample("standard", {r}, true).processed;
+    const auto got = sample("standard", {r}, Call::kProcess).processed;
     for (const size_t t : {0, 1, 700}) EXPECT_GT(got[t], -INFINITY) << t;
     EXPECT_EQ(std::count(got.begin(), got.end(), -INFINITY), 997);
 }
@@ -280,7 +186,7 @@ TEST(StandardSampler, TopPOverALargeVocabularyNeedsNoFullSort) {
         r.logits[t] = static_cast<float>((t * 7919) % 5000) * 0.001f;  // flat: thousands are kept
     r.params.top_p = 0.9f;
     const auto p = exact(r);
-    const auto got = sample("standard", {r}, true).processed;
+    const auto got = sample("standard", {r}, Call::kProcess).processed;
     for (size_t t = 0; t < p.size(); ++t) ASSERT_NEAR(std::exp(got[t]), p[t], 1e-6) << t;
 }
 

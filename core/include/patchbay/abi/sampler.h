@@ -30,6 +30,20 @@ typedef struct pb_sampling_params { /* [step] one request's; meanings as in Open
     int32_t  logprobs;           /* −1: none; n: the sampled token's and the n highest */
     uint32_t logit_bias_count;
     const pb_logit_bias *logit_bias;
+    /* Further stages, each off at 0; docs/sampling.md says what they do and in what order they come */
+    const int32_t *dry_breakers; /* ascending token ids: no repetition reaches across one         */
+    uint32_t dry_breaker_count;
+    float    dry_multiplier;     /* taken from what would go on with a repetition, times dry_base */
+    float    dry_base;           /* for each token by which it is longer than dry_allowed_length  */
+    uint32_t dry_allowed_length;
+    uint32_t dry_range;          /* tokens of prompt and output looked back at; 0: all            */
+    float    top_n_sigma;        /* standard deviations below the highest logit                   */
+    float    typical_p;          /* off from 1 on, too                                            */
+    float    xtc_probability;
+    float    xtc_threshold;      /* of those at least so probable only the last may be sampled    */
+    float    mirostat_tau;       /* bits                                                          */
+    float    mirostat_eta;
+    uint32_t reserved;
 } pb_sampling_params;
 
 typedef struct pb_sample_row {
@@ -41,6 +55,8 @@ typedef struct pb_sample_row {
     const int32_t  *output;         /* output tokens so far, accepted drafts of this step included */
     uint32_t        prompt_count, output_count;
     const uint32_t *allowed;        /* bit t set: token t may be sampled; NULL: all */
+    const float    *surprise;       /* of each output token, as pb_sample_batch.surprise told when it was sampled; NULL: the
+                                     * row has no mirostat_tau. With one nothing is drafted */
 } pb_sample_row;
 
 typedef struct pb_sample_batch { /* [call] */
@@ -55,6 +71,8 @@ typedef struct pb_sample_batch { /* [call] */
     int32_t             *top_tokens;    /* out, (row_count, max_logprobs), highest first; −1 past a row's number */
     float               *top_logprobs;  /* out, likewise */
     uint64_t             fault_count;   /* out: rows whose logits were NaN or all excluded; such a row still gets an id in range */
+    float               *surprise;      /* out, row_count, of rows with mirostat_tau: −log2 of the sampled token's probability
+                                         * among those it was drawn from, which the host keeps with it. NULL: no row has */
 } pb_sample_batch;
 
 typedef struct pb_sample_plan { /* filled by plan() */
@@ -99,6 +117,9 @@ typedef struct pb_sampler {
      * are missing from a row's `output`, the row has no parameter that looks at them. */
     pb_status (*plan)(void *self, const pb_sample_batch *, pb_sample_plan *out);         /* [step] */
     pb_status (*enqueue)(void *self, const pb_sample_work *);                            /* [step] */
+    /* Optional: PB_UNSUPPORTED and, as its error's text, which of these parameters it does not have. Such a request is
+     * refused, and so is a swap to it while there is one. NULL: it takes all, and may ignore some. */
+    pb_status (*accepts)(void *self, const pb_sampling_params *);                        /* [step] */
 } pb_sampler;
 
 #ifdef __cplusplus

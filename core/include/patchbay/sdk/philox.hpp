@@ -8,7 +8,15 @@
 
 namespace patchbay {
 
-enum class Stream : uint32_t { kSample = 0, kReject = 1, kWorkload = 2, kWeights = 3, kTest = 4, kDraft = 5 };
+enum class Stream : uint32_t {
+    kSample = 0,
+    kReject = 1,
+    kWorkload = 2,
+    kWeights = 3,
+    kTest = 4,
+    kDraft = 5,
+    kExclude = 6
+};
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 

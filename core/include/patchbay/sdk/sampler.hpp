@@ -1,6 +1,7 @@
 // patchbay/sdk/sampler.hpp - a sampler as a class: void sample(patchbay::SampleBatch&). Optional: process(batch). One
 // that runs on a device has in their place static constexpr const char* kDevice, pb_sample_plan
-// plan(patchbay::SampleBatch&) and void enqueue(const pb_sample_work&).
+// plan(patchbay::SampleBatch&) and void enqueue(const pb_sample_work&). Optional for both: void accepts(const
+// pb_sampling_params&), which throws Error(PB_UNSUPPORTED, ...) for what it does not have.
 #pragma once
 #include "patchbay/abi/sampler.h"
 #include "patchbay/plugin.hpp"
@@ -20,6 +21,15 @@ struct SampleBatch {
     }
     pb_sample_batch& raw;
 };
+
+// Temperature 1 and every other stage off.
+constexpr pb_sampling_params plain_params() {
+    pb_sampling_params p{};
+    p.struct_size = sizeof p;
+    p.temperature = p.top_p = p.repetition_penalty = 1;
+    p.logprobs = -1;
+    return p;
+}
 
 namespace detail {
 
@@ -53,6 +63,12 @@ struct SamplerTable {
             if constexpr (kOnDevice) t.enqueue(*work);
         });
     }
+    static pb_status accepts(void* self, const pb_sampling_params* params) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kAccepts) t.accepts(*params);
+        });
+    }
+    static constexpr bool kAccepts = requires(T t, const pb_sampling_params& p) { t.accepts(p); };
     static constexpr bool kSample = requires(T t, SampleBatch& b) { t.sample(b); };
     static constexpr bool kProcess = requires(T t, SampleBatch& b) { t.process(b); };
     static constexpr bool kOnDevice = requires(T t, SampleBatch& b, const pb_sample_work& work) {
@@ -66,7 +82,7 @@ struct SamplerTable {
     }
     static constexpr pb_sampler table{sizeof(pb_sampler), 0, device_name(), kSample ? sample : nullptr,
                                       kProcess ? process : nullptr, kOnDevice ? plan : nullptr,
-                                      kOnDevice ? enqueue : nullptr};
+                                      kOnDevice ? enqueue : nullptr, kAccepts ? accepts : nullptr};
 };
 
 }  // namespace detail
