@@ -90,8 +90,8 @@ Work work_of(const engine::EngineFacts& f, double tokens, double rows, double co
     const runner::ModelWork& w = f.work;
     const double kv_bytes = static_cast<double>(f.page_bytes * f.kv_groups) / f.block_size;
     const double ranks = f.simulated ? 1 : parallel::ranks_on_these_cores(f.tensor_parallel_size);
-    return {ranks * (static_cast<double>(w.linear_bytes) + sequences * longest * kv_bytes),
-            ranks * (2 * (tokens * static_cast<double>(w.linear_params) + rows * static_cast<double>(w.head_params)) +
+    return {ranks * (w.bytes_of_pass(tokens) + sequences * longest * kv_bytes),
+            ranks * (2 * (tokens * w.params_of_token() + rows * static_cast<double>(w.head_params)) +
                      tokens * context * static_cast<double>(w.attention_flop))};
 }
 

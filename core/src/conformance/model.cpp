@@ -121,6 +121,7 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
         return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) +
                " can be";
     if (!(s.uses >> s.role & 1)) return "has `uses` without its own role";
+    if (!(s.share >= 0 && s.share <= 1)) return "has a share of " + std::to_string(s.share) + ", expected 0 to 1";
     for (uint32_t p = 0; p < s.part_count; ++p) {
         if (!is_text(s.parts[p].name) || !is_text(s.parts[p].bias) || !s.parts[p].name[0])
             return "has a part without a terminated name";

@@ -1,6 +1,7 @@
 #include "runner/model_runner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -33,6 +34,18 @@ std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
 }
 
 }  // namespace
+
+double ModelWork::params_of_token() const {
+    double out = static_cast<double>(linear_params);
+    for (const ExpertWork& e : experts) out += e.share * static_cast<double>(e.params);
+    return out;
+}
+
+double ModelWork::bytes_of_pass(double tokens) const {
+    double out = static_cast<double>(linear_bytes);
+    for (const ExpertWork& e : experts) out += (1 - std::pow(1 - e.share, tokens)) * static_cast<double>(e.bytes);
+    return out;
+}
 
 ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model model,
                          std::shared_ptr<const host::Attention> attention, Clock& clock)
@@ -258,6 +271,20 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
     return weight;
 }
 
+void ModelRunner::add_work(const pb_weight_spec& spec, uint64_t params, uint64_t bytes) {
+    if (spec.share > 0 && spec.share < 1) {
+        const double share = spec.share;
+        const auto found = std::find_if(work_.experts.begin(), work_.experts.end(),
+                                        [&](const ExpertWork& e) { return e.share == share; });
+        ExpertWork& to = found != work_.experts.end() ? *found : work_.experts.emplace_back(ExpertWork{share, 0, 0});
+        to.params += params;
+        to.bytes += bytes;
+        return;
+    }
+    (makes_logits(spec, facts_.vocab_size) ? work_.head_params : work_.linear_params) += params;
+    work_.linear_bytes += bytes;
+}
+
 Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
     const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
     const pb_group& group = ranks_ ? ranks_->wire() : alone;
@@ -291,8 +318,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
         weight_bytes_ += bytes;
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
-            (makes_logits(spec, facts_.vocab_size) ? work_.head_params : work_.linear_params) += params;
-            work_.linear_bytes += bytes;
+            add_work(spec, params, bytes);
             params_by_form[text_of(loaded.dtype, loaded.group)] += params;
         }
     }

@@ -58,11 +58,21 @@ struct GraphUse { // of one forward pass
     uint64_t capture_ns = 0;             // captured after it
 };
 
+struct ExpertWork { // of the weights that this share of all tokens chooses
+    double share = 1;
+    uint64_t params = 0, bytes = 0;
+};
+
 struct ModelWork { // of one token of a forward pass
     uint64_t linear_params = 0,
              head_params = 0;  // multiply-adds; head: of the matrix that makes logits, for rows that ask
-    uint64_t linear_bytes = 0;                   // of all of them in the device's memory
+    uint64_t linear_bytes = 0;                   // of these in the device's memory
+    std::vector<ExpertWork> experts;             // of linears that not every token multiplies by; one entry a share
     uint64_t attention_flop = 0;                 // for each key that a token sees, in all layers
+
+    double params_of_token() const; // the head's not
+    // That a pass over so many tokens is expected to read, if they choose their experts independently.
+    double bytes_of_pass(double tokens) const;
 };
 
 class ModelRunner {
@@ -121,6 +131,7 @@ class ModelRunner {
     Result<> check_model() const;
     Result<> open_guest(GuestModel&, const RunnerSettings&);
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
+    void add_work(const pb_weight_spec&, uint64_t params, uint64_t bytes);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
     struct LayersKv { // of one model
         std::vector<pb_kv_spec> specs;

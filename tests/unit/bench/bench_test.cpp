@@ -53,6 +53,27 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     EXPECT_NE(table_of(*bench).find("decode, batch 4, context 23"), std::string::npos) << table_of(*bench);
 }
 
+// 8 experts of which a token chooses 2: a batch reads those that any of its tokens chooses.
+TEST(BenchModel, CountsOfAMixtureTheExpertsThatABatchChooses) {
+    config::EngineConfig c = engine::testing::tiny_model();
+    c.model.shape["architectures.0"] = "MixtralForCausalLM";
+    c.model.shape["num_local_experts"] = "8";
+    c.model.shape["num_experts_per_tok"] = "2";
+    const auto bench = bench_model(c, engine::testing::registry(), {{1, 20, 6}}, 1, [](const auto&) {});
+    ASSERT_TRUE(bench) << bench.error();
+    const runner::ModelWork& work = bench->facts.work;
+    const uint64_t expert = 3 * 64 * 96, all = 2 * 8 * expert;
+    EXPECT_EQ(work.linear_params, 2u * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 64 * 8)) << "attention and the router";
+    EXPECT_EQ(work.params_of_token(), static_cast<double>(work.linear_params + 2 * 2 * expert));
+    ASSERT_EQ(work.experts.size(), 1u);
+    EXPECT_EQ(work.experts[0].params, all);
+    const double others = static_cast<double>(work.linear_bytes), bytes = static_cast<double>(work.experts[0].bytes);
+    EXPECT_GE(bytes, 4.0 * static_cast<double>(all));
+    EXPECT_DOUBLE_EQ(work.bytes_of_pass(1), others + bytes * 2 / 8);
+    EXPECT_DOUBLE_EQ(work.bytes_of_pass(2), others + bytes * (1 - 0.75 * 0.75));
+    EXPECT_NEAR(work.bytes_of_pass(1000), others + bytes, 1);
+}
+
 TEST(BenchModel, RefusesWhatTheModelCannotHold) {
     const auto bench =
         bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 600, 6}}, 1, [](const auto&) {});

@@ -55,6 +55,10 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
     float          offset;       /* of a vector: added to each value, in f32 (norms that are stored as w − 1) */
     uint32_t       exact;        /* 1: not rounded while loading (a router, whose choices turn on small differences) */
     pb_weight_part parts[PB_MAX_FUSED];
+    /* Which tokens multiply by it, for estimates of a pass's work: of each of n experts of which k are chosen, k / n;
+       0: every token does. */
+    float          share;
+    uint32_t       reserved;
 } pb_weight_spec;
 
 typedef int32_t pb_kv_kind;

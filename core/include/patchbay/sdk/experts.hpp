@@ -35,14 +35,16 @@ struct ExpertWeights { // indices; the experts' are consecutive
         const auto expert = [&](uint32_t i, const char* matrix) {
             return names.block + "experts." + std::to_string(i) + "." + matrix;
         };
+        const float share = static_cast<float>(e.chosen) / static_cast<float>(e.count);
         ExpertWeights out;
         out.router = weights.router(hidden, {names.block + names.router, e.count});
         out.gate_up = weights.count();
         for (uint32_t i = 0; i < e.count; ++i)
-            weights.linear(PB_SHARD_ROWS, hidden, {{expert(i, names.gate), e.inner}, {expert(i, names.up), e.inner}});
+            weights.expert(share, PB_SHARD_ROWS, hidden,
+                           {{expert(i, names.gate), e.inner}, {expert(i, names.up), e.inner}});
         out.down = weights.count();
         for (uint32_t i = 0; i < e.count; ++i)
-            weights.linear(PB_SHARD_COLS, e.inner, {{expert(i, names.down), hidden}});
+            weights.expert(share, PB_SHARD_COLS, e.inner, {{expert(i, names.down), hidden}});
         return out;
     }
 };

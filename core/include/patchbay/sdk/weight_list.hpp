@@ -37,6 +37,12 @@ class WeightList {
         specs_[index].exact = 1;
         return index;
     }
+    // The same for one expert of a mixture, which this share of all tokens chooses.
+    uint32_t expert(float share, pb_shard shard, int64_t cols, std::initializer_list<LinearPart> parts) {
+        const uint32_t index = linear(shard, cols, parts);
+        specs_[index].share = share;
+        return index;
+    }
     // The embedding once more, as the lm head.
     uint32_t tied(uint32_t embedding) {
         specs_[embedding].uses |= 1u << PB_WEIGHT_LINEAR;
