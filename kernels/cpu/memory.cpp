@@ -1,11 +1,8 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "kernels/cpu.hpp"
+#include "kernels/memory_nodes.hpp"
 
 namespace patchbay::kernels {
 
@@ -18,9 +15,7 @@ AlignedBytes allocate_aligned(uint64_t bytes) {
     const uint64_t rounded = (bytes + unit - 1) / unit * unit;
     AlignedBytes memory(static_cast<uint8_t*>(std::aligned_alloc(unit, rounded)));
     if (!memory) throw std::bad_alloc();
-#if defined(__linux__)
-    if (unit == kHugePage) (void)madvise(memory.get(), rounded, MADV_HUGEPAGE); // a wish: without it all works as well
-#endif
+    place_large(memory.get(), rounded);
     return memory;
 }
 

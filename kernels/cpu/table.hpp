@@ -34,6 +34,7 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
     const float* bias;
     float* out;            // with a gate: nullptr
     int64_t out_stride, width;
+    const uint8_t* next;   // a panel as long that this thread reads next, most likely; nullptr: unknown
     float* sums;           // for its own use: TileTable::sums_floats() of them, 64-byte aligned
     TileGate gate;
 };

@@ -100,6 +100,13 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
     if (swapped > 0)
         out.push_back({"memory", "swap", State::kNote, gib(swapped) + " is swapped out", "swapoff -a && swapon -a"});
 
+    const auto nodes = first_line(machine.root / "sys/devices/system/node/has_memory");
+    if (nodes.find_first_of("-,") != nodes.npos)
+        out.push_back({"memory", "nodes", State::kGood,
+                       "memory on nodes " + nodes + ": weights and KV lie on all in turn", ""});
+    else
+        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel tells of none" : "one", ""});
+
     const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
     if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)
         out.push_back({"memory", "huge pages", State::kGood, "transparent huge pages: " + huge, ""});

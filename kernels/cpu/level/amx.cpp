@@ -322,9 +322,10 @@ void linear(const TilePart& part) {
             const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
             const uint8_t* next = visit + 1 < visits.count
                                       ? part.panels + visits.panel(visit + 1) * panel_bytes + step * 2 * kTileBytes
-                                      : part.panels + (last ? 0 : (step + count) * 2 * kTileBytes);
+                                  : last ? part.next
+                                         : part.panels + (step + count) * 2 * kTileBytes;
             // 32 lines of a panel a step, shared by the pairs
-            meanwhile.ahead = {next, static_cast<uint64_t>((kPair + pairs - 1) / pairs)};
+            meanwhile.ahead = {next, next ? static_cast<uint64_t>((kPair + pairs - 1) / pairs) : 0};
             for (int64_t pair = 0; pair < pairs; ++pair, ++turn) {
                 const int64_t row = pair * kPair, rows = row + kPair < part.rows ? kPair : part.rows - row;
                 const int64_t upper = rows < kSide ? rows : kSide, column = p * kColumns;

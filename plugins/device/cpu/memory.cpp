@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "cpu.hpp"
+#include "kernels/memory_nodes.hpp"
 
 namespace patchbay {
 namespace {
@@ -32,6 +33,7 @@ void* allocate_zeroed(uint64_t bytes) {
     if (!block) throw Error(PB_FAILED, "cannot allocate " + std::to_string(bytes) + " bytes of host memory");
     const auto from = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
     auto* memory = reinterpret_cast<char*>((from + kAlignment - 1) / kAlignment * kAlignment);
+    kernels::place_large(memory, bytes);
     std::memcpy(memory - sizeof(void*), &block, sizeof(void*));
     return memory;
 }

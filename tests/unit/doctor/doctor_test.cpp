@@ -79,6 +79,13 @@ TEST_F(Doctor, MeasuresMemoryAndHugePages) {
     EXPECT_EQ(named(all, "huge pages").state, State::kGood);
 }
 
+TEST_F(Doctor, TellsOfTheNodesOfMemory) {
+    file("sys/devices/system/node/has_memory", "0\n");
+    EXPECT_EQ(named(check_memory(machine_), "nodes").found, "one");
+    file("sys/devices/system/node/has_memory", "0-1\n");
+    EXPECT_EQ(named(check_memory(machine_), "nodes").found, "memory on nodes 0-1: weights and KV lie on all in turn");
+}
+
 TEST_F(Doctor, AdvisesLibrariesOnlyWhereThereIsAGpu) {
     loads_ = "libcublas.so";
     auto all = check_gpu(machine_);
