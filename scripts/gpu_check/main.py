@@ -26,7 +26,8 @@ def arguments(about):
 
 def load(path):
     try:
-        return json.load(open(path))
+        with open(path) as file:
+            return json.load(file)
     except (OSError, ValueError):
         return {"stages": {}}
 
@@ -45,7 +46,8 @@ def save(out, results):
     with open(os.path.join(out, "results.json.new"), "w") as file:
         json.dump(results, file, indent=1)
     os.replace(os.path.join(out, "results.json.new"), os.path.join(out, "results.json"))
-    open(os.path.join(out, "results.md"), "w").write(table(results))
+    with open(os.path.join(out, "results.md"), "w") as file:
+        file.write(table(results))
 
 
 def main(about):

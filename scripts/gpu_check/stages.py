@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ class Context:
     packages: str | None  # Python packages with nvidia/ in it
     deadline: float
     dry_run: bool
+    patience: float = 10  # seconds that a command has to end when it is told to
 
     @property
     def build(self):
@@ -58,10 +60,15 @@ class Context:
             try:
                 code = process.wait(self.left())
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 15)
-                process.wait()
+                os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(self.patience)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
                 raise
-        text = open(log, errors="replace").read()
+        with open(log, errors="replace") as file:
+            text = file.read()
         if check and code != 0:
             raise RuntimeError(f"{os.path.basename(command[0])} exits with {code} (logs/{name}.log): {text[-400:]}")
         return text
@@ -115,7 +122,8 @@ def configure(context):
     context.call("configure", command)
     if context.dry_run:
         return None
-    cache = open(os.path.join(context.build, "CMakeCache.txt")).read()
+    with open(os.path.join(context.build, "CMakeCache.txt")) as file:
+        cache = file.read()
     return re.search(r"PATCHBAY_CUBLASLT:FILEPATH=(.*)", cache).group(1)
 
 
