@@ -1,4 +1,5 @@
 // A healthy proposer, and proposers each wrong in one way, as components of one library.
+#include <algorithm>
 #include <vector>
 
 #include "patchbay/sdk/draft_model.hpp"
@@ -67,6 +68,18 @@ struct DraftsForAStranger : Again {
     patchbay::DraftModel model;
 };
 
+struct DrawsWhatItExcludes : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; batch.wants_probabilities() && i < batch.size(); ++i)
+            for (uint32_t k = 0; k < batch.raw.counts[i]; ++k) {
+                const auto from = batch.drawn_from(i, k);
+                std::fill(from.begin(), from.end(), 1.0f / static_cast<float>(from.size() - 1));
+                from[static_cast<size_t>(batch.raw.drafts[size_t{i} * batch.raw.max_drafts + k])] = 0;
+            }
+    }
+};
+
 template <class T>
 constexpr pb_component component(const char* name) {
     return patchbay::proposer<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
@@ -77,5 +90,6 @@ constexpr pb_component component(const char* name) {
 PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("fails_on_an_empty_history"),
                 component<WritesWhereNobodyAsked>("writes_where_nobody_asked"),
                 component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
+                component<DrawsWhatItExcludes>("draws_what_it_excludes"),
                 component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"),
                 component<DraftsForAStranger>("drafts_for_a_stranger"))

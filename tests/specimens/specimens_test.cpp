@@ -100,6 +100,7 @@ const std::vector<Wrong> kComponents = {
       {"writes_where_nobody_asked", "proposer.bounds"},
       {"counts_one_too_many", "proposer.counts"},
       {"proposes_minus_one", "proposer.tokens"},
+      {"draws_what_it_excludes", "proposer.probabilities"},
       {"falls_silent_after_a_stranger", "proposer.notices"},
       {"drafts_for_a_stranger", "proposer.runner"}}},
     {"attentions",

@@ -53,6 +53,7 @@ pb_status MadeUpModel::forward(pb_runner_batch& batch) {
         const auto bits = draw(row.id, row.draft_count, Stream::kTest, 0);
         batch.tokens[i] = bits[0] % 8 == 0 ? -1 : static_cast<int32_t>(bits[1] % kVocab);
         if (batch.logprobs) batch.logprobs[i] = -static_cast<float>(bits[2] % 4);
+        if (float* probs = host::probs_of(batch, i, kVocab)) std::fill_n(probs, kVocab, 1.0f / kVocab);
         for (uint32_t t = 0; t < batch.top_count && batch.top_tokens && batch.top_logprobs; ++t) {
             batch.top_tokens[size_t{i} * batch.top_count + t] = static_cast<int32_t>((bits[1] + t) % kVocab);
             batch.top_logprobs[size_t{i} * batch.top_count + t] = -static_cast<float>(t + 1);

@@ -1,5 +1,7 @@
 // The proposer's checks. Its guesses may be wrong; what it writes may not be.
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <unordered_map>
 
 #include "conformance/check.hpp"
@@ -29,13 +31,18 @@ std::vector<History> histories() {
     return out;
 }
 
+enum class Verified { kByMatch, kByRejection }; // the drafts
+
 struct Proposed {
     std::vector<int32_t> drafts; // (rows, kMostDrafts)
     std::vector<uint32_t> counts;
+    std::vector<float> probs;    // (rows, kMostDrafts, vocab), by rejection
+    std::vector<uint8_t> drawn;  // (rows, kMostDrafts)
     bool within_bounds = true;
 };
 
-Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories) {
+Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories,
+                         Verified verified = Verified::kByMatch) {
     constexpr size_t kGuards = 16;
     const size_t n = histories.size();
     std::vector<pb_propose_row> rows;
@@ -48,6 +55,13 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
     std::fill(out.counts.begin() + static_cast<ptrdiff_t>(n), out.counts.end(), static_cast<uint32_t>(kGuard));
     pb_propose_batch b{sizeof b,    static_cast<uint32_t>(n), sizeof(pb_propose_row), kMostDrafts,
                        rows.data(), out.drafts.data(),        out.counts.data(),      nullptr};
+    if (verified == Verified::kByRejection) {
+        out.probs.assign(n * kMostDrafts * MadeUpModel::kVocab, NAN);
+        out.drawn.assign(n * kMostDrafts, 0);
+        b.probs = out.probs.data();
+        b.drawn = out.drawn.data();
+        b.vocab_size = MadeUpModel::kVocab;
+    }
     std::unordered_map<uint64_t, uint32_t> max_drafts;
     for (const pb_propose_row& row : rows) max_drafts[row.id] = row.max_drafts;
     subject.runner().enter(MadeUpModel::Call::kPropose, std::move(max_drafts));
@@ -105,6 +119,29 @@ Outcome tokens(Subject& subject) {
     return {};
 }
 
+// Where a draft was drawn, what it was drawn from is a distribution, and the draft possible.
+Outcome probabilities(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const auto all = histories();
+    PB_TRY(const Proposed p, propose(subject, *component, all, Verified::kByRejection));
+    if (std::ranges::none_of(p.drawn, [](uint8_t drawn) { return drawn != 0; }))
+        return Outcome::skip("none of its drafts is drawn at random");
+    for (size_t i = 0; i < all.size(); ++i)
+        for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k) {
+            const size_t at = i * kMostDrafts + k;
+            if (!p.drawn[at]) continue;
+            const auto row = std::span(p.probs).subspan(at * MadeUpModel::kVocab, MadeUpModel::kVocab);
+            const std::string who = "draft " + std::to_string(k) + " of row " + std::to_string(i);
+            double sum = 0;
+            for (const float x : row) sum += x >= 0 ? x : NAN;
+            if (!(std::abs(sum - 1) < 1e-3)) return fail(who + " was drawn from what sums to " + std::to_string(sum));
+            const auto token = static_cast<size_t>(p.drafts[at]);
+            if (token >= row.size() || !(row[token] > 0))
+                return fail(who + " is token " + std::to_string(p.drafts[at]) + ", which its probabilities exclude");
+        }
+    return {};
+}
+
 // Ids that it has never seen among them: a swap brings those.
 Outcome notices(Subject& subject) {
     PB_TRY(auto component, subject.make());
@@ -135,6 +172,7 @@ constexpr Check kChecks[] = {
     {"proposer.bounds", "writes within its buffers, and nothing into a row that wants no drafts", bounds},
     {"proposer.counts", "counts at most a row's max_drafts", counts},
     {"proposer.tokens", "proposes no negative token", tokens},
+    {"proposer.probabilities", "says truly what its drafts were drawn from, where they are drawn", probabilities},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
     {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},
 };

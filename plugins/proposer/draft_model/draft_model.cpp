@@ -1,4 +1,5 @@
 // draft_model - a smaller model guesses what the large one will say, token by token, for all sequences at once.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -58,25 +59,45 @@ class DraftModelProposer {
     }
 
     // One pass: a draft more for each row that goes on.
-    void extend(const patchbay::ProposeBatch& batch) {
+    void extend(patchbay::ProposeBatch& batch) {
         rows_.clear();
         for (const uint32_t i : going_)
             rows_.push_back({batch.row(i).id, chains_[i].data(), static_cast<uint32_t>(chains_[i].size()), 0});
         tokens_.assign(rows_.size(), -1);
-        logprobs_.assign(min_probability_ > 0 ? rows_.size() : 0, 0);
-        model_.forward(rows_, tokens_, logprobs_);
+        const bool drawn = batch.wants_probabilities();
+        const size_t vocab = model_.facts().vocab_size;
+        logprobs_.assign(min_probability_ > 0 && !drawn ? rows_.size() : 0, 0);
+        probs_.resize(drawn ? rows_.size() * vocab : 0);
+        model_.forward(rows_, tokens_, logprobs_, probs_);
         size_t kept = 0;
         for (size_t r = 0; r < going_.size(); ++r) {
             const uint32_t i = going_[r];
             if (tokens_[r] < 0) continue;
-            if (!logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_) {
+            const std::span<float> from = std::span(probs_).subspan(drawn ? r * vocab : 0, drawn ? vocab : 0);
+            const bool doubted = drawn ? !restrict_to_probable(from, tokens_[r])
+                                       : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
+            if (doubted) {
                 metrics_.add("draft_model_doubts");
                 continue;
             }
+            if (drawn) std::ranges::copy(from, batch.drawn_from(i, static_cast<uint32_t>(chains_[i].size())).begin());
             chains_[i].push_back(tokens_[r]);
             if (chains_[i].size() < batch.row(i).max_drafts) going_[kept++] = i;
         }
         going_.resize(kept);
+    }
+
+    // Drafts below min_probability are not made: those that are, were drawn from the others. False: this one is none.
+    bool restrict_to_probable(std::span<float> from, int32_t token) const {
+        if (min_probability_ <= 0) return true;
+        if (from[static_cast<size_t>(token)] < min_probability_) return false;
+        double left = 0;
+        for (float& p : from) {
+            if (p < min_probability_) p = 0;
+            left += p;
+        }
+        for (float& p : from) p = static_cast<float>(p / left);
+        return true;
     }
 
     float min_probability_;
@@ -86,7 +107,7 @@ class DraftModelProposer {
     std::vector<uint32_t> going_;              // rows that may get another draft
     std::vector<pb_runner_row> rows_;
     std::vector<int32_t> tokens_;
-    std::vector<float> logprobs_;
+    std::vector<float> logprobs_, probs_; // probs: (rows, vocab)
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-/* patchbay/abi/proposer.h - guesses tokens for the host to verify. A wrong proposer is slow, never wrong. */
+/* patchbay/abi/proposer.h - guesses tokens for the host to verify. A wrong proposer is slow, never wrong: only where
+ * drafts are verified by rejection must what it says about their probabilities be true. */
 #ifndef PATCHBAY_ABI_PROPOSER_H
 #define PATCHBAY_ABI_PROPOSER_H
 #include "patchbay/abi.h"
@@ -28,6 +29,13 @@ typedef struct pb_propose_batch { /* [call] */
     uint32_t             *counts;      /* out, row_count; 0: nothing to propose */
     int32_t              *parents;     /* out, (row_count, max_drafts): index of each draft's parent, −1 the newest token;
                                           NULL: the host takes chains only */
+    /* Where drafts are verified by rejection: the distribution that each draft was drawn from, (row_count, max_drafts,
+     * vocab_size), any content before. Read only where `drawn` says so. NULL: not wanted. */
+    float                *probs;
+    uint8_t              *drawn;       /* out, (row_count, max_drafts), 0 before: 1 where the draft was drawn at random
+                                          from its row of probs; 0: it follows from the tokens before it. With probs */
+    uint32_t              vocab_size;  /* of the target; with probs */
+    uint32_t              reserved;
 } pb_propose_batch;
 
 typedef struct pb_proposer {

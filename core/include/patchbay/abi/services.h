@@ -101,6 +101,9 @@ typedef struct pb_runner_batch { /* [call] */
     uint32_t             reserved;
     int32_t             *top_tokens;   /* out, (row_count, top_count), highest first; −1: none */
     float               *top_logprobs; /* out, likewise */
+    /* Out, (row_count, vocab_size): the distribution behind the engine's parameters and truncations. With it tokens are
+     * drawn from that with noise of their own, as verification by rejection wants it. NULL: not wanted. */
+    float               *probs;
 } pb_runner_batch;
 
 typedef struct pb_runner {

@@ -28,8 +28,9 @@ class DraftModel {
     const pb_runner_facts& facts() const { return facts_; }
 
     // One pass over rows of the propose() under way. tokens[i]: what follows the drafts of rows[i]; −1: nothing more in
-    // this step. logprobs: empty, or one a row.
-    void forward(std::span<const pb_runner_row> rows, std::span<int32_t> tokens, std::span<float> logprobs = {}) const {
+    // this step. logprobs: empty, or one a row; probs: empty, or (rows, vocab_size), see pb_runner_batch.
+    void forward(std::span<const pb_runner_row> rows, std::span<int32_t> tokens, std::span<float> logprobs = {},
+                 std::span<float> probs = {}) const {
         pb_runner_batch batch{};
         batch.struct_size = sizeof batch;
         batch.model = facts_.model;
@@ -38,6 +39,7 @@ class DraftModel {
         batch.rows = rows.data();
         batch.tokens = tokens.data();
         batch.logprobs = logprobs.empty() ? nullptr : logprobs.data();
+        batch.probs = probs.empty() ? nullptr : probs.data();
         forward(batch);
     }
     void forward(pb_runner_batch& batch) const { // all that the host can be asked

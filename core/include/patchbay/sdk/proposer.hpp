@@ -21,6 +21,14 @@ struct ProposeBatch {
         std::copy_n(chain.begin(), n, raw.drafts + size_t{i} * raw.max_drafts);
         raw.counts[i] = static_cast<uint32_t>(n);
     }
+    // Whether drafts are verified by rejection: what was drawn at random has to come with what it was drawn from.
+    bool wants_probabilities() const { return raw.struct_size >= sizeof(pb_propose_batch) && raw.probs; }
+    // Where to write that for draft k of row i, which counts as drawn from here on.
+    std::span<float> drawn_from(uint32_t i, uint32_t k) {
+        const size_t at = size_t{i} * raw.max_drafts + k;
+        raw.drawn[at] = 1;
+        return {raw.probs + at * raw.vocab_size, raw.vocab_size};
+    }
     pb_propose_batch& raw;
 };
 
