@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/tables.hpp"
+#include "kernels/kv_codes.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 static_assert(patchbay::kernels::CpuAttention::kMaxHeadDim == patchbay::kernels::kMostHeadDim);
@@ -14,14 +15,28 @@ namespace {
 constexpr int64_t kRunsPerThread = 8; // of splits: enough that a thread that is held up does not hold up all
 constexpr int64_t kInlineWork = 256 * 1024; // multiply-adds that are not worth waking a thread for
 
+constexpr int64_t kLineBytes = 64;
+
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Bytes of one kv head in a page.
+// Bytes of one kv head in a page; scales: of keys, as many of values behind them.
 uint64_t key_bytes(const AttentionShape& s) {
     return uint64_t(round_up(s.block_size, kKeyGroup) * s.head_dim * dtype_bytes(s.kv_dtype));
 }
 uint64_t value_bytes(const AttentionShape& s) {
-    return uint64_t(round_up(s.block_size, s.kv_dtype == PB_BF16 ? 2 : 1) * s.head_dim * dtype_bytes(s.kv_dtype));
+    const int64_t bytes =
+        round_up(s.block_size, s.kv_dtype == PB_BF16 ? 2 : 1) * s.head_dim * dtype_bytes(s.kv_dtype);
+    return uint64_t(in_codes(s.kv_dtype) ? round_up(bytes, kLineBytes) : bytes);
+}
+uint64_t scale_bytes(const AttentionShape& s) {
+    return in_codes(s.kv_dtype) ? uint64_t(round_up(s.block_size, kKeyGroup)) * sizeof(float) : 0;
+}
+uint64_t head_bytes(const AttentionShape& s) { return key_bytes(s) + value_bytes(s) + 2 * scale_bytes(s); }
+
+// Of a Table or a TileAttend.
+template <class T>
+auto loops_for(pb_dtype kv, const T& table) {
+    return kv == PB_FP8 ? table.attend_fp8 : kv == PB_I8 ? table.attend_int8 : table.attend_bf16;
 }
 
 AttendState state_at(float* memory, int64_t queries, int64_t stride) {
@@ -30,6 +45,17 @@ AttendState state_at(float* memory, int64_t queries, int64_t stride) {
 
 float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
     return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
+}
+
+void write_codes(const AttentionShape& s, uint8_t* head, int64_t offset, const float* k, const float* v) {
+    const int64_t dim = s.head_dim;
+    uint8_t codes[kMostHeadDim];
+    auto* const scales = reinterpret_cast<float*>(head + key_bytes(s) + value_bytes(s));
+    scales[offset] = to_codes(s.kv_dtype, k, dim, codes);
+    uint8_t* const key = head + offset / kKeyGroup * kKeyGroup * dim + offset % kKeyGroup;
+    for (int64_t d = 0; d < dim; ++d) key[d * kKeyGroup] = codes[d];
+    uint8_t* const value = head + key_bytes(s) + offset * dim;
+    scales[round_up(s.block_size, kKeyGroup) + offset] = to_codes(s.kv_dtype, v, dim, value);
 }
 
 // tiles: null, or the level's.
@@ -63,7 +89,7 @@ struct CpuAttention::Call {
 };
 
 CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
-    : machine_(machine), shape_(shape), in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype == PB_BF16),
+    : machine_(machine), shape_(shape), in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype != PB_F32),
       queries_(in_tiles_ ? kTileQueries : kAttendQueries),
       stride_(in_tiles_ ? round_up(shape.head_dim, 16) : shape.head_dim),
       state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))),
@@ -71,7 +97,7 @@ CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
 }
 
 uint64_t CpuAttention::page_bytes() const {
-    return uint64_t(shape_.kv_heads) * (key_bytes(shape_) + value_bytes(shape_));
+    return uint64_t(shape_.kv_heads) * head_bytes(shape_);
 }
 
 void CpuAttention::plan(const AttentionBatch& batch) {
@@ -113,7 +139,7 @@ void CpuAttention::find_keys(const AttentionBatch& batch, Tile& tile) const {
 
 void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
                              const pb_tensor& v) const {
-    const uint64_t key_size = key_bytes(shape_), value_size = value_bytes(shape_);
+    const uint64_t key_size = key_bytes(shape_), head_size = head_bytes(shape_);
     const TileAttend* tiles = tile_attend_of(machine_.isa);
     const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
     split_rows(machine_.crew, batch.token_count, work, [&](int64_t begin, int64_t end) {
@@ -121,9 +147,12 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
             const int64_t slot = batch.slot_mapping[t];
             if (slot < 0) continue;
             uint8_t* page = kv.data + uint64_t(slot / shape_.block_size) * kv.page_stride;
-            for (int32_t h = 0; h < shape_.kv_heads; ++h, page += key_size + value_size)
-                write_token(tiles, shape_, page, page + key_size, slot % shape_.block_size, row_of(k, t, h),
-                            row_of(v, t, h));
+            for (int32_t h = 0; h < shape_.kv_heads; ++h, page += head_size) {
+                const int64_t offset = slot % shape_.block_size;
+                const float *key = row_of(k, t, h), *value = row_of(v, t, h);
+                if (in_codes(shape_.kv_dtype)) write_codes(shape_, page, offset, key, value);
+                else write_token(tiles, shape_, page, page + key_size, offset, key, value);
+            }
         }
     });
 }
@@ -144,16 +173,19 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
     part.head_dim = shape_.head_dim;
     part.window = shape_.window;
     part.table = call.batch.block_tables + uint64_t(tile.seq) * call.batch.max_blocks;
-    part.keys = call.kv.data + uint64_t(tile.kv_head) * (key_bytes(shape_) + value_bytes(shape_));
+    part.keys = call.kv.data + uint64_t(tile.kv_head) * head_bytes(shape_);
     part.values = part.keys + key_bytes(shape_);
+    part.key_scales = part.values + value_bytes(shape_);
+    part.value_scales = part.key_scales + scale_bytes(shape_);
     part.page_stride = call.kv.page_stride;
     part.begin = std::max(tile.begin, split * kSplit);
     part.end = std::min(tile.end, (split + 1) * kSplit);
     part.ahead = ahead;
     part.scale = shape_.scale;
     part.soft_cap = shape_.soft_cap;
-    if (in_tiles_) tile_attend_of(machine_.isa)->attend(part, state);
-    else (shape_.kv_dtype == PB_BF16 ? table.attend_bf16 : table.attend_f32)(part, state);
+    if (in_tiles_) loops_for(shape_.kv_dtype, *tile_attend_of(machine_.isa))(part, state);
+    else if (shape_.kv_dtype == PB_F32) table.attend_f32(part, state);
+    else loops_for(shape_.kv_dtype, table)(part, state);
 }
 
 // Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing

@@ -43,7 +43,8 @@ bool machine_has(Isa isa) {
     if (isa == Isa::Avx2) return avx2;
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f");
     if (isa == Isa::Avx512) return avx512;
-    const bool words = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    const bool words = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("avx512vl");
     if (isa == Isa::Amx) return avx512 && words && __builtin_cpu_supports("avx512bf16") && has_amx();
 #endif
     return isa == Isa::Plain;

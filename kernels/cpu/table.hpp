@@ -45,6 +45,13 @@ constexpr int kMostHeadDim = 512;
 constexpr int kAttendBlock = 64;      // keys of one softmax update, aligned by absolute position
 constexpr int kKeyGroup = 16;         // keys side by side in a page
 
+struct Int8Code {
+    uint8_t bits;
+};
+struct Fp8Code { // e4m3; no NaN
+    uint8_t bits;
+};
+
 struct AttendPart { // queries over keys [begin, end), both within one split
     const float* q[kTileQueries];      // each (head_dim)
     int64_t position[kTileQueries];    // the last key it sees
@@ -54,6 +61,7 @@ struct AttendPart { // queries over keys [begin, end), both within one split
     int64_t window;                    // 0: all
     const int32_t* table;              // of the sequence: page ids
     const uint8_t *keys, *values;      // of the kv head in page 0
+    const uint8_t *key_scales, *value_scales; // likewise, f32, where those are codes
     uint64_t page_stride;
     int64_t begin, end;
     int64_t ahead;                     // ≥ end: where the keys end that this thread reads next
@@ -109,6 +117,8 @@ struct Table {
     void (*exp)(float* out, const float* x, int64_t n);
     void (*attend_f32)(const AttendPart&, const AttendState&);
     void (*attend_bf16)(const AttendPart&, const AttendState&);
+    void (*attend_int8)(const AttendPart&, const AttendState&);
+    void (*attend_fp8)(const AttendPart&, const AttendState&);
     // into += later, for keys after those of `into`
     void (*merge)(const AttendState& into, const AttendState& later, int32_t queries);
     void (*divide)(float* out, const float* a, float by, int64_t n);
@@ -137,10 +147,12 @@ struct TileTable {
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };
 
-// Attention over bf16 pages in tiles of bf16, of up to kTileQueries queries.
+// Attention over pages of bf16 or codes in tiles of bf16, of up to kTileQueries queries.
 struct TileAttend {
-    void (*attend)(const AttendPart&, const AttendState&); // sums 64-byte aligned
-    // One token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
+    void (*attend_bf16)(const AttendPart&, const AttendState&); // sums 64-byte aligned, here and below
+    void (*attend_int8)(const AttendPart&, const AttendState&);
+    void (*attend_fp8)(const AttendPart&, const AttendState&);
+    // Of bf16: one token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
     void (*write_token)(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim);
 };
 

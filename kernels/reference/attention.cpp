@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/kv_codes.hpp"
 #include "kernels/reference.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
@@ -12,22 +13,37 @@ namespace {
 
 enum class Half { Keys, Values };
 
-// Where the head_dim elements of one token and head lie in its page.
-uint8_t* at(const AttentionShape& s, const KvPages& kv, Half half, int64_t page, int64_t offset, int64_t head) {
-    const int64_t row = (half == Half::Values ? s.kv_heads * s.block_size : 0) + head * s.block_size + offset;
-    return kv.data + uint64_t(page) * kv.page_stride + row * s.head_dim * dtype_bytes(s.kv_dtype);
+// Of one token and head: its elements, behind its scale where they are codes.
+uint64_t row_bytes(const AttentionShape& s) {
+    const auto elements = uint64_t(s.head_dim * dtype_bytes(s.kv_dtype));
+    return in_codes(s.kv_dtype) ? (elements + 3) / 4 * 4 + sizeof(float) : elements;
 }
 
-void write(pb_dtype dtype, uint8_t* to, int64_t i, float value) {
-    if (dtype == PB_BF16) {
-        const uint16_t bits = f32_to_bf16(value);
-        std::memcpy(to + i * 2, &bits, 2);
+uint8_t* at(const AttentionShape& s, const KvPages& kv, Half half, int64_t page, int64_t offset, int64_t head) {
+    const int64_t row = (half == Half::Values ? s.kv_heads * s.block_size : 0) + head * s.block_size + offset;
+    return kv.data + uint64_t(page) * kv.page_stride + uint64_t(row) * row_bytes(s);
+}
+
+void write(const AttentionShape& s, uint8_t* to, const float* values) {
+    if (in_codes(s.kv_dtype)) {
+        const float scale = to_codes(s.kv_dtype, values, s.head_dim, to + sizeof(float));
+        std::memcpy(to, &scale, sizeof scale);
+    } else if (s.kv_dtype == PB_BF16) {
+        for (int32_t i = 0; i < s.head_dim; ++i) {
+            const uint16_t bits = f32_to_bf16(values[i]);
+            std::memcpy(to + i * 2, &bits, 2);
+        }
     } else {
-        std::memcpy(to + i * 4, &value, 4);
+        std::memcpy(to, values, size_t(s.head_dim) * sizeof(float));
     }
 }
 
 double read(pb_dtype dtype, const uint8_t* from, int64_t i) {
+    if (in_codes(dtype)) {
+        float scale;
+        std::memcpy(&scale, from, sizeof scale);
+        return double(scale) * double(from_code(dtype, from[sizeof(float) + size_t(i)]));
+    }
     if (dtype == PB_BF16) {
         uint16_t bits;
         std::memcpy(&bits, from + i * 2, 2);
@@ -46,7 +62,7 @@ float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
 }  // namespace
 
 uint64_t page_bytes(const AttentionShape& s) {
-    return 2 * uint64_t(s.kv_heads) * uint64_t(s.block_size) * uint64_t(s.head_dim) * uint64_t(dtype_bytes(s.kv_dtype));
+    return 2 * uint64_t(s.kv_heads) * uint64_t(s.block_size) * row_bytes(s);
 }
 
 void append_kv(const AttentionShape& s, const AttentionBatch& batch, const KvPages& kv, const pb_tensor& k,
@@ -54,12 +70,11 @@ void append_kv(const AttentionShape& s, const AttentionBatch& batch, const KvPag
     for (int32_t t = 0; t < batch.token_count; ++t) {
         const int64_t slot = batch.slot_mapping[t];
         if (slot < 0) continue;
-        for (int32_t h = 0; h < s.kv_heads; ++h)
-            for (int32_t i = 0; i < s.head_dim; ++i) {
-                const int64_t page = slot / s.block_size, offset = slot % s.block_size;
-                write(s.kv_dtype, at(s, kv, Half::Keys, page, offset, h), i, row_of(k, t, h)[i]);
-                write(s.kv_dtype, at(s, kv, Half::Values, page, offset, h), i, row_of(v, t, h)[i]);
-            }
+        const int64_t page = slot / s.block_size, offset = slot % s.block_size;
+        for (int32_t h = 0; h < s.kv_heads; ++h) {
+            write(s, at(s, kv, Half::Keys, page, offset, h), row_of(k, t, h));
+            write(s, at(s, kv, Half::Values, page, offset, h), row_of(v, t, h));
+        }
     }
 }
 

@@ -33,7 +33,8 @@ void check_greedy(const std::string& model) {
     ASSERT_TRUE(registry) << registry.error();
     config::EngineConfig c;
     c.model.path = kSource + "/models/" + model;
-    c.model.dtype = c.engine.kv_cache_dtype = config::DType::kF32; // as the goldens were made
+    c.model.dtype = config::DType::kF32; // as the goldens were made
+    c.engine.kv_cache_dtype = config::KvDType::kF32;
     VirtualClock clock;
     const auto engine = engine::Engine::create(c, *registry, clock);
     ASSERT_TRUE(engine) << engine.error();

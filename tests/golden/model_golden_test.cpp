@@ -53,7 +53,7 @@ class Golden {
         r.model_config = must(weights::read_model_config(folder));
         const auto source = must(weights::WeightSource::from_folder(folder));
         r.weights = s.weights.value_or(weights::WeightForm{must(source.native_dtype(r.model_config))});
-        r.kv_dtype = s.kv;
+        r.kv_dtypes.most = s.kv;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = s.device;

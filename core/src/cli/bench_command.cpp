@@ -113,7 +113,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
         key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
         key("--quantization-group-size", "model.quantization_group_size",
             "32 or 128 columns share a scale; 0: the usual");
-        key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32 or bfloat16 (default: as the weights)");
+        key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
         key("--attention", "attention.plugin", "attention plugin");
         key("--scheduler", "scheduler.plugin", "scheduler plugin");
         key("--tensor-parallel-size", "engine.tensor_parallel_size",

@@ -261,7 +261,7 @@ void add_generate_command(Commands& commands) {
     key("--block-size", "engine.block_size", "tokens in a KV block");
     key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
     key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
-    key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32 or bfloat16 (default: as the weights)");
+    key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
     key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
     key("--engine-seed", "engine.seed", "seed of requests that have none");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");

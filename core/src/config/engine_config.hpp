@@ -19,6 +19,7 @@ struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: va
 enum class ThreadPinning { kNone, kCores };
 enum class LoadFormat { kAuto, kDummy };
 enum class DType { kAuto, kF32, kBf16 };
+enum class KvDType { kAuto, kF32, kBf16, kFp8, kInt8 };
 enum class GraphMode { kNone, kFullDecodeOnly, kFull };
 enum class GraphCapture { kEager, kLazy };   // at load, or when a size is met for the first time
 enum class AsyncScheduling { kOff, kAuto, kOn }; // auto: where the parts can; on: else refused
@@ -38,6 +39,15 @@ struct ModelSettings {                       // `model:` a path, or a map of the
     bool operator==(const ModelSettings&) const = default;
 };
 
+struct KvDTypeOfLayers {
+    std::string layers;                      // as they were named: "0-3"
+    std::optional<uint32_t> first;           // none: the last `count`
+    uint32_t count = 0;
+    KvDType dtype = KvDType::kAuto;
+
+    bool operator==(const KvDTypeOfLayers&) const = default;
+};
+
 struct EngineSettings {                      // `engine:`; names and meanings follow vLLM's
     uint32_t max_model_len = 0;              // tokens; 0: what the model reaches
     uint32_t max_num_batched_tokens = 512;
@@ -48,7 +58,8 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint32_t num_blocks = 0;                 // 0: from kv_cache_memory
     uint64_t kv_cache_memory = 256ull << 20; // bytes
     double gpu_memory_utilization = 0;       // share of the device's memory; 0: kv_cache_memory says
-    DType kv_cache_dtype = DType::kAuto;     // auto: f32 for f32 weights, bf16 for bf16
+    KvDType kv_cache_dtype = KvDType::kAuto; // auto: f32 for f32 weights, bf16 for bf16
+    std::vector<KvDTypeOfLayers> kv_cache_dtype_layers; // in its place
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting
     uint32_t num_speculative_tokens = 0;     // 0: no speculation; needs a proposer

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/suggest.hpp"
+#include "config/kv_dtypes.hpp"
 #include "config/plugin_slot.hpp"
 
 namespace patchbay::config {
@@ -82,11 +83,6 @@ Table<ModelSettings> model_table() {
 Table<EngineSettings> engine_table() {
     using E = EngineSettings;
     constexpr double kTokens = 1 << 26;
-    const std::vector<Word<DType>> dtypes{{"auto", DType::kAuto},
-                                          {"float32", DType::kF32},
-                                          {"bfloat16", DType::kBf16},
-                                          {"f32", DType::kF32},
-                                          {"bf16", DType::kBf16}};
     Table<E> t;
     t.key("max_model_len", &E::max_model_len, {0, kTokens, "tokens"},
           "prompt and output of a request together; 0: what the model reaches")
@@ -100,8 +96,10 @@ Table<EngineSettings> engine_table() {
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
         .key("gpu_memory_utilization", &E::gpu_memory_utilization, {0, 1, ""},
              "in its place: what this share of the device's memory leaves beside weights and activations; 0: off")
-        .word("kv_cache_dtype", &E::kv_cache_dtype, dtypes, "type of keys and values; auto: as the weights")
-        .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
+        .word("kv_cache_dtype", &E::kv_cache_dtype, kv_dtype_words(),
+              "type of keys and values; auto: as the weights; fp8, int8: with a scale a token and head");
+    add_kv_dtype_layers(t);
+    t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
              "drafts a sequence and step; 0: no speculation; needs a proposer")

@@ -37,32 +37,58 @@ Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
     const size_t d = shape.head_dim;
     Tokens out{noise.reals(length * shape.heads * d, -2, 2), noise.reals(length * shape.kv_heads * d, -2, 2),
                noise.reals(length * shape.kv_heads * d, -2, 2), length};
-    // A backend may round q to the dtype of keys.
-    if (shape.kv_dtype == PB_BF16)
+    // A backend may round q to bf16 where keys are not f32.
+    if (shape.kv_dtype != PB_F32)
         for (float& x : out.q) x = bf16_to_f32(f32_to_bf16(x));
     return out;
 }
 
+namespace {
+
+// The nearest number that fp8 (e4m3) has.
+double nearest_fp8(double x) {
+    const double step = std::ldexp(1, std::max(x == 0 ? -6 : std::ilogb(x), -6) - 3);
+    return std::clamp(std::nearbyint(x / step) * step, -448.0, 448.0);
+}
+
+// What a page keeps of one token and head, (d).
+std::vector<double> kept(pb_dtype dtype, const float* x, uint32_t d) {
+    std::vector<double> out(x, x + d);
+    const auto larger = [](double a, double b) { return std::abs(a) < std::abs(b); };
+    const double most = std::abs(*std::max_element(out.begin(), out.end(), larger));
+    for (double& y : out) {
+        if (dtype == PB_BF16) y = bf16_to_f32(f32_to_bf16(static_cast<float>(y)));
+        if (dtype == PB_I8) y = std::nearbyint(y / most * 127) * most / 127;
+        if (dtype == PB_FP8) y = nearest_fp8(y / most * 448) * most / 448;
+    }
+    return out;
+}
+
+}  // namespace
+
 std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) {
     const uint32_t d = shape.head_dim,
                    first = shape.window > 0 && token + 1 > shape.window ? token + 1 - shape.window : 0;
-    const auto kept = [&](float x) { return shape.kv_dtype == PB_BF16 ? bf16_to_f32(f32_to_bf16(x)) : x; };
     std::vector<double> out(shape.heads * d);
     for (uint32_t h = 0; h < shape.heads; ++h) {
         const uint32_t g = h / (shape.heads / shape.kv_heads);
+        const auto row = [&](const std::vector<float>& of, uint32_t j) {
+            return kept(shape.kv_dtype, of.data() + (j * shape.kv_heads + g) * d, d);
+        };
         std::vector<double> scores;
         for (uint32_t j = first; j <= token; ++j) {
             double dot = 0;
-            for (uint32_t i = 0; i < d; ++i)
-                dot += double{t.q[(token * shape.heads + h) * d + i]} * kept(t.k[(j * shape.kv_heads + g) * d + i]);
+            const std::vector<double> k = row(t.k, j);
+            for (uint32_t i = 0; i < d; ++i) dot += double{t.q[(token * shape.heads + h) * d + i]} * k[i];
             scores.push_back(dot * shape.spec().scale);
         }
         const double most = *std::max_element(scores.begin(), scores.end());
         double sum = 0;
         for (double& s : scores) sum += s = std::exp(s - most);
-        for (uint32_t j = first; j <= token; ++j)
-            for (uint32_t i = 0; i < d; ++i)
-                out[h * d + i] += scores[j - first] / sum * kept(t.v[(j * shape.kv_heads + g) * d + i]);
+        for (uint32_t j = first; j <= token; ++j) {
+            const std::vector<double> v = row(t.v, j);
+            for (uint32_t i = 0; i < d; ++i) out[h * d + i] += scores[j - first] / sum * v[i];
+        }
     }
     return out;
 }

@@ -66,6 +66,7 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
             std::string(what.settings[i].value.data, what.settings[i].value.size);
     config::EngineConfig own = c.config;
     PB_TRY(own.model, config::model_settings(keys));
+    own.engine.kv_cache_dtype_layers.clear(); // of the model's layers
     PB_TRY(ModelChoice choice, choose_model(own, c.registry, computes_ ? Numbers::kSome : Numbers::kNone));
     identity_ = "dummy";
     if (computes_ && own.model.load_format != config::LoadFormat::kDummy) {
@@ -75,7 +76,7 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     PB_TRY(facts_, runner::read_facts(model, choice.config));
     choice.source.read_with(c.pool);
     guest_.emplace(runner::GuestModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
-                                      choice.weights, choice.kv_dtype});
+                                      choice.weights, std::move(choice.kv_dtypes)});
     facts = {facts.struct_size,   kModel,         facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
              facts_.max_position, computes_ ? 1u : 0u, 0};
     return {};

@@ -150,7 +150,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.isa = s.runner->device_info().isa;
     f.architecture = parts.model.architecture;
     f.weight_dtype = s.runner->weight_form();
-    f.kv_dtype = dtype_word(parts.model.kv_dtype);
+    f.kv_dtype = runner::text_of(parts.model.kv_dtypes);
     f.model_identity = parts.identity;
     s.describe_ranks();
     const host::Component* components[] = {&s.scheduler.current(),      &s.sampler.current(),  &s.runner->attention(),

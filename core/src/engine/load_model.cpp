@@ -39,7 +39,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     runner::RunnerSettings r;
     r.model_config = parts.model.config;
     r.weights = parts.model.weights;
-    r.kv_dtype = parts.model.kv_dtype;
+    r.kv_dtypes = parts.model.kv_dtypes;
     r.block_size = c.engine.block_size;
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;

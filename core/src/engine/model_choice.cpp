@@ -52,6 +52,17 @@ pb_dtype wire(config::DType dtype, pb_dtype automatic) {
     return automatic;
 }
 
+pb_dtype wire(config::KvDType dtype, pb_dtype automatic) {
+    switch (dtype) {
+        case config::KvDType::kF32: return PB_F32;
+        case config::KvDType::kBf16: return PB_BF16;
+        case config::KvDType::kFp8: return PB_FP8;
+        case config::KvDType::kInt8: return PB_I8;
+        case config::KvDType::kAuto: break;
+    }
+    return automatic;
+}
+
 weights::Quantization wire(config::Quantization quantization) {
     switch (quantization) {
         case config::Quantization::kAuto: return weights::Quantization::kAsStored;
@@ -95,9 +106,11 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
     PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
     const weights::WeightForm form{wire(c.model.dtype, native), wire(c.model.quantization),
                                    rounding_group(c.model)};
-    const pb_dtype kv_dtype = wire(c.engine.kv_cache_dtype, form.dtype);
+    runner::KvDTypes kv{wire(c.engine.kv_cache_dtype, form.dtype), {}};
+    for (const config::KvDTypeOfLayers& l : c.engine.kv_cache_dtype_layers)
+        kv.others.push_back({l.layers, l.first, l.count, wire(l.dtype, form.dtype)});
     return ModelChoice{std::move(model.config), std::move(model.source), architecture, std::move(plugin), form,
-                       kv_dtype};
+                       std::move(kv)};
 }
 
 uint32_t choose_threads(const config::EngineSettings& e, uint32_t ranks_here) {
@@ -135,8 +148,8 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
         c.model.quantization == config::Quantization::kInt8 || c.model.quantization == config::Quantization::kInt4;
     say("model", "quantization_group_size", rounds && c.model.quantization_group_size == 0,
         std::to_string(rounding_group(c.model)) + " columns");
-    say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::DType::kAuto,
-        chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtype) + std::string(", as the weights"); }));
+    say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::KvDType::kAuto,
+        chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtypes.most) + std::string(", as the weights"); }));
     say("engine", "max_model_len", c.engine.max_model_len == 0,
         chosen([&](const ModelChoice& m) { return length_reason(c.engine, m.config); }));
 }

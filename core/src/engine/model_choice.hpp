@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "config/load.hpp"
 #include "host/registry.hpp"
+#include "runner/kv_dtypes.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::engine {
@@ -16,7 +17,7 @@ struct ModelChoice {
     weights::WeightSource source;      // opened, not read
     std::string architecture, plugin;
     weights::WeightForm weights;
-    pb_dtype kv_dtype;
+    runner::KvDTypes kv_dtypes;
 };
 enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);

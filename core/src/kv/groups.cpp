@@ -17,6 +17,7 @@ struct Form { // layers that keep the same
 std::vector<Form> forms_of(std::span<const LayerKv> layers) {
     std::vector<Form> forms;
     for (uint32_t i = 0; i < layers.size(); ++i) {
+        if (layers[i].owner) continue;
         const auto at = std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return *f.kv == layers[i]; });
         if (at == forms.end()) forms.push_back({&layers[i], {i}});
         else at->layers.push_back(i);
@@ -104,6 +105,8 @@ Grouping group_layers(std::span<const LayerKv> layers, uint32_t block_size) {
             out.groups.push_back(f.kv->spec);
         }
     }
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (layers[i].owner) out.layers[i] = out.layers[*layers[i].owner];
     return out;
 }
 

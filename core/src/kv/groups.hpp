@@ -3,6 +3,7 @@
 // runner; KvCache holds a sequence's pages by them.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct LayerKv { // what a layer keeps
     uint32_t kv_heads = 0, head_dim = 0;
     uint64_t bytes = 0;     // of block_size tokens, or of a sequence's state; a multiple of 64
     std::string layout_tag; // what lies where in them
+    std::optional<uint32_t> owner; // an earlier layer whose KV it attends over: it keeps nothing itself
     bool operator==(const LayerKv&) const = default;
 };
 
@@ -33,7 +35,7 @@ struct LayerPlace { // of a layer: its bytes lie in the pages of the group, from
 
 struct Grouping {
     std::vector<GroupSpec> groups;  // those of tokens before those of states
-    std::vector<LayerPlace> layers; // by layer
+    std::vector<LayerPlace> layers; // by layer; of one that keeps nothing: its owner's
     uint64_t page_bytes = 0;
     double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kYardstick tokens
     uint32_t better_block_size = 0; // with which states would fit pages closely; 0: padding is no matter

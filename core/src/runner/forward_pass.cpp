@@ -41,14 +41,20 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kFull)) return;
     if (runner->capturing_) runner->attended_.push_back(layer);
+    if (runner->kv_->keeps_its_own(layer) != (k && v)) {
+        runner->layer_fault_ = k && v ? "gives layer " + std::to_string(layer) + ", which shares another's KV, its own"
+                                      : "attends in layer " + std::to_string(layer) + " without k and v";
+        return;
+    }
     if (!runner->info_.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
     const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
     const pb_kv_view view = runner->kv_->view(layer);
     const host::Attention& attention = runner->attention_;
     CallTimes& times = runner->times_;
-    timed(runner->clock_, times.attention_append,
-          [&] { attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v); });
+    if (k) timed(runner->clock_, times.attention_append, [&] {
+        attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v);
+    });
     timed(runner->clock_, times.attention_run,
           [&] { attention.table->run(attention.self(), bound.self, &batch, &view, out, q); });
 }
@@ -57,8 +63,13 @@ void ModelRunner::charge_attention(uint32_t layer) {
     const KvLayers::BoundAttention& bound = *kv_->bound_of(layer);
     pb_cost cost{};
     cost.struct_size = sizeof cost;
+    pb_attention_batch batch = batches_[bound.group];
+    if (!kv_->keeps_its_own(layer)) { // nothing is appended
+        no_slots_.assign(batch.token_count, -1);
+        batch.slot_mapping = no_slots_.data();
+    }
     const Result<> told = attention_.component->check(
-        attention_.table->cost(attention_.self(), bound.self, &batches_[bound.group], &cost), "cost");
+        attention_.table->cost(attention_.self(), bound.self, &batch, &cost), "cost");
     cost.in_graph = replaying_;
     if (told) device_.table->charge(device_.self(), &cost);
     else cost_fault_ = told.error();

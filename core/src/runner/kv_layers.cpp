@@ -9,10 +9,30 @@ constexpr uint64_t kAlign = 64; // of what a layer has in a page
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form) {
+pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer) {
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
-            kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtype, kv.scale,
+            kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtypes[layer], kv.scale,
             kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len};
+}
+
+// Which layer's KV it attends over, if that is not its own.
+Result<std::optional<uint32_t>> owner_of(std::span<const pb_kv_spec> layers, size_t layer) {
+    const pb_kv_spec& kv = layers[layer];
+    if (kv.shares == 0) return std::optional<uint32_t>();
+    const uint32_t owner = kv.shares - 1;
+    const auto refuse = [&](const std::string& why) {
+        return fail("shares the KV of layer " + std::to_string(owner) + ", which " + why);
+    };
+    if (owner >= layer) return refuse("is no earlier one");
+    const pb_kv_spec& its = layers[owner];
+    if (its.shares != 0) return refuse("keeps none");
+    if (kv.kind == PB_KV_RECURRENT || its.kind == PB_KV_RECURRENT) return refuse("is not for states");
+    if (its.kind != kv.kind || its.sliding_window != kv.sliding_window)
+        return refuse("sees another span of tokens (other kinds or windows)");
+    if (its.kv_heads != kv.kv_heads || its.head_dim != kv.head_dim)
+        return refuse("has " + std::to_string(its.kv_heads) + " heads of " + std::to_string(its.head_dim) +
+                      ", expected " + std::to_string(kv.kv_heads) + " of " + std::to_string(kv.head_dim));
+    return std::optional(owner);
 }
 
 }  // namespace
@@ -42,15 +62,34 @@ Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_
     return kv::LayerKv{{kind, spec.sliding_window}, kv.kv_heads, kv.head_dim, aligned(layout.page_bytes), tag};
 }
 
+namespace {
+
+// Of all layers in order: "A", or "A x4+B x20".
+std::string tag_of(std::span<const kv::LayerKv> layers) {
+    std::string out;
+    for (size_t i = 0; i < layers.size();) {
+        size_t end = i;
+        while (end < layers.size() && layers[end].layout_tag == layers[i].layout_tag) ++end;
+        out += (i ? "+" : "") + layers[i].layout_tag;
+        if (end - i < layers.size()) out += " x" + std::to_string(end - i);
+        i = end;
+    }
+    return out;
+}
+
+}  // namespace
+
 Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> layers, const KvForm& form) {
     std::vector<kv::LayerKv> kept;
-    for (const pb_kv_spec& kv : layers) {
-        auto described = describe(kv, spec_of(kv, form));
-        if (!described) return fail("layer " + std::to_string(kept.size()) + ": " + described.error());
-        const kv::LayerKv& layer = kept.emplace_back(*std::move(described));
-        if (layout_tag_.find(layer.layout_tag) == std::string::npos)
-            layout_tag_ += (layout_tag_.empty() ? "" : "+") + layer.layout_tag;
+    for (size_t i = 0; i < layers.size(); ++i) {
+        auto described = describe(layers[i], spec_of(layers[i], form, i));
+        if (!described) return fail("layer " + std::to_string(i) + ": " + described.error());
+        const auto owner = owner_of(layers, i);
+        if (!owner) return fail("layer " + std::to_string(i) + " " + owner.error());
+        kept.push_back(*std::move(described));
+        kept.back().owner = *owner;
     }
+    layout_tag_ = tag_of(kept);
     return kept;
 }
 
@@ -58,14 +97,16 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
     grouping_ = std::move(grouping);
     std::vector<pb_attention_spec> specs; // of bound_
     for (uint32_t i = 0; i < layers.size(); ++i) {
+        shares_.push_back(layers[i].shares != 0);
         if (layers[i].kind == PB_KV_RECURRENT) {
             bound_of_.push_back(-1);
             continue;
         }
-        const pb_attention_spec spec = spec_of(layers[i], form);
+        const pb_attention_spec spec = spec_of(layers[i], form, i);
         size_t at = 0;
         while (at < specs.size() && !(bound_[at].group == group_of(i) && specs[at].heads == spec.heads &&
-                                      specs[at].scale == spec.scale && specs[at].soft_cap == spec.soft_cap))
+                                      specs[at].kv_dtype == spec.kv_dtype && specs[at].scale == spec.scale &&
+                                      specs[at].soft_cap == spec.soft_cap))
             at += 1;
         bound_of_.push_back(static_cast<int32_t>(at));
         if (at < specs.size()) continue;

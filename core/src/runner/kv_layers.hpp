@@ -14,14 +14,15 @@ namespace patchbay::runner {
 
 struct KvForm { // what a page of tokens holds
     uint32_t block_size;
-    pb_dtype activation_dtype, kv_dtype;
+    pb_dtype activation_dtype;
+    std::vector<pb_dtype> kv_dtypes; // by layer
     std::string device; // the device plugin's name
     uint32_t max_seqs = 0, max_tokens = 0, max_seq_len = 0; // of a batch, as in pb_attention_spec
 };
 
 class KvLayers {
   public:
-    struct BoundAttention { // for layers of one group, scale and soft cap
+    struct BoundAttention { // for layers of one group, dtype, scale and soft cap
         void *self, *plan_buffer;
         uint32_t group;
     };
@@ -42,12 +43,13 @@ class KvLayers {
 
     const kv::Grouping& grouping() const { return grouping_; }
     uint32_t page_count() const { return pool_->page_count_; }
-    const std::string& layout_tag() const { return layout_tag_; } // of all forms
+    const std::string& layout_tag() const { return layout_tag_; } // of all layers
     pb_attention_graphs graphs() const { return graphs_; } // what every bound attention can capture
     std::span<const BoundAttention> bound() const { return bound_; }
     const BoundAttention* bound_of(uint32_t layer) const { // null: it keeps a state
         return bound_of_[layer] < 0 ? nullptr : &bound_[static_cast<size_t>(bound_of_[layer])];
     }
+    bool keeps_its_own(uint32_t layer) const { return !shares_[layer]; } // else k and v are another layer's
     uint32_t group_of(uint32_t layer) const { return grouping_.layers[layer].group; }
     pb_kv_view view(uint32_t layer) const;
     void* page(kv::BlockId) const; // of all layers; null on a device that computes nothing
@@ -63,6 +65,7 @@ class KvLayers {
     pb_attention_graphs graphs_ = PB_GRAPHS_ANY;
     std::vector<BoundAttention> bound_;
     std::vector<int32_t> bound_of_; // by layer
+    std::vector<bool> shares_;      // likewise
     const KvLayers* pool_ = this;   // where the pages are
     void* memory_ = nullptr;        // (page_count, grouping.page_bytes)
     uint32_t page_count_ = 0;

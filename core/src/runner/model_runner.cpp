@@ -70,7 +70,7 @@ RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& 
     RunnerSettings out = of_model;
     out.model_config = guest.model_config;
     out.weights = guest.weights;
-    out.kv_dtype = guest.kv_dtype;
+    out.kv_dtypes = guest.kv_dtypes;
     if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
     out.rows_per_sequence = 1;
     return out;
@@ -207,7 +207,11 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
         PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
-    out.form = {settings.block_size, info_.activation_dtype, settings.kv_dtype,
+    PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
+    for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
+        if (const uint32_t owner = out.specs[layer].shares; owner > 0 && owner <= layer)
+            dtypes[layer] = dtypes[owner - 1];
+    out.form = {settings.block_size, info_.activation_dtype, std::move(dtypes),
                 info_.serves_as[0] ? info_.serves_as : device_name_, std::max(settings.max_num_seqs, padded),
                 std::max(settings.max_num_batched_tokens, padded), max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, attention_);
@@ -226,7 +230,10 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
             if (layer.spec.kind == kv::GroupKind::kRecurrent)
                 return fail("model '" + std::string(guest_->model_.component->type().name) +
                             "' keeps states: a state cannot go back behind a draft that is rejected");
-        kept.insert(kept.end(), its.kept.begin(), its.kept.end());
+        for (kv::LayerKv layer : its.kept) {
+            if (layer.owner) *layer.owner += own.kept.size();
+            kept.push_back(std::move(layer));
+        }
     }
     const kv::Grouping whole = kv::group_layers(kept, settings.block_size);
     PB_CHECK(bind_kv(own, whole, 0));

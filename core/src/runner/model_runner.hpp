@@ -13,6 +13,7 @@
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
 #include "runner/graph_cache.hpp"
+#include "runner/kv_dtypes.hpp"
 #include "runner/kv_layers.hpp"
 #include "runner/ranks.hpp"
 #include "runner/step_inputs.hpp"
@@ -25,7 +26,7 @@ namespace patchbay::runner {
 struct RunnerSettings {
     weights::FlatConfig model_config;  // config.json, or the shape of a dummy model
     weights::WeightForm weights;       // as most are wanted
-    pb_dtype kv_dtype = PB_F32;
+    KvDTypes kv_dtypes;
     uint32_t block_size = 16;
     uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
@@ -45,7 +46,7 @@ struct GuestModel {
     weights::FlatConfig model_config;
     weights::WeightSource source;      // until the runner is made
     weights::WeightForm weights;
-    pb_dtype kv_dtype = PB_F32;
+    KvDTypes kv_dtypes;
 };
 
 // Has the model read its configuration, as rank `rank` of `size`.
@@ -224,6 +225,7 @@ class ModelRunner {
     std::vector<std::vector<int32_t>> block_starts_; // by group of tokens
     std::vector<int32_t> blocks_;                    // of all groups, one after the other
     std::vector<pb_attention_batch> batches_; // by group of tokens
+    std::vector<int64_t> no_slots_;           // of a layer that appends nothing, where it is only charged for
     std::vector<pb_state> states_;            // by group of states, for a layer at offset 0
     bool out_of_memory_ = false;       // sticky
     std::string layer_fault_;          // likewise: what the model asked of a layer

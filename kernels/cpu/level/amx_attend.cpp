@@ -1,5 +1,5 @@
-// Attention over bf16 pages in AMX tiles: q·k and weights·values are tile products, softmax between them runs in
-// AVX-512. Every row of a tile is computed by the same operations whatever rows lie beside it.
+// Attention over pages of bf16 or codes in AMX tiles of bf16: q·k and weights·values are tile products, softmax between
+// them runs in AVX-512. Every row of a tile is computed by the same operations whatever rows lie beside it.
 #include <immintrin.h>
 
 #include "cpu/table.hpp"
@@ -20,6 +20,7 @@ constexpr float kLog2E = 1.44269504088896341f;
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
 
 #include "cpu/level/attend_block.inc"
+#include "cpu/level/attend_codes.inc"
 
 // What a part works in. Little of it is touched where heads are small.
 struct alignas(64) Room {
@@ -169,6 +170,7 @@ struct Work {
     KeyRange all, ranges[kTileQueries];
     const uint8_t* groups[kGroups];
     bool finite; // its values
+    const Scales* scales; // null: of bf16
     Ahead ahead;
 
     int queries_from(int first) const { return part.queries - first < kStep ? part.queries - first : kStep; }
@@ -207,8 +209,11 @@ void soften_rows(Work& w, int first, int from, int until, const float* scores) {
     const float unit = w.unit * kLog2E;
     for (int n = from; n < until; ++n) {
         w.ahead.touch_some();
-        if (w.full) soften<false>(scores, to, n, first, {}, w.all, unit, w.rows, sum, w.shape.width);
-        else soften<true>(scores, to, n, first, w.ranges[first + n], w.all, unit, w.rows, sum, w.shape.width);
+        const KeyRange range = w.full ? KeyRange{} : w.ranges[first + n];
+        const float* const by = w.scales ? w.scales->values : nullptr;
+        const auto work = w.full ? (by ? soften<false, true> : soften<false, false>)
+                                 : (by ? soften<true, true> : soften<true, false>);
+        work(scores, by, to, n, first, range, w.all, unit, w.rows, sum, w.shape.width);
     }
 }
 
@@ -220,6 +225,7 @@ void attend_block(Work& w, float scale) {
         float* scores = w.room.scores[turn];
         const int queries = w.queries_from(first);
         const bool more = first + kStep < w.part.queries;
+        if (w.scales) apply_scales(scores, queries, w.scales->keys);
         if (w.part.soft_cap > 0) cap_scores(scores, queries, scale, w.part.soft_cap);
         int done = 0;
         for (int g = begin; g < end; g += 2) {
@@ -234,8 +240,12 @@ void attend_block(Work& w, float scale) {
     }
 }
 
+// Kv: uint16_t for bf16, or a code.
+template <class Kv>
 void attend(const AttendPart& part, const AttendState& state) {
+    constexpr bool kCodes = sizeof(Kv) == 1;
     Room room;
+    Scales scales{};
     Shape shape;
     shape.depth = (part.head_dim + kTileDepth - 1) / kTileDepth * kTileDepth;
     shape.width = state.stride;
@@ -243,7 +253,8 @@ void attend(const AttendPart& part, const AttendState& state) {
     shape.lower = part.queries < kStep ? part.queries - shape.upper : kSide;
     configure(shape);
     const float scale = part.scale < 0 ? -part.scale : part.scale;
-    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true, {}};
+    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true,
+           kCodes ? &scales : nullptr, {}};
     int64_t least = part.position[0], most = least;
     for (int n = 0; n < part.queries; ++n) {
         w.rows.base[n] = kNone;
@@ -257,10 +268,16 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
         w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
         if (w.all.end == 0) continue;
-        w.ahead.aim(part, w.block + Ahead::kDistance);
-        find_groups(part, w.block, w.all, shape.depth, room.staging, w.groups);
-        w.finite = w.full ? stage_values<Look::kNo>(part, w.block, w.all, shape.width, room.staging.values)
-                          : stage_values<Look::kYes>(part, w.block, w.all, shape.width, room.staging.values);
+        w.ahead.aim(part, w.block + Ahead::kDistance, int64_t(sizeof(Kv)));
+        if constexpr (kCodes) { // finite: what is not is in their scales
+            stage_keys<Kv>(part, w.block, w.all, shape.depth, room.staging, w.groups);
+            stage_code_values<Kv>(part, w.block, w.all, shape.width, room.staging.values);
+            stage_scales<Kv>(part, w.block, w.all, scales);
+        } else {
+            find_groups(part, w.block, w.all, shape.depth, room.staging, w.groups);
+            w.finite = w.full ? stage_values<Look::kNo>(part, w.block, w.all, shape.width, room.staging.values)
+                              : stage_values<Look::kYes>(part, w.block, w.all, shape.width, room.staging.values);
+        }
         attend_block(w, scale);
         w.ahead.touch_rest();
     }
@@ -307,6 +324,6 @@ void write_token(uint16_t* keys, uint16_t* values, int half, const float* k, con
 
 }  // namespace
 
-constexpr TileAttend kAmxAttend = {attend, write_token};
+constexpr TileAttend kAmxAttend = {attend<uint16_t>, attend<Int8Code>, attend<Fp8Code>, write_token};
 
 }  // namespace patchbay::kernels

@@ -47,6 +47,18 @@ inline F load(const uint16_t* p) {
     const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16))};
 }
+template <class Code>
+inline __m128i load_codes(const Code* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i_u*>(p)); }
+inline F load(const Int8Code* p) { return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_codes(p)))}; }
+inline F load(const Fp8Code* p) {
+    const __m256i code = _mm256_cvtepu8_epi32(load_codes(p)), low = _mm256_and_si256(code, _mm256_set1_epi32(0x7f));
+    const __m256 small = _mm256_mul_ps(_mm256_cvtepi32_ps(low), _mm256_set1_ps(0x1p-9f));
+    const __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(low, 20), _mm256_set1_epi32(120 << 23));
+    const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), low);
+    const __m256i sign = _mm256_slli_epi32(_mm256_srli_epi32(code, 7), 31);
+    const __m256i size = _mm256_blendv_epi8(normal, _mm256_castps_si256(small), is_small);
+    return {_mm256_castsi256_ps(_mm256_or_si256(size, sign))};
+}
 
 #include "cpu/level/loops.inc"
 

@@ -46,6 +46,14 @@ inline F load(const uint16_t* p) {
     const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
 }
+template <class Code>
+inline __m128i load_codes(const Code* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p)); }
+inline F load(const Int8Code* p) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_codes(p)))}; }
+inline F load(const Fp8Code* p) { // the bits of f16, whose exponents are less by 8
+    const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(load_codes(p)), 7);
+    const __m256i half = _mm256_and_si256(moved, _mm256_set1_epi16(int16_t(0xbfff)));
+    return {_mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256))};
+}
 
 #include "cpu/level/loops.inc"
 

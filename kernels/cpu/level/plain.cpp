@@ -56,6 +56,15 @@ inline F load(const uint16_t* p) {
     const U v = {p[0], p[1], p[2], p[3]};
     return reinterpret_cast<F>(v << 16);
 }
+inline F load(const Int8Code* p) {
+    return F{float(int8_t(p[0].bits)), float(int8_t(p[1].bits)), float(int8_t(p[2].bits)), float(int8_t(p[3].bits))};
+}
+inline F load(const Fp8Code* p) {
+    const U code = {p[0].bits, p[1].bits, p[2].bits, p[3].bits}, low = code & 0x7fu;
+    const F small = __builtin_convertvector(low, F) * set(0x1p-9f);
+    const U normal = (low << 20) + (120u << 23), is_small = reinterpret_cast<U>(low < 8u);
+    return reinterpret_cast<F>((reinterpret_cast<U>(small) & is_small) | (normal & ~is_small) | (code & 0x80u) << 24);
+}
 
 #include "cpu/level/loops.inc"
 

@@ -14,7 +14,7 @@ struct AttentionShape {
     int64_t window = 0;                            // keys that a token sees, itself included; 0: all
     float scale = 1;                               // of q·k
     float soft_cap = 0;                            // 0: none
-    pb_dtype kv_dtype = PB_F32;                    // F32 or BF16
+    pb_dtype kv_dtype = PB_F32;                    // F32, BF16, FP8 or I8
 };
 
 struct AttentionBatch {

@@ -18,11 +18,12 @@ class CpuAttention {
     static constexpr int kSplit = 512; // keys
     static constexpr int kMaxHeadDim = 512;
 
-    // head_dim is a multiple of 8 up to kMaxHeadDim; kv_dtype F32 or BF16.
+    // head_dim is a multiple of 8 up to kMaxHeadDim; kv_dtype F32, BF16, FP8 or I8.
     CpuAttention(const Machine&, const AttentionShape&);
 
     // A page is, for each kv head, its keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16
-    // in pairs of elements), then its values (block_size, head_dim), of bf16 in pairs of tokens.
+    // in pairs of elements), then its values (block_size, head_dim), of bf16 in pairs of tokens. Codes are followed by
+    // the f32 scales of the keys, then of the values, of each a multiple of 16.
     uint64_t page_bytes() const;
 
     // The step's work list, which run() of the same batch works through.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/cpu_attention.hpp"
+#include "kernels/kv_codes.hpp"
 #include "patchbay/sdk/attention.hpp"
 #include "patchbay/sdk/attention_cost.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -69,8 +70,9 @@ class Paged {
         const bool simulated = std::string_view(spec.device ? spec.device : "") == "sim"; // where cost() is asked anew
         out.graphs = simulated ? PB_GRAPHS_ANY : PB_GRAPHS_NONE;
         out.page_bytes = kernels::CpuAttention(machine_, shape_of(spec)).page_bytes();
-        std::snprintf(out.layout_tag, sizeof out.layout_tag, "kx16+vx2/%s/block%u/heads%ux%u",
-                      dtype_name(spec.kv_dtype), spec.block_size, spec.kv_heads, spec.head_dim);
+        std::snprintf(out.layout_tag, sizeof out.layout_tag, "%s/%s/block%u/heads%ux%u",
+                      kernels::in_codes(spec.kv_dtype) ? "kx16+v+scales" : "kx16+vx2", dtype_name(spec.kv_dtype),
+                      spec.block_size, spec.kv_heads, spec.head_dim);
         return out;
     }
 
@@ -109,8 +111,8 @@ class Paged {
         if (computes && device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu' or 'sim'");
         if (computes && spec.activation_dtype != PB_F32)
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " is not f32");
-        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16)
-            refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");
+        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16 && !kernels::in_codes(spec.kv_dtype))
+            refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16, fp8, i8}");
         if (spec.head_dim == 0 || spec.head_dim % 8 != 0)
             refuse("head_dim " + std::to_string(spec.head_dim) + " is not a multiple of 8");
         if (spec.head_dim > kernels::CpuAttention::kMaxHeadDim)

@@ -179,7 +179,9 @@ class PagedCuda {
             refuse("device '" + std::string(device) + "' is not 'cuda' or 'sim'");
         if (!real(spec.activation_dtype))
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " not in {f32, bf16}");
-        if (!real(spec.kv_dtype)) refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");
+        if (!real(spec.kv_dtype))
+            refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) +
+                   " not in {f32, bf16}: its kernels read no scaled codes (set kv_cache_dtype: bfloat16)");
         if (spec.head_dim == 0 || spec.head_dim % 8 != 0)
             refuse("head_dim " + std::to_string(spec.head_dim) + " is not a multiple of 8");
         if (spec.head_dim > uint32_t(cuda::kMaxHeadDim))

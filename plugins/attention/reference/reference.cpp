@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "kernels/kv_codes.hpp"
 #include "kernels/reference.hpp"
 #include "patchbay/sdk/attention.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -42,8 +43,8 @@ class Reference {
         if (device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu'");
         if (spec.activation_dtype != PB_F32)
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " is not f32");
-        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16)
-            refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16}");
+        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16 && !kernels::in_codes(spec.kv_dtype))
+            refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16, fp8, i8}");
         if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
             refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
                    std::to_string(spec.kv_heads));

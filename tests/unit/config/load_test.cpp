@@ -23,6 +23,7 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
         "  quantization_group_size: 128}\n"
         "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
         "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
+        "  kv_cache_dtype_layers: {0-3: int8, 7: fp8_e4m3, last 2: auto},\n"
         "  enable_prefix_caching: false, watermark: 0.1, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
         "2, thread_pinning: cores, cudagraph_mode: FULL_DECODE_ONLY, cudagraph_capture_sizes: [4, 1],\n"
         "  cudagraph_capture: lazy, cudagraph_memory: 1GiB, async_scheduling: auto}\n"
@@ -37,7 +38,10 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
                 .long_prefill_token_threshold = 5,
                 .block_size = 32,
                 .num_blocks = 7,
-                .kv_cache_dtype = DType::kF32,
+                .kv_cache_dtype = KvDType::kF32,
+                .kv_cache_dtype_layers = {{"0-3", 0, 4, KvDType::kInt8},
+                                          {"7", 7, 1, KvDType::kFp8},
+                                          {"last 2", std::nullopt, 2, KvDType::kAuto}},
                 .enable_prefix_caching = false,
                 .watermark = 0.1,
                 .num_speculative_tokens = 4,
@@ -143,6 +147,24 @@ TEST_F(Load, without_a_model_there_is_nothing_to_run) {
         "a.yaml:1:22: load_format dummy needs 'shape' (keys of config.json), or 'path' of a folder with config.json");
     EXPECT_EQ(fault_of("model: {path: model, shape: {a: 1}}\n"),
               "a.yaml:1:29: 'shape' is for load_format: dummy, which is not set");
+}
+
+TEST_F(Load, layers_that_make_no_sense_are_faults) {
+    const auto fault = [&](const std::string& map) {
+        return fault_of("model: model\nengine: {kv_cache_dtype_layers: " + map + "}\n");
+    };
+    const std::string expected = "' names no layers, expected 7, 0-3 or last 2 (up to 4096)";
+    for (const char* layers : {"-1", "3-1", "1-", "a", "last 0", "last", "last x", "5000", "1-99999999999", "1.5"})
+        EXPECT_EQ(fault("{" + std::string(layers) + ": int8}"),
+                  "a.yaml:2:34: 'kv_cache_dtype_layers': '" + std::string(layers) + expected);
+    EXPECT_EQ(fault("{0: int9}"), "a.yaml:2:37: 'kv_cache_dtype_layers': layers 0 have 'int9', expected a type such as "
+                                  "bfloat16 or int8 (did you mean 'int8'?)");
+    EXPECT_EQ(fault("{0: [int8]}"),
+              "a.yaml:2:37: 'kv_cache_dtype_layers': layers 0 have a list, expected a type such as bfloat16 or int8");
+    EXPECT_EQ(fault("{0-3: int8, 3-5: fp8}"), "a.yaml:2:45: 'kv_cache_dtype_layers': layers 3-5 and 0-3 overlap");
+    EXPECT_EQ(fault("{last 1: int8, last 2: fp8}"),
+              "a.yaml:2:48: 'kv_cache_dtype_layers': layers last 2 and last 1 overlap");
+    EXPECT_EQ(fault("int8"), "a.yaml:2:33: 'kv_cache_dtype_layers' is 'int8', expected a map of keys");
 }
 
 TEST_F(Load, settings_that_contradict_one_another_are_faults) {

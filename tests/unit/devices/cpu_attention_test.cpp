@@ -42,8 +42,8 @@ TEST_P(CpuAttentionPlugins, RefuseWhatTheyDoNotDoWithAReason) {
     spec.device = "cuda";
     EXPECT_TRUE(refusal(spec).starts_with("device 'cuda' is not 'cpu'")) << refusal(spec);
     spec = kSpec;
-    spec.kv_dtype = PB_I8;
-    EXPECT_EQ(refusal(spec), "kv dtype i8 not in {f32, bf16}");
+    spec.kv_dtype = PB_I4;
+    EXPECT_EQ(refusal(spec), "kv dtype i4 not in {f32, bf16, fp8, i8}");
     spec = kSpec;
     spec.activation_dtype = PB_BF16;
     EXPECT_EQ(refusal(spec), "activation dtype bf16 is not f32");
@@ -56,7 +56,8 @@ TEST_P(CpuAttentionPlugins, GiveEveryLayoutATagOfItsOwn) {
     const std::string tag = layout_of(kSpec).layout_tag;
     EXPECT_LT(tag.size(), sizeof(pb_attention_layout::layout_tag) - 1);
     using Spec = pb_attention_spec;
-    for (const auto change : {+[](Spec& s) { s.kv_dtype = PB_BF16; }, +[](Spec& s) { s.block_size = 16; },
+    for (const auto change : {+[](Spec& s) { s.kv_dtype = PB_BF16; }, +[](Spec& s) { s.kv_dtype = PB_FP8; },
+                              +[](Spec& s) { s.kv_dtype = PB_I8; }, +[](Spec& s) { s.block_size = 16; },
                               +[](Spec& s) { s.kv_heads = 4; }, +[](Spec& s) { s.head_dim = 32; }}) {
         pb_attention_spec spec = kSpec;
         change(spec);

@@ -87,12 +87,14 @@ void expect_unchanged(const config::EngineConfig& base, const config::EngineConf
 
 struct Variation {
     const char *attention, *isa;
-    config::DType weights, kv;
+    config::DType weights;
+    config::KvDType kv;
 };
 
 std::string name_of(const Variation& v) {
-    const auto word = [](config::DType t) { return std::string(t == config::DType::kBf16 ? "bf16" : "f32"); };
-    return std::string(v.attention) + "_" + v.isa + "_" + word(v.weights) + "_kv_" + word(v.kv);
+    constexpr const char* kKvWords[] = {"auto", "f32", "bf16", "fp8", "int8"};
+    return std::string(v.attention) + "_" + v.isa + (v.weights == config::DType::kBf16 ? "_bf16" : "_f32") + "_kv_" +
+           kKvWords[int(v.kv)];
 }
 
 class Invariance : public ::testing::TestWithParam<Variation> {
@@ -191,11 +193,17 @@ TEST_P(Invariance, WithEverythingAtOnce) {
 }
 
 constexpr auto kF32 = config::DType::kF32, kBf16 = config::DType::kBf16;
+using Kv = config::KvDType;
 constexpr Variation kVariations[] = {
-    {"paged", "plain", kF32, kF32},  {"paged", "plain", kBf16, kBf16},  {"paged", "avx2", kF32, kF32},
-    {"paged", "avx2", kBf16, kBf16}, {"paged", "avx512", kF32, kF32},   {"paged", "avx512", kBf16, kBf16},
-    {"paged", "amx", kBf16, kBf16},  {"paged", "avx2", kBf16, kF32},    {"paged", "avx2", kF32, kBf16},
-    {"reference", "plain", kF32, kF32}, {"reference", "plain", kBf16, kBf16}};
+    {"paged", "plain", kF32, Kv::kF32},      {"paged", "plain", kBf16, Kv::kBf16},
+    {"paged", "avx2", kF32, Kv::kF32},       {"paged", "avx2", kBf16, Kv::kBf16},
+    {"paged", "avx512", kF32, Kv::kF32},     {"paged", "avx512", kBf16, Kv::kBf16},
+    {"paged", "amx", kBf16, Kv::kBf16},      {"paged", "avx2", kBf16, Kv::kF32},
+    {"paged", "avx2", kF32, Kv::kBf16},      {"reference", "plain", kF32, Kv::kF32},
+    {"reference", "plain", kBf16, Kv::kBf16}, {"paged", "plain", kF32, Kv::kInt8},
+    {"paged", "avx2", kF32, Kv::kFp8},       {"paged", "avx512", kF32, Kv::kInt8},
+    {"paged", "avx512", kF32, Kv::kFp8},     {"paged", "amx", kBf16, Kv::kInt8},
+    {"paged", "amx", kBf16, Kv::kFp8},       {"reference", "plain", kF32, Kv::kInt8}};
 
 INSTANTIATE_TEST_SUITE_P(Engine, Invariance, ::testing::ValuesIn(kVariations),
                          [](const auto& test) { return name_of(test.param); });

@@ -12,6 +12,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr pb_dtype kKvDtypes[] = {PB_F32, PB_BF16, PB_FP8, PB_I8};
 
 // One sequence's whole q, k and v, of which a step takes rows.
 struct Sequence {
@@ -183,7 +184,7 @@ AttentionShape random_shape(Random& random) {
     s.window = random.between(0, 2) ? 0 : random.between(1, 90);
     s.soft_cap = random.between(0, 2) ? 0.0f : 4.0f;
     s.scale = 1.0f / std::sqrt(float(s.head_dim));
-    s.kv_dtype = random.between(0, 1) ? PB_BF16 : PB_F32;
+    s.kv_dtype = kKvDtypes[random.between(0, 3)];
     return s;
 }
 
@@ -200,7 +201,7 @@ class Attention : public EachIsa {
     void expect_close(const AttentionShape& shape, std::vector<Sequence> sequences,
                       const std::vector<std::vector<Step>>& steps) {
         const Outputs got = run_fast(machine, shape, sequences, steps);
-        const bool in_tiles = GetParam() == Isa::Amx && shape.kv_dtype == PB_BF16;
+        const bool in_tiles = GetParam() == Isa::Amx && shape.kv_dtype != PB_F32;
         if (in_tiles)
             for (Sequence& s : sequences) s.q = rounded_to_bf16(s.q);
         const Outputs want = run_reference(shape, sequences, steps);
@@ -223,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, Attention, each_isa(), isa_test_name);
 
 TEST_P(Attention, AgreesWithTheReferenceOnAnyShape) {
     Random random(21);
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 80; ++i) {
         const AttentionShape shape = random_shape(random);
         std::vector<Sequence> sequences;
         for (int64_t s = random.between(1, 4); s > 0; --s)
@@ -239,9 +240,12 @@ TEST_P(Attention, AgreesWithTheReferenceOverSeveralSplits) {
     Random random(22);
     AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 64, .block_size = 16, .scale = 0.125f,
                          .kv_dtype = PB_BF16};
-    std::vector<Sequence> sequences;
-    sequences.emplace_back(random, shape, 1100);
-    expect_close(shape, sequences, {at_once(sequences)});
+    for (const pb_dtype dtype : kKvDtypes) {
+        shape.kv_dtype = dtype;
+        std::vector<Sequence> sequences;
+        sequences.emplace_back(random, shape, 1100);
+        expect_close(shape, sequences, {at_once(sequences)});
+    }
 }
 
 TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
@@ -263,7 +267,7 @@ TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
 
 TEST_P(Attention, GivesTheSameBitsForAnyPageSize) {
     Random random(24);
-    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+    for (const pb_dtype dtype : kKvDtypes)
         for (const int32_t dim : {40, 64}) {
             AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = dim, .block_size = 16, .window = 70,
                                  .scale = 0.2f, .kv_dtype = dtype};
@@ -279,7 +283,7 @@ TEST_P(Attention, GivesTheSameBitsForAnyPageSize) {
 
 TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
     Random random(25);
-    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+    for (const pb_dtype dtype : kKvDtypes)
         for (const int64_t window : {0, 700}) {
             const AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .window = window,
                                        .scale = 0.2f, .kv_dtype = dtype};
@@ -295,7 +299,7 @@ TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
 }
 
 TEST_P(Attention, DoesNotLetLaterTokensReachEarlierOnes) {
-    for (const pb_dtype dtype : {PB_F32, PB_BF16})
+    for (const pb_dtype dtype : kKvDtypes)
         for (const float poison : {kNaN, std::numeric_limits<float>::infinity()}) {
             Random random(26);
             const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 16, .block_size = 8, .scale = 0.25f,
@@ -312,7 +316,7 @@ TEST_P(Attention, DoesNotLetLaterTokensReachEarlierOnes) {
 }
 
 TEST_P(Attention, ForgetsWhatLeftTheWindow) {
-    for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
+    for (const pb_dtype dtype : kKvDtypes) {
         Random random(28);
         const AttentionShape shape{.heads = 2, .kv_heads = 1, .head_dim = 16, .block_size = 8, .window = 20,
                                    .scale = 0.25f, .kv_dtype = dtype};

@@ -73,6 +73,22 @@ TEST(Groups, LayersOfOtherShapesOrTagsDoNotShare) {
     EXPECT_EQ(g.page_bytes, 128u);
 }
 
+TEST(Groups, ALayerThatKeepsNothingLiesWhereItsOwnerDoes) {
+    std::vector<LayerKv> layers = {full(), sliding(64), full(), sliding(64)};
+    const Grouping before = group_layers(layers, kBlock);
+    for (const uint32_t owner : {3u, 2u, 2u}) {
+        layers.push_back(layers[owner]);
+        layers.back().owner = owner;
+    }
+    const Grouping g = group_layers(layers, kBlock);
+    EXPECT_EQ(g.page_bytes, before.page_bytes);
+    EXPECT_EQ(g.groups, before.groups);
+    for (const auto& [layer, owner] : {std::pair{4, 3}, {5, 2}, {6, 2}}) {
+        EXPECT_EQ(g.layers[size_t(layer)].group, g.layers[size_t(owner)].group);
+        EXPECT_EQ(g.layers[size_t(layer)].offset, g.layers[size_t(owner)].offset);
+    }
+}
+
 TEST(Groups, StatesComeLastAndTellWhichBlocksWouldFitThem) {
     const std::vector<LayerKv> layers = {state(4096), full(128), state(4096)};
     const Grouping g = group_layers(layers, kBlock);

@@ -20,7 +20,7 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     uint32_t    block_size;                /* tokens a page                                 */
     uint32_t    sliding_window;            /* 0: full; else a token sees this many, itself included */
     pb_dtype    activation_dtype;          /* of q, k, v, out                               */
-    pb_dtype    kv_dtype;                  /* asked for                                     */
+    pb_dtype    kv_dtype;                  /* asked for: PB_F32, PB_BF16, PB_FP8 or PB_I8, see below */
     float       scale;                     /* of q·k                                        */
     float       soft_cap;                  /* 0: none                                       */
     const char *device;                    /* the device plugin's name: "cpu"               */
@@ -28,6 +28,10 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     uint32_t    max_seq_len;               /* likewise, of a sequence                       */
     uint32_t    reserved;
 } pb_attention_spec;
+
+/* KV of PB_FP8 and PB_I8 are codes: an element is its code times the scale of its token and head, keys and values
+ * apart; a page holds both. The scale is the row's greatest magnitude over 448 or 127: what is kept of a token depends on
+ * nothing else. A row with a NaN or an infinity reads back as NaN. */
 
 typedef uint32_t pb_attention_graphs; /* which batches run() may be captured for */
 enum {

@@ -69,7 +69,8 @@ typedef struct pb_kv_spec { /* of one layer */
     uint32_t   heads, kv_heads, head_dim; /* of this rank; 0 of a recurrent layer */
     uint32_t   sliding_window;
     float      scale, soft_cap;
-    uint32_t   reserved;
+    uint32_t   shares;                    /* n > 0: attends over the KV that layer n − 1 keeps, an earlier one of the
+                                           * same kind, window, kv_heads and head_dim, and keeps none. 0: its own */
     uint64_t   state_bytes;               /* of a recurrent layer: a sequence's state, of this rank */
 } pb_kv_spec;
 
@@ -87,7 +88,8 @@ typedef struct pb_forward { /* [step] everything one forward pass needs */
     void            *ctx;         /* for the calls below */
     /* A temporary tensor from the step's workspace, contiguous; data is not zeroed. Lives until the step ends. */
     pb_tensor (*temp)(void *ctx, pb_dtype, int32_t rank, const int64_t *shape);
-    /* Appends k and v to the layer's KV and attends: q, out (T, heads, head_dim), k, v (T, kv_heads, head_dim). */
+    /* Appends k and v to the layer's KV and attends: q, out (T, heads, head_dim), k, v (T, kv_heads, head_dim).
+     * Of a layer that shares another's KV, k and v are NULL. */
     void (*attend)(void *ctx, uint32_t layer, const pb_tensor *out, const pb_tensor *q, const pb_tensor *k,
                    const pb_tensor *v);
     /* Of a recurrent layer, for the ops that carry states on. */

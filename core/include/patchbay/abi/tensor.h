@@ -16,7 +16,8 @@ enum {
     PB_I64  = 4,
     PB_I8   = 5,
     PB_U8   = 6,
-    PB_I4   = 7 /* of quantised weights only: two a byte, see pb_quant */
+    PB_I4   = 7, /* of quantised weights only: two a byte, see pb_quant */
+    PB_FP8  = 8  /* e4m3 without infinities: up to ±448; 0x7f and 0xff are NaN */
 };
 
 #define PB_MAX_RANK 4

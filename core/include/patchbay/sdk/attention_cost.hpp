@@ -11,8 +11,10 @@ namespace patchbay {
 // Queries read the keys and values that at least one of them sees, once a KV head; q, k and v are read, what they give
 // and the appended KV is written. Scores stay on the chip.
 inline pb_cost attention_cost(const pb_attention_spec& spec, const pb_attention_batch& batch) {
-    const auto kv_bytes = uint64_t(2 * dtype_bytes(spec.kv_dtype)) * spec.kv_heads * spec.head_dim; // of a token
-    const auto row_bytes = uint64_t(dtype_bytes(spec.activation_dtype)) * spec.head_dim;            // of a head
+    const bool scaled = spec.kv_dtype == PB_FP8 || spec.kv_dtype == PB_I8;
+    const auto head_bytes = uint64_t(dtype_bytes(spec.kv_dtype)) * spec.head_dim + (scaled ? sizeof(float) : 0);
+    const uint64_t kv_bytes = 2 * head_bytes * spec.kv_heads;                            // of a token
+    const auto row_bytes = uint64_t(dtype_bytes(spec.activation_dtype)) * spec.head_dim; // of a head
     uint64_t keys_seen = 0, tokens_read = 0, appended = 0;
     for (uint32_t s = 0; s < batch.seq_count; ++s) {
         const int64_t queries = int64_t{batch.query_starts[s + 1]} - batch.query_starts[s];

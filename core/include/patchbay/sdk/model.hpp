@@ -158,6 +158,9 @@ struct Forward {
                 const pb_tensor& v) const {
         raw.attend(raw.ctx, layer, &out, &q, &k, &v);
     }
+    void attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q) const { // over the KV that it shares
+        raw.attend(raw.ctx, layer, &out, &q, nullptr, nullptr);
+    }
 
     const pb_forward& raw;
     const pb_ops& ops;

@@ -27,6 +27,7 @@ constexpr const char* dtype_name(pb_dtype t) {
         case PB_I8: return "i8";
         case PB_U8: return "u8";
         case PB_I4: return "i4";
+        case PB_FP8: return "fp8";
         default: return "?";
     }
 }
@@ -99,6 +100,28 @@ constexpr uint16_t f32_to_bf16(float f) {
     const uint32_t x = std::bit_cast<uint32_t>(f);
     if ((x & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((x >> 16) | 0x40u);
     return static_cast<uint16_t>((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
+}
+
+// e4m3: exponents 1 … 15 mean 2^−6 … 2^8, 0 means multiples of 2^−9; 0x7f and 0xff are NaN.
+constexpr float fp8_to_f32(uint8_t x) {
+    const uint32_t sign = static_cast<uint32_t>(x & 0x80u) << 24, low = x & 0x7fu;
+    if (low == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
+    const float subnormal = static_cast<float>(low) * 0x1p-9f;
+    const uint32_t bits = low < 8 ? std::bit_cast<uint32_t>(subnormal) : (low << 20) + (120u << 23);
+    return std::bit_cast<float>(sign | bits);
+}
+
+// Round to nearest, ties to even; what is beyond the greatest number, infinities too, becomes that; NaN stays NaN.
+constexpr uint8_t f32_to_fp8(float f) {
+    const uint32_t x = std::bit_cast<uint32_t>(f), sign = (x >> 24) & 0x80u, size = x & 0x7fffffffu;
+    if (size > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+    if (size >= 0x43e00000u) return static_cast<uint8_t>(sign | 0x7eu); // 448
+    if (size < 0x3c800000u) { // below 2^−6: adding 2^14, whose last place is 2^−9, rounds
+        const float moved = std::bit_cast<float>(size) + 0x1p14f;
+        return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(moved) - 0x46800000u));
+    }
+    const uint32_t rounded = size + 0x7ffffu + ((size >> 20) & 1u);
+    return static_cast<uint8_t>(sign | ((rounded >> 20) - (120u << 3)));
 }
 
 }  // namespace patchbay
