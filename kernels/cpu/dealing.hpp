@@ -14,7 +14,7 @@ inline float* row_of(const pb_tensor& t, int64_t i) { return static_cast<float*>
 // Several tasks a thread where there is enough work, so that a thread that is held up does not hold up all. Of few rows
 // many: a weight is read once, and read fastest where the threads are near one another in it. Of many rows few: each
 // task brings its rows into a cache.
-constexpr int64_t kFewRowsTasks = 32, kManyRowsTasks = 4; // a thread
+constexpr int64_t kFewRowsTasks = 32, kManyRowsTasks = 2; // a thread
 inline int64_t wanted_tasks(const Crew& crew, int64_t multiply_adds, int64_t tasks_a_thread) {
     constexpr int64_t kTaskWork = 128 * 1024; // multiply-adds that are worth a dispatch
     if (crew.threads <= 1) return 1;
