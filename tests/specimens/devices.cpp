@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -136,6 +137,19 @@ struct LooksTooLate : Loops { // when it is waited for, and not in order with op
     }
 };
 
+struct BringsPagesBackLate : Loops { // at the end of the step
+    std::vector<std::function<void()>> open;
+    void* host_alloc(uint64_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
+    void host_free(void* memory) noexcept { std::free(memory); }
+    void page_to_host(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+    void page_to_device(void* to, const void* from, uint64_t bytes) {
+        open.push_back([=] { std::memcpy(to, from, bytes); });
+    }
+    void end_step() {
+        for (const auto& copy : std::exchange(open, {})) copy();
+    }
+};
+
 struct RoundsBatchesOtherwise : Loops {
     RoundsBatchesOtherwise() {
         ops_.silu_mul = [](void* ctx, const pb_tensor* out, const pb_tensor* in) {
@@ -205,6 +219,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memo
                 component<specimens::ForgetsTheOrder<Loops>>("forgets_the_order"),
                 component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
                 component<TakesTheTokenBefore>("takes_the_token_before"), component<LooksTooLate>("looks_too_late"),
+                component<BringsPagesBackLate>("brings_pages_back_late"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
                 component<WritesBetweenRows>("writes_between_rows"), component<KeepsNoTime>("keeps_no_time"),
                 component<IsAlwaysAlone>("is_always_alone"),

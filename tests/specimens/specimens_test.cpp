@@ -151,6 +151,7 @@ const std::vector<Wrong> kComponents = {
       {"scans_without_a_state", "device.ssm_scan"},
       {"takes_the_token_before", "device.take_tokens"},
       {"looks_too_late", "device.steps"},
+      {"brings_pages_back_late", "device.host_pages"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"keeps_no_time", "device.charges"},

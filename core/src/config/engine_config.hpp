@@ -23,6 +23,7 @@ enum class KvDType { kAuto, kF32, kBf16, kFp8, kInt8 };
 enum class GraphMode { kNone, kFullDecodeOnly, kFull };
 enum class GraphCapture { kEager, kLazy };   // at load, or when a size is met for the first time
 enum class AsyncScheduling { kOff, kAuto, kOn }; // auto: where the parts can; on: else refused
+enum class PreemptionMode { kRecompute, kSwap, kAuto }; // auto: what the measured costs say
 enum class Launcher { kAuto, kLocal, kMpirun, kSrun };
 enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 
@@ -62,6 +63,10 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     std::vector<KvDTypeOfLayers> kv_cache_dtype_layers; // in its place
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting
+    bool reserve_full_sequence = false;      // admit only what finds pages for all its tokens
+    PreemptionMode preemption_mode = PreemptionMode::kRecompute;
+    double swap_space = 4;                   // GiB of host memory a rank, where preemption_mode may swap
+    uint32_t num_swap_blocks = 0;            // 0: from swap_space
     uint32_t num_speculative_tokens = 0;     // 0: no speculation; needs a proposer
     uint32_t tensor_parallel_size = 1;       // ranks: processes that compute one model together
     uint32_t max_waiting = 0;                // requests; 0: no limit

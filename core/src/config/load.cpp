@@ -101,6 +101,19 @@ Table<EngineSettings> engine_table() {
     add_kv_dtype_layers(t);
     t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("reserve_full_sequence", &E::reserve_full_sequence,
+             "admit a request only when there are free blocks for all its tokens, beside those that the requests which "
+             "run still lack for theirs")
+        .word("preemption_mode", &E::preemption_mode,
+              {{"recompute", PreemptionMode::kRecompute},
+               {"swap", PreemptionMode::kSwap},
+               {"auto", PreemptionMode::kAuto}},
+              "what becomes of a preempted request's KV; recompute: it is thrown away; swap: it lies in host memory "
+              "until the request goes on; auto: whichever takes less time, as measured, or swap if the scheduler asks")
+        .key("swap_space", &E::swap_space, {0, 1 << 20, "GiB"},
+             "host memory of a rank for KV that is swapped out, with preemption_mode: swap and auto")
+        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 26, "blocks"},
+             "KV blocks in host memory; 0: as many as swap_space holds")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
              "drafts a sequence and step; 0: no speculation; needs a proposer")
         .key("tensor_parallel_size", &E::tensor_parallel_size, {1, 1024, "ranks"},

@@ -263,6 +263,7 @@ constexpr Check kChecks[] = {
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},
     {"device.graphs", "replays what it captured, over what memory holds then", graphs},
     {"device.steps", "runs steps in flight one after the other, and gives back what each of them asks to be", steps},
+    {"device.host_pages", "copies pages to host memory and back in order with what it computes", host_pages},
     {"device.charges", "takes time for each op where it computes nothing, and none where it computes", charges},
 };
 

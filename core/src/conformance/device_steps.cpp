@@ -1,4 +1,5 @@
-// The device's checks of steps in flight: their order, what they hand back, and tokens that stay on the device.
+// The device's checks of steps in flight: their order, what they hand back, tokens that stay on the device, and pages
+// that go to host memory and come back.
 #include <optional>
 
 #include "conformance/device_case.hpp"
@@ -28,6 +29,23 @@ class Adding {
     Result<> end() { return call(table().end_step(self()), "end_step"); }
     Result<> submit() { return call(table().submit_step(self()), "submit_step"); }
     Result<> wait() { return call(table().wait_step(self()), "wait_step"); }
+    // Adds y; x goes to the host; adds y; x comes back; adds y.
+    Result<> there_and_back(void* host) {
+        const auto add = [&] { bench_.ops().add(bench_.ops().ctx, &x_, &y_); };
+        PB_CHECK(call(table().begin_step(self()), "begin_step"));
+        add();
+        PB_CHECK(call(table().page_to_host(self(), host, x_.data, bytes()), "page_to_host"));
+        add();
+        PB_CHECK(call(table().page_to_device(self(), x_.data, host, bytes()), "page_to_device"));
+        add();
+        return end();
+    }
+    Result<std::vector<std::byte>> now() const {
+        std::vector<std::byte> out(bytes());
+        PB_CHECK(call(table().to_host(self(), out.data(), x_.data, out.size()), "to_host"));
+        return out;
+    }
+    size_t bytes() const { return static_cast<size_t>(24 * dtype_bytes(x_.dtype)); }
     bool holds(const std::vector<std::byte>& bytes, float value) const {
         for (size_t i = 0; i < 24; ++i) {
             const float got = x_.dtype == PB_F32 ? reinterpret_cast<const float*>(bytes.data())[i]
@@ -78,6 +96,36 @@ Outcome steps(Subject& subject) {
     if (!adding.holds(second, 7)) return fail("behind a step in flight end_step() does not give what its own computed");
     PB_CHECK(adding.wait()); // which end_step() leaves to be waited for
     return adding.holds(first, 6) ? Outcome() : fail("a step before one that ended gives other numbers than its own");
+}
+
+Outcome host_pages(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const auto& table = subject.table<pb_device>();
+    void* const self = component->self();
+    if (!table.host_alloc) return Outcome::skip("the host copies pages by to_host and to_device");
+    if (!table.host_free || !table.page_to_host || !table.page_to_device)
+        return fail("it has host_alloc(), but not all four calls for pages in host memory");
+    PB_TRY(Adding adding, Adding::create(*component));
+    if (adding.bench().info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
+    void* host = nullptr;
+    PB_CHECK(component->check(table.host_alloc(self, adding.bytes(), &host), "host_alloc"));
+    const auto judge = [&]() -> Outcome {
+        if (!adding.bench().info().computes) {
+            PB_CHECK(adding.bench().step(
+                [&](const pb_ops&) { (void)table.page_to_host(self, host, nullptr, uint64_t{1} << 20); }));
+            return table.charged_ns(self) > 0 ? Outcome() : fail("a page to the host takes no time");
+        }
+        if (!host || reinterpret_cast<uintptr_t>(host) % 64 != 0) return fail("host_alloc is not aligned to 64 bytes");
+        PB_CHECK(adding.there_and_back(host));
+        const auto* const first = static_cast<const std::byte*>(host);
+        if (!adding.holds({first, first + adding.bytes()}, 2))
+            return fail("page_to_host() has not copied what the ops before it left");
+        PB_TRY(const auto now, adding.now());
+        return adding.holds(now, 3) ? Outcome() : fail("page_to_device() is not in order with the ops around it");
+    };
+    const Outcome outcome = judge();
+    table.host_free(self, host);
+    return outcome;
 }
 
 Outcome take_tokens(Subject& subject) {

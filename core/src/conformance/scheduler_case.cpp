@@ -115,6 +115,10 @@ std::vector<View> random_views() {
             }
             if (noise.one_in(5)) s.flags |= PB_SEQ_NO_CHUNK;
             if (noise.one_in(3)) s.cached_tokens = noise.below(s.prompt_tokens);
+            if (k < preempted && noise.one_in(2)) { // its KV lies in host memory
+                s.flags |= PB_SEQ_SWAPPED;
+                s.cached_tokens = s.prompt_tokens + s.output_tokens - 1;
+            }
             v.waiting.push_back(s);
         }
         v.in.free_blocks = i % 6 == 0 ? 0 : noise.between(0, 400);

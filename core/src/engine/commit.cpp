@@ -209,6 +209,10 @@ void Engine::State::summarise() {
     report.cached_blocks = blocks.cached();
     for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
         report.group_blocks[kind] = kv->used(static_cast<kv::GroupKind>(kind));
+    report.swap_blocks = kv->swap_space().total();
+    report.used_swap_blocks = kv->swap_space().used();
+    report.host_page_ns = runner->host_pages().ns_a_page();
+    report.token_ns = token_cost.ns_a_token();
     report_grammars();
     report.end_ns = now;
 }

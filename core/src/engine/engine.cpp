@@ -135,6 +135,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     f.block_size = c.engine.block_size;
     f.threads = s.pool->threads();
     f.page_bytes = s.runner->page_bytes();
+    f.swap_blocks = s.runner->host_pages().slots();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = s.runner->weight_bytes();
     if (s.drafts_by_model()) {
@@ -166,7 +167,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                                          parts.identity + "/" + f.weight_dtype + "/" +
                                              dtype_word(parts.model.weights.dtype) + "/" + s.runner->layout_tag() +
                                              "/" + f.draft_model,
-                                         s.runner->grouping().groups);
+                                         s.runner->grouping().groups, s.runner->host_pages().slots());
     PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
     s.start_drafts();
     if (s.tokenizer)

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/kv_metrics.hpp"
+
 namespace patchbay::engine {
 
 namespace {
@@ -91,8 +93,7 @@ struct EngineMetrics::Series {
     prometheus::Gauge& oldest_wait = all.gauge("patchbay_oldest_wait_seconds");
     prometheus::Gauge& running = all.gauge("patchbay_requests_running");
     prometheus::Counter& admitted = all.counter("patchbay_requests_admitted_total");
-    prometheus::Counter& preemptions = all.counter("patchbay_preemptions_total", {{"how", "recompute"}});
-    prometheus::Counter& preempted_tokens = all.counter("patchbay_preempted_tokens_total");
+    KvMetrics kv{all};
     prometheus::Gauge& used = all.gauge("patchbay_kv_blocks", {{"state", "used"}});
     prometheus::Gauge& cached = all.gauge("patchbay_kv_blocks", {{"state", "cached"}});
     prometheus::Gauge& free = all.gauge("patchbay_kv_blocks", {{"state", "free"}});
@@ -256,8 +257,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.oldest_wait.Set(seconds(r.oldest_wait_ns));
     s.running.Set(r.running_requests);
     s.admitted.Increment(r.admitted);
-    s.preemptions.Increment(r.preemptions);
-    s.preempted_tokens.Increment(static_cast<double>(r.preempted_tokens));
+    s.kv.on_step(r);
     s.used.Set(r.used_blocks);
     s.cached.Set(r.cached_blocks);
     s.free.Set(r.total_blocks - r.used_blocks - r.cached_blocks);

@@ -30,9 +30,12 @@ Result<> Engine::State::take_off() {
         const runner::SampleCall call = sample_call();
         return runner->submit(batch, &call);
     };
+    launched.begin_ns = clock.now_ns();
     PB_CHECK(submit());
     note_forward();
     launched.up = true;
+    launched.tokens = batch.tokens();
+    launched.host_pages = report.pages_to_host + report.pages_to_device;
     launched.items = scheduled;
     for (Scheduled& item : launched.items) {
         Sequence& s = *item.sequence;
@@ -57,6 +60,9 @@ Result<> Engine::State::land() {
         return {};
     };
     PB_CHECK(in_phase(Phase::kRun, wait));
+    const uint64_t now = clock.now_ns(); // the device began with it when the one before it was done
+    note_token_cost(flying.tokens, flying.host_pages, now - std::max(flying.begin_ns, last_landing_ns));
+    last_landing_ns = now;
     std::swap(scheduled, flying.items);
     for (const Scheduled& item : scheduled) {
         item.sequence->in_flight -= item.tokens;

@@ -44,6 +44,10 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     r.num_blocks = c.engine.num_blocks;
     r.kv_cache_memory = c.engine.kv_cache_memory;
     r.gpu_memory_utilization = c.engine.gpu_memory_utilization;
+    if (c.engine.preemption_mode != config::PreemptionMode::kRecompute) {
+        r.swap_space = static_cast<uint64_t>(c.engine.swap_space * 0x1p30);
+        r.num_swap_blocks = c.engine.num_swap_blocks;
+    }
     r.device = c.device.plugin;
     r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
                 c.engine.cudagraph_memory};

@@ -62,7 +62,8 @@ Result<> Engine::State::forward() {
         return {};
     };
     if (!group) return pass();
-    if (const auto sent = group->broadcast(batch_rows, copies, clock); !sent) return fail(group->cause(sent.error()));
+    const auto sent = group->broadcast(batch_rows, kv->copies(), clock);
+    if (!sent) return fail(group->cause(sent.error()));
     report.broadcast_bytes = group->latest().bytes;
     report.broadcast_ns = group->latest().ns;
     const auto done = pass();

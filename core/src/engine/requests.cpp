@@ -190,6 +190,7 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     }
     if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
+    kv->drop(s.swapped);
     if (s.in_flight > 0) leave_flight(s);
     else if (!stays_behind(s)) kv->release(s.table);
     if (s.detokenizer && s.stops.matched().empty()) {

@@ -27,6 +27,8 @@ View Engine::view() const {
     out.free_blocks = s.kv->pool().free();
     out.cached_blocks = s.kv->pool().cached();
     out.total_blocks = s.kv->pool().total();
+    out.free_swap_blocks = s.kv->swap_space().free();
+    out.total_swap_blocks = s.kv->swap_space().total();
     out.report = s.report;
     return out;
 }

@@ -30,6 +30,7 @@ struct View { // of what an engine holds, in the records that schedulers are sho
     std::vector<pb_sequence> running; // in order of admission
     std::vector<RequestId> preempted; // by the latest plan
     uint32_t free_blocks = 0, cached_blocks = 0, total_blocks = 0;
+    uint32_t free_swap_blocks = 0, total_swap_blocks = 0;
     StepReport report;                // of the step under way as far as it has come, or of the latest one
 };
 

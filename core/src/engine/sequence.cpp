@@ -39,6 +39,7 @@ pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     r.freeable = r.blocks;
     r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
     r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
+    if (!s.swapped.empty()) r.flags |= PB_SEQ_SWAPPED;
     r.preemptions = s.preemptions;
     r.expected_output_tokens = s.request.expected_output_tokens;
     return r;

@@ -65,11 +65,12 @@ void Engine::State::refresh_siblings(RequestId request) {
     const auto at = siblings.find(request);
     if (at == siblings.end()) return;
     for (const Sequence* s : at->second)
-        if (s->place == Place::kWaiting && !source_of(*s))
+        if (s->place == Place::kWaiting && s->swapped.empty() && !source_of(*s))
             waiting.set_prefix(s->ticket, kv->count_cached(s->confirmed_tokens()), 0);
 }
 
 pb_sequence Engine::State::waiting_record(const Sequence& s) const {
+    if (!s.swapped.empty()) return record_of(s, s.swapped.tokens, kv->block_size());
     const uint32_t cached = kv->count_cached(s.confirmed_tokens()), prompt = source_of(s) ? s.prompt_count - 1 : 0;
     pb_sequence out = record_of(s, std::max(cached, prompt), kv->block_size());
     // Unlike what is cached, a sibling's pages take none of the free ones; the last is copied if it is not full.

@@ -11,6 +11,7 @@
 #include "engine/engine.hpp"
 #include "engine/load_model.hpp"
 #include "engine/sequence.hpp"
+#include "engine/swap_costs.hpp"
 #include "grammar/compile.hpp"
 #include "host/slot.hpp"
 #include "parallel/group.hpp"
@@ -30,6 +31,8 @@ struct Scheduled {
 
 struct Flight { // a step that the device has and that is not back
     bool up = false;
+    uint64_t begin_ns = 0;            // when the device was given it
+    uint32_t tokens = 0, host_pages = 0; // computed; copied to the host or back
     std::vector<Scheduled> items;
     std::vector<kv::BlockTable> held; // of sequences that have ended: it may write into them
 };
@@ -80,6 +83,7 @@ struct Engine::State {
     std::string_view in_turn = "off"; // why there are none; empty: there are
     std::string_view why_now() const; // why there is none behind the step that comes now, likewise
     Flight flying, launched; // launched: behind it, while a step is under way
+    uint64_t last_landing_ns = 0;
     bool landed = false;              // one came back in the step under way
     Result<> overlapped_step();
     Result<> take_off();
@@ -101,7 +105,6 @@ struct Engine::State {
     uint64_t plans_checked = 0;
     std::vector<Scheduled> scheduled;
     std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
-    std::vector<kv::PageCopy> copies;         // before anything of the step is computed
     runner::Batch batch;
     TokenId placeholder = 0; // for the token that a step in flight makes
     std::span<float> logits;
@@ -180,7 +183,6 @@ struct Engine::State {
     void make_tokens();
     void tell_script(); // what is planned (script.cpp)
     void ask_script();  // what the rows become
-    void preempt(Sequence&);
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
@@ -189,6 +191,14 @@ struct Engine::State {
     Result<> draft_with_model(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     Result<> ask_proposer(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     void summarise();
+
+    // ---- preemption (preemption.cpp) ----
+    TokenCost token_cost;
+    void preempt(Sequence&, pb_preemption how);
+    bool swap_out(Sequence&, pb_preemption how);  // false: its KV is to be computed anew
+    bool swap_in(Sequence&);
+    bool finds_all_pages(const Sequence&) const;
+    void note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns);
 
     // ---- structured output (structured.cpp) ----
     Result<std::shared_ptr<grammar::Grammar>> grammar_of(const grammar::StructuredOutputs&);

@@ -46,6 +46,7 @@ pb_scheduler_in Engine::State::scheduler_view() {
     in.total_blocks = blocks.total();
     in.watermark_blocks = static_cast<uint32_t>(settings.watermark * blocks.total());
     in.flags = settings.enable_chunked_prefill ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
+    if (settings.reserve_full_sequence) in.flags |= PB_STEP_RESERVE_FULL;
     in.running = running_records.data();
     in.running_count = static_cast<uint32_t>(running_records.size());
     in.waiting = waiting_records.data();
@@ -134,32 +135,22 @@ Result<> Engine::State::check_plan() {
     return {};
 }
 
-void Engine::State::preempt(Sequence& s) {
-    report.preemptions += 1;
-    report.preempted_tokens += s.computed;
-    running.erase(std::find(running.begin(), running.end(), &s));
-    s.drop_drafts();
-    kv->release(s.table);
-    s.computed = 0;
-    s.preemptions += 1;
-    s.place = Place::kWaiting;
-    s.ticket = waiting.push_front(waiting_record(s));
-    if (s.request.sampling.n > 1) refresh_siblings(s.group);
-    waiting_tokens += s.confirmed();
-}
-
 // 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
 void Engine::State::apply() {
     scheduled.clear();
-    copies.clear();
-    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i]);
+    for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i], preempts[i].how);
     for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*planned[i], items[i].tokens);
 }
 
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     uint32_t hit = 0;
-    if (admission) {
+    if (admission && !s.swapped.empty()) {
+        if (!finds_all_pages(s) || !swap_in(s)) {
+            report.trimmed += 1;
+            return;
+        }
+    } else if (admission) {
         s.computed = hit = adopt(s);
         s.draft_kv = {.computed = hit, .ahead = {}}; // shared pages hold both models' KV
     }
@@ -167,12 +158,14 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.coming;
     const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, begin, wanted);
     report.trimmed += n < wanted;
-    const bool split = begin + n < known;
-    if (n == 0 || (admission && split && !settings.enable_chunked_prefill) || !kv->grow(s.table, begin + n)) {
+    const bool split = begin + n < known && !settings.enable_chunked_prefill;
+    const bool stays = admission && (split || (s.swapped.empty() && !finds_all_pages(s)));
+    if (n == 0 || stays || !kv->grow(s.table, begin + n)) {
         if (admission) { // stays where it waits; what it was shown as cached may have gone since
             kv->release(s.table);
             s.computed = 0;
-            waiting.set_prefix(s.ticket, hit, s.forked ? hit / kv->block_size() * kv->block_size() : 0);
+            if (s.swapped.empty())
+                waiting.set_prefix(s.ticket, hit, s.forked ? hit / kv->block_size() * kv->block_size() : 0);
         }
         return;
     }
@@ -182,6 +175,8 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
         s.place = Place::kRunning;
         running.push_back(&s);
         report.admitted += 1;
+        report.swapped_in += !s.swapped.empty();
+        kv->drop(s.swapped);
         if (!s.admitted_once) { // hits are counted once a request, retries never
             s.admitted_once = true;
             s.cached_tokens = hit;
@@ -193,7 +188,7 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
             }
         }
     }
-    if (s.request.sampling.n > 1) kv->own_pages(s.table, begin, copies);
+    if (s.request.sampling.n > 1) kv->own_pages(s.table, begin);
     const uint32_t end = begin + n;
     kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known ? end - known + 1 : 0;
@@ -205,8 +200,12 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 // 4 build: the flat token batch, and a row to sample for each logit row.
 void Engine::State::build() {
     batch.clear(runner->batch_form());
-    for (const kv::PageCopy& page : copies) batch.copy(page);
-    report.copied_pages = static_cast<uint32_t>(copies.size());
+    for (const kv::PageCopy& page : kv->copies()) {
+        batch.copy(page);
+        report.copied_pages += page.way == kv::Way::kWithin;
+        report.pages_to_host += page.way == kv::Way::kToHost;
+        report.pages_to_device += page.way == kv::Way::kToDevice;
+    }
     batch_rows.clear();
     sample_rows.clear();
     max_logprobs = 0;
@@ -233,7 +232,9 @@ void Engine::State::build() {
 
 // 5 run: one forward pass.
 Result<> Engine::State::run() {
+    const uint64_t start = clock.now_ns();
     PB_CHECK(forward());
+    note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - start);
     note_forward();
     return {};
 }
@@ -243,6 +244,7 @@ bool Engine::State::pass_samples() const {
 }
 
 void Engine::State::note_forward() {
+    kv->forget_copies();
     report.forward = runner->call_times();
     report.sample_ns += report.forward.sampler;
     const runner::GraphUse& use = runner->graph_use();

@@ -15,6 +15,12 @@ enum class Phase { kAdmit, kPlan, kApply, kBuild, kRun, kSample, kCommit, kPubli
 inline constexpr size_t kPhaseCount = 8;
 std::string_view name_of(Phase);
 
+// Why a sequence that might have been swapped out is recomputed: no room in host memory; auto: copying would take
+// longer; no step has come back yet that says what computing takes.
+enum class SwapFallback { kFull, kDearer, kUnmeasured };
+inline constexpr size_t kSwapFallbacks = 3;
+std::string_view name_of(SwapFallback);
+
 struct StepReport {
     uint64_t step = 0;
     uint64_t start_ns = 0, end_ns = 0;                 // on the engine's clock
@@ -31,6 +37,11 @@ struct StepReport {
 
     uint32_t preemptions = 0;
     uint64_t preempted_tokens = 0;                     // computed tokens thrown away
+    uint32_t swapped_out = 0, swapped_in = 0;          // sequences: of the preempted, of the admitted ones
+    uint32_t pages_to_host = 0, pages_to_device = 0;   // copied for them before the step
+    std::array<uint32_t, kSwapFallbacks> swap_fallbacks{};
+    uint32_t swap_blocks = 0, used_swap_blocks = 0;    // after the step; all, those that hold KV
+    double host_page_ns = 0, token_ns = 0;             // as measured so far: to copy a page, to compute a token
     uint32_t total_blocks = 0, used_blocks = 0, cached_blocks = 0; // after the step; cached: free but reusable
     std::array<uint32_t, kv::kGroupKinds> group_blocks{};          // of the used ones, by the kind of their group
     uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step

@@ -103,7 +103,7 @@ class Session {
   private:
     Result<> steps(runner::ModelRunner& runner) {
         const parallel::StepLimits limits{runner.facts().vocab_size, runner.facts().max_position, runner.num_blocks(),
-                                          runner.batch_form()};
+                                          runner.batch_form(), runner.host_pages().slots()};
         parallel::StepRows rows;
         runner::Batch batch;
         for (;;) {

@@ -19,6 +19,11 @@ BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens) {
     return key_of(XXH3_128bits(parts, sizeof parts));
 }
 
+BlockKey in_group(BlockKey key, size_t group) {
+    key.low ^= group * 0x9E3779B97F4A7C15ull;
+    return key;
+}
+
 BlockPool::BlockPool(uint32_t block_count, uint32_t block_size)
     : block_size_(block_size), blocks_(block_count), tokens_(size_t{block_count} * block_size) {
     for (uint32_t b = 0; b < block_count; ++b) push_back(static_cast<BlockId>(b));

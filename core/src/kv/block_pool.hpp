@@ -21,6 +21,7 @@ struct BlockKey {
 
 BlockKey root_key(std::string_view what); // model, dtype and layout: so that a swap invalidates what it must
 BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens);
+BlockKey in_group(BlockKey, size_t group); // blocks of the same tokens have a page in each group
 
 class BlockPool {
   public:

@@ -6,19 +6,14 @@
 namespace patchbay::kv {
 namespace {
 
-// Blocks of the same tokens have a page in each group.
-BlockKey in_group(BlockKey key, size_t group) {
-    key.low ^= group * 0x9E3779B97F4A7C15ull;
-    return key;
-}
-
 bool is_state(const GroupSpec& g) { return g.kind == GroupKind::kRecurrent; }
 
 }  // namespace
 
 KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching caching, std::string_view root,
-                 std::vector<GroupSpec> groups)
-    : pool_(block_count, block_size), caching_(caching), root_(root_key(root)), groups_(std::move(groups)) {
+                 std::vector<GroupSpec> groups, uint32_t swap_slots)
+    : pool_(block_count, block_size), swap_(swap_slots), caching_(caching), root_(root_key(root)),
+      groups_(std::move(groups)) {
     std::stable_partition(groups_.begin(), groups_.end(), [](const GroupSpec& g) { return !is_state(g); });
     for (const GroupSpec& g : groups_)
         if (!is_state(g)) windows_.push_back(g.window);
@@ -115,7 +110,7 @@ uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
     return count;
 }
 
-void KvCache::own_pages(BlockTable& t, uint32_t at, std::vector<PageCopy>& copies) {
+void KvCache::own_pages(BlockTable& t, uint32_t at) {
     const size_t block = at / block_size();
     for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g) {
         BlockId& page = t.pages[g][block];
@@ -124,7 +119,7 @@ void KvCache::own_pages(BlockTable& t, uint32_t at, std::vector<PageCopy>& copie
             continue;
         }
         const BlockId own = allocate(g);
-        copies.push_back({own, page});
+        copies_.push_back({own, page});
         let_go(g, std::exchange(page, own));
     }
 }

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "kv/block_pool.hpp"
 #include "kv/groups.hpp"
+#include "kv/swap_space.hpp"
 
 namespace patchbay::kv {
 
@@ -23,8 +24,18 @@ struct BlockTable { // of one sequence
     std::vector<BlockKey> keys;   // of its full, named blocks, in order; never more than `blocks`
 };
 
-struct PageCopy {
+enum class Way : uint8_t { kWithin, kToHost, kToDevice }; // kWithin: the device
+
+struct PageCopy { // page ids, or on the host's side slots of the swap space
     BlockId to, from;
+    Way way = Way::kWithin;
+    bool operator==(const PageCopy&) const = default;
+};
+
+struct SwappedTable { // of a sequence whose KV lies in host memory
+    BlockTable slots;    // its pages are slots
+    uint32_t tokens = 0; // whose KV they hold
+    bool empty() const { return slots.held == 0; }
 };
 
 enum class PrefixCaching { kOff, kOn };
@@ -34,9 +45,10 @@ class KvCache {
     // `root` names what makes KV interchangeable: model, dtype, layout. With states prefixes are never cached: a state
     // is that of its latest token, not of a block's last one.
     KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching, std::string_view root,
-            std::vector<GroupSpec> groups = {GroupSpec{}});
+            std::vector<GroupSpec> groups = {GroupSpec{}}, uint32_t swap_slots = 0);
 
     const BlockPool& pool() const { return pool_; }
+    const SwapSpace& swap_space() const { return swap_; }
     uint32_t block_size() const { return pool_.block_size(); }
     bool caches_prefixes() const { return caching_ == PrefixCaching::kOn; }
     // By group of tokens: its window, 0: it keeps all.
@@ -55,8 +67,8 @@ class KvCache {
     bool fork(const BlockTable& from, uint32_t tokens, BlockTable& to);
     // Pages that hold token `at` and that others hold too: to be copied before it is written.
     uint32_t shared_pages(const BlockTable&, uint32_t at) const;
-    // Puts own pages in their place and appends what is to be copied, in order. There must be as many free.
-    void own_pages(BlockTable&, uint32_t at, std::vector<PageCopy>&);
+    // Puts own pages in their place, to be copied first. There must be as many free.
+    void own_pages(BlockTable&, uint32_t at);
 
     uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
     // How many of n tokens behind the `computed` ones fit if the table takes every free page, copies of shared ones
@@ -70,6 +82,22 @@ class KvCache {
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
     uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
+    // Pages that a table lacks for so many tokens, those of states included.
+    uint64_t lacking(const BlockTable& t, uint64_t tokens) const { return pages_to_grow(t, tokens); }
+
+    // Copies of pages that what was done so far asks for: to be made in this order, before anything writes to a page.
+    std::span<const PageCopy> copies() const { return copies_; }
+    void forget_copies() { copies_.clear(); } // they are made
+
+    // ---- host memory (kv_swap.cpp)
+    // Pages of the first `tokens` tokens become slots, and all of them are given back. False: not enough slots,
+    // nothing changed.
+    bool swap_out(BlockTable&, uint32_t tokens, SwappedTable&);
+    // Gives an empty table pages for what lies in the slots, which stay, and room for `room` tokens in all. Blocks that
+    // can still be found under their identity are shared again, and not copied; the others have none yet. `of`: the
+    // sequence's tokens. False: not enough free pages, nothing changed.
+    bool swap_in(const SwappedTable&, std::span<const int32_t> of, uint32_t room, BlockTable&);
+    void drop(SwappedTable&); // its slots are free
 
     Result<> reset_prefixes(); // refused while blocks are in use
 
@@ -81,12 +109,15 @@ class KvCache {
     Prefix find_prefix(std::span<const int32_t> tokens) const;
     size_t first_seen(size_t group, uint64_t computed) const; // block
     uint64_t pages_to_grow(const BlockTable&, uint64_t tokens) const;
+    BlockId still_cached(const SwappedTable&, std::span<const int32_t> of, size_t group, size_t block) const;
     BlockId allocate(size_t group);
     void hold(size_t group, BlockId);
     void let_go(size_t group, BlockId);
     uint32_t& used_by(size_t group) { return used_[static_cast<size_t>(groups_[group].kind)]; }
 
     BlockPool pool_;
+    SwapSpace swap_;
+    std::vector<PageCopy> copies_;
     PrefixCaching caching_;
     BlockKey root_;
     std::vector<GroupSpec> groups_; // those of tokens before those of states

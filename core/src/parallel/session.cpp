@@ -68,6 +68,7 @@ std::string bytes_of(const std::vector<runner::BatchRow>& rows, std::span<const 
     for (const kv::PageCopy& page : copies) {
         out.put(page.to);
         out.put(page.from);
+        out.put(static_cast<uint8_t>(page.way));
     }
     out.put(static_cast<uint32_t>(rows.size()));
     for (const runner::BatchRow& row : rows) {
@@ -91,7 +92,8 @@ Result<> read_step(std::string_view bytes, StepRows& out) {
     out.copies_.clear();
     for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
         const auto to = in.get<kv::BlockId>();
-        out.copies_.push_back({to, in.get<kv::BlockId>()});
+        const auto from = in.get<kv::BlockId>();
+        out.copies_.push_back({to, from, static_cast<kv::Way>(in.get<uint8_t>())});
     }
     std::vector<Numbers> numbers;
     for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
@@ -122,14 +124,21 @@ Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, u
     return {};
 }
 
+Result<> check_copied(kv::BlockId id, uint32_t count) {
+    if (id >= 0 && static_cast<uint32_t>(id) < count) return {};
+    return fail("a step copies page " + std::to_string(id) + " of " + std::to_string(count));
+}
+
 }  // namespace
 
 Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
                     const StepLimits& limits) {
-    for (const kv::PageCopy& page : copies)
-        for (const kv::BlockId id : {page.to, page.from})
-            if (id < 0 || static_cast<uint32_t>(id) >= limits.num_blocks)
-                return fail("a step copies page " + std::to_string(id) + " of " + std::to_string(limits.num_blocks));
+    for (const kv::PageCopy& page : copies) {
+        if (page.way > kv::Way::kToDevice)
+            return fail("a step copies a page in way " + std::to_string(static_cast<int>(page.way)));
+        PB_CHECK(check_copied(page.to, page.way == kv::Way::kToHost ? limits.swap_slots : limits.num_blocks));
+        PB_CHECK(check_copied(page.from, page.way == kv::Way::kToDevice ? limits.swap_slots : limits.num_blocks));
+    }
     const uint32_t groups = limits.form.token_groups + limits.form.state_groups;
     for (const runner::BatchRow& row : rows) {
         const uint64_t end = uint64_t{row.computed} + row.tokens.size();

@@ -358,6 +358,8 @@ Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
 }
 
 Result<> ModelRunner::copy(const kv::PageCopy& page) {
+    if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, kv_->page(page.from));
+    if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, kv_->page(page.to));
     return device_.component->check(
         device_.table->copy_page(device_.self(), kv_->page(page.to), kv_->page(page.from), page_bytes()), "copy_page");
 }

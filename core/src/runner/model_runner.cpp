@@ -352,7 +352,18 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
     if (ranks_) {
         PB_TRY(pages, ranks_->agree_blocks(pages));
     }
-    return kv_->allocate(pages);
+    PB_CHECK(kv_->allocate(pages));
+    return allocate_host_pages(settings);
+}
+
+Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
+    constexpr uint64_t kMostSlots = 1u << 26;
+    const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
+                                                    : settings.swap_space / std::max<uint64_t>(page_bytes(), 1);
+    if (slots == 0 && settings.swap_space > 0)
+        return fail("swap_space of " + std::to_string(settings.swap_space) + " bytes holds no block (one takes " +
+                    std::to_string(page_bytes()) + " bytes)");
+    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMostSlots)), page_bytes(), kv_->page(0));
 }
 
 // As many sequences as run at once, which share the token budget; every block of theirs is the one page.

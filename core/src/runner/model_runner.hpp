@@ -13,6 +13,7 @@
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
 #include "runner/graph_cache.hpp"
+#include "runner/host_pages.hpp"
 #include "runner/kv_dtypes.hpp"
 #include "runner/kv_layers.hpp"
 #include "runner/ranks.hpp"
@@ -31,6 +32,8 @@ struct RunnerSettings {
     uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
     uint64_t kv_cache_memory = 0;      // bytes
     double gpu_memory_utilization = 0; // above 0: in their place what this share of the device's memory leaves
+    uint64_t swap_space = 0;           // bytes of host memory for pages of sequences that wait; 0: none
+    uint32_t num_swap_blocks = 0;      // in its place, if above 0: pages
     std::string device;                // the device plugin's name
     Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
     GraphSettings graphs;
@@ -89,6 +92,7 @@ class ModelRunner {
     const BatchForm& batch_form() const { return form_; } // of the batches that forward() takes
     uint32_t num_blocks() const { return kv_->page_count(); }
     uint64_t page_bytes() const { return kv_->grouping().page_bytes; }
+    const HostPages& host_pages() const { return host_pages_; }
     uint64_t weight_bytes() const { return weight_bytes_; }
     const ModelWork& work() const { return work_; }
     const std::string& weight_form() const { return weight_form_; } // that most of the linears have: "int4 g32"
@@ -143,6 +147,7 @@ class ModelRunner {
     Result<> bind_kv(const RunnerSettings&, const RunnerSettings& guest);
     Result<> bind_kv(const LayersKv&, kv::Grouping, size_t first_layer);
     Result<> allocate_kv(const RunnerSettings&, const RunnerSettings& guest);
+    Result<> allocate_host_pages(const RunnerSettings&);
     Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& guest); // bytes
     Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
@@ -202,6 +207,7 @@ class ModelRunner {
     uint64_t weight_bytes_ = 0;
     ModelWork work_;
     std::unique_ptr<KvLayers> kv_;
+    HostPages host_pages_{device_, info_, clock_};
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;

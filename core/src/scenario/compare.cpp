@@ -94,6 +94,13 @@ Value value_of(Subject subject, const Value& expected, const State& s) {
         case Subject::kQueryTokens: return s.query_tokens;
         case Subject::kPlanFaults: return s.plan_faults;
         case Subject::kPolicy: return s.policy;
+        case Subject::kSwapped: {
+            Names out;
+            for (const pb_sequence& w : s.engine.waiting)
+                if (w.flags & PB_SEQ_SWAPPED) out.push_back(s.names.at(w.id));
+            return out;
+        }
+        case Subject::kFreeSwapBlocks: return uint64_t{s.engine.free_swap_blocks};
     }
     return {};
 }

@@ -152,6 +152,15 @@ Table<config::EngineSettings> engine_table() {
              "most prompt tokens of one request in a step; 0: no limit")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("reserve_full_sequence", &E::reserve_full_sequence,
+             "admit a request only when there are free blocks for all its tokens")
+        .word("preemption_mode", &E::preemption_mode,
+              {{"recompute", config::PreemptionMode::kRecompute},
+               {"swap", config::PreemptionMode::kSwap},
+               {"auto", config::PreemptionMode::kAuto}},
+              "what becomes of a preempted request's KV")
+        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 20, "blocks"},
+             "KV blocks in host memory, with preemption_mode: swap and auto; 1000 where it is left out")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"}, "drafts a sequence and step")
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
              "requests that may wait; further ones are refused; 0: no limit")
@@ -308,6 +317,7 @@ Result<Scenario> load(const Node& root, const host::Registry& registry) {
     Scenario& out = file.scenario;
     out.engine = file.engine;
     if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
+    if (out.engine.num_swap_blocks == 0) out.engine.num_swap_blocks = 1000;
     out.eos = std::move(file.model.eos);
     out.sliding_window = file.model.sliding_window;
     const uint64_t room = uint64_t{out.engine.num_blocks} * out.engine.block_size;

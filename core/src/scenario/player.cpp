@@ -91,7 +91,10 @@ void Player::engine_step() {
     for (const host::SwapRecord& r : report->swaps)
         if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
     const engine::View view = engine_->view();
-    if (!engine_->has_unfinished() && view.free_blocks != view.total_blocks)
+    if (!engine_->has_unfinished() && view.free_swap_blocks != view.total_swap_blocks)
+        differ("after all have ended", "free_swap_blocks: " + std::to_string(view.total_swap_blocks),
+               "free_swap_blocks: " + std::to_string(view.free_swap_blocks));
+    else if (!engine_->has_unfinished() && view.free_blocks != view.total_blocks)
         differ("after all have ended", "free_blocks: " + std::to_string(view.total_blocks),
                "free_blocks: " + std::to_string(view.free_blocks));
 }

@@ -43,7 +43,8 @@ struct Arrival { // a request that is added
 
 enum class Subject { // what can be expected
     kScheduled, kPreempted, kWaiting, kRunning, kFinished, kInFlight, kComputed, kCachedTokens, kDrafts, kPreemptions,
-    kText, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kPlanFaults, kPolicy
+    kText, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kPlanFaults, kPolicy, kSwapped,
+    kFreeSwapBlocks
 };
 using Value = std::variant<uint64_t, std::string, Names, Counts, Words, Texts>;
 struct Expectation {

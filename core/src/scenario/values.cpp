@@ -116,6 +116,8 @@ const std::vector<SubjectInfo>& subjects() {
         {Subject::kHitTokens, "hit_tokens", uint64_t{}, "tokens that were found cached, counted once a request"},
         {Subject::kQueryTokens, "query_tokens", uint64_t{}, "tokens that were looked for, counted once a request"},
         {Subject::kPlanFaults, "plan_faults", uint64_t{}, "plans that were refused so far"},
+        {Subject::kSwapped, "swapped", Names{}, "who waits with KV in host memory, the first in the queue first"},
+        {Subject::kFreeSwapBlocks, "free_swap_blocks", uint64_t{}, "KV blocks in host memory that nobody holds"},
         {Subject::kPolicy, "policy", std::string{}, "the scheduler that has the slot"},
     };
     return all;

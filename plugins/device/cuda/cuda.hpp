@@ -66,6 +66,10 @@ class CudaDevice {
     void submit_step();
     void wait_step();
     void copy_page(void* to, const void* from, uint64_t bytes);
+    void* host_alloc(uint64_t bytes); // pinned
+    void host_free(void* memory) noexcept;
+    void page_to_host(void* to, const void* from, uint64_t bytes);
+    void page_to_device(void* to, const void* from, uint64_t bytes);
     std::vector<pb_limit> measure(); // measure.cpp
     void graph_begin();
     pb_graph* graph_end();

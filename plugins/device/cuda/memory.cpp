@@ -119,6 +119,28 @@ void CudaDevice::copy_page(void* to, const void* from, uint64_t bytes) {
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy within the device");
 }
 
+void* CudaDevice::host_alloc(uint64_t bytes) {
+    use();
+    void* memory = nullptr;
+    check_cuda(cudaHostAlloc(&memory, std::max<uint64_t>(bytes, 1), cudaHostAllocDefault), "pinned memory for pages");
+    return memory;
+}
+
+void CudaDevice::host_free(void* memory) noexcept {
+    cudaSetDevice(index_);
+    cudaFreeHost(memory);
+}
+
+void CudaDevice::page_to_host(void* to, const void* from, uint64_t bytes) {
+    use();
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "a page to the host");
+}
+
+void CudaDevice::page_to_device(void* to, const void* from, uint64_t bytes) {
+    use();
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a page from the host");
+}
+
 void* CudaDevice::scratch(uint64_t bytes) {
     if (!scratch_.empty() && scratch_.back().second >= bytes) return scratch_.back().first;
     if (capturing_) throw Error(PB_FAILED, "a captured step needs more scratch memory than the one that ran before it");

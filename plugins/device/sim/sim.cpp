@@ -63,6 +63,7 @@ SimDevice::SimDevice(const Context& context)
     bf16_per_ns_ = context.get<double>("matmul_bf16") * reached / second;
     f32_per_ns_ = context.get<double>("matmul_f32") * reached / second;
     i8_per_ns_ = context.get<double>("matmul_i8") * reached / second;
+    host_bytes_per_ns_ = context.get<double>("host_bandwidth") / second;
     bytes_per_ns_ = context.get<double>("memory_read") * context.get<double>("memory_efficiency") / second;
 }
 
@@ -148,6 +149,11 @@ void SimDevice::copy_page(void*, const void*, uint64_t bytes) {
     charge(Work{.bytes = 2.0 * static_cast<double>(bytes)});
 }
 
+void SimDevice::page_to_host(void*, const void*, uint64_t bytes) {
+    const auto moved = static_cast<double>(bytes);
+    charge(host_bytes_per_ns_ > 0 ? Work{.wire_ns = moved / host_bytes_per_ns_} : Work{.bytes = 2 * moved});
+}
+
 // What memory gives and what is multiplied overlap; a launch does with neither. To record one takes the host as long as
 // to make one.
 void SimDevice::charge(const Work& work) noexcept {
@@ -198,6 +204,7 @@ std::vector<pb_limit> SimDevice::measure() const {
         out.push_back(limit);
     };
     add("memory_read", "B/s", bytes_per_ns_);
+    add("host_copy", "B/s", host_bytes_per_ns_);
     add("matmul_f32", "FLOP/s", f32_per_ns_);
     add("matmul_bf16", "FLOP/s", bf16_per_ns_);
     add("matmul_i8", "OP/s", i8_per_ns_);

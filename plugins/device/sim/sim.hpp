@@ -41,6 +41,8 @@ class SimDevice {
         param::real("matmul_i8", "0", 0, kMost, "OP/s",
                     "peak with quantised weights; 0: they are widened and take matmul_bf16"),
         param::real("memory_read", nullptr, 1e6, kMost, "B/s", "bandwidth of its memory, for writes too"),
+        param::real("host_bandwidth", "0", 0, kMost, "B/s",
+                    "between its memory and the host's, each way; 0: they are the same, and memory_read counts"),
         param::integer("memory_bytes", nullptr, 1 << 20, 1e18, "bytes", "memory for weights, KV and activations"),
         param::real("launch_ns", "0", 0, 1e9, "ns", "time to start an op, which nothing hides"),
         param::real("graph_replay_ns", "0", 0, 1e9, "ns", "time to start a captured graph, which nothing hides"),
@@ -69,6 +71,10 @@ class SimDevice {
     void begin_step();
     void end_step(); // throws the step's first fault
     void copy_page(void* to, const void* from, uint64_t bytes);
+    void* host_alloc(uint64_t) const { return nullptr; } // not its memory: neither taken nor counted
+    void host_free(void*) const noexcept {}
+    void page_to_host(void* to, const void* from, uint64_t bytes);
+    void page_to_device(void* to, const void* from, uint64_t bytes) { page_to_host(to, from, bytes); }
     std::vector<pb_limit> measure() const; // what it was told
     void connect(const pb_group&); // ranks that are not there: this one's share is charged, and what they exchange
     void disconnect() noexcept {}
@@ -98,6 +104,7 @@ class SimDevice {
 
     std::string hardware_;
     double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
+    double host_bytes_per_ns_; // 0: the host's memory is its own
     uint64_t memory_bytes_, used_bytes_ = 0;
     double alpha_ns_, beta_per_ns_; // of a message between ranks; per ns: bytes, 0: none
     uint32_t ranks_ = 1;

@@ -106,6 +106,25 @@ TEST(AsyncOnADevice, LeavesEveryTextAsItIs) {
     }
 }
 
+// Pages go to the host and come back while the host goes on, in order with what reads and writes them.
+TEST(AsyncOnADevice, SwapsWithoutAChangeOfATextAndWithoutWaiting) {
+    const Ran want = run(in_turn());
+    config::EngineConfig c = in_flight();
+    c.engine.num_blocks = 30;
+    c.engine.preemption_mode = config::PreemptionMode::kSwap;
+    c.engine.num_swap_blocks = 100;
+    for (const char* late : {"true", "false"}) {
+        c.device.settings = {{"late", late}};
+        const Ran got = run(c);
+        expect_same(want.outputs, got.outputs);
+        uint32_t out = 0, in = 0;
+        for (const StepReport& r : got.steps) out += r.pages_to_host, in += r.pages_to_device;
+        EXPECT_GT(in, 0u);
+        EXPECT_GE(out, in);
+        EXPECT_GT(got.count(""), 20u);
+    }
+}
+
 TEST(AsyncOnADevice, LeavesTextsAsTheyAreByGraphsToo) {
     const Ran want = run(in_turn());
     for (const GraphMode mode : {GraphMode::kFullDecodeOnly, GraphMode::kFull})

@@ -132,6 +132,14 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.use(c);
     for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 40), 2);
     w.run();
+    c.engine.num_blocks = 16;
+    c.engine.max_model_len = 100;
+    c.engine.watermark = 0;
+    c.engine.preemption_mode = config::PreemptionMode::kSwap;
+    c.engine.num_swap_blocks = 8; // not enough for all
+    w.use(c);
+    for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 30), 40);
+    w.run();
     c = tiny_model();
     c.model = {};
     c.model.path = repository("models/demo-draft");

@@ -66,15 +66,15 @@ TEST(KvCache, AForkSharesPagesUntilOneIsWrittenTo) {
     EXPECT_EQ(cache.pool().used(), 3u);
     EXPECT_EQ(cache.shared_pages(b, 9), 1u);
     EXPECT_EQ(cache.fitting(b, 9, 100), 19u) << "of five free pages one is for the copy";
-    std::vector<PageCopy> copies;
-    cache.own_pages(b, 9, copies);
+    cache.own_pages(b, 9);
+    const std::vector<PageCopy> copies(cache.copies().begin(), cache.copies().end());
     ASSERT_EQ(copies.size(), 1u);
     EXPECT_EQ(copies[0].from, a.pages[0][2]);
     EXPECT_EQ(copies[0].to, b.pages[0][2]);
     EXPECT_NE(copies[0].from, copies[0].to);
     EXPECT_EQ(cache.shared_pages(a, 9) + cache.shared_pages(b, 9), 0u);
-    cache.own_pages(a, 9, copies);
-    EXPECT_EQ(copies.size(), 1u) << "it is its own";
+    cache.own_pages(a, 9);
+    EXPECT_EQ(cache.copies().size(), 1u) << "it is its own";
     cache.release(a);
     EXPECT_EQ(cache.pool().used(), 3u);
     cache.release(b);
@@ -88,9 +88,8 @@ TEST(KvCache, WhatAForkWritesToIsFoundByNobody) {
     EXPECT_EQ(b.keys.size(), 1u);
     cache.release(a);
     ASSERT_EQ(cache.count_cached(tokens(9)), 8u);
-    std::vector<PageCopy> copies;
-    cache.own_pages(b, 6, copies);
-    EXPECT_TRUE(copies.empty());
+    cache.own_pages(b, 6);
+    EXPECT_TRUE(cache.copies().empty());
     EXPECT_EQ(cache.count_cached(tokens(9)), 4u);
     cache.release(b);
 }

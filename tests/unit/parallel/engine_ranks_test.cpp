@@ -62,12 +62,13 @@ RequestId ask(Engine& engine, const std::string& prompt, uint32_t tokens, Text& 
     return must(engine.add_request(std::move(r)));
 }
 
+constexpr const char* kPrompts[] = {"Once upon a time", "\"I will not go,\" said the Lion, and he sat down on the road",
+                                    "The owl and the cat went to sea in a boat"};
+
 // The texts of a few prompts at once.
 std::vector<Text> texts(Engine& engine) {
-    const char* const prompts[] = {"Once upon a time", "\"I will not go,\" said the Lion, and he sat down on the road",
-                                   "The owl and the cat went to sea in a boat"};
     std::vector<Text> out(3);
-    for (size_t i = 0; i < out.size(); ++i) ask(engine, prompts[i], 24, out[i]);
+    for (size_t i = 0; i < out.size(); ++i) ask(engine, kPrompts[i], 24, out[i]);
     while (engine.has_unfinished()) {
         const auto step = engine.step();
         if (!step) {
@@ -187,6 +188,24 @@ TEST_F(Ranks, AreGoneWithTheirEngine) {
 TEST_F(Ranks, ThatCannotShareTheModelAreRefused) {
     EXPECT_EQ(make(demo(3)).error(), "model 'llama': load_config: num_attention_heads 4 does not divide among 3 ranks "
                                      "(tensor_parallel_size may be 1, 2, 4)");
+}
+
+TEST_F(Ranks, SwapAlikeAndGiveTheTextsOfOne) {
+    const auto expected = texts(*must(make(demo(1))));
+    auto c = demo(2);
+    c.engine.num_blocks = 8; // of 16 tokens, in pages of one group: not enough for three
+    c.engine.max_model_len = 64;
+    c.engine.watermark = 0;
+    c.engine.enable_prefix_caching = false;
+    c.engine.preemption_mode = config::PreemptionMode::kSwap;
+    c.engine.num_swap_blocks = 50;
+    const auto engine = must(make(c));
+    std::vector<Text> got(3);
+    for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], 24, got[i]);
+    uint32_t in = 0;
+    while (engine->has_unfinished()) in += must(engine->step()).pages_to_device;
+    EXPECT_GT(in, 0u);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
 
 TEST_F(Ranks, ThatAreNoProgramAreRefused) {

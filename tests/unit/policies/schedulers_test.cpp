@@ -152,6 +152,32 @@ TEST(Fcfs, TheWatermarkIsKeptFreeWhenAdmittingUnlessNothingRuns) {
     EXPECT_EQ(w.plan().tokens, (Tokens{{9, 7}}));
 }
 
+TEST(Fcfs, PagesForAllTokensAreReservedWhereAskedTo) {
+    World w("fcfs");
+    w.in.long_prefill_token_threshold = 32;
+    w.in.free_blocks = 10;
+    w.run(1, 128, 0, 32); // takes two pages now, and four later
+    w.wait(2, 80);        // two now, three later
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 32}}));
+    w.in.flags |= PB_STEP_RESERVE_FULL;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}}));
+    w.in.free_blocks = 11;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 32}}));
+}
+
+TEST(Fcfs, KvInHostMemoryComesBackWithAToken) {
+    World w("fcfs");
+    w.in.free_blocks = 6;
+    pb_sequence& s = w.wait(1, 80);
+    s.output_tokens = 10;
+    s.cached_tokens = 89;
+    s.flags = PB_SEQ_PREEMPTED | PB_SEQ_SWAPPED;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}}));
+    w.run(2, 16, 1, 10);
+    w.in.free_blocks = 5; // not all of its six pages
+    EXPECT_EQ(w.plan().tokens, (Tokens{{2, 7}}));
+}
+
 TEST(Priority, LowerValuesFirstThenArrivalThenId) {
     World w("priority");
     w.wait(1, 10).priority = 2;

@@ -235,6 +235,16 @@ typedef struct pb_device {
     /* to_host() that does not wait: `to` is written by the time that end_step() or wait_step() of this step returns, and
      * must stay until then. A few kilobytes a step. NULL: the host waits and then calls to_host(). */
     pb_status (*to_host_later)(void *self, void *to, const void *from, uint64_t bytes);      /* [step] inside one */
+    /* Pages that lie in host memory while their sequence waits. All four or none; NULL: the host takes memory of its own,
+     * and waits in to_host() and to_device(). host_alloc(): memory that this device copies to and from fast; 64-byte
+     * aligned; of a device with computes = 0 `out` may become NULL. The two copies are in order with ops and with each
+     * other, whoever they are of: what page_to_host() wrote a later page_to_device() reads. page_to_host() has written
+     * `to` by the time that end_step() or wait_step() of its step returns; `from` of page_to_device() may change then.
+     * A device with computes = 0 charges what they take. */
+    pb_status (*host_alloc)(void *self, uint64_t bytes, void **out);                         /* [control] */
+    void (*host_free)(void *self, void *memory);                                             /* [control] no step is in flight */
+    pb_status (*page_to_host)(void *self, void *to, const void *from, uint64_t bytes);       /* [step] inside one */
+    pb_status (*page_to_device)(void *self, void *to, const void *from, uint64_t bytes);     /* [step] inside one */
 } pb_device;
 
 #ifdef __cplusplus

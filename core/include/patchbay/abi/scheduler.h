@@ -15,7 +15,9 @@ extern "C" {
 
 enum { /* pb_sequence.flags */
     PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
-    PB_SEQ_NO_CHUNK  = 2u  /* must be planned with all its remaining prompt tokens at once, or not at all */
+    PB_SEQ_NO_CHUNK  = 2u, /* must be planned with all its remaining prompt tokens at once, or not at all */
+    PB_SEQ_SWAPPED   = 4u  /* waiting, and its KV of cached_tokens tokens lies in host memory: it takes as many pages as
+                            * any others do, and comes back when the sequence is admitted               */
 };
 
 typedef struct pb_sequence { /* one sequence as a policy sees it */
@@ -66,10 +68,17 @@ typedef struct pb_scheduler_in { /* [call] */
                                       * 0: none do. NULL: all 0                                      */
 } pb_scheduler_in;
 
-enum { PB_STEP_CHUNKED_PREFILL = 1u /* prompts may be split */ };
+enum {
+    PB_STEP_CHUNKED_PREFILL = 1u, /* prompts may be split */
+    PB_STEP_RESERVE_FULL    = 2u  /* who is admitted finds free pages for all its tokens, whatever it is planned: beside
+                                   * those that the ones that run still lack for theirs. The host sees to it         */
+};
 
-typedef int32_t pb_preemption;
-enum { PB_PREEMPT_RECOMPUTE = 0, PB_PREEMPT_SWAP = 1 };
+typedef int32_t pb_preemption; /* what a policy would have; the host decides */
+enum {
+    PB_PREEMPT_RECOMPUTE = 0, /* no wish: preemption_mode says                                  */
+    PB_PREEMPT_SWAP      = 1  /* to host memory, where preemption_mode is swap or auto and there is room */
+};
 
 typedef struct pb_plan_item {
     uint64_t id;

@@ -1,9 +1,10 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); of a device that computes nothing,
-// void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and uint64_t host_ns() noexcept; of one that may
-// be a rank of several, void connect(const pb_group&) and void disconnect() noexcept.
+// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); void* host_alloc(uint64_t),
+// void host_free(void*) noexcept, void page_to_host(void*, const void*, uint64_t) and page_to_device(…), all four or
+// none; of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and
+// uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -114,6 +115,24 @@ struct DeviceTable {
             if constexpr (kLater) t.to_host_later(to, from, bytes);
         });
     }
+    static pb_status host_alloc(void* self, uint64_t bytes, void** out) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kPages) *out = t.host_alloc(bytes);
+        });
+    }
+    static void host_free(void* self, void* memory) noexcept {
+        if constexpr (kPages) value(self).host_free(memory);
+    }
+    static pb_status page_to_host(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kPages) t.page_to_host(to, from, bytes);
+        });
+    }
+    static pb_status page_to_device(void* self, void* to, const void* from, uint64_t bytes) {
+        return enter<T>(self, [&](T& t) {
+            if constexpr (kPages) t.page_to_device(to, from, bytes);
+        });
+    }
     static constexpr bool kMeasure = requires(T t) { t.measure(); };
     static constexpr bool kCharges = requires(T t, const pb_cost& cost) {
         t.charge(cost);
@@ -133,6 +152,12 @@ struct DeviceTable {
     static constexpr bool kQueue = requires(T t) { t.queue(); };
     static constexpr bool kLater =
         requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_later(to, from, bytes); };
+    static constexpr bool kPages = requires(T t, void* to, const void* from, uint64_t bytes) {
+        to = t.host_alloc(bytes);
+        t.host_free(to);
+        t.page_to_host(to, from, bytes);
+        t.page_to_device(to, from, bytes);
+    };
     static constexpr bool kHost = requires(T t) { t.host_ns(); };
     static constexpr bool kConnects = requires(T t, const pb_group& group) {
         t.connect(group);
@@ -147,7 +172,9 @@ struct DeviceTable {
                                      kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
                                      kHost ? host_ns : nullptr,
                                      kConnects ? connect : nullptr, kConnects ? disconnect : nullptr,
-                                     kQueue ? queue : nullptr, kLater ? to_host_later : nullptr};
+                                     kQueue ? queue : nullptr, kLater ? to_host_later : nullptr,
+                                     kPages ? host_alloc : nullptr, kPages ? host_free : nullptr,
+                                     kPages ? page_to_host : nullptr, kPages ? page_to_device : nullptr};
 };
 
 }  // namespace detail

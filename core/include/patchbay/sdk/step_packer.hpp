@@ -73,9 +73,12 @@ class StepPacker {
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
         const uint32_t pages = step_.pages_for(s, n, cached);
         if (pages + kept_free > blocks_) return false;
+        const uint64_t later = lacking(s, n, whole, cached);
+        if (!alone && later + lacking_ + pages + kept_free > blocks_) return false;
         run(s, n);
         seats_ -= 1;
         blocks_ -= pages;
+        lacking_ += later;
         return true;
     }
 
@@ -90,6 +93,13 @@ class StepPacker {
         return std::min(t > 0 ? t : UINT32_MAX, share);
     }
 
+    // Pages of its `all` tokens that it does not get with n of them, where admitting is to look so far ahead.
+    uint64_t lacking(const pb_sequence& s, uint32_t n, uint32_t all, uint32_t cached = 0) const {
+        if (!(step_.raw.flags & PB_STEP_RESERVE_FULL)) return 0;
+        const uint32_t in_all = step_.pages_for(s, all, cached);
+        return in_all - std::min(in_all, step_.pages_for(s, n, cached));
+    }
+
     void run(const pb_sequence& s, uint32_t n) {
         plan_.run(s, n);
         tokens_ -= n;
@@ -99,7 +109,10 @@ class StepPacker {
     template <class Sooner>
     void plan_running(const pb_sequence& s, Sooner&& sooner) {
         uint32_t n = std::min({remaining(s), tokens_, chunk_limit(s)});
-        if (n == 0 || plan_.size() == step_.raw.max_num_seqs) return;
+        if (n == 0 || plan_.size() == step_.raw.max_num_seqs) {
+            lacking_ += lacking(s, 0, remaining(s));
+            return;
+        }
         if (step_.pages_for(s, n) > blocks_)
             n = std::min(n, remaining(s) - s.draft_tokens);  // drafts are worth nobody's place
         while (step_.pages_for(s, n) > blocks_) {
@@ -117,6 +130,7 @@ class StepPacker {
         }
         run(s, n);
         blocks_ -= step_.pages_for(s, n);
+        lacking_ += lacking(s, n, remaining(s));
     }
 
     void take_back(const pb_sequence& victim) {
@@ -124,6 +138,7 @@ class StepPacker {
         if (plan_.drop(victim.id, &n)) {
             tokens_ += n;
             blocks_ += step_.pages_for(victim, n);
+            lacking_ -= lacking(victim, n, remaining(victim));
         }
         blocks_ += victim.freeable;
         plan_.preempt(victim);
@@ -134,6 +149,7 @@ class StepPacker {
     Plan& plan_;
     uint32_t tokens_, blocks_, seats_;
     uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
+    uint64_t lacking_ = 0;                // pages that those who run lack for tokens of later steps
     bool pressed_ = false;
     std::vector<uint64_t> gone_; // preempted in this step
 };

@@ -53,13 +53,19 @@ class Scheduler { // first come, first served
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::boolean("overplans", "false", "plans everybody whole, as if KV blocks never ran out"),
+        patchbay::param::boolean("swaps", "false", "lets nobody run twice in a row, and asks for a swap"),
     };
-    explicit Scheduler(const patchbay::Context& context) : overplans_(context.get<bool>("overplans")) {}
+    explicit Scheduler(const patchbay::Context& context)
+        : overplans_(context.get<bool>("overplans")), swaps_(context.get<bool>("swaps")) {}
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         if (overplans_) {
             for (const auto& list : {step.running, step.waiting})
                 for (const pb_sequence& s : list) plan.run(s, patchbay::remaining(s));
+            return;
+        }
+        if (swaps_ && step.running.size() > 0) {
+            for (const pb_sequence& s : step.running) plan.preempt(s, PB_PREEMPT_SWAP);
             return;
         }
         patchbay::StepPacker packer(step, plan);
@@ -68,7 +74,7 @@ class Scheduler { // first come, first served
     }
 
   private:
-    bool overplans_;
+    bool overplans_, swaps_;
 };
 
 class Sampler { // the highest of the allowed logits

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -151,6 +152,12 @@ class Queues : public Device {
         queue_->push([to, from, n] {
             if (n > 0) std::memcpy(to, memory().here(from), n);
         });
+    }
+    void* host_alloc(uint64_t n) const { return ::operator new(n, std::align_val_t{64}); }
+    void host_free(void* pages) noexcept { ::operator delete(pages, std::align_val_t{64}); }
+    void page_to_host(void* to, const void* from, uint64_t n) { to_host_later(to, from, n); }
+    void page_to_device(void* to, const void* from, uint64_t n) { // read as late as it may be
+        queue_->push([to, from, n] { std::memcpy(memory().here(to), from, n); });
     }
     void begin_step() {}
     void submit_step() {
