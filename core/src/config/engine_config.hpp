@@ -82,6 +82,18 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     bool operator==(const EngineSettings&) const = default;
 };
 
+enum class Verification { kMatch, kRejection, kSynthetic }; // how drafts become output
+
+enum class DraftMode { kFixed, kAdaptive };  // how many tokens are drafted a step
+
+struct SpeculationSettings {                 // `speculative:`; docs/speculation.md
+    DraftMode mode = DraftMode::kFixed;
+    Verification rejection_sample_method = Verification::kMatch;
+    std::vector<double> synthetic_acceptance_rates; // by place in the chain, of all drafts there
+
+    bool operator==(const SpeculationSettings&) const = default;
+};
+
 struct SwapSettings {                        // `swap:`; docs/hot-swap.md
     uint32_t probation_steps = 16;           // in which the predecessor can come back
     uint32_t max_call_ms = 1000;             // a call that takes longer brings it back; 0: no bound
@@ -102,6 +114,7 @@ struct ParallelSettings {                    // `parallel:`; of engines of sever
 struct EngineConfig {
     ModelSettings model;
     EngineSettings engine;
+    SpeculationSettings speculative;
     SwapSettings swap;
     ParallelSettings parallel;
     PluginChoice scheduler{"fcfs", {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
@@ -145,6 +146,23 @@ Table<EngineSettings> engine_table() {
     return t;
 }
 
+Table<SpeculationSettings> speculation_table() {
+    using S = SpeculationSettings;
+    Table<S> t;
+    t.word("mode", &S::mode, {{"fixed", DraftMode::kFixed}, {"adaptive", DraftMode::kAdaptive}},
+           "fixed: num_speculative_tokens in every step; adaptive: up to as many, by what was accepted and took time");
+    t.word("rejection_sample_method", &S::rejection_sample_method,
+           {{"match", Verification::kMatch},
+            {"rejection", Verification::kRejection},
+            {"synthetic", Verification::kSynthetic},
+            {"standard", Verification::kRejection}},
+           "match: drafts that are what is sampled in their place are accepted; rejection: by their probabilities; "
+           "synthetic: by given rates, so that texts mean nothing")
+        .values("synthetic_acceptance_rates", &S::synthetic_acceptance_rates, {0, 1, ""},
+                "share of all drafts of the first place that is accepted, of the second, and so on; for synthetic");
+    return t;
+}
+
 Table<SwapSettings> swap_table() {
     Table<SwapSettings> t;
     t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
@@ -248,6 +266,22 @@ class CrossChecks {
             faults_.add(at("proposer"),
                         "proposer '" + printable(c_.proposer->plugin) +
                             "' needs engine.num_speculative_tokens: how many tokens it may draft a step");
+        const auto& rates = c_.speculative.synthetic_acceptance_rates;
+        const bool synthetic = c_.speculative.rejection_sample_method == Verification::kSynthetic;
+        const Origin where = at("speculative.synthetic_acceptance_rates");
+        if (!synthetic && !rates.empty())
+            faults_.add(where,
+                        "synthetic_acceptance_rates are for rejection_sample_method: synthetic, which is not set");
+        if (synthetic && rates.size() != drafts)
+            faults_.add(where, "synthetic_acceptance_rates has " + n(rates.size()) +
+                                   " rates, expected one for each of num_speculative_tokens (" + n(drafts) + ")");
+        if (c_.speculative.mode == DraftMode::kAdaptive &&
+            c_.speculative.rejection_sample_method == Verification::kRejection)
+            warnings_.add(at("speculative.mode"),
+                          "mode: adaptive beside rejection_sample_method: rejection: texts follow from how many drafts "
+                          "there were, and so from times; a seed does not repeat them");
+        if (!std::ranges::is_sorted(rates, std::greater()))
+            faults_.add(where, "synthetic_acceptance_rates grow, but a draft is accepted only if those before it are");
     }
 
     void ranks() {
@@ -286,6 +320,8 @@ Result<> check_override(const Override& override) {
     EngineSettings engine;
     if (const Node* given = root.find("model")) model_table().read(*given, model, faults);
     if (const Node* given = root.find("engine")) engine_table().read(*given, engine, faults);
+    SpeculationSettings speculation;
+    if (const Node* given = root.find("speculative")) speculation_table().read(*given, speculation, faults);
     SwapSettings swap;
     if (const Node* given = root.find("swap")) swap_table().read(*given, swap, faults);
     if (faults.any()) return faults.failure();
@@ -314,7 +350,8 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
 }
 
 std::vector<std::string> engine_keys() {
-    return {"model", "engine", "parallel", "scheduler", "sampler", "attention", "device", "proposer", "swap"};
+    return {"model", "engine", "parallel", "scheduler", "sampler", "attention", "device", "proposer",
+            "speculative", "swap"};
 }
 
 Node engine_part(const Node& document) {
@@ -360,6 +397,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
     add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,
                       "drafts tokens for speculative decoding; none: no speculation");
+    t.section("speculative", &EngineConfig::speculative, speculation_table(), "how drafts are verified");
     t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
     return t;
 }

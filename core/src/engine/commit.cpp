@@ -91,8 +91,8 @@ void Engine::State::commit() {
 // After publish, so that no token waits for the drafts behind it: they are for the next step, and part of its commit
 // phase. Drafts only save time: a proposer that fails is counted, and the next step does without.
 void Engine::State::propose() {
-    const uint32_t k = settings.num_speculative_tokens;
     if (!proposer) return;
+    const uint32_t k = choose_draft_length();
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
@@ -146,16 +146,25 @@ Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::
     const uint32_t k = settings.num_speculative_tokens;
     std::vector<TokenId> drafts(rows.size() * k, -1);
     std::vector<uint32_t> counts(rows.size(), 0);
+    std::vector<uint8_t> drawn(rows.size() * k, 0);
     pb_propose_batch b{sizeof(pb_propose_batch), static_cast<uint32_t>(rows.size()), sizeof(pb_propose_row), k,
                        rows.data(), drafts.data(), counts.data(), nullptr};
+    if (by_rejection()) {
+        drawn_from.resize(std::max(drawn_from.size(), drawn.size() * facts.vocab_size));
+        b.probs = drawn_from.data();
+        b.drawn = drawn.data();
+        b.vocab_size = facts.vocab_size;
+    }
     PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
     for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t count = std::min(counts[i], rows[i].max_drafts);
         for (uint32_t j = 0; j < count; ++j) {
             const TokenId t = drafts[i * k + j];
             if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size) break; // the rest hangs on it
-            owners[i]->tokens.push_back(t);
-            owners[i]->drafts += 1;
+            const std::span<const float> all = drawn_from;
+            const bool random = drawn[i * k + j] != 0;
+            keep_draft(*owners[i], t,
+                       random ? all.subspan((i * k + j) * facts.vocab_size, facts.vocab_size) : all.first(0));
         }
         if (owners[i]->matcher) cut_drafts(*owners[i]);
     }

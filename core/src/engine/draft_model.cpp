@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "config/load.hpp"
 #include "engine/model_choice.hpp"
 #include "engine/simulation.hpp"
+#include "engine/verification.hpp"
 #include "host/runner_rules.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::engine {
@@ -55,11 +58,14 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     if (const uint32_t ranks = c.config.engine.tensor_parallel_size; ranks > 1)
         return fail("models that draft are not split over ranks (tensor_parallel_size is " + std::to_string(ranks) +
                     ")");
-    if (!computes_ && !(what.simulated_acceptance >= 0 && what.simulated_acceptance <= 1))
+    const bool told = c.config.speculative.rejection_sample_method == config::Verification::kSynthetic;
+    if (!computes_ && !told && !(what.simulated_acceptance >= 0 && what.simulated_acceptance <= 1))
         return fail("device '" + c.config.device.plugin +
                     "' computes nothing, so which drafts the model accepts has to be declared (set "
-                    "simulated_acceptance, 0 to 1)");
+                    "simulated_acceptance, 0 to 1, or speculative.rejection_sample_method: synthetic)");
     acceptance_ = what.simulated_acceptance;
+    constexpr uint64_t kOwnNoise = 0x9E3779B97F4A7C15;
+    if (c.config.speculative.rejection_sample_method == config::Verification::kRejection) noise_ = kOwnNoise;
     std::map<std::string, std::string> keys;
     for (uint32_t i = 0; i < what.setting_count; ++i)
         keys[std::string(what.settings[i].key.data, what.settings[i].key.size)] =
@@ -115,6 +121,7 @@ Result<> DraftModel::end() {
     for (auto& [id, turn] : turns_) turn.asked = kNone;
     plan_pass();
     rows_.clear();
+    draws_ = false;
     const auto done = run_pass({});
     return done ? Result<>() : fail(done.error());
 }
@@ -189,6 +196,7 @@ void DraftModel::plan_pass() {
 }
 
 pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
+    draws_ = b.row_count > 0 && computes_ && host::probs_of(b, 0, facts_.vocab_size);
     rows_.clear();
     params_.clear();
     params_.reserve(spans_.size());
@@ -200,6 +208,7 @@ pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
         params_.back().logprobs = b.logprobs || b.top_count > 0 ? static_cast<int32_t>(b.top_count) : -1;
         rows_.push_back(s.row_to_sample(s.drafts));
         rows_.back().params = &params_.back();
+        rows_.back().seed ^= noise_;
         asked_.push_back(span.asked);
     }
     pb_sample_batch out{};
@@ -220,6 +229,7 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
                     span.begin, span.asked == kNone ? 0u : 1u, span.sequence->table});
     batch_.finish();
     const host::Component& sampler = parts_->sampler.current();
+    if (draws_ && runner::runs_on_device(sampler)) return fail("probabilities of a sampler that runs on a device");
     const bool on_device = computes_ && !rows_.empty() && runner::runs_on_device(sampler);
     std::span<float> logits;
     Result<runner::SampledRows> sampled{runner::SampledRows{}};
@@ -259,9 +269,41 @@ Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, p
     b.logprobs = logprobs_.data();
     b.top_tokens = top_tokens_.data();
     b.top_logprobs = top_logprobs_.data();
+    if (draws_) PB_CHECK(draw_rows(sampler, b, logits));
+    const std::vector<TokenId> drawn = draws_ ? tokens_ : std::vector<TokenId>();
+    const std::vector<float> logprobs = draws_ ? logprobs_ : std::vector<float>();
     PB_CHECK(sampler.check(host::table_of<pb_sampler>(sampler).sample(sampler.self(), &b), "sample"));
+    for (size_t i = 0; i < drawn.size(); ++i) {
+        if (drawn[i] >= 0) tokens_[i] = drawn[i], logprobs_[i] = logprobs[i];
+        else if (tokens_[i] >= 0) drawn_from_[i * facts_.vocab_size + static_cast<size_t>(tokens_[i])] = 1;
+    }
     return runner::SampledRows{tokens_, top_tokens_, logprobs_, top_logprobs_, b.max_logprobs,
                                static_cast<uint32_t>(b.fault_count)};
+}
+
+// The tokens of rows with a temperature, and what all are drawn from. Before sample(), which may write into logits.
+Result<> DraftModel::draw_rows(const host::Component& sampler, pb_sample_batch b, std::span<float> logits) {
+    const auto process = host::table_of<pb_sampler>(sampler).process;
+    if (!process) return fail("sampler '" + std::string(sampler.type().name) + "' has no process()");
+    const size_t vocab = facts_.vocab_size;
+    drawn_from_.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(b.row_count * vocab));
+    b.logits.data = drawn_from_.data();
+    PB_CHECK(sampler.check(process(sampler.self(), &b), "process"));
+    tokens_.assign(b.row_count, -1);
+    for (size_t i = 0; i < b.row_count; ++i) {
+        const pb_sample_row& row = rows_[i];
+        const std::span<float> from = std::span(drawn_from_).subspan(i * vocab, vocab);
+        if (row.params->temperature == 0) { // one token has it all: the one that sample() gives
+            std::ranges::fill(from, 0.0f);
+            continue;
+        }
+        for (float& p : from) p = std::exp(p);
+        tokens_[i] = draw_token(from, draw(row.seed, row.position, Stream::kDraft, 1));
+        if (row.params->logprobs < 0 || tokens_[i] < 0) continue;
+        const auto raw = logits.subspan(i * vocab, vocab);
+        logprobs_[i] = static_cast<float>(raw[static_cast<size_t>(tokens_[i])] - log_sum_exp(raw));
+    }
+    return {};
 }
 
 void DraftModel::hand_out(const runner::SampledRows& sampled, pb_runner_batch& b) const {
@@ -270,6 +312,9 @@ void DraftModel::hand_out(const runner::SampledRows& sampled, pb_runner_batch& b
         const TokenId token = sampled.tokens[i];
         if (token < 0 || static_cast<uint32_t>(token) >= facts_.vocab_size) continue;
         b.tokens[to] = token;
+        if (draws_)
+            std::copy_n(drawn_from_.begin() + static_cast<ptrdiff_t>(i * facts_.vocab_size), facts_.vocab_size,
+                        host::probs_of(b, static_cast<uint32_t>(to), facts_.vocab_size));
         if (b.logprobs) b.logprobs[to] = sampled.logprobs[i];
         std::copy_n(sampled.top_tokens.begin() + static_cast<ptrdiff_t>(i * top), top, b.top_tokens + to * top);
         std::copy_n(sampled.top_logprobs.begin() + static_cast<ptrdiff_t>(i * top), top, b.top_logprobs + to * top);
@@ -287,6 +332,10 @@ void DraftModel::make_up(pb_runner_batch& b) const {
         const bool accepted = uniform(draw(s.seed, position, Stream::kDraft, 0)[0]) < acceptance_;
         b.tokens[span.asked] =
             accepted ? right : static_cast<TokenId>((static_cast<uint32_t>(right) + 1) % facts_.vocab_size);
+        if (float* probs = host::probs_of(b, span.asked, facts_.vocab_size)) {
+            std::fill_n(probs, facts_.vocab_size, 0.0f);
+            probs[b.tokens[span.asked]] = 1;
+        }
     }
 }
 

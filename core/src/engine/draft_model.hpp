@@ -89,6 +89,7 @@ class DraftModel {
     pb_sample_batch sample_batch(const pb_runner_batch&); // over the rows that are asked for
     Result<runner::SampledRows> run_pass(const pb_sample_batch&);
     Result<runner::SampledRows> sample(const host::Component&, pb_sample_batch, std::span<float> logits);
+    Result<> draw_rows(const host::Component&, pb_sample_batch, std::span<float> logits);
     void hand_out(const runner::SampledRows&, pb_runner_batch&) const;
     void make_up(pb_runner_batch&) const;
     static pb_status answer(DraftModel&, const Result<>&, pb_str* why);
@@ -100,6 +101,7 @@ class DraftModel {
     std::string identity_;
     bool computes_;
     double acceptance_ = -1; // of made-up tokens
+    uint64_t noise_ = 0;     // in seeds: by rejection drafts must not follow from the noise of the target's tokens
     pb_runner service_{};
     std::string why_;
 
@@ -116,6 +118,8 @@ class DraftModel {
     std::vector<uint32_t> asked_;      // by row: of the proposer's batch
     std::vector<TokenId> tokens_, top_tokens_;
     std::vector<float> logprobs_, top_logprobs_;
+    bool draws_ = false;               // the batch wants what its tokens are drawn from
+    std::vector<float> drawn_from_;    // by row: that
 };
 
 }  // namespace patchbay::engine

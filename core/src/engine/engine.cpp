@@ -83,6 +83,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     State& s = *state;
     s.settings = c.engine;
     s.swap_settings = c.swap;
+    s.speculation = c.speculative;
     s.pool = std::make_unique<ThreadPool>(
         choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
         c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
@@ -114,6 +115,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                          sampler_identity = host::Registry::identity(*sampler.component);
     s.scheduler.install(std::move(scheduler.component), scheduler_identity);
     s.sampler.install(std::move(sampler.component), sampler_identity);
+    PB_CHECK(s.check_speculation(s.sampler.current()));
     PB_CHECK(s.make_proposer(c, registry));
     const uint64_t before_load = clock.now_ns();
     PB_CHECK(s.load(c, parts));
@@ -200,9 +202,16 @@ Result<> Engine::State::make_proposer(const config::EngineConfig& c, const host:
     with_runner.runner = &draft_model->service();
     PB_TRY(proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, with_runner));
     draft_model->end_create();
-    if (facts.simulated && !draft_model->guest())
+    if (speculation.mode == config::DraftMode::kAdaptive) draft_length.emplace(settings.num_speculative_tokens);
+    if (speculation.rejection_sample_method == config::Verification::kSynthetic) {
+        synthetic.emplace(speculation.synthetic_acceptance_rates);
+        facts.synthetic_acceptance = true;
+        spdlog::warn("drafts are accepted by synthetic_acceptance_rates, whatever the model says: texts mean nothing");
+    }
+    if (facts.simulated && !draft_model->guest() && !synthetic)
         return fail("proposer '" + c.proposer->plugin + "' on device '" + c.device.plugin +
-                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none)");
+                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none, or "
+                    "tell with speculative.rejection_sample_method: synthetic)");
     return {};
 }
 
@@ -263,6 +272,7 @@ Result<StepReport> Engine::step() {
     s.end_probation_step();
     s.report.evicted_blocks = static_cast<uint32_t>(s.kv->pool().evictions() - evictions_before);
     s.summarise();
+    if (s.draft_length) s.draft_length->observe(s.report);
     return s.report;
 }
 

@@ -140,6 +140,7 @@ struct EngineMetrics::Series {
 
     std::array<prometheus::Counter*, kPhaseCount> phases{};
     std::array<prometheus::Counter*, StepReport::kDraftPositions> drafted{}, accepted{};
+    prometheus::Gauge* draft_length = nullptr;
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
@@ -184,6 +185,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         }
         if (p.kind == "proposer") {
             s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
+            s.draft_length = &m.gauge("patchbay_spec_draft_length");
             for (size_t i = 0; i < s.drafted.size(); ++i) {
                 const metrics::Labels position{{"position", std::to_string(i + 1)}};
                 s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
@@ -204,8 +206,8 @@ EngineMetrics::~EngineMetrics() {
     for (prometheus::Gauge* rank : s.ranks) rank->Set(0);
     for (prometheus::Gauge* now :
          {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation,
-          &s.graphs, &s.graph_bytes})
-        now->Set(0);
+          &s.graphs, &s.graph_bytes, s.draft_length})
+        if (now) now->Set(0);
 }
 
 void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) {
@@ -292,6 +294,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     if (!s.propose_call) return;
     s.propose_call->Increment(seconds(r.propose_ns));
     s.proposer_faults->Increment(r.proposer_faults);
+    s.draft_length->Set(r.draft_length);
     for (size_t i = 0; i < s.drafted.size(); ++i) {
         s.drafted[i]->Increment(r.drafted_at[i]);
         s.accepted[i]->Increment(r.accepted_at[i]);

@@ -86,6 +86,9 @@ Result<RequestId> Engine::State::add(Request request) {
     PB_CHECK(check_sampling(sampling, vocab));
     if (facts.simulated) PB_CHECK(check_simulated(sampling));
     else PB_CHECK(check_accepted(wire_params(sampling, {})));
+    if (facts.synthetic_acceptance && (sampling.logprobs >= 0 || sampling.structured_outputs))
+        return fail(std::string(sampling.logprobs >= 0 ? "logprobs" : "structured_outputs") +
+                    " with rejection_sample_method: synthetic, whose texts are not the model's");
     if (request.prompt.empty()) return fail("the prompt is empty");
     const size_t length = request.prompt.size() + sampling.max_tokens;
     if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)

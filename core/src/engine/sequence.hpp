@@ -36,6 +36,9 @@ struct Sequence {
     std::vector<TokenId> tokens; // prompt, output, then drafts
     uint32_t prompt_count = 0;
     uint32_t drafts = 0;         // at the end of tokens
+    // By rejection, of drafts: whether each was drawn at random, and (drafts, vocab) from what.
+    std::vector<uint8_t> drafts_drawn;
+    std::vector<float> draft_probs;
     uint32_t computed = 0;       // tokens whose KV is there
     uint32_t in_flight = 0;      // further ones, that steps compute which are not back
     uint32_t coming = 0;         // tokens that they make, after which it goes on: at most 1 when a step begins

@@ -2,16 +2,19 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "engine/draft_length.hpp"
 #include "engine/draft_model.hpp"
 #include "engine/engine.hpp"
 #include "engine/load_model.hpp"
 #include "engine/sequence.hpp"
 #include "engine/swap_costs.hpp"
+#include "engine/verification.hpp"
 #include "grammar/compile.hpp"
 #include "host/slot.hpp"
 #include "parallel/group.hpp"
@@ -27,6 +30,12 @@ struct Scheduled {
     uint32_t rows;      // logit rows: 0 while the prompt is unfinished, else 1 + drafts that are verified
     uint32_t first_row = 0; // of them, in the batch
     uint32_t coming = 0; // in flight: placeholders that the next plan may build on
+};
+
+struct Verdict { // on a draft: what its row becomes
+    uint32_t row;
+    TokenId token;
+    float logprob; // of the raw logits, where the row asks
 };
 
 struct Flight { // a step that the device has and that is not back
@@ -52,6 +61,9 @@ struct Engine::State {
     Clock& clock;
     config::EngineSettings settings;
     config::SwapSettings swap_settings;
+    config::SpeculationSettings speculation;
+    std::optional<DraftLength> draft_length;      // by mode: adaptive
+    std::optional<SyntheticAcceptance> synthetic; // how drafts are accepted; none: by what they are
     std::unique_ptr<ThreadPool> pool;
     pb_clock clock_service{};
     host::Services services;
@@ -114,6 +126,9 @@ struct Engine::State {
     std::vector<TokenId> sampled;
     std::vector<float> sampled_logprobs, top_logprobs, sampled_surprise;
     std::vector<TokenId> top_tokens;
+    std::vector<Verdict> verdicts;  // of drafts, by rejection
+    std::vector<float> judged;      // by row of theirs: log-probabilities, then probabilities
+    std::vector<float> drawn_from;  // by a proposer, as it writes them
     uint32_t max_logprobs = 0;
     std::vector<RequestId> aborts;          // asked for during the step
     std::vector<RequestId> refused;         // arrived in the step, at a full queue
@@ -177,6 +192,7 @@ struct Engine::State {
     void take(const runner::SampledRows&);        // as what was sampled
     pb_scheduler_in scheduler_view();
     Result<> ask_scheduler();                     // for a plan that keeps the contract
+    Result<> sample_rows_of_step();
     Result<> ask_sampler();                       // over logits
     Result<> check_plan();
     Sequence* find_shown(RequestId, size_t& hint);
@@ -188,6 +204,8 @@ struct Engine::State {
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
     bool stays_behind(const Sequence&) const;
     void propose();
+    uint32_t choose_draft_length();               // for the drafts behind this step
+    bool by_rejection() const { return speculation.rejection_sample_method == config::Verification::kRejection; }
     Result<> draft_with_model(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     Result<> ask_proposer(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     void summarise();
@@ -207,6 +225,13 @@ struct Engine::State {
     void cut_drafts(Sequence&);                   // from the first one on that its grammar does not allow
     bool follow_grammar(Sequence&, TokenId);      // false: the sequence ended, the token does not belong to it
     void report_grammars();
+
+    // ---- verification of drafts, but for matching (speculation.cpp) ----
+    Result<> check_speculation(const host::Component& sampler) const;
+    Result<> judge_drafts(const host::Component& sampler); // before it samples: it may write into logits
+    void follow_verdicts();
+    void accept_by_rates();
+    void keep_draft(Sequence&, TokenId, std::span<const float> drawn_from); // empty: it was not drawn
 
     // ---- swaps (swap.cpp) ----
     void swap_at_boundary();                      // before a step: the next in line

@@ -273,6 +273,12 @@ void Engine::State::make_tokens() {
 // 6 sample: the rows that need a token. A sampler on probation that fails leaves them to its predecessor.
 Result<> Engine::State::sample() {
     if (sample_rows.empty()) return {};
+    PB_CHECK(sample_rows_of_step());
+    accept_by_rates();
+    return {};
+}
+
+Result<> Engine::State::sample_rows_of_step() {
     if (facts.simulated) {
         make_tokens();
         return {};
@@ -332,8 +338,10 @@ Result<> Engine::State::ask_sampler() {
         b.top_tokens = top_tokens.data();
         b.top_logprobs = top_logprobs.data();
         b.surprise = sampled_surprise.data();
+        PB_CHECK(judge_drafts(c));
         PB_CHECK(c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample"));
         report.sampler_faults += static_cast<uint32_t>(b.fault_count);
+        follow_verdicts();
     }
     report.sample_ns += clock.now_ns() - start;
     const auto in_range = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < facts.vocab_size; };

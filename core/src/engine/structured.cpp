@@ -70,6 +70,8 @@ void Engine::State::cut_drafts(Sequence& s) {
         if (!advanced || !*advanced) break;
     }
     matcher.roll_back(allowed);
+    // One that was drawn is judged like any other: to leave it out would make others more likely.
+    if (allowed < s.drafts && by_rejection() && s.drafts_drawn[allowed]) allowed += 1;
     report.cut_drafts += s.drafts - allowed;
     s.tokens.resize(s.confirmed() + allowed);
     s.drafts = allowed;

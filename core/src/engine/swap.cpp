@@ -46,6 +46,8 @@ std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
     if (!component) return slot.refuse(to, "create", component.error());
     if (const auto fits = request.slot == SwapSlot::kSampler ? s.runner->check_sampler(**component) : Result<>(); !fits)
         return slot.refuse(to, "create", fits.error());
+    if (const auto fits = request.slot == SwapSlot::kSampler ? s.check_speculation(**component) : Result<>(); !fits)
+        return slot.refuse(to, "create", fits.error());
     return slot.prepare(*std::move(component), to);
 }
 

@@ -24,7 +24,8 @@ Json facts_of(const engine::EngineFacts& f) { // by the names under which automa
             {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated},
             {"kv_groups", f.kv_groups},           {"state_groups", f.state_groups}, {"kv_padding", f.kv_padding},
             {"prefix_caching", f.prefix_caching}, {"tensor_parallel_size", f.tensor_parallel_size},
-            {"draft_model", f.draft_model},       {"draft_weight_bytes", f.draft_weight_bytes}};
+            {"draft_model", f.draft_model},       {"draft_weight_bytes", f.draft_weight_bytes},
+            {"synthetic_acceptance", f.synthetic_acceptance}};
 }
 
 // What an automatic choice follows from.
@@ -69,6 +70,7 @@ const std::vector<Cause>& causes() {
         {"device_name", {"device", "engine.threads"}},
         {"isa", {"device"}},
         {"tensor_parallel_size", {"engine.tensor_parallel_size"}},
+        {"synthetic_acceptance", {"speculative"}},
         {"simulated", {"device"}}};
     return table;
 }

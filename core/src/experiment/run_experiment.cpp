@@ -172,6 +172,15 @@ std::string simulation_notice(const Lineup& lineup) {
                                         " were measured, so a difference from these is also the error of that model");
 }
 
+// Nor texts of given acceptance rates for the model's.
+std::string synthetic_notice(const Lineup& lineup) {
+    std::string names;
+    for (const Entrant& e : lineup.entrants)
+        if (e.facts.synthetic_acceptance) names += (names.empty() ? "" : ", ") + e.name;
+    if (names.empty()) return "";
+    return "drafts of " + names + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
+}
+
 // "3 prompts (by 120 tokens)"
 std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
     return count == 0 ? ""
@@ -273,6 +282,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     if (!outcome.complete)
         outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), interruption_notice(runs, spec, lineup));
     if (std::string notice = simulation_notice(lineup); !notice.empty())
+        outcome.conclusion.notices.push_back(std::move(notice));
+    if (std::string notice = synthetic_notice(lineup); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     for (const Entrant& e : lineup.entrants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);

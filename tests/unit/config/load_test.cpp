@@ -183,6 +183,14 @@ TEST_F(Load, settings_that_contradict_one_another_are_faults) {
               "a.yaml:2:34: num_speculative_tokens is 2 without a proposer: set proposer: NAME, or 0");
     EXPECT_EQ(fault_of("model: model\nproposer: ngram\n"),
               "a.yaml:2:11: proposer 'ngram' needs engine.num_speculative_tokens: how many tokens it may draft a step");
+    const std::string drafts = "model: model\nproposer: ngram\nengine: {num_speculative_tokens: 2}\nspeculative: ";
+    EXPECT_EQ(fault_of(drafts + "{synthetic_acceptance_rates: [0.5, 0.2]}\n"),
+              "a.yaml:4:43: synthetic_acceptance_rates are for rejection_sample_method: synthetic, which is not set");
+    EXPECT_EQ(fault_of(drafts + "{rejection_sample_method: synthetic, synthetic_acceptance_rates: [0.5]}\n"),
+              "a.yaml:4:79: synthetic_acceptance_rates has 1 rates, expected one for each of num_speculative_tokens "
+              "(2)");
+    EXPECT_EQ(fault_of(drafts + "{rejection_sample_method: synthetic, synthetic_acceptance_rates: [0.5, 0.6]}\n"),
+              "a.yaml:4:79: synthetic_acceptance_rates grow, but a draft is accepted only if those before it are");
     EXPECT_EQ(fault_of("model: model\nengine: {enable_chunked_prefill: false, max_model_len: 1024}\n"),
               "a.yaml:2:34: without chunked prefill max_num_batched_tokens (512) must reach max_model_len (1024)");
 }
@@ -193,6 +201,12 @@ TEST_F(Load, settings_that_can_hardly_be_meant_are_warnings) {
                                        "never decodes all running sequences"});
     EXPECT_EQ(load("model: model\nengine: {num_blocks: 16, kv_cache_memory: 1MiB}\n").warnings,
               std::vector<std::string>{"a.yaml:2:43: kv_cache_memory has no effect beside num_blocks"});
+    EXPECT_EQ(load("model: model\nproposer: ngram\nengine: {num_speculative_tokens: 2}\n"
+                   "speculative: {mode: adaptive, rejection_sample_method: standard}\n")
+                  .warnings,
+              std::vector<std::string>{"a.yaml:4:21: mode: adaptive beside rejection_sample_method: rejection: texts "
+                                       "follow from how many drafts there were, and so from times; a seed does not "
+                                       "repeat them"});
     EXPECT_EQ(load("model: {path: model, quantization_group_size: 128}\n").warnings,
               std::vector<std::string>{"a.yaml:1:47: quantization_group_size has no effect without quantization: int8 "
                                        "or int4"});

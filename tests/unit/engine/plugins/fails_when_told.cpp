@@ -81,10 +81,13 @@ class Sampler { // the highest of the allowed logits
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("bad_at", "-1", -1, 1'000'000, "", "the position that gets token 2³¹ − 1; −1: none"),
+        patchbay::param::integer("fail_at", "0", 0, 1'000'000, "", "the call that fails; 0: none"),
     };
-    explicit Sampler(const patchbay::Context& context) : bad_at_(context.get<int64_t>("bad_at")) {}
+    explicit Sampler(const patchbay::Context& context)
+        : bad_at_(context.get<int64_t>("bad_at")), fail_at_(context.get<int64_t>("fail_at")) {}
 
     void sample(patchbay::SampleBatch& batch) {
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const auto logits = batch.logits(i);
             int32_t best = -1;
@@ -100,7 +103,7 @@ class Sampler { // the highest of the allowed logits
     }
 
   private:
-    int64_t bad_at_;
+    int64_t bad_at_, fail_at_, calls_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,191 @@
+#include "bench/spec_bench.hpp"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "bench/times.hpp"
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::bench {
+namespace {
+
+using engine::Engine;
+using engine::StepReport;
+using text::TokenId;
+
+struct Served {
+    std::vector<std::vector<TokenId>> outputs;
+    std::vector<StepReport> steps;
+};
+
+Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const SpecCase& asked) {
+    std::vector<std::vector<TokenId>> out;
+    if (!asked.prompts.empty() && !e.tokenizer()) return fail("prompts are texts, but the model has no tokenizer");
+    for (const std::string& text : asked.prompts) {
+        std::string all;
+        for (uint32_t i = 0; i < asked.copies; ++i) all += text;
+        out.push_back(e.tokenizer()->encode(all));
+    }
+    for (uint32_t r = 0; asked.prompts.empty() && r < asked.requests; ++r) {
+        std::vector<TokenId>& prompt = out.emplace_back();
+        for (uint32_t i = 0; i < asked.prompt_tokens * asked.copies; ++i)
+            prompt.push_back(static_cast<TokenId>(draw(r, i % asked.prompt_tokens, Stream::kWorkload, 0)[0] %
+                                                  e.facts().vocab_size));
+    }
+    return out;
+}
+
+// All prompts, so many at once.
+Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts, const SpecCase& asked) {
+    Served out;
+    out.outputs.resize(prompts.size());
+    std::string failed;
+    size_t next = 0, running = 0;
+    while (next < prompts.size() || e.has_unfinished()) {
+        for (; next < prompts.size() && running < asked.batch; ++next) {
+            engine::Request request;
+            request.prompt = prompts[next];
+            request.sampling.temperature = asked.temperature;
+            request.sampling.seed = next;
+            request.sampling.ignore_eos = true;
+            request.sampling.max_tokens = asked.output;
+            request.on_output = [&, to = next](const engine::RequestOutput& o) {
+                out.outputs[to].insert(out.outputs[to].end(), o.tokens.begin(), o.tokens.end());
+                if (o.finish == engine::FinishReason::kError) failed = o.stop_reason;
+                running -= o.finish != engine::FinishReason::kNone;
+            };
+            PB_TRY(const auto id, e.add_request(std::move(request)));
+            (void)id;
+            running += 1;
+        }
+        PB_TRY(StepReport report, e.step());
+        out.steps.push_back(std::move(report));
+    }
+    if (!failed.empty()) return fail(failed);
+    return out;
+}
+
+struct Passes { // of one engine, each the sum of its decoding steps
+    std::vector<double> seconds, tokens, steps, sequences;
+    double proposing = 0, length = 0;
+
+    void add(const std::vector<StepReport>& reports) {
+        for (std::vector<double>* each : {&seconds, &tokens, &steps, &sequences}) each->push_back(0);
+        for (const StepReport& r : reports) {
+            if (r.prefill_tokens > 0 || r.decode_tokens == 0) continue;
+            seconds.back() += static_cast<double>(r.end_ns - r.start_ns) * 1e-9;
+            tokens.back() += r.sampled_tokens;
+            steps.back() += 1;
+            sequences.back() += r.scheduled_seqs;
+            proposing += static_cast<double>(r.propose_ns) * 1e-9;
+            length += r.draft_length;
+        }
+    }
+    SpecSpeed speed() const {
+        std::vector<double> rates, each, of_one;
+        for (size_t i = 0; i < seconds.size(); ++i) {
+            if (steps[i] == 0) continue;
+            rates.push_back(tokens[i] / seconds[i]);
+            each.push_back(seconds[i] / steps[i]);
+            of_one.push_back(tokens[i] / sequences[i]);
+        }
+        return {at_share(rates, 0.5), at_share(each, 0.5), at_share(of_one, 0.5)};
+    }
+    static double sum(const std::vector<double>& values) {
+        double out = 0;
+        for (const double v : values) out += v;
+        return out;
+    }
+};
+
+}  // namespace
+
+Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Registry& registry, const SpecCase& asked,
+                              Clock& clock, const std::function<void(const std::string&)>& progress) {
+    if (!config.proposer) return fail("nothing to compare: name a proposer (--proposer, --num-speculative-tokens)");
+    config::EngineConfig plain = config;
+    plain.proposer.reset();
+    plain.engine.num_speculative_tokens = 0;
+    plain.speculative = {};
+    PB_TRY(const auto without, Engine::create(plain, registry, clock));
+    PB_TRY(const auto with, Engine::create(config, registry, clock));
+    PB_TRY(const auto prompts, prompts_of(*with, asked));
+    SpecResult out{};
+    out.facts = with->facts();
+    Passes plain_passes, passes;
+    for (uint32_t repeat = 0; repeat < asked.repeats; ++repeat) {
+        progress("repeat " + std::to_string(repeat + 1) + " of " + std::to_string(asked.repeats));
+        PB_TRY(const Served a, serve(*without, prompts, asked));
+        PB_TRY(const Served b, serve(*with, prompts, asked));
+        plain_passes.add(a.steps);
+        passes.add(b.steps);
+        for (size_t i = 0; i < prompts.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];
+        for (const StepReport& r : b.steps)
+            for (size_t i = 0; i < out.drafted.size(); ++i)
+                out.drafted[i] += r.drafted_at[i], out.accepted[i] += r.accepted_at[i];
+    }
+    out.without = plain_passes.speed();
+    out.with = passes.speed();
+    if (out.without.tokens_per_second == 0 || out.with.tokens_per_second == 0)
+        return fail("no step only decoded: outputs are too short");
+    out.propose_share = passes.proposing / Passes::sum(passes.seconds);
+    out.draft_length = passes.length / Passes::sum(passes.steps);
+    return out;
+}
+
+std::string table_of(const SpecResult& r, const config::EngineConfig& config, const SpecCase& asked) {
+    char line[200];
+    std::string out = r.facts.device_name + ", " + std::to_string(r.facts.threads) + " threads; " +
+                      r.facts.architecture + " " + r.facts.weight_dtype + "; proposer " + config.proposer->plugin +
+                      ", batch " + std::to_string(asked.batch) + "\n";
+    if (r.facts.synthetic_acceptance)
+        out += "drafts are accepted by synthetic_acceptance_rates: the texts are not the model's\n";
+    std::snprintf(line, sizeof line, "\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms a step", "tokens a step");
+    out += line;
+    for (const auto& [name, s] : {std::pair("without", r.without), std::pair("with", r.with)}) {
+        std::snprintf(line, sizeof line, "%-10s %12.1f %12.3f %14.2f\n", name, s.tokens_per_second,
+                      s.step_seconds * 1e3, s.tokens_per_step);
+        out += line;
+    }
+    std::snprintf(line, sizeof line, "\nspeed-up %.2f; %.1f drafts allowed a step; %.0f %% of the time for drafts\n",
+                  r.speed_up(), r.draft_length, 100 * r.propose_share);
+    out += line + std::string("accepted by position:");
+    for (size_t i = 0; i < r.drafted.size() && r.drafted[i] > 0; ++i) {
+        std::snprintf(line, sizeof line, "%s %.3f", i ? "," : "",
+                      static_cast<double>(r.accepted[i]) / static_cast<double>(r.drafted[i]));
+        out += line;
+    }
+    out += r.drafted[0] == 0 ? " nothing was drafted\n" : "\n";
+    if (!r.facts.synthetic_acceptance)
+        out += "the same texts: " + std::to_string(r.same) + " of " + std::to_string(r.outputs) + "\n";
+    return out;
+}
+
+std::string json_of(const SpecResult& r, const config::EngineConfig& config, const SpecCase& asked) {
+    const auto speed = [](const SpecSpeed& s) {
+        return nlohmann::json{{"tokens_per_second", s.tokens_per_second},
+                              {"step_seconds", s.step_seconds},
+                              {"tokens_per_step", s.tokens_per_step}};
+    };
+    nlohmann::json out = {{"device", r.facts.device_name},
+                          {"threads", r.facts.threads},
+                          {"architecture", r.facts.architecture},
+                          {"weight_dtype", r.facts.weight_dtype},
+                          {"proposer", config.proposer->plugin},
+                          {"num_speculative_tokens", config.engine.num_speculative_tokens},
+                          {"synthetic_acceptance", r.facts.synthetic_acceptance},
+                          {"batch", asked.batch},
+                          {"without", speed(r.without)},
+                          {"with", speed(r.with)},
+                          {"speed_up", r.speed_up()},
+                          {"propose_share", r.propose_share},
+                          {"draft_length", r.draft_length},
+                          {"outputs", r.outputs},
+                          {"same_outputs", r.same},
+                          {"acceptance", nlohmann::json::array()}};
+    for (size_t i = 0; i < r.drafted.size() && r.drafted[i] > 0; ++i)
+        out["acceptance"].push_back(static_cast<double>(r.accepted[i]) / static_cast<double>(r.drafted[i]));
+    return out.dump(2);
+}
+
+}  // namespace patchbay::bench

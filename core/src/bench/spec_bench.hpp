@@ -1,0 +1,45 @@
+// What speculation is worth: the same requests with a proposer and without, in one run, since a machine drifts from one
+// run to the next.
+#pragma once
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+
+namespace patchbay::bench {
+
+struct SpecCase {
+    std::vector<std::string> prompts; // texts; empty: random tokens
+    uint32_t prompt_tokens = 64;      // of those
+    uint32_t requests = 4;            // of random tokens
+    uint32_t copies = 1;              // of its text that a prompt is made of: the more, the more an output echoes it
+    uint32_t batch = 1;               // requests at once
+    uint32_t output = 64;             // tokens each
+    uint32_t repeats = 3;             // of all requests, taken in turn with and without; medians count
+    float temperature = 0;
+};
+
+struct SpecSpeed { // of steps that only decode
+    double tokens_per_second = 0, step_seconds = 0, tokens_per_step = 0; // the last of one sequence
+};
+
+struct SpecResult {
+    engine::EngineFacts facts;
+    SpecSpeed without, with;
+    double propose_share = 0;       // of the time with: proposing
+    double draft_length = 0;        // mean of what sequences were allowed
+    std::array<uint64_t, engine::StepReport::kDraftPositions> drafted{}, accepted{}; // by position
+    uint64_t outputs = 0, same = 0; // texts that are token for token those without
+    double speed_up() const { return with.tokens_per_second / without.tokens_per_second; }
+};
+
+// `config` with a proposer; without it the same but for that.
+Result<SpecResult> bench_spec(const config::EngineConfig&, const host::Registry&, const SpecCase&, Clock&,
+                              const std::function<void(const std::string&)>& progress);
+
+std::string table_of(const SpecResult&, const config::EngineConfig&, const SpecCase&);
+std::string json_of(const SpecResult&, const config::EngineConfig&, const SpecCase&);
+
+}  // namespace patchbay::bench

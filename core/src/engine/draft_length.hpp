@@ -1,0 +1,40 @@
+// How many tokens a sequence may draft a step: the number that promises the most tokens a second, by the acceptance
+// and the times of the steps so far. Engine-internal; see docs/speculation.md.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "engine/step_report.hpp"
+
+namespace patchbay::engine {
+
+class DraftLength {
+  public:
+    explicit DraftLength(uint32_t most) : most_(most), chosen_(most) {}
+
+    // For the next step, in which so many sequences are drafted for. Now and then a number is tried that does not look
+    // best, since what is never drafted is never measured.
+    uint32_t choose(uint32_t sequences);
+    uint32_t chosen() const { return chosen_; } // last
+    void observe(const StepReport&); // of the step that verified what was chosen before it
+
+    double acceptance(uint32_t place) const; // once those before it are accepted, as estimated
+    double tokens_a_second(uint32_t drafts, uint32_t sequences) const; // 0: nothing is known of times yet
+
+  private:
+    // time = fixed + slope · tokens by least squares over steps, later ones counting more.
+    struct Line {
+        double weight = 0, x = 0, y = 0, xx = 0, xy = 0;
+        void add(double at, double time);
+        double slope() const;
+        double fixed() const;
+    };
+
+    uint32_t most_, chosen_;
+    uint64_t choices_ = 0;
+    std::array<double, StepReport::kDraftPositions> tried_{}, right_{}; // drafts by place, older ones counting less
+    Line step_;           // of steps that only decode, without proposing: by tokens computed
+    double propose_ = 0;  // seconds a draft asked for, of each sequence or of all, as it turns out
+};
+
+}  // namespace patchbay::engine
