@@ -12,6 +12,7 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     const SamplingParams& p = s.request.sampling;
     if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) { // a failing request fails alone
         report.sampler_faults += 1;
+        launched.spoilt = launched.spoilt || (s.in_flight > 0 && !facts.simulated); // it computes with that token
         finish(s, FinishReason::kError,
                "sampler '" + std::string(sampler.current().type().name) + "' gave token " + std::to_string(token) +
                    ", expected 0 to " + std::to_string(facts.vocab_size - 1));

@@ -53,6 +53,10 @@ Result<> Engine::State::take_off() {
 // The step that flies comes back: its tokens are appended and handed out.
 Result<> Engine::State::land() {
     if (!flying.up) return {};
+    if (flying.spoilt) {
+        compute_anew();
+        return {};
+    }
     landed = true;
     runner::SampledRows rows;
     const auto wait = [&]() -> Result<> {
@@ -76,8 +80,23 @@ Result<> Engine::State::land() {
     return {};
 }
 
+// A token that is none went into the step that flies, so its fault and its results are nobody's: a failing request
+// fails alone. The others compute anew; what may hold half a step (KV, states, named blocks) is given up.
+void Engine::State::compute_anew() {
+    runner->abandon();
+    for (const Scheduled& item : flying.items) {
+        Sequence& s = *item.sequence;
+        s.in_flight = s.coming = 0;
+        kv->forget(s.table);
+        report.preempted_tokens += std::exchange(s.computed, 0); // nothing of it is worth a place in host memory
+        preempt(s, PB_PREEMPT_RECOMPUTE);
+    }
+    clear(flying);
+}
+
 // A step with another one in flight. Its report has what it planned, and the tokens of the one that came back.
 Result<> Engine::State::overlapped_step() {
+    if (flying.spoilt) PB_CHECK(land());
     if (const std::string_view why = why_now(); !why.empty()) {
         PB_CHECK(land());
         return step_in_turn(why);

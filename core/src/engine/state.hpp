@@ -40,6 +40,7 @@ struct Verdict { // on a draft: what its row becomes
 
 struct Flight { // a step that the device has and that is not back
     bool up = false;
+    bool spoilt = false; // it was given a token that is none
     uint64_t begin_ns = 0;            // when the device was given it
     uint32_t tokens = 0, host_pages = 0; // computed; copied to the host or back
     std::vector<Scheduled> items;
@@ -101,6 +102,7 @@ struct Engine::State {
     Result<> take_off();
     Result<> land();
     void leave_flight(Sequence&);
+    void compute_anew(); // what a spoilt step was to compute
     void clear(Flight&);
 
     // ---- the step under way ----

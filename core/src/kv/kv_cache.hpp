@@ -80,6 +80,7 @@ class KvCache {
     void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (the computed ones, all confirmed) fill, so that others may share them.
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
+    void forget(const BlockTable&); // the names of its blocks, which hold what nobody knows
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
     uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
     // Pages that a table lacks for so many tokens, those of states included.

@@ -51,10 +51,8 @@ CudaDevice::CudaDevice(const Context& context)
     check_cuda(cudaDeviceGetDefaultMemPool(&pool, index_), "the memory pool");
     uint64_t keep = UINT64_MAX;
     check_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "the memory pool");
-    void* fault = nullptr;
-    check_cuda(cudaHostAlloc(&fault, sizeof(int32_t), cudaHostAllocMapped), "pinned memory");
-    kernel_fault_ = static_cast<int32_t*>(fault);
-    *kernel_fault_ = 0;
+    kernel_fault_ = static_cast<int32_t*>(take(sizeof *kernel_fault_));
+    check_cuda(cudaMemsetAsync(kernel_fault_, 0, sizeof *kernel_fault_, stream_), "cudaMemsetAsync");
     staging_ = std::make_unique<Staging>(stream_);
     // One kernel, to see that this build has code for this GPU.
     auto* const probe = static_cast<uint8_t*>(take(64));
@@ -88,7 +86,7 @@ CudaDevice::~CudaDevice() {
     }
     for (const Later& copy : later_) cudaFreeHost(copy.pinned.memory);
     for (const Pinned& pinned : pinned_) cudaFreeHost(pinned.memory);
-    if (kernel_fault_) cudaFreeHost(kernel_fault_);
+    if (kernel_fault_) cudaFreeAsync(kernel_fault_, stream_);
     if (stream_) cudaStreamDestroy(stream_);
 }
 
@@ -139,7 +137,11 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::submit_step() {
     use();
-    Submitted step{nullptr, std::exchange(fault_, {}), std::exchange(later_, {})};
+    // In order with the kernels: the next step may have begun by the time that anybody looks.
+    auto kernel_fault = std::make_unique<int32_t>(0);
+    to_host_later(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
+    check_cuda(cudaMemsetAsync(kernel_fault_, 0, sizeof *kernel_fault_, stream_), "cudaMemsetAsync");
+    Submitted step{nullptr, std::exchange(fault_, {}), std::exchange(later_, {}), std::move(kernel_fault)};
     check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");
     submitted_.push_back(std::move(step));
     check_cuda(cudaEventRecord(submitted_.back().done, stream_), "the end of a step");
@@ -157,16 +159,7 @@ void CudaDevice::end_step() { // those before it are still to be waited for
     submit_step();
     const Submitted step = std::move(submitted_.back());
     submitted_.pop_back();
-    if (!submitted_.empty()) { // what a kernel found may be theirs: tokens of theirs will be handed out
-        cudaEventSynchronize(step.done);
-        if (std::string found = take_kernel_fault(); !found.empty()) submitted_.front().fault = std::move(found);
-    }
     finish(step);
-}
-
-std::string CudaDevice::take_kernel_fault() {
-    const auto seen = std::exchange(*static_cast<volatile int32_t*>(kernel_fault_), 0);
-    return seen == 0 ? "" : text_of(static_cast<kernels::cuda::KernelFault>(seen));
 }
 
 void CudaDevice::finish(const Submitted& step) {
@@ -179,7 +172,8 @@ void CudaDevice::finish(const Submitted& step) {
     if (!step.fault.empty()) throw Error(PB_INVALID, step.fault);
     check_cuda(code, "the GPU stopped in this step or before it (check_each_op names the op)");
     if (ranks_ && ranks_->aborted()) throw Error(PB_FAILED, "disconnected from the other ranks");
-    if (const std::string found = take_kernel_fault(); !found.empty()) throw Error(PB_INVALID, found);
+    if (*step.kernel_fault != 0)
+        throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(*step.kernel_fault)));
 }
 
 void CudaDevice::check_launch(const char* op) {

@@ -110,7 +110,7 @@ class CudaDevice {
     std::atomic<bool> disconnected_ = false;
     std::unique_ptr<Ranks> ranks_;
     pb_ops ops_;
-    int32_t* kernel_fault_ = nullptr; // pinned, written by kernels
+    int32_t* kernel_fault_ = nullptr; // written by kernels, of the step that the GPU is at
     std::vector<std::pair<void*, uint64_t>> scratch_; // the last is in use; earlier ones may be of graphs
     std::map<std::vector<const pb_weight*>, void*> expert_tables_;
     bool capturing_ = false;
@@ -128,8 +128,8 @@ class CudaDevice {
         cudaEvent_t done;
         std::string fault;
         std::vector<Later> later;
+        std::unique_ptr<int32_t> kernel_fault; // once it is done
     };
-    std::string take_kernel_fault(); // empty: none
     void finish(const Submitted&);    // waits
     std::vector<Later> later_;        // of this step
     std::deque<Submitted> submitted_; // steps in flight, the oldest first

@@ -309,6 +309,32 @@ TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
                             "which runs beside any)");
 }
 
+// The step behind has taken the token before the host could see it; a part of a prompt is computed in it, too.
+TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
+    for (const char* token : {"300", "-1"})
+        for (const GraphMode mode : {GraphMode::kNone, GraphMode::kFull}) {
+            config::EngineConfig plain = in_turn(), c = in_flight();
+            plain.engine.enable_prefix_caching = c.engine.enable_prefix_caching = true;
+            c.engine.cudagraph_mode = mode;
+            c.sampler.settings = {{"wrong_at", "33"}, {"wrong_token", token}};
+            Harness h(c), alone(plain);
+            const RequestId wrong = h.add(random_prompt(1, 30), drawn(1, 20));
+            const RequestId others[] = {h.add(random_prompt(2, 34), drawn(2, 20)),
+                                        h.add(random_prompt(3, 140), greedy(9))};
+            for (int i = 0; h.outputs[wrong].finish == FinishReason::kNone; ++i) ASSERT_LT(h.step().step, 50u);
+            EXPECT_EQ(h.outputs.at(wrong).finish, FinishReason::kError);
+            EXPECT_EQ(h.outputs.at(wrong).tokens.size(), 3u);
+            const RequestId after = h.add(random_prompt(3, 140), greedy(9)); // may share what the others computed
+            h.run_all();
+            EXPECT_EQ(h.steps.back().used_blocks, 0u);
+            EXPECT_EQ(h.outputs.at(others[0]).tokens, alone.run(alone.add(random_prompt(2, 34), drawn(2, 20))).tokens);
+            const auto text = alone.run(alone.add(random_prompt(3, 140), greedy(9))).tokens;
+            EXPECT_EQ(h.outputs.at(others[1]).tokens, text);
+            EXPECT_EQ(h.outputs.at(after).tokens, text);
+            EXPECT_EQ(h.outputs.at(others[0]).finish, FinishReason::kLength);
+        }
+}
+
 TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
     config::EngineConfig c = in_flight();
     c.sampler.settings = {{"fails_at", "9"}};

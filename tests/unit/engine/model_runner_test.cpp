@@ -152,6 +152,49 @@ TEST(ModelRunner, LayersThatKeepKvOfDifferentShapesAreGroupsOfTheirOwn) {
     EXPECT_NEAR((*made)->grouping().padding, 0.25, 1e-9);  // half of every second page
 }
 
+// What a swap of a plugin under its graphs is to do.
+TEST(ModelRunner, CapturesAnewOnceItsGraphsAreDropped) {
+    const host::Services services;
+    Parts p = parts("gpt2");
+    p.device = *registry().device("sim",
+                                  {{"matmul_bf16", "1e9"},
+                                   {"matmul_f32", "1e9"},
+                                   {"memory_read", "1e9"},
+                                   {"memory_bytes", "100000000"}},
+                                  services);
+    runner::RunnerSettings s = settings("GPT2LMHeadModel");
+    s.device = "sim";
+    s.graphs = {config::GraphMode::kFullDecodeOnly, config::GraphCapture::kEager, {1, 2}, 0};
+    s.max_num_seqs = 2;
+    s.max_num_batched_tokens = s.max_model_len = 8;
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), s, clock);
+    ASSERT_TRUE(made) << made.error();
+    runner::ModelRunner& runner = **made;
+    kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "", runner.grouping().groups);
+    kv::BlockTable table;
+    ASSERT_TRUE(cache.grow(table, 8));
+    const auto replayed = [&](uint32_t position) {
+        const int32_t token = 5;
+        runner::Batch batch;
+        batch.clear(runner.batch_form());
+        batch.add({std::span(&token, 1), position, 1, table});
+        batch.finish();
+        EXPECT_TRUE(runner.forward(batch));
+        return runner.graph_use().miss == runner::GraphMiss::kNone;
+    };
+    EXPECT_EQ(runner.graphs().count(), 2u);
+    EXPECT_TRUE(replayed(0));
+    runner.invalidate_graphs();
+    EXPECT_EQ(runner.graphs().count(), 0u);
+    EXPECT_EQ(runner.graphs().bytes(), 0u);
+    EXPECT_FALSE(replayed(1));
+    EXPECT_EQ(runner.graph_use().miss, runner::GraphMiss::kNotCaptured);
+    EXPECT_EQ(runner.graphs().count(), 1u) << "of the size that the step had";
+    EXPECT_TRUE(replayed(2));
+}
+
 TEST(ModelRunner, SaysWhichLayerAttentionRefuses) {
     Parts p = parts("llama");
     static const pb_model* real;

@@ -56,6 +56,18 @@ TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
     EXPECT_EQ(cache.pool().used(), 3u);
 }
 
+TEST(KvCache, SharesNothingOfWhatItIsToldToForget) {
+    KvCache cache(16, 4, PrefixCaching::kOn, "m");
+    BlockTable a = computed(cache, tokens(12));
+    EXPECT_EQ(cache.count_cached(tokens(12)), 8u);
+    cache.forget(a);
+    EXPECT_EQ(cache.count_cached(tokens(12)), 0u);
+    cache.release(a);
+    EXPECT_EQ(cache.count_cached(tokens(12)), 0u);
+    EXPECT_EQ(cache.pool().cached(), 0u);
+    EXPECT_EQ(cache.pool().free(), 16u);
+}
+
 TEST(KvCache, AForkSharesPagesUntilOneIsWrittenTo) {
     KvCache cache(8, 4, PrefixCaching::kOff, "m");
     BlockTable a, b;

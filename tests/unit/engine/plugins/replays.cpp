@@ -50,7 +50,7 @@ class Device : public specimens::Loops {
   public:
     Device() {
         ops_.ctx = this;
-        ops_.embedding = InOrder<specimens::embedding>::call;
+        ops_.embedding = InOrder<embedding>::call;
         ops_.linear = InOrder<specimens::linear>::call;
         ops_.rms_norm = InOrder<specimens::rms_norm>::call;
         ops_.add_rms_norm = InOrder<specimens::add_rms_norm>::call;
@@ -100,6 +100,16 @@ class Device : public specimens::Loops {
     void graph_free(pb_graph* graph) noexcept { delete graph; }
     uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->calls->size() * 100; }
 
+    // An id that is none spoils the whole step.
+    static void embedding(void* ctx, const pb_tensor* out, const pb_weight* w, const pb_tensor* ids) {
+        for (int64_t t = 0; t < ids->shape[0]; ++t)
+            if (const int32_t id = specimens::id(*ids, t); id < 0 || id >= w->rows) {
+                static_cast<Device*>(ctx)->fault_ = "embedding: there is no row " + std::to_string(id);
+                for (int64_t r = 0; r < out->shape[0]; ++r) std::fill_n(specimens::row(*out, r), w->cols, NAN);
+                return;
+            }
+        specimens::embedding(ctx, out, w, ids);
+    }
     static void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
         for (int64_t t = 0; t < ids->shape[0]; ++t) {
             int32_t& at = static_cast<int32_t*>(ids->data)[t];

@@ -15,14 +15,23 @@ class Sampler {
     static constexpr const char* kDevice = "replays";
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("fails_at", "-1", -1, 1'000'000, "", "the position whose plan fails; -1: none"),
+        patchbay::param::boolean("fails_once", "false", "and never again"),
+        patchbay::param::integer("wrong_at", "-1", -1, 1'000'000, "", "the position of a wrong token; -1: none"),
+        patchbay::param::integer("wrong_token", "0", -1'000'000, 1'000'000, "", "what it is"),
     };
-    explicit Sampler(const patchbay::Context& context) : fails_at_(context.get<int64_t>("fails_at")) {}
+    explicit Sampler(const patchbay::Context& context)
+        : fails_at_(context.get<int64_t>("fails_at")), fails_once_(context.get<bool>("fails_once")),
+          wrong_at_(context.get<int64_t>("wrong_at")),
+          wrong_token_(context.get<int>("wrong_token")) {}
 
     pb_sample_plan plan(patchbay::SampleBatch& batch) {
         inputs_.clear();
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const pb_sample_row& row = batch.row(i);
-            if (static_cast<int64_t>(row.position) == fails_at_) throw Error(PB_FAILED, "was told to fail");
+            if (static_cast<int64_t>(row.position) == fails_at_) {
+                if (fails_once_) fails_at_ = -1;
+                throw Error(PB_FAILED, "was told to fail");
+            }
             const auto words = row.allowed ? static_cast<uint32_t>((batch.vocab() + 31) / 32) : 0;
             put(Head{row, *row.params, words});
             put(row.params->logit_bias, row.params->logit_bias_count);
@@ -34,7 +43,8 @@ class Sampler {
     }
 
     void enqueue(const pb_sample_work& work) {
-        replays::enqueue(static_cast<Queue*>(work.queue), [work] { run(work); });
+        replays::enqueue(static_cast<Queue*>(work.queue),
+                         [work, at = wrong_at_, token = wrong_token_] { run(work, at, token); });
     }
 
   private:
@@ -67,7 +77,7 @@ class Sampler {
         const std::byte* at_;
     };
 
-    static void run(const pb_sample_work& work) {
+    static void run(const pb_sample_work& work, int64_t wrong_at, int32_t wrong_token) {
         Reader reader(memory().here(work.inputs));
         std::vector<Head> heads(work.row_count);
         std::vector<pb_sample_row> rows;
@@ -97,6 +107,7 @@ class Sampler {
             memory().here(work.faults)[i] = token < 0;
             raw.tokens[i] = token < 0 ? patchbay::first_allowed(batch.row(i), batch.logits(i).size()) : token;
             patchbay::write_logprobs(batch, i, raw.tokens[i]);
+            if (static_cast<int64_t>(heads[i].row.position) == wrong_at) raw.tokens[i] = wrong_token;
         }
     }
 
@@ -128,6 +139,9 @@ class Sampler {
     }
 
     int64_t fails_at_;
+    bool fails_once_;
+    int64_t wrong_at_;
+    int32_t wrong_token_;
     std::vector<std::byte> inputs_;
 };
 
