@@ -28,6 +28,8 @@ const Kind kKinds[] = {
     {"f32_over_bf16", {4, 2, 24, 4, 70, 0.2f, 0, PB_BF16}, PB_F32, 1e-5},
     {"bf16_of_another_size", {2, 1, 40, 16, 0, 0.16f, 3, PB_BF16}, PB_BF16, 1e-2},
     {"bf16_over_f32", {2, 2, 72, 16, 0, 0.12f, 0, PB_F32}, PB_BF16, 1e-2},
+    {"the_smallest", {4, 2, 8, 16, 0, 0.35f, 0, PB_F32}, PB_F32, 1e-5},
+    {"the_largest", {2, 1, kMaxHeadDim, 16, 0, 0.0625f, 0, PB_BF16}, PB_BF16, 1e-2},
 };
 
 class CudaAttention : public testing::TestWithParam<Kind> {};
