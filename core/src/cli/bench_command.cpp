@@ -9,6 +9,7 @@
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
 #include "cli/bench_host.hpp"
+#include "cli/bench_kv_quality.hpp"
 #include "cli/bench_spec.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -152,6 +153,7 @@ void add_bench_command(Commands& commands) {
 
     add_grammar(commands, bench);
     add_host_benches(commands, bench);
+    add_kv_quality_bench(commands, bench);
     add_spec_bench(commands, bench);
 
     CLI::App* model =

@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.hpp"
 #include "kernels/cpu_attention.hpp"
+#include "kernels/kv_codes.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::kernels {
@@ -71,13 +72,13 @@ const Limits& limits_of(const Machine& machine) {
     return at->second;
 }
 
-// `batch` sequences of `context` tokens, of which the last `queries` are new; head_dim 64, bf16. Layers take turns, so
+// `batch` sequences of `context` tokens, of which the last `queries` are new; head_dim 64. Layers take turns, so
 // that pages come from memory as they do in a model.
 struct AttentionBench {
     AttentionBench(const Machine& machine, int64_t heads, int64_t kv_heads, int64_t layers, int64_t batch,
-                   int64_t queries, int64_t context)
+                   int64_t queries, int64_t context, pb_dtype kv = PB_BF16)
         : attention(machine, {.heads = int32_t(heads), .kv_heads = int32_t(kv_heads), .head_dim = 64,
-                              .block_size = 16, .scale = 0.125f, .kv_dtype = PB_BF16}),
+                              .block_size = 16, .scale = 0.125f, .kv_dtype = kv}),
           q(size_t(batch * queries * heads * 64)), out(q.size()),
           q_view(tensor(q.data(), PB_F32, {batch * queries, heads, 64})),
           out_view(tensor(out.data(), PB_F32, {batch * queries, heads, 64})) {
@@ -103,6 +104,20 @@ struct AttentionBench {
             for (uint64_t i = 0; i < bytes / 2; ++i)
                 values[i] = uint16_t(0x3f00u | (i * 2654435761u >> 7 & 0x8000u) | i % 113);
         }
+        if (in_codes(kv)) append(kv_heads, context);
+    }
+    // To all sequences and layers: rows whose scores are like those of real ones.
+    void append(int64_t kv_heads, int64_t context) {
+        std::vector<float> rows(size_t(context * kv_heads * 64));
+        for (size_t i = 0; i < rows.size(); ++i) rows[i] = float(i * 2654435761u >> 8 & 0xffffu) / 32768 - 1;
+        const pb_tensor k = tensor(rows.data(), PB_F32, {context, kv_heads, 64});
+        std::vector<int64_t> slots(static_cast<size_t>(context));
+        for (const AlignedBytes& layer : pages)
+            for (size_t first = 0; first < table.size(); first += size_t(view.max_blocks)) {
+                for (size_t t = 0; t < slots.size(); ++t) slots[t] = table[first + t / 16] * 16 + int64_t(t % 16);
+                const AttentionBatch batch{.token_count = int32_t(context), .slot_mapping = slots.data()};
+                attention.append_kv(batch, {layer.get(), attention.page_bytes()}, k, k);
+            }
     }
     void run() {
         attention.run(view, {pages[turn++ % pages.size()].get(), attention.page_bytes()}, out_view, q_view);
@@ -162,13 +177,29 @@ BENCHMARK(attention_decode)
     ->ArgsProduct({{2, 3}, {kThreads}, {1, 16}, {8192}})
     ->UseRealTime();
 
+// By the type of KV: 0 f32, 1 bf16, 8 fp8, 5 int8, whose numbers pb_dtype gives.
+void attention_decode_kv(benchmark::State& state) {
+    const int64_t level = state.range(0), batch = state.range(2), context = 8192;
+    if (missing(state, level)) return;
+    const Machine machine{static_cast<Isa>(level), {}};
+    AttentionBench bench(machine, 32, 8, batch > 1 ? 1 : 16, batch, 1, context, pb_dtype(state.range(1)));
+    for (auto _ : state) bench.run();
+    state.counters["keys"] = Counter(double(batch * context), Counter::kIsIterationInvariantRate);
+    state.counters["bytes"] =
+        Counter(double(bench.attention.page_bytes() * bench.table.size()), Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(attention_decode_kv)
+    ->ArgNames({"isa", "kv", "batch"})
+    ->ArgsProduct({{1, 2, 3}, {PB_F32, PB_BF16, PB_FP8, PB_I8}, {1}});
+
 // A prompt of 512 tokens into pages of 16, which stay in the cache.
 void attention_append(benchmark::State& state) {
     const int64_t level = state.range(0), kv_heads = state.range(1), tokens = 512;
+    const auto kv = pb_dtype(state.range(2));
     if (missing(state, level)) return;
     const CpuAttention attention({static_cast<Isa>(level), {}},
                                  {.heads = int32_t(kv_heads), .kv_heads = int32_t(kv_heads), .head_dim = 64,
-                                  .block_size = 16, .scale = 1, .kv_dtype = PB_BF16});
+                                  .block_size = 16, .scale = 1, .kv_dtype = kv});
     const AlignedBytes memory = allocate_aligned(attention.page_bytes() * tokens / 16);
     std::vector<float> rows(size_t(tokens * kv_heads * 64), 0.5f);
     const pb_tensor view = tensor(rows.data(), PB_F32, {tokens, kv_heads, 64});
@@ -178,7 +209,9 @@ void attention_append(benchmark::State& state) {
     for (auto _ : state) attention.append_kv(batch, {memory.get(), attention.page_bytes()}, view, view);
     state.counters["tokens"] = Counter(double(tokens), Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(attention_append)->ArgNames({"isa", "kv_heads"})->ArgsProduct({{2, 3}, {12}});
+BENCHMARK(attention_append)
+    ->ArgNames({"isa", "kv_heads", "kv"})
+    ->ArgsProduct({{2, 3}, {12}, {PB_BF16, PB_FP8, PB_I8}});
 
 void pool_dispatch(benchmark::State& state) {
     ThreadPool pool(kThreads);

@@ -29,15 +29,15 @@ std::string refusal(const config::EngineConfig& c) {
     return made ? "" : made.error();
 }
 
-// Of every token, the logprobs of the five most likely next ones.
+// Behind each of some prompts, the logprobs of the five most likely next tokens.
 std::vector<double> logprobs(const config::EngineConfig& c) {
     Harness h(c);
-    SamplingParams p = greedy(8);
+    SamplingParams p = greedy(1);
     p.ignore_eos = true;
     p.logprobs = 5;
     std::vector<double> out;
-    for (const TokenLogprobs& token : h.run(h.add(random_prompt(5, 60), p)).logprobs)
-        for (const auto& top : token.top) out.push_back(top.second);
+    for (uint64_t seed = 1; seed <= 12; ++seed)
+        for (const auto& top : h.run(h.add(random_prompt(seed, 60), p)).logprobs.at(0).top) out.push_back(top.second);
     return out;
 }
 
