@@ -484,7 +484,7 @@ TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {
     auto c = simulated(1);
     c.proposer->settings.erase("simulated_acceptance");
     EXPECT_THAT(refusal(c), HasSubstr("device 'sim' computes nothing, so which drafts the model accepts has to be "
-                                      "declared (set simulated_acceptance, 0 to 1)"));
+                                      "declared (set simulated_acceptance, 0 to 1, or speculative."));
     c = simulated(1);
     c.proposer->settings["min_probability"] = "0.1";
     EXPECT_THAT(refusal(c), HasSubstr("min_probability where the device computes nothing"));
