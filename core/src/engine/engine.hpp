@@ -89,6 +89,9 @@ class Engine {
     // computes. The script must outlive the engine's last step.
     Result<> follow(Script&, host::Proposer = {});
     View view() const;                // between steps, or from a script
+    // Whether queues, block tables, references and free list agree, which no policy may change: for tests, after each
+    // step. O(sequences + blocks). (audit.cpp)
+    Result<> audit() const;
     const EngineFacts& facts() const; // between steps; its plugins are those in the slots now
     const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
     Clock& clock();

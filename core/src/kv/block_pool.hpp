@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace patchbay::kv {
 
 using BlockId = int32_t;
@@ -45,6 +47,9 @@ class BlockPool {
     void name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
     void forget(BlockId);   // clears the identity of a held block, which is to be written to
     void forget_all();      // clears every identity
+
+    // Whether its books agree with so many references, by block (audit.cpp). O(blocks).
+    Result<> audit(std::span<const uint32_t> references) const;
 
   private:
     struct Block {

@@ -102,6 +102,9 @@ class KvCache {
 
     Result<> reset_prefixes(); // refused while blocks are in use
 
+    // Whether these, all that there are, are sound and hold what the pool says (audit.cpp). O(blocks).
+    Result<> audit(std::span<const BlockTable* const>) const;
+
   private:
     struct Prefix {
         std::vector<BlockKey> keys;

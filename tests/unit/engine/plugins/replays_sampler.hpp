@@ -24,6 +24,10 @@ class Sampler {
           wrong_at_(context.get<int64_t>("wrong_at")),
           wrong_token_(context.get<int>("wrong_token")) {}
 
+    void accepts(const pb_sampling_params& p) const {
+        if (p.mirostat_tau > 0) throw patchbay::Error(PB_UNSUPPORTED, "it has no mirostat");
+    }
+
     pb_sample_plan plan(patchbay::SampleBatch& batch) {
         inputs_.clear();
         for (uint32_t i = 0; i < batch.size(); ++i) {

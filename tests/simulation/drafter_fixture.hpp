@@ -1,0 +1,16 @@
+// A proposer for simulations: drafts what comes, now and then something else, fewer than it may, nothing, or a fault.
+#pragma once
+#include <functional>
+
+#include "host/registry.hpp"
+
+namespace patchbay::engine::testing {
+
+struct Drafting {
+    std::function<int32_t(uint64_t id, uint64_t position)> what_comes;
+    std::function<uint32_t(uint32_t n)> below; // a draw
+};
+
+Result<host::Proposer> drafter(Drafting&); // which must outlive it
+
+}  // namespace patchbay::engine::testing
