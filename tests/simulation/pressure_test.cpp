@@ -84,6 +84,11 @@ struct Pressed {
 };
 void PrintTo(const Pressed& p, std::ostream* out) { *out << p.name; }
 
+void swaps(config::EngineConfig& c) {
+    c.engine.preemption_mode = config::PreemptionMode::kSwap;
+    c.engine.num_swap_blocks = 30; // full now and then
+}
+
 class UnderPressure : public ::testing::TestWithParam<Pressed> {};
 
 TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
@@ -143,6 +148,14 @@ INSTANTIATE_TEST_SUITE_P(
                                   c.engine.num_speculative_tokens = 3;
                               }},
                       Pressed{"fair", [](auto& c) { c.scheduler.plugin = "fair"; }},
+                      Pressed{"swap", swaps},
+                      Pressed{"swap_whole_prompts",
+                              [](auto& c) {
+                                  swaps(c);
+                                  c.engine.enable_chunked_prefill = false;
+                                  c.engine.enable_prefix_caching = true;
+                                  c.engine.max_num_batched_tokens = 80;
+                              }},
                       Pressed{"sampler_faults", [](auto&) {}, swap_sampler}),
     [](const auto& test) { return std::string(test.param.name); });
 

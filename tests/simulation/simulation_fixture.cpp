@@ -84,6 +84,9 @@ class Simulation final : Script {
         if (one_in(3)) e.async_scheduling = config::AsyncScheduling::kOn;
         else if (one_in(2)) e.num_speculative_tokens = 1 + below(4);
         speculates_ = e.num_speculative_tokens > 0;
+        e.preemption_mode = one_of({config::PreemptionMode::kRecompute, config::PreemptionMode::kSwap});
+        e.num_swap_blocks = 10 + below(100);
+        e.reserve_full_sequence = one_in(5);
         c.swap.probation_steps = 1 + below(4);
         c.scheduler.plugin = scheduler();
         c.model.load_format = config::LoadFormat::kDummy;
@@ -270,6 +273,8 @@ class Simulation final : Script {
         m.proposer_faults += report->proposer_faults;
         m.forked += report->forked;
         m.trimmed += report->trimmed;
+        m.swapped_out += report->swapped_out;
+        m.swapped_in += report->swapped_in;
         m.overlapped += report->in_turn.empty();
         for (const host::SwapRecord& r : report->swaps) {
             m.swaps += r.state == host::SwapState::kCommitted;

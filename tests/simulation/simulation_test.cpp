@@ -25,7 +25,8 @@ TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
     const Met& m = met(); // else it would have been easy
     for (const uint64_t count :
          {m.requests, m.outputs, m.aborted, m.refused, m.preemptions, m.accepted, m.hits, m.swaps, m.rolled_back,
-          m.bad_plans, m.proposer_faults, m.forked, m.stopped, m.overlapped})
+          m.bad_plans, m.proposer_faults, m.forked, m.stopped, m.overlapped, m.swapped_out,
+          m.swapped_in})
         EXPECT_GT(count, 0u);
     std::printf("%llu requests, %llu outputs, %llu aborted, %llu refused, %llu preemptions, %llu drafts accepted, "
                 "%llu swaps, %llu rolled back\n",
