@@ -36,6 +36,9 @@ TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
                 static_cast<unsigned long long>(m.swaps), static_cast<unsigned long long>(m.rolled_back));
 }
 
+// A prompt in chunks that found no pages came back for ever, and decodes never had their turn.
+TEST(Simulation, EndsWhereItOnceDidNot) { EXPECT_EQ(simulate(138, 300), ""); }
+
 TEST(Simulation, IsTheSameOfASeed) {
     const Met before = met();
     ASSERT_EQ(simulate(3, 300), "");

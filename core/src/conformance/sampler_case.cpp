@@ -35,7 +35,8 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
             c.params.dry_base = noise.real(1, 2);
             c.params.dry_range = noise.below(30);
             for (int32_t t = 0; t < 3; ++t) c.breakers.push_back(60 * t + static_cast<int32_t>(noise.below(60)));
-            const std::vector<int32_t> again = c.prompt; // a repetition to go on with
+            const size_t some = std::min<size_t>(c.prompt.size(), 5); // a repetition to go on with
+            const std::vector<int32_t> again(c.prompt.begin(), c.prompt.begin() + static_cast<ptrdiff_t>(some));
             c.prompt.insert(c.prompt.end(), again.begin(), again.end());
         }
         if (noise.one_in(3)) {

@@ -8,9 +8,10 @@ class PrefillFirst {
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         packer.keep_prompts(patchbay::arrived_later);
-        if (packer.preempted_any()) return;
-        for (const pb_sequence& s : step.waiting)
-            if (!packer.admit(s)) break;
+        if (!packer.preempted_any())
+            for (const pb_sequence& s : step.waiting)
+                if (!packer.admit(s)) break;
+        // Also where a prompt found no pages and gave up its own: it would come back and do so again for ever.
         if (plan.size() == 0) packer.keep_decodes(patchbay::arrived_later);
     }
 };
