@@ -32,6 +32,7 @@ void Engine::State::preempt(Sequence& s, pb_preemption how) {
 // Nothing that a step in flight writes is copied: whoever is preempted is back first.
 bool Engine::State::swap_out(Sequence& s, pb_preemption how) {
     if (settings.preemption_mode == config::PreemptionMode::kRecompute || s.computed == 0) return false;
+    if (s.table.held == 0) return false; // a window has passed all of it
     const auto refuse = [&](SwapFallback reason) {
         report.swap_fallbacks[static_cast<size_t>(reason)] += 1;
         return false;

@@ -8,6 +8,7 @@ class PrefillFirst {
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         packer.keep_prompts(patchbay::arrived_later);
+        packer.pass_over_decodes();
         if (!packer.preempted_any())
             for (const pb_sequence& s : step.waiting)
                 if (!packer.admit(s)) break;

@@ -55,6 +55,11 @@ class StepPacker {
         for (const pb_sequence& s : step_.running)
             if (decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
     }
+    // Decodes are not planned before others are admitted: what they lack counts where that looks ahead.
+    void pass_over_decodes() {
+        for (const pb_sequence& s : step_.running)
+            if (decoding(s) && !is_gone(s.id)) lacking_ += lacking(s, 0, remaining(s));
+    }
     template <class Sooner>
     void keep_prompts(Sooner&& sooner) {
         for (const pb_sequence& s : step_.running)
