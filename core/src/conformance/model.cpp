@@ -31,7 +31,9 @@ Config small_config(const pb_model& table) {
             {"n_layer", "2"},
             {"n_head", "4"},
             {"n_positions", "256"},
-            {"ffn_dim", "96"}};
+            {"ffn_dim", "96"},
+            {"target.hidden_size", "64"}, // for a head
+            {"target.vocab_size", "128"}};
 }
 
 // The same with one key changed, whatever a model calls it.
@@ -39,6 +41,7 @@ Config changed(Config config, const std::string& key, const std::string& value) 
     config[key] = value;
     if (key == "hidden_size") config["n_embd"] = value;
     if (key == "num_hidden_layers") config["n_layer"] = value;
+    config["target." + key] = value;
     return config;
 }
 
@@ -101,7 +104,8 @@ Outcome when_loaded(Subject& subject) {
 }
 
 Result<> facts(const host::Component&, const pb_model&, const pb_model_facts& f) {
-    if (f.vocab_size == 128 && f.layer_count == 2 && f.hidden_size == 64 && f.max_position > 0) return {};
+    const bool layers = f.layer_count == 2 || (f.layer_count == 0 && f.flags & PB_MODEL_HEAD);
+    if (f.vocab_size == 128 && layers && f.hidden_size == 64 && f.max_position > 0) return {};
     return fail("its facts are vocab_size " + std::to_string(f.vocab_size) + ", layer_count " +
                 std::to_string(f.layer_count) + ", hidden_size " + std::to_string(f.hidden_size) + ", max_position " +
                 std::to_string(f.max_position) + ", config.json says 128, 2 and 64");
@@ -164,7 +168,8 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
     for (uint32_t i = 0; i < table.weight_count(c.self()); ++i) {
         pb_weight_spec s{};
         PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
-        if (s.part_count > 0 || s.same_as >= 0 || s.cols < 1 || s.cols > 1 << 24) continue;
+        if (s.part_count > 0 || s.same_as >= 0 || s.of_target != PB_TARGET_NONE) continue;
+        if (s.cols < 1 || s.cols > 1 << 24) continue;
         const auto n = static_cast<size_t>(s.cols);
         std::vector<float> values(n + 8, NAN);
         std::fill(values.begin() + s.cols, values.end(), kGuard);
@@ -198,12 +203,37 @@ Result<> kv(const host::Component& c, const pb_model& table, const pb_model_fact
     return {};
 }
 
+// A head takes from its target, and nobody else does; who can have one says which weights those are.
+Result<> heads(const host::Component& c, const pb_model& table, const pb_model_facts& f) {
+    const uint32_t count = table.weight_count(c.self());
+    const bool head = f.flags & PB_MODEL_HEAD, gives = f.flags & PB_MODEL_GIVES_HIDDEN;
+    if (f.flags > (PB_MODEL_HEAD | PB_MODEL_GIVES_HIDDEN)) return fail("its facts have unknown flags");
+    if (head && gives) return fail("it is a head, and says that there may be one for it");
+    if (head && f.layer_count == 0 && f.most_ahead == 0) return fail("a head without layers, and it tells no token");
+    if (gives && (f.embedding >= count || f.lm_head >= count))
+        return fail("its token table or its lm head is none of its " + std::to_string(count) + " weights");
+    for (uint32_t i = 0; i < count; ++i) {
+        pb_weight_spec s{};
+        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        if (s.of_target < PB_TARGET_NONE || s.of_target > PB_TARGET_LM_HEAD)
+            return fail("weight " + std::to_string(i) + " is of no weight that a target has");
+        if (s.of_target != PB_TARGET_NONE && !head)
+            return fail("weight " + std::to_string(i) + " is a target's, and it is no head");
+        if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.same_as >= 0))
+            return fail("weight " + std::to_string(i) + " is the target's, and of a checkpoint too");
+        if (gives && i == f.embedding && s.role != PB_WEIGHT_EMBEDDING) return fail("its token table is none");
+        if (gives && i == f.lm_head && s.role != PB_WEIGHT_LINEAR) return fail("its lm head makes no logits");
+    }
+    return {};
+}
+
 constexpr Check kChecks[] = {
     {"model.architectures", "names the architectures that it serves", architectures},
     {"model.refuses", "refuses a config.json that makes no sense, with a reason", refuses},
     {"model.facts", "reports what config.json says", when_loaded<facts>},
     {"model.weights", "asks for tensors by name, each once, in shapes that make sense", when_loaded<weights>},
     {"model.weights_end", "has no weight past its last", when_loaded<weights_end>},
+    {"model.heads", "is a head, or has what heads go on from, or neither", when_loaded<heads>},
     {"model.fill", "fills the weights that it computes, wholly and no further", when_loaded<fill>},
     {"model.kv", "describes the KV of every layer", when_loaded<kv>},
 };

@@ -121,7 +121,8 @@ void Engine::State::propose() {
 // It ends in the step that computed its prompt, whose blocks may be shared from now on: by both models.
 bool Engine::State::stays_behind(const Sequence& s) const {
     const size_t shared = s.table.keys.size() * kv->block_size(); // tokens
-    return in_step && drafts_by_model() && !s.draft_kv.lost && shared > s.draft_kv.computed;
+    return in_step && drafts_by_model() && draft_model->keeps_kv() && !s.draft_kv.lost &&
+           shared > s.draft_kv.computed;
 }
 
 // The model goes on with what the target has computed, whoever is drafted for.

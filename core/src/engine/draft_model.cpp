@@ -79,12 +79,14 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
         PB_TRY(identity_, weights::model_identity(own.model.path));
     }
     PB_TRY(host::Model model, c.registry.model(choice.plugin, {}, c.services));
-    PB_TRY(facts_, runner::read_facts(model, choice.config));
+    weights::FlatConfig with_target = choice.config;
+    for (const auto& [key, value] : c.target) with_target["target." + key] = value;
+    PB_TRY(facts_, runner::read_facts(model, with_target));
     choice.source.read_with(c.pool);
     guest_.emplace(runner::GuestModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});
     facts = {facts.struct_size,   kModel,         facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
-             facts_.max_position, computes_ ? 1u : 0u, 0};
+             facts_.max_position, computes_ ? 1u : 0u, facts_.most_ahead};
     return {};
 }
 
@@ -92,6 +94,7 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
 
 uint32_t DraftModel::make_room(Sequence& s, uint32_t most, size_t running) {
     const uint32_t confirmed = s.confirmed();
+    if (!keeps_kv()) return most;
     if (s.draft_kv.lost || confirmed > facts_.max_position) return 0;
     most = std::min(most, facts_.max_position - confirmed + 1); // the last draft is not computed
     kv::KvCache& kv = parts_->kv;
@@ -111,22 +114,31 @@ void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
     turns_.clear();
     for (const Row& r : rows) turns_[r.sequence->id] = {r.sequence, r.max_drafts, kNone};
     work_ = {};
-    followed_ = false;
+    followed_ = !keeps_kv();
     in_turn_ = true;
+    if (!is_head()) return;
+    for (Sequence* s : all_) { // guesses were made from guesses: they are computed anew from what the target has
+        s->draft_kv.ahead.clear();
+        s->draft_kv.made.clear();
+    }
 }
 
 Result<> DraftModel::end() {
     in_turn_ = false;
-    if (followed_) return {};
-    for (auto& [id, turn] : turns_) turn.asked = kNone;
-    plan_pass();
-    rows_.clear();
-    draws_ = false;
-    const auto done = run_pass({});
-    return done ? Result<>() : fail(done.error());
+    Result<> done;
+    if (!followed_) {
+        for (auto& [id, turn] : turns_) turn.asked = kNone;
+        plan_pass();
+        rows_.clear();
+        draws_ = false;
+        if (const auto passed = run_pass({}); !passed) done = fail(passed.error());
+    }
+    for (Sequence* s : all_) s->draft_kv.hidden = {}; // the next step's lie there
+    return done;
 }
 
 uint32_t DraftModel::computed_by_both(const Sequence& s) const {
+    if (!keeps_kv()) return s.computed;
     const bool stays_behind = s.draft_kv.lost || s.draft_kv.computed >= facts_.max_position;
     return stays_behind ? s.computed : std::min(s.computed, s.draft_kv.computed);
 }
@@ -144,8 +156,10 @@ Result<> DraftModel::forward(pb_runner_batch& b) {
         std::fill_n(b.top_tokens, size_t{b.row_count} * b.top_count, -1);
         std::fill_n(b.top_logprobs, size_t{b.row_count} * b.top_count, 0.0f);
     }
+    if (is_head()) PB_CHECK(check_head_pass(b));
     append_drafts(b);
-    plan_pass();
+    if (keeps_kv()) plan_pass();
+    else plan_layerless_pass();
     const auto done = run_pass(sample_batch(b));
     if (done && computes_) hand_out(*done, b);
     if (done && !computes_) make_up(b);
@@ -168,28 +182,77 @@ void DraftModel::append_drafts(pb_runner_batch& b) {
     }
 }
 
+Result<> DraftModel::check_head_pass(const pb_runner_batch& b) const {
+    const uint32_t most = parts_->runner.goes_on_from()->passes();
+    if (work_.passes >= most)
+        return fail("more than " + std::to_string(most) + " passes of a head in one propose()");
+    for (uint32_t i = 1; !keeps_kv() && i < b.row_count; ++i)
+        if (host::row_of(b, i).draft_count != host::row_of(b, 0).draft_count)
+            return fail("rows of " + std::to_string(host::row_of(b, 0).draft_count) + " drafts and of " +
+                        std::to_string(host::row_of(b, i).draft_count) + " in one pass of a head without layers");
+    return {};
+}
+
+// Those of the tokens that the target computed in this step are its own; behind them, those that the head made.
+bool DraftModel::find_features(const Sequence& s, uint32_t begin, uint32_t end) {
+    const size_t before = features_.size();
+    for (uint32_t token = begin; token < end; ++token) {
+        const DraftKv& d = s.draft_kv;
+        const uint32_t newest = s.confirmed() - 1; // which nobody but the head has computed
+        const uint32_t made = token - newest;
+        if (token < newest && d.hidden.has(token))
+            features_.push_back(static_cast<int32_t>(d.hidden.row_of(token)));
+        else if (token >= newest && made < d.made.size()) features_.push_back(d.made[made]);
+        else return features_.resize(before), false;
+    }
+    return true;
+}
+
+// All rows from the hidden state that the newest token was sampled from.
+void DraftModel::plan_layerless_pass() {
+    spans_.clear();
+    features_.clear();
+    for (Sequence* s : all_) {
+        const auto turn = turns_.find(s->id);
+        if (turn == turns_.end() || turn->second.asked == kNone || s->confirmed() < 2) continue;
+        ahead_ = s->drafts; // of all alike
+        const uint32_t from = s->confirmed() - 2;
+        const size_t at = features_.size();
+        if (ahead_ < facts_.most_ahead && find_features(*s, from, from + 1))
+            spans_.push_back({s, from, from + 1, turn->second.asked, at});
+    }
+}
+
 // In the order in which the target computed them: a prefix that another one fills in this pass is there.
 void DraftModel::plan_pass() {
     spans_.clear();
+    features_.clear();
+    const uint32_t shift = is_head() ? 1 : 0; // from a place to the token that is computed there
     uint32_t left = parts_->runner.most_tokens();
     for (Sequence* s : all_) {
         const auto turn = turns_.find(s->id);
         const uint32_t asked = turn == turns_.end() ? kNone : turn->second.asked;
         DraftKv& d = s->draft_kv;
         if (d.lost) continue;
-        settle(*s);
-        uint32_t begin = d.computed, end = std::min(s->computed, facts_.max_position);
+        if (!is_head()) settle(*s);
+        uint32_t begin = d.computed, end = std::min({s->computed, s->confirmed() - shift, facts_.max_position});
         if (asked != kNone) {
-            end = static_cast<uint32_t>(s->tokens.size());
+            end = static_cast<uint32_t>(s->tokens.size()) - shift;
             const auto same = std::mismatch(d.ahead.begin(), d.ahead.end(), s->tokens.begin() + s->confirmed(),
                                             s->tokens.end()).first - d.ahead.begin();
             begin = std::min(d.computed + static_cast<uint32_t>(same), end - 1); // whose logits are wanted, always
+            d.made.resize(std::min(d.made.size(), static_cast<size_t>(same) + 1)); // others follow other drafts
         } else if (followed_) {
             continue;
         }
         if (begin >= end || left == 0) continue;
         const uint32_t to = std::min(end, begin + left);
-        spans_.push_back({s, begin, to, to == end ? asked : kNone});
+        const size_t features = features_.size();
+        if (is_head() && !find_features(*s, begin, to)) {
+            d.lost |= begin < d.hidden.begin; // what it missed does not come back
+            continue;
+        }
+        spans_.push_back({s, begin, to, to == end ? asked : kNone, features});
         left -= to - begin;
     }
     followed_ = true;
@@ -224,10 +287,19 @@ pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
 Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     if (spans_.empty()) return runner::SampledRows{};
     batch_.clear(parts_->runner.batch_form());
-    for (const Span& span : spans_)
-        batch_.add({std::span<const TokenId>(span.sequence->tokens).subspan(span.begin, span.end - span.begin),
-                    span.begin, span.asked == kNone ? 0u : 1u, span.sequence->table});
+    const uint32_t shift = is_head() ? 1 : 0;
+    for (const Span& span : spans_) {
+        const uint32_t n = span.end - span.begin;
+        batch_.add({std::span<const TokenId>(span.sequence->tokens).subspan(span.begin + shift, n), span.begin,
+                    span.asked == kNone ? 0u : 1u, span.sequence->table,
+                    is_head() ? std::span<const int32_t>(features_).subspan(span.features, n)
+                              : std::span<const int32_t>()});
+    }
     batch_.finish();
+    if (is_head()) {
+        batch_.ahead = ahead_;
+        batch_.kept_row = parts_->runner.goes_on_from()->row_of_pass(work_.passes);
+    }
     const host::Component& sampler = parts_->sampler.current();
     if (draws_ && runner::runs_on_device(sampler)) return fail("probabilities of a sampler that runs on a device");
     const bool on_device = computes_ && !rows_.empty() && runner::runs_on_device(sampler);
@@ -246,12 +318,18 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     work_.ns += parts_->clock.now_ns() - start;
     work_.passes += 1;
     work_.tokens += batch_.tokens();
+    auto made = static_cast<int32_t>(batch_.kept_row);
     for (const Span& span : spans_) {
+        if (!keeps_kv()) break;
         Sequence& s = *span.sequence;
         DraftKv& d = s.draft_kv;
         d.lost = !done; // what its pages hold is not known
-        d.computed = std::min(span.end, s.confirmed());
-        d.ahead.assign(s.tokens.begin() + d.computed, s.tokens.begin() + span.end);
+        d.computed = std::min(span.end, s.confirmed() - shift);
+        d.ahead.assign(s.tokens.begin() + d.computed + shift, s.tokens.begin() + span.end + shift);
+        if (is_head() && span.asked != kNone) {
+            d.made.resize(s.drafts);
+            d.made.push_back(made++);
+        }
     }
     PB_CHECK(done);
     return on_device || !computes_ || rows_.empty() ? sampled : sample(sampler, rows, logits);

@@ -25,6 +25,7 @@ class DraftModel {
         host::Services services;             // for its model component
         ThreadPool& pool;
         bool computes;                       // the device
+        const weights::FlatConfig& target;   // likewise
     };
     explicit DraftModel(const Context&);
     DraftModel(const DraftModel&) = delete;
@@ -62,6 +63,7 @@ class DraftModel {
     Result<> end();
     // Of the sequence's tokens those that neither model has to compute any more.
     uint32_t computed_by_both(const Sequence&) const;
+    bool keeps_kv() const { return facts_.layer_count > 0; } // else it needs not follow the target
 
     struct Work { // since begin()
         uint32_t passes = 0, tokens = 0;
@@ -79,13 +81,18 @@ class DraftModel {
         Sequence* sequence;
         uint32_t begin, end;
         uint32_t asked;
+        size_t features = 0; // of a head: where its own begin in features_
     };
     static constexpr uint32_t kNone = UINT32_MAX;
 
     Result<> load(const pb_runner_load&, pb_runner_facts&);
     Result<> forward(pb_runner_batch&);
     void append_drafts(pb_runner_batch&);
+    bool is_head() const { return facts_.flags & PB_MODEL_HEAD; }
     void plan_pass();
+    void plan_layerless_pass();
+    bool find_features(const Sequence&, uint32_t begin, uint32_t end); // appends to features_
+    Result<> check_head_pass(const pb_runner_batch&) const;
     pb_sample_batch sample_batch(const pb_runner_batch&); // over the rows that are asked for
     Result<runner::SampledRows> run_pass(const pb_sample_batch&);
     Result<runner::SampledRows> sample(const host::Component&, pb_sample_batch, std::span<float> logits);
@@ -112,6 +119,8 @@ class DraftModel {
     Work work_;
     // ---- the pass under way
     std::vector<Span> spans_;
+    std::vector<int32_t> features_; // of a head: by token, the row of a hidden state
+    uint32_t ahead_ = 0;            // of a head without layers
     runner::Batch batch_;
     std::vector<pb_sample_row> rows_;
     std::vector<pb_sampling_params> params_;

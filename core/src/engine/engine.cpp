@@ -116,7 +116,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.scheduler.install(std::move(scheduler.component), scheduler_identity);
     s.sampler.install(std::move(sampler.component), sampler_identity);
     PB_CHECK(s.check_speculation(s.sampler.current()));
-    PB_CHECK(s.make_proposer(c, registry));
+    PB_CHECK(s.make_proposer(c, registry, parts.model.config));
     const uint64_t before_load = clock.now_ns();
     PB_CHECK(s.load(c, parts));
 
@@ -194,10 +194,11 @@ Clock& Engine::clock() { return state_->clock; }
 Result<> Engine::reset_prefix_cache() { return state_->kv->reset_prefixes(); }
 
 // Before the model is loaded, since a draft model lies in the same pages.
-Result<> Engine::State::make_proposer(const config::EngineConfig& c, const host::Registry& registry) {
+Result<> Engine::State::make_proposer(const config::EngineConfig& c, const host::Registry& registry,
+                                      const weights::FlatConfig& target) {
     if (!c.proposer) return {};
     draft_model = std::make_unique<DraftModel>(
-        DraftModel::Context{c, registry, services, *pool, !facts.simulated});
+        DraftModel::Context{c, registry, services, *pool, !facts.simulated, target});
     host::Services with_runner = services;
     with_runner.runner = &draft_model->service();
     PB_TRY(proposer, registry.proposer(c.proposer->plugin, c.proposer->settings, with_runner));

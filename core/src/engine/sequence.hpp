@@ -19,10 +19,20 @@ namespace patchbay::engine {
 // Pending: its arrival is still to come. Held: until the first output of its request has computed the prompt.
 enum class Place { kPending, kHeld, kWaiting, kRunning };
 
-struct DraftKv { // what a draft model has computed of a sequence (draft_model.hpp)
+struct HiddenRows { // of tokens that the step under way computed: where the target left their hidden states
+    uint32_t begin = 0, count = 0, first_row = 0;
+    bool has(uint32_t token) const { return token >= begin && token - begin < count; }
+    uint32_t row_of(uint32_t token) const { return first_row + (token - begin); }
+};
+
+// What a draft model has computed of a sequence (draft_model.hpp). A head with layers is one token ahead: what it
+// computes in a token's place belongs to that token's hidden state and to the next token.
+struct DraftKv {
     uint32_t computed = 0;      // confirmed tokens,
     std::vector<TokenId> ahead; // and these guesses behind them
     bool lost = false;          // what its pages hold is not known: no drafts until the sequence is computed anew
+    HiddenRows hidden;          // for a head,
+    std::vector<int32_t> made;  // and rows of those that it made itself: behind no draft, behind one, …
 };
 
 struct Sequence {

@@ -184,7 +184,7 @@ struct Engine::State {
     void note_forward();
     Result<> start_ranks(const config::EngineConfig&, const host::Registry&, const pb_device_info&, parallel::World*);
     Result<> load(const config::EngineConfig&, ModelParts&);
-    Result<> make_proposer(const config::EngineConfig&, const host::Registry&);
+    Result<> make_proposer(const config::EngineConfig&, const host::Registry&, const weights::FlatConfig& target);
     void start_drafts();
     bool drafts_by_model() const { return runner->guest() != nullptr; }
     void describe_ranks();

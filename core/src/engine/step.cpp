@@ -215,6 +215,7 @@ void Engine::State::build() {
         placeholder = -1 - static_cast<TokenId>(s.coming_row);
         const auto tokens = s.coming > 0 ? std::span<const TokenId>(&placeholder, 1)
                                          : std::span<const TokenId>(s.tokens).subspan(begin, item.tokens);
+        item.sequence->draft_kv.hidden = {begin, item.tokens, batch.tokens()};
         batch_rows.push_back({tokens, begin, item.rows, s.table});
         batch.add(batch_rows.back());
         item.first_row = static_cast<uint32_t>(sample_rows.size());

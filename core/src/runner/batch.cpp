@@ -12,6 +12,8 @@ void Batch::clear(const BatchForm& form) {
     seq_lens_.clear();
     logit_rows_.clear();
     begins_.clear();
+    features_.clear();
+    ahead = kept_row = 0;
     rows_.clear();
     copies_.clear();
     tables_.resize(form.token_groups);
@@ -27,6 +29,7 @@ void Batch::add(const BatchRow& row) {
     const auto count = static_cast<uint32_t>(row.tokens.size());
     const auto first = static_cast<int32_t>(ids_.size());
     ids_.insert(ids_.end(), row.tokens.begin(), row.tokens.end());
+    features_.insert(features_.end(), row.features.begin(), row.features.end());
     for (uint32_t i = 0; i < count; ++i) positions_.push_back(static_cast<int32_t>(row.computed + i));
     for (uint32_t g = 0; g < form_.token_groups; ++g)
         for (uint32_t at = row.computed; at < row.computed + count; ++at)
@@ -67,6 +70,7 @@ void Batch::pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows) {
         max_query_ = std::max(max_query_, 1u);
         max_seq_ = std::max(max_seq_, 1u);
     }
+    features_.resize(ids_.size(), 0);
     const size_t with_token = seq_lens_.size();
     query_starts_.resize(size_t{sequences} + 1, static_cast<int32_t>(ids_.size()));
     seq_lens_.resize(sequences, 0);

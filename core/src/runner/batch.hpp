@@ -20,6 +20,7 @@ struct BatchRow { // one sequence's share of the step
     uint32_t computed;                       // tokens before them whose KV is there
     uint32_t logit_rows;                     // of the last so many tokens the logits are wanted
     const kv::BlockTable& table;             // with room for computed + tokens; until finish()
+    std::span<const int32_t> features{};     // of a head: by token, the row of the hidden states that it goes on from
 };
 
 class Batch {
@@ -48,10 +49,14 @@ class Batch {
     std::span<const int32_t> state_pages(uint32_t group) const { return states_[group - form_.token_groups]; }
     std::span<const int32_t> begins() const { return begins_; }
     std::span<const int32_t> query_starts() const { return query_starts_; }
+    std::span<const int32_t> features() const { return features_; }
+
+    // Of a head: as pb_forward.ahead; and where the hidden states of its logit rows go, in the rows of HiddenStates.
+    uint32_t ahead = 0, kept_row = 0;
 
   private:
     BatchForm form_;
-    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_;
+    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_, features_;
     std::vector<std::vector<int32_t>> tables_, states_; // by group: (sequences, max_blocks), (sequences)
     std::vector<std::vector<int64_t>> slots_;           // by group: (tokens)
     std::vector<const kv::BlockTable*> rows_;

@@ -97,7 +97,7 @@ pb_tensor ModelRunner::place(std::span<const int32_t> values) {
 
 uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
     const auto room = StepInputs::room_for;
-    return 2 * room(s.tokens, 4) + room(s.logit_rows, 4) + 3 * room(s.sequences + 1, 4) +
+    return (goes_on_from_ ? 3 : 2) * room(s.tokens, 4) + room(s.logit_rows, 4) + 3 * room(s.sequences + 1, 4) +
            form_.token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4)) + room(s.blocks, 4) +
            form_.state_groups * room(s.sequences, 4);
 }
@@ -115,7 +115,8 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch, const 
         }
         inputs_->clear();
     }
-    const Inputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows())};
+    Inputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows()), {}, batch.ahead};
+    if (goes_on_from_) inputs.features = place(batch.features());
     const pb_tensor starts = place(batch.query_starts()), lengths = place(batch.seq_lens());
     place_states(batch, starts);
 
@@ -182,6 +183,14 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     out.temp = temp;
     out.attend = attend;
     out.state = state;
+    if (hidden_) out.hidden = hidden_->rows(0, out.token_count);
+    if (goes_on_from_) {
+        out.ahead = inputs.ahead;
+        out.features = goes_on_from_->all();
+        out.feature_rows = inputs.features;
+        const int64_t hidden_shape[] = {inputs.ids.shape[0], facts_.hidden_size};
+        if (facts_.layer_count > 0) out.hidden = temp(this, info_.activation_dtype, 2, hidden_shape);
+    }
     return out;
 }
 
@@ -303,6 +312,9 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
+    if (hidden_ && batch.tokens() > hidden_->target_rows())
+        return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
+                    std::to_string(hidden_->target_rows()));
     PB_CHECK(begin_step());
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
@@ -315,6 +327,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     const pb_forward forward = forward_of(inputs);
     device_logits_ = forward.logits;
     Result<> done = graph ? replay(*graph) : compute(forward);
+    if (done && goes_on_from_ && !out_of_memory_) keep_hidden(forward, batch, rows);
     if (done && call) done = enqueue_sampling(*call);
     Result<> ended;
     if (end == End::kWait) {
@@ -341,6 +354,15 @@ void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
     const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
                                              : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
     ops.take_tokens(ops.ctx, &inputs.ids, &sampled);
+}
+
+// Behind a graph, not in it: where they go changes from pass to pass.
+void ModelRunner::keep_hidden(const pb_forward& forward, const Batch& batch, size_t rows) {
+    if (rows == 0 || facts_.layer_count == 0) return;
+    const pb_tensor to = goes_on_from_->rows(batch.kept_row, static_cast<uint32_t>(rows));
+    pb_tensor wanted = forward.logit_rows; // without those that fill a graph up
+    wanted.shape[0] = static_cast<int64_t>(rows);
+    forward.ops->gather_rows(forward.ops->ctx, &to, &forward.hidden, &wanted);
 }
 
 Result<> ModelRunner::enqueue_sampling(const SampleCall& call) {

@@ -73,6 +73,7 @@ RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& 
     out.kv_dtypes = guest.kv_dtypes;
     if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
     out.rows_per_sequence = 1;
+    if (guest.facts.layer_count == 0) out.graphs.mode = GraphMode::kNone; // passes differ in which token they tell
     return out;
 }
 
@@ -90,6 +91,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
     if (guest) PB_CHECK(runner->open_guest(*guest, its));
     PB_CHECK(runner->bind_kv(settings, its));
     PB_CHECK(runner->load_weights(source, settings.weights));
+    if (guest && guest->facts.flags & PB_MODEL_HEAD) PB_CHECK(runner->lend_to_head(settings));
     if (guest) PB_CHECK(runner->guest_->load_weights(guest->source, its.weights));
     PB_CHECK(runner->allocate_kv(settings, its));
     PB_CHECK(runner->make_graphs(settings));
@@ -108,6 +110,9 @@ Result<> ModelRunner::open(const RunnerSettings& settings) {
     most_tokens_ = settings.max_num_batched_tokens;
     PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
                               ranks_ ? ranks_->wire().size : 1));
+    if (facts_.flags & PB_MODEL_HEAD)
+        return fail("model '" + std::string(model_.component->type().name) +
+                    "' is a head of another model and says nothing by itself (name that one, and this in proposer:)");
     return check_model();
 }
 
@@ -119,6 +124,7 @@ Result<> ModelRunner::open_guest(GuestModel& guest, const RunnerSettings& its) {
         return fail("the draft model '" + std::string(guest.model.component->type().name) + "' has a vocabulary of " +
                     std::to_string(guest.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
+    if (guest.facts.flags & PB_MODEL_HEAD) PB_CHECK(check_head(guest));
     guest_.reset(new ModelRunner(shared_device_, std::move(guest.model), shared_attention_, clock_));
     ModelRunner& g = *guest_;
     g.info_ = info_;
@@ -128,6 +134,18 @@ Result<> ModelRunner::open_guest(GuestModel& guest, const RunnerSettings& its) {
     g.most_tokens_ = its.max_num_batched_tokens;
     g.facts_ = guest.facts;
     return g.check_model();
+}
+
+Result<> ModelRunner::check_head(const GuestModel& head) const {
+    const std::string name = "head '" + std::string(head.model.component->type().name) + "'",
+                      target = "model '" + std::string(model_.component->type().name) + "'";
+    if (!(facts_.flags & PB_MODEL_GIVES_HIDDEN))
+        return fail(name + " goes on from hidden states, which " + target +
+                    " does not give (a draft model beside it can be had)");
+    if (head.facts.hidden_size != facts_.hidden_size)
+        return fail(name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
+                    target + " has " + std::to_string(facts_.hidden_size) + " (take the head that was trained for it)");
+    return {};
 }
 
 Result<> ModelRunner::check_simulation() const {
@@ -159,7 +177,7 @@ Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatC
     pb_model_facts facts{};
     facts.struct_size = sizeof facts;
     PB_CHECK(model.component->check(model.table->load_config(model.self(), &config, &facts), "load_config"));
-    if (facts.vocab_size == 0 || facts.layer_count == 0)
+    if (facts.vocab_size == 0 || (facts.layer_count == 0 && !(facts.flags & PB_MODEL_HEAD)))
         return fail("model '" + std::string(model.component->type().name) + "' reports no layers or no vocabulary");
     return facts;
 }
@@ -196,6 +214,21 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 }
 
 }  // namespace
+
+Result<> ModelRunner::lend_to_head(const RunnerSettings& settings) {
+    const size_t count = weights_.size();
+    if (facts_.embedding >= count || facts_.lm_head >= count)
+        return fail("model '" + std::string(model_.component->type().name) + "' has " + std::to_string(count) +
+                    " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
+                    " and its lm head number " + std::to_string(facts_.lm_head));
+    guest_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
+    hidden_ = std::make_unique<HiddenStates>(device_);
+    guest_->goes_on_from_ = hidden_.get();
+    return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence,
+                              settings.max_num_seqs, facts_.hidden_size, info_.activation_dtype,
+                              info_.host_memory ? 0 : 1, info_.computes != 0});
+}
 
 Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
@@ -308,6 +341,12 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
             weights_.push_back(weights_[static_cast<size_t>(spec.same_as)]);
             continue;
         }
+        if (spec.of_target != PB_TARGET_NONE) {
+            if (spec.of_target < 0 || static_cast<size_t>(spec.of_target) >= of_target_.size() || !goes_on_from_)
+                return fail("weight " + std::to_string(i) + " is the target's, of a model that is no head");
+            weights_.push_back(of_target_[static_cast<size_t>(spec.of_target)]);
+            continue;
+        }
         if (spec.part_count == 0) {
             filled.assign(static_cast<size_t>(spec.cols), 0);
             PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, filled.data()), "fill"));
@@ -378,7 +417,7 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     Batch largest;
     largest.clear(form_);
     for (uint32_t s = 0; s < sequences; ++s)
-        largest.add({ids, 0, std::min(settings.rows_per_sequence, length), table});
+        largest.add({ids, 0, std::min(settings.rows_per_sequence, length), table, ids}); // hidden states: any will do
     largest.finish();
     const size_t rows = largest.logit_rows().size();
     const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;

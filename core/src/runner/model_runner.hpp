@@ -1,6 +1,7 @@
 // A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
 // logits; owns the device, model and attention components.
 #pragma once
+#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
 #include "runner/graph_cache.hpp"
+#include "runner/hidden_states.hpp"
 #include "runner/host_pages.hpp"
 #include "runner/kv_dtypes.hpp"
 #include "runner/kv_layers.hpp"
@@ -42,7 +44,8 @@ struct RunnerSettings {
     uint32_t rows_per_sequence = 1;    // logit rows
 };
 
-// A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model.
+// A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model, or a
+// head, which goes on from the first one's hidden states and takes its token table and lm head.
 struct GuestModel {
     host::Model model;
     pb_model_facts facts{};            // that it gave when it read model_config
@@ -119,6 +122,7 @@ class ModelRunner {
 
     ModelRunner* guest() { return guest_.get(); } // null: there is none. A sequence has one logit row at most
     uint32_t most_tokens() const { return most_tokens_; } // of a batch
+    const HiddenStates* goes_on_from() const { return goes_on_from_; } // of a head; else null
 
     const GraphCache& graphs() const { return *graphs_; }
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
@@ -135,6 +139,8 @@ class ModelRunner {
     Result<> connect(Ranks&);
     Result<> check_model() const;
     Result<> open_guest(GuestModel&, const RunnerSettings&);
+    Result<> check_head(const GuestModel&) const;
+    Result<> lend_to_head(const RunnerSettings&); // weights, and memory for hidden states
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     void add_work(const pb_weight_spec&, uint64_t params, uint64_t bytes);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
@@ -155,6 +161,8 @@ class ModelRunner {
     // ---- one pass (forward_pass.cpp) ----
     struct Inputs { // tensors of a pass that no op made
         pb_tensor ids, positions, logit_rows;
+        pb_tensor features; // of a head: rows of what it goes on from
+        uint32_t ahead;
     };
     struct InputSizes {
         uint64_t tokens, sequences, logit_rows, blocks;
@@ -165,6 +173,7 @@ class ModelRunner {
     void place_states(const Batch&, const pb_tensor& query_starts);
     Result<> plan_attention();
     pb_forward forward_of(const Inputs&);
+    void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, behind its pass
     Result<> begin_step();
     Result<> end_step(uint64_t& ns);
     GraphChoice choose(const Batch&);
@@ -216,6 +225,9 @@ class ModelRunner {
     uint64_t load_capture_ns_ = 0;
     uint32_t max_seq_len_ = 0;         // that graphs are captured for
     uint32_t most_tokens_ = 0;
+    std::unique_ptr<HiddenStates> hidden_; // for the guest; null: it is no head
+    const HiddenStates* goes_on_from_ = nullptr; // of a head: its target's
+    std::array<pb_weight*, 3> of_target_{};      // likewise, by pb_target_weight
     std::unique_ptr<ModelRunner> guest_;
     Batch padded_;
     std::vector<float> logits_;        // host copy

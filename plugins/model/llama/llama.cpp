@@ -25,7 +25,7 @@ class Llama : public patchbay::GatedDecoder {
             l.mlp_norm = weights.vector(shape.hidden, name + "post_attention_layernorm.weight");
             l.mlp = patchbay::MlpWeights::list(weights, shape, name + "mlp.", mlp_bias);
         }
-        return shape.facts();
+        return ends.facts(shape);
     }
 
     pb_kv_spec kv_spec(uint32_t) const { return shape.kv(window_, shape.usual_scale()); }

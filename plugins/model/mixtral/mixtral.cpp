@@ -30,7 +30,7 @@ class Mixtral : public patchbay::ListedWeights {
             l.experts = patchbay::ExpertWeights::list(weights, e_, s_.hidden,
                                                       {name + "block_sparse_moe.", "gate", "w1", "w3", "w2"});
         }
-        return s_.facts();
+        return ends_.facts(s_);
     }
 
     pb_kv_spec kv_spec(uint32_t) const { return s_.kv(window_, s_.usual_scale()); }

@@ -42,7 +42,7 @@ class Phi3 : public patchbay::GatedDecoder {
                                             LinearPart{gate_up, inner, false, 0, inner, 2 * inner}});
             l.mlp.down = weights.linear(PB_SHARD_COLS, inner, {{name + "mlp.down_proj", shape.hidden}});
         }
-        return shape.facts();
+        return ends.facts(shape);
     }
 
     pb_kv_spec kv_spec(uint32_t) const { return shape.kv(window_, shape.usual_scale()); }

@@ -31,7 +31,7 @@ class Qwen : public patchbay::GatedDecoder {
             l.mlp_norm = weights.vector(shape.hidden, name + "post_attention_layernorm.weight");
             l.mlp = patchbay::MlpWeights::list(weights, shape, name + "mlp.");
         }
-        return shape.facts();
+        return ends.facts(shape);
     }
 
     pb_kv_spec kv_spec(uint32_t layer) const { return shape.kv(windows_[layer], shape.usual_scale()); }

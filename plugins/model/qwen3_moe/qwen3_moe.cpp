@@ -27,7 +27,7 @@ class Qwen3Moe : public patchbay::ListedWeights {
         const std::vector<bool> dense = dense_layers(config);
         for (uint32_t i = 0; i < s_.layers; ++i)
             layers_.push_back(layer(config, "model.layers." + std::to_string(i) + ".", dense[i]));
-        return s_.facts();
+        return ends_.facts(s_);
     }
 
     pb_kv_spec kv_spec(uint32_t) const { return s_.kv(window_, s_.usual_scale()); }

@@ -7,39 +7,17 @@
 
 #include "base/thread_pool.hpp"
 #include "engine/draft_model.hpp"
-#include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/draft_fixture.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-config::EngineConfig demo(const std::string& model = "models/demo-target") {
-    config::EngineConfig c;
-    c.model.path = repository(model);
-    c.engine.num_blocks = 1024;
-    c.engine.block_size = 8;
-    c.engine.threads = 1;
-    c.engine.seed = 3;
-    return c;
-}
-
 config::EngineConfig drafted(config::EngineConfig c, const std::string& draft = "models/demo-draft", uint32_t k = 4) {
     c.proposer = config::PluginChoice{"draft_model", {{"model", repository(draft)}}};
     c.engine.num_speculative_tokens = k;
     return c;
-}
-
-// A folder with the shape of a model, for dummy weights.
-std::string folder_of(const std::map<std::string, std::string>& shape, const std::string& name) {
-    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / name;
-    std::filesystem::create_directories(folder);
-    std::ofstream out(folder / "config.json");
-    out << "{\"architectures\": [\"" << shape.at("architectures.0") << "\"]";
-    for (const auto& [key, value] : shape)
-        if (key != "architectures.0") out << ", \"" << key << "\": " << value;
-    out << "}";
-    return folder.string();
 }
 
 // A dummy model that drafts for itself, or for one of another shape.
@@ -48,76 +26,6 @@ config::EngineConfig dummy_drafted(config::EngineConfig c, const std::map<std::s
     c.proposer = config::PluginChoice{
         "draft_model", {{"model", folder_of(draft, name)}, {"load_format", "dummy"}, {"dtype", "float32"}}};
     c.engine.num_speculative_tokens = 4;
-    return c;
-}
-
-struct Case {
-    std::vector<TokenId> prompt;
-    SamplingParams sampling;
-};
-
-constexpr uint32_t kVocab = 2048; // of the demo models
-
-// Greedy and seeded, of several lengths; each but every third begins as the one before.
-std::vector<Case> cases(size_t count, uint32_t vocab = kVocab) {
-    std::vector<Case> out;
-    for (size_t i = 0; i < count; ++i) {
-        auto prompt = random_prompt(i / 3, 40, vocab);
-        const auto own = random_prompt(100 + i, 4 + static_cast<uint32_t>(i * 11 % 50), vocab);
-        prompt.insert(prompt.end(), own.begin(), own.end());
-        SamplingParams p = i % 2 ? seeded(50 + i, 30) : greedy(30);
-        if (i % 4 == 1) p.repetition_penalty = 1.2f, p.frequency_penalty = 0.3f, p.top_k = 50;
-        if (i % 4 == 2) p.ignore_eos = false, p.min_tokens = 5;
-        if (i % 5 == 3) p.max_tokens = 1 + static_cast<uint32_t>(i % 3);
-        out.push_back({std::move(prompt), p});
-    }
-    return out;
-}
-
-struct Ran {
-    std::vector<Output> outputs;
-    uint64_t drafted = 0, accepted = 0, preemptions = 0, faults = 0, cached = 0, draft_tokens = 0, draft_passes = 0;
-    std::array<uint64_t, StepReport::kDraftPositions> drafted_at{}, accepted_at{};
-};
-
-Ran run(const config::EngineConfig& c, const std::vector<Case>& all) {
-    Harness h(c);
-    std::vector<RequestId> ids;
-    for (const Case& one : all) ids.push_back(h.add(one.prompt, one.sampling));
-    h.run_all();
-    Ran out;
-    for (const RequestId id : ids) out.outputs.push_back(h.outputs.at(id));
-    for (const Output& o : out.outputs) out.cached += o.cached_tokens;
-    for (const StepReport& s : h.steps) {
-        out.drafted += s.drafted_tokens;
-        out.accepted += s.accepted_tokens;
-        out.preemptions += s.preemptions;
-        out.faults += s.proposer_faults;
-        out.draft_tokens += s.draft_pass_tokens;
-        out.draft_passes += s.draft_passes;
-        for (size_t i = 0; i < out.drafted_at.size(); ++i) {
-            out.drafted_at[i] += s.drafted_at[i];
-            out.accepted_at[i] += s.accepted_at[i];
-        }
-    }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
-    EXPECT_EQ(out.faults, 0u);
-    return out;
-}
-
-void expect_same_texts(const Ran& with, const Ran& without, const std::string& what) {
-    for (size_t i = 0; i < without.outputs.size(); ++i) {
-        const Output &a = without.outputs[i], &b = with.outputs[i];
-        EXPECT_EQ(a.tokens, b.tokens) << what << ", request " << i;
-        EXPECT_EQ(a.text, b.text) << what << ", request " << i;
-        EXPECT_EQ(a.finish, b.finish) << what << ", request " << i;
-    }
-}
-
-config::EngineConfig short_of_pages(config::EngineConfig c, uint32_t pages) {
-    c.engine.num_blocks = pages;
-    c.engine.max_model_len = 136;
-    c.engine.watermark = 0;
     return c;
 }
 
@@ -341,12 +249,6 @@ TEST(DraftModel, DraftsNoFurtherThanItReaches) {
 
 // ---- what is refused ----
 
-std::string refusal(const config::EngineConfig& c) {
-    VirtualClock clock;
-    const auto made = Engine::create(c, registry(), clock);
-    return made ? "" : made.error();
-}
-
 TEST(DraftModel, IsRefusedWithAnotherVocabulary) {
     auto shape = tiny_model().model.shape;
     shape["vocab_size"] = "301";
@@ -380,7 +282,7 @@ TEST(DraftModel, IsRefusedWhereItIsNot) {
 TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
     const auto c = demo();
     ThreadPool pool(1);
-    DraftModel model({c, registry(), {&pool.service(), nullptr, nullptr}, pool, true});
+    DraftModel model({c, registry(), {&pool.service(), nullptr, nullptr}, pool, true, c.model.shape});
     const pb_runner& service = model.service();
     const auto why = [&](auto call) {
         pb_str text{};

@@ -26,11 +26,22 @@ typedef struct pb_model_facts { /* filled by load_config() */
     uint32_t hidden_size;
     uint32_t layer_count;
     uint32_t max_position;   /* tokens that the architecture reaches */
-    uint32_t reserved;
+    uint32_t flags;          /* PB_MODEL_… */
+    uint32_t embedding, lm_head; /* with PB_MODEL_GIVES_HIDDEN: indices of the weights */
+    uint32_t most_ahead;     /* of a head without layers: tokens that it can tell one after the other; else 0 */
 } pb_model_facts;
+
+/* GIVES_HIDDEN: forward() writes pb_forward.hidden where it is asked to; the token table's rows are what the first layer
+ * gets, and logits are the lm head's of the hidden states and nothing more. Without it no head can be had for the model.
+ * HEAD: it drafts for another model, its target, from whose hidden states it goes on (EAGLE, Medusa). It runs for proposers
+ * only, and its config.json comes with the target's, keys after "target.". */
+enum { PB_MODEL_GIVES_HIDDEN = 1, PB_MODEL_HEAD = 2 };
 
 typedef int32_t pb_shard;
 enum { PB_SHARD_NONE = 0, PB_SHARD_ROWS = 1 /* output features */, PB_SHARD_COLS = 2 /* input features */ };
+
+typedef int32_t pb_target_weight;
+enum { PB_TARGET_NONE = 0, PB_TARGET_EMBEDDING = 1, PB_TARGET_LM_HEAD = 2 };
 
 #define PB_MAX_FUSED 4
 
@@ -58,7 +69,7 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
     /* Which tokens multiply by it, for estimates of a pass's work: of each of n experts of which k are chosen, k / n;
        0: every token does. */
     float          share;
-    uint32_t       reserved;
+    pb_target_weight of_target;  /* of a head: a weight of the target's, nothing is loaded; part_count is 0 */
 } pb_weight_spec;
 
 typedef int32_t pb_kv_kind;
@@ -84,7 +95,7 @@ typedef struct pb_forward { /* [step] everything one forward pass needs */
     pb_tensor        logit_rows;  /* (R) i32: rows of the batch whose logits are wanted */
     pb_tensor        logits;      /* (R, vocab) f32, out */
     pb_dtype         activation_dtype;
-    uint32_t         reserved;
+    uint32_t         ahead;       /* of a head without layers: its rows tell the token so many behind the next one */
     void            *ctx;         /* for the calls below */
     /* A temporary tensor from the step's workspace, contiguous; data is not zeroed. Lives until the step ends. */
     pb_tensor (*temp)(void *ctx, pb_dtype, int32_t rank, const int64_t *shape);
@@ -94,6 +105,13 @@ typedef struct pb_forward { /* [step] everything one forward pass needs */
                    const pb_tensor *v);
     /* Of a recurrent layer, for the ops that carry states on. */
     void (*state)(void *ctx, uint32_t layer, pb_state *out);
+    /* (T, hidden), out: what the lm head makes logits of, for every row. Rank 0: not wanted. Of a head with layers: what
+     * stands in for the target's, for the tokens after. */
+    pb_tensor        hidden;
+    /* Of a head: row feature_rows[t] of features (N, hidden) is the hidden state of the token at positions[t], from the
+     * target, or from the head itself where the target has not got so far. `ids` are the tokens one further. */
+    pb_tensor        features;
+    pb_tensor        feature_rows; /* (T) i32 */
 } pb_forward;
 
 typedef struct pb_model {

@@ -57,7 +57,11 @@ typedef struct pb_devices {
 /* A model beside the target, for proposers that draft with one: opened in create(), run in propose(). The proposer says for
  * whom and how far; weights, KV, passes and sampling are the host's. The model's KV lies in pages of the same sequences
  * and follows the target by itself: prompts, prefix hits, preemption and rejected drafts are no matter of the
- * proposer's. What is wrong with it costs time, never a text. Offered to proposers. */
+ * proposer's. What is wrong with it costs time, never a text. Offered to proposers.
+ * The model may be a head, which goes on from the target's hidden states (PB_MODEL_HEAD; key `plugin` of the settings): it
+ * then gets those of the tokens that the target verified, and for drafts its own. So it drafts one token a pass: a row's
+ * drafts but for the last are those of a row of an earlier pass in the same propose(), or its token is −1. All rows of a
+ * pass of a head without layers have the same number of drafts. */
 #define PB_SERVICE_RUNNER "patchbay.runner/1"
 
 typedef struct pb_runner_load { /* [call] */
@@ -77,7 +81,7 @@ typedef struct pb_runner_facts { /* filled by load() */
     uint32_t hidden_size, layer_count;
     uint32_t max_position; /* tokens that it reaches */
     uint32_t computes;     /* 0: tokens are made up, probabilities are 1 */
-    uint32_t reserved;
+    uint32_t most_ahead;   /* drafts that it can chain; 0: any number */
 } pb_runner_facts;
 
 typedef struct pb_runner_row { /* [call] */

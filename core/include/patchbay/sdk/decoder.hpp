@@ -17,7 +17,7 @@ struct DecoderShape {
 
     int64_t q_size() const { return int64_t{heads} * head_dim; }     // of all ranks
     int64_t kv_size() const { return int64_t{kv_heads} * head_dim; }
-    pb_model_facts facts() const { return {sizeof(pb_model_facts), vocab, hidden, layers, positions, 0}; }
+    pb_model_facts facts() const { return {sizeof(pb_model_facts), vocab, hidden, layers, positions, 0, 0, 0, 0}; }
 
     // KV of a layer of this rank; window 0: full. scale: of q·k, mostly 1 / sqrt(head_dim).
     pb_kv_spec kv(uint32_t window, float scale, float soft_cap = 0) const {

@@ -50,9 +50,25 @@ struct DecoderEnds {
         return out;
     }
 
-    // Logits of the rows that sample, from the stream with the last block.
+    // Of a model whose first layer gets the token table's rows and whose logits are the head's, with nothing done to
+    // either: it gives its hidden states.
+    pb_model_facts facts(const DecoderShape& s) const {
+        pb_model_facts out = s.facts();
+        out.flags = PB_MODEL_GIVES_HIDDEN;
+        out.embedding = embedding;
+        out.lm_head = head.weight;
+        return out;
+    }
+
+    // Logits of the rows that sample, from the stream with the last block; and hidden states where they are wanted.
     void logits(const Forward& f, const DecoderShape& s, const Stream& stream, float eps) const {
         const int64_t rows = f.raw.logit_rows.shape[0];
+        if (f.wants_hidden()) {
+            f.add(stream.x, stream.y);
+            f.rms_norm(f.raw.hidden, stream.x, norm, eps);
+            if (rows > 0) head.run_rows(f, s, f.raw.hidden);
+            return;
+        }
         if (rows == 0) return;
         f.add(stream.x, stream.y);
         const pb_tensor last = f.temp({rows, s.hidden}), normed = f.temp({rows, s.hidden});

@@ -1,12 +1,15 @@
 // patchbay/sdk/draft_model.hpp - a model that the host runs for a proposer: loaded in its constructor, asked for the
-// next token in propose(). See patchbay.runner/1 in abi/services.h.
+// next token in propose(). DraftChains is such a proposer, whole. See patchbay.runner/1 in abi/services.h.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "patchbay/plugin.hpp"
+#include "patchbay/sdk/proposer.hpp"
 
 namespace patchbay {
 
@@ -51,6 +54,124 @@ class DraftModel {
   private:
     const pb_runner* runner_;
     pb_runner_facts facts_{};
+};
+
+// Chains of what a model finds, token by token, for all sequences at once. Every proposer that drafts so has the keys
+// model(), kDtype, kQuantization, kLoadFormat, kMinProbability, kSimulatedAcceptance.
+class DraftChains {
+    static constexpr const char* kDtypes[] = {"auto", "float32", "bfloat16", nullptr};
+    static constexpr const char* kQuantizations[] = {"auto", "none", "int8", "int4", nullptr};
+    static constexpr const char* kFormats[] = {"auto", "dummy", nullptr};
+
+  public:
+    static constexpr pb_param model(const char* meaning) {
+        return {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path", meaning};
+    }
+    static constexpr pb_param kDtype = param::choice("dtype", "auto", kDtypes, "as model.dtype, of its weights"),
+                              kQuantization = param::choice("quantization", "auto", kQuantizations,
+                                                            "as model.quantization, of its linears"),
+                              kLoadFormat = param::choice("load_format", "auto", kFormats, "as model.load_format");
+    static constexpr pb_param kMinProbability =
+        param::real("min_probability", "0", 0, 1, nullptr,
+                    "a draft that the draft model finds less probable ends the chain before it");
+    static constexpr pb_param kSimulatedAcceptance =
+        param::real("simulated_acceptance", "-1", -1, 1, nullptr,
+                    "where the device computes nothing: probability that a draft is accepted once those before it "
+                    "are; -1: not told, and refused there");
+
+    // plugin: the model plugin, where config.json does not say; empty: it does.
+    explicit DraftChains(const Context& context, const char* plugin = "")
+        : min_probability_(context.get<float>("min_probability")), model_(load(context, plugin)) {
+        if (min_probability_ > 0 && !model_.facts().computes)
+            throw Error(PB_UNSUPPORTED,
+                        "min_probability where the device computes nothing: there are no probabilities");
+    }
+
+    const pb_runner_facts& facts() const { return model_.facts(); }
+
+    // Returns how many chains ended because a draft was not probable enough.
+    uint32_t propose(ProposeBatch& batch) {
+        chains_.resize(batch.size());
+        going_.clear();
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            chains_[i].clear();
+            if (most(batch, i) > 0 && !batch.tokens(i).empty()) going_.push_back(i);
+        }
+        uint32_t doubts = 0;
+        while (!going_.empty()) doubts += extend(batch);
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (!chains_[i].empty()) batch.propose(i, chains_[i]);
+        return doubts;
+    }
+
+  private:
+    static DraftModel load(const Context& context, const char* plugin) {
+        const std::string path = context.get<std::string>("model");
+        std::vector<std::pair<const char*, std::string>> values = {{"plugin", plugin}};
+        for (const char* key : {"dtype", "quantization", "load_format"})
+            if (std::string value = context.get<std::string>(key); value != "auto") values.emplace_back(key, value);
+        std::vector<pb_setting> settings = {{str("path"), str(path)}};
+        for (const auto& [key, value] : values)
+            if (!value.empty()) settings.push_back({str(key), str(value)});
+        return DraftModel(context, settings, context.get<double>("simulated_acceptance"));
+    }
+
+    uint32_t most(const ProposeBatch& batch, uint32_t i) const {
+        const uint32_t ahead = facts().most_ahead ? facts().most_ahead : std::numeric_limits<uint32_t>::max();
+        return std::min(batch.row(i).max_drafts, ahead);
+    }
+
+    // One pass: a draft more for each row that goes on.
+    uint32_t extend(ProposeBatch& batch) {
+        rows_.clear();
+        for (const uint32_t i : going_)
+            rows_.push_back({batch.row(i).id, chains_[i].data(), static_cast<uint32_t>(chains_[i].size()), 0});
+        tokens_.assign(rows_.size(), -1);
+        const bool drawn = batch.wants_probabilities();
+        const size_t vocab = facts().vocab_size;
+        logprobs_.assign(min_probability_ > 0 && !drawn ? rows_.size() : 0, 0);
+        probs_.resize(drawn ? rows_.size() * vocab : 0);
+        model_.forward(rows_, tokens_, logprobs_, probs_);
+        size_t kept = 0;
+        uint32_t doubts = 0;
+        for (size_t r = 0; r < going_.size(); ++r) {
+            const uint32_t i = going_[r];
+            if (tokens_[r] < 0) continue;
+            const std::span<float> from = std::span(probs_).subspan(drawn ? r * vocab : 0, drawn ? vocab : 0);
+            const bool doubted = drawn ? !restrict_to_probable(from, tokens_[r])
+                                       : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
+            if (doubted) {
+                doubts += 1;
+                continue;
+            }
+            if (drawn) std::ranges::copy(from, batch.drawn_from(i, static_cast<uint32_t>(chains_[i].size())).begin());
+            chains_[i].push_back(tokens_[r]);
+            if (chains_[i].size() < most(batch, i)) going_[kept++] = i;
+        }
+        going_.resize(kept);
+        return doubts;
+    }
+
+    // Drafts below min_probability are not made: those that are, were drawn from the others. False: this one is none.
+    bool restrict_to_probable(std::span<float> from, int32_t token) const {
+        if (min_probability_ <= 0) return true;
+        if (from[static_cast<size_t>(token)] < min_probability_) return false;
+        double left = 0;
+        for (float& p : from) {
+            if (p < min_probability_) p = 0;
+            left += p;
+        }
+        for (float& p : from) p = static_cast<float>(p / left);
+        return true;
+    }
+
+    float min_probability_;
+    DraftModel model_;
+    std::vector<std::vector<int32_t>> chains_; // by row of the batch
+    std::vector<uint32_t> going_;              // rows that may get another draft
+    std::vector<pb_runner_row> rows_;
+    std::vector<int32_t> tokens_;
+    std::vector<float> logprobs_, probs_; // probs: (rows, vocab)
 };
 
 }  // namespace patchbay

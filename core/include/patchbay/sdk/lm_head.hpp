@@ -30,6 +30,13 @@ struct LmHead {
         f.all_gather(logits, own);
     }
 
+    // Likewise from x (T, hidden): of it the rows that sample.
+    void run_rows(const Forward& f, const DecoderShape& s, const pb_tensor& x) const {
+        const pb_tensor rows = f.temp({f.raw.logit_rows.shape[0], s.hidden});
+        f.gather_rows(rows, x, f.raw.logit_rows);
+        run(f, rows);
+    }
+
     uint32_t weight = 0, ranks = 1; // ranks: that have rows each
 };
 

@@ -78,6 +78,7 @@ struct Forward {
         return raw.temp(raw.ctx, dtype, static_cast<int32_t>(shape.size()), shape.begin());
     }
     const pb_weight* weight(uint32_t index) const { return raw.weights[index]; }
+    bool wants_hidden() const { return raw.hidden.rank != 0; }
 
     void embedding(const pb_tensor& out, uint32_t table) const {
         ops.embedding(ops.ctx, &out, weight(table), &raw.ids);
@@ -145,6 +146,8 @@ struct Forward {
     }
     void silu_mul(const pb_tensor& out, const pb_tensor& gate_up) const { ops.silu_mul(ops.ctx, &out, &gate_up); }
     void add(const pb_tensor& a, const pb_tensor& b) const { ops.add(ops.ctx, &a, &b); }
+    // Of a head: the hidden states that its tokens go on from, to out (T, hidden).
+    void features(const pb_tensor& out) const { gather_rows(out, raw.features, raw.feature_rows); }
     void gather_rows(const pb_tensor& out, const pb_tensor& x, const pb_tensor& rows) const {
         ops.gather_rows(ops.ctx, &out, &x, &rows);
     }

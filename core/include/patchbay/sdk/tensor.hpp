@@ -51,6 +51,14 @@ constexpr int64_t elements(const pb_tensor& t) {
     return n;
 }
 
+// Columns [from, from + count) of a (T, n) tensor, seen as (T, count).
+inline pb_tensor columns(const pb_tensor& t, int64_t from, int64_t count) {
+    pb_tensor out = t;
+    out.data = t.data ? static_cast<char*>(t.data) + from * dtype_bytes(t.dtype) : nullptr;
+    out.shape[1] = count;
+    return out;
+}
+
 // Columns [from, from + count) of a (T, n) tensor, seen as (T, count / width, width).
 inline pb_tensor columns(const pb_tensor& t, int64_t from, int64_t count, int64_t width) {
     pb_tensor out = t;

@@ -50,6 +50,13 @@ class WeightList {
         specs_[index].same_as = static_cast<int32_t>(embedding);
         return index;
     }
+    // Of a head: a weight of its target's.
+    uint32_t of_target(pb_target_weight which, int64_t cols) {
+        const uint32_t index =
+            add(which == PB_TARGET_EMBEDDING ? PB_WEIGHT_EMBEDDING : PB_WEIGHT_LINEAR, PB_SHARD_NONE, cols, {});
+        specs_[index].of_target = which;
+        return index;
+    }
     // A vector by its whole name ("model.norm.weight"); offset: added to each value.
     uint32_t vector(int64_t length, const std::string& name, float offset = 0) {
         const uint32_t index = add(PB_WEIGHT_VECTOR, PB_SHARD_NONE, length, {});

@@ -1,0 +1,26 @@
+#include "runner/hidden_states.hpp"
+
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::runner {
+
+HiddenStates::~HiddenStates() {
+    if (memory_) device_->table->free(device_->self(), memory_);
+}
+
+Result<> HiddenStates::allocate(const Shape& shape) {
+    shape_ = shape;
+    const uint64_t bytes = uint64_t{count()} * shape.width * static_cast<uint64_t>(dtype_bytes(shape.dtype));
+    void* memory = nullptr;
+    PB_CHECK(device_->component->check(device_->table->alloc(device_->self(), bytes, &memory), "alloc"));
+    memory_ = static_cast<std::byte*>(memory);
+    return {};
+}
+
+pb_tensor HiddenStates::rows(uint32_t first, uint32_t count) const {
+    const uint64_t row_bytes = uint64_t{shape_.width} * static_cast<uint64_t>(dtype_bytes(shape_.dtype));
+    return tensor(shape_.computes ? memory_ + first * row_bytes : nullptr, shape_.dtype, {count, shape_.width},
+                  shape_.device);
+}
+
+}  // namespace patchbay::runner
