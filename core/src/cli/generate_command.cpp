@@ -19,6 +19,7 @@
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
+#include "engine/kv_events.hpp"
 #include "engine/simulation.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
@@ -32,7 +33,7 @@ struct Options {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
-    std::string schema_file, grammar_file;
+    std::string schema_file, grammar_file, kv_events_file, cache_salt;
     std::vector<std::string> dry_breakers;
     config::Overrides overrides;
     engine::SamplingParams sampling;
@@ -182,6 +183,14 @@ Result<> generate(Options& o) {
         std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
     }
 
+    std::unique_ptr<engine::KvEventFile> kv_events;
+    if (!o.kv_events_file.empty()) {
+        PB_TRY(kv_events, engine::KvEventFile::create(o.kv_events_file, engine->facts().block_size));
+        engine->on_kv_events([&kv_events](std::span<const kv::CacheEvent> events, uint64_t now_ns) {
+            kv_events->write(events, now_ns);
+        });
+    }
+
     std::vector<std::string> shown; // an output each
     for (const std::string& prompt : prompts) shown.insert(shown.end(), o.sampling.n, prompt);
     Screen screen(std::move(shown));
@@ -192,6 +201,7 @@ Result<> generate(Options& o) {
         engine::Request request;
         request.prompt = tokenizer->encode(prompts[i]);
         request.sampling = o.sampling;
+        request.cache_salt = o.cache_salt;
         request.sampling.max_tokens =
             o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
         if (!o.priorities.empty()) request.priority = o.priorities[i];
@@ -220,6 +230,7 @@ Result<> generate(Options& o) {
         metrics.on_step(report);
         if (o.stats) steps.push_back(report);
     }
+    if (kv_events) PB_CHECK(kv_events->close());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
     if (interrupted) return fail("interrupted");
@@ -263,6 +274,8 @@ void add_generate_command(Commands& commands) {
     key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
     key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
     key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
+    key("--preemption-mode", "engine.preemption_mode", "recompute, swap or auto");
+    key("--swap-space", "engine.swap_space", "GiB of host memory for KV that is swapped out");
     key("--engine-seed", "engine.seed", "seed of requests that have none");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
@@ -318,6 +331,9 @@ void add_generate_command(Commands& commands) {
                            "no white space between the parts of JSON");
     app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
     app->add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
+    app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
+    app->add_option("--kv-events", o->kv_events_file,
+                    "write what enters and leaves the prefix cache to this file, as lines of JSON");
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
         ->check(CLI::Range(0, 65535));

@@ -63,6 +63,8 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     std::vector<KvDTypeOfLayers> kv_cache_dtype_layers; // in its place
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting
+    bool adaptive_watermark = false;         // raised after preemptions, lowered in calm
+    bool zero_freed_blocks = false;          // when nobody holds or can find them any more
     bool reserve_full_sequence = false;      // admit only what finds pages for all its tokens
     PreemptionMode preemption_mode = PreemptionMode::kRecompute;
     double swap_space = 4;                   // GiB of host memory a rank, where preemption_mode may swap

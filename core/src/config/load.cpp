@@ -102,6 +102,10 @@ Table<EngineSettings> engine_table() {
     add_kv_dtype_layers(t);
     t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("adaptive_watermark", &E::adaptive_watermark,
+             "keep more blocks free while requests are preempted, down to watermark again when none are")
+        .key("zero_freed_blocks", &E::zero_freed_blocks,
+             "overwrite KV blocks with zeros when nobody holds them and the prefix cache has given them up")
         .key("reserve_full_sequence", &E::reserve_full_sequence,
              "admit a request only when there are free blocks for all its tokens, beside those that the requests which "
              "run still lack for theirs")

@@ -132,6 +132,7 @@ Result<> Engine::State::draft_with_model(std::span<const pb_propose_row> rows, s
     std::vector<Sequence*> all;
     for (const auto& s : behind) all.push_back(s.get());
     all.insert(all.end(), running.begin(), running.end());
+    PB_CHECK(flush_copies()); // of pages that were taken for drafts
     draft_model->begin(wanted, all);
     const Result<> asked = rows.empty() ? Result<>() : ask_proposer(rows, owners);
     const Result<> followed = draft_model->end();
@@ -220,10 +221,7 @@ void Engine::State::summarise() {
     report.cached_blocks = blocks.cached();
     for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
         report.group_blocks[kind] = kv->used(static_cast<kv::GroupKind>(kind));
-    report.swap_blocks = kv->swap_space().total();
-    report.used_swap_blocks = kv->swap_space().used();
-    report.host_page_ns = runner->host_pages().ns_a_page();
-    report.token_ns = token_cost.ns_a_token();
+    summarise_kv();
     report_grammars();
     report.end_ns = now;
 }

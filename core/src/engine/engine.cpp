@@ -170,6 +170,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                                              dtype_word(parts.model.weights.dtype) + "/" + s.runner->layout_tag() +
                                              "/" + f.draft_model,
                                          s.runner->grouping().groups, s.runner->host_pages().slots());
+    if (c.engine.zero_freed_blocks) s.kv->zero_freed();
+    s.pressure = PressureMonitor(c.engine.watermark);
     PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
     s.start_drafts();
     if (s.tokenizer)
@@ -191,7 +193,15 @@ bool Engine::has_unfinished() const { return !state_->sequences.empty() || state
 const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
 Clock& Engine::clock() { return state_->clock; }
-Result<> Engine::reset_prefix_cache() { return state_->kv->reset_prefixes(); }
+Result<> Engine::reset_prefix_cache() {
+    PB_CHECK(state_->kv->reset_prefixes());
+    state_->tell_kv_events();
+    return has_unfinished() ? Result<>() : state_->flush_copies();
+}
+void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)> listener) {
+    state_->kv->record_events();
+    state_->on_kv_events = std::move(listener);
+}
 
 // Before the model is loaded, since a draft model lies in the same pages.
 Result<> Engine::State::make_proposer(const config::EngineConfig& c, const host::Registry& registry,
@@ -248,6 +258,7 @@ Result<StepReport> Engine::step() {
 
     s.swap_at_boundary();
     s.report.start_ns = clock().now_ns();
+    s.kv->set_time(s.report.start_ns);
     s.landed = false;
     Result<> done = s.in_turn.empty() ? s.overlapped_step() : s.step_in_turn(s.in_turn);
     s.in_step = false;
@@ -271,6 +282,9 @@ Result<StepReport> Engine::step() {
         return fail(done.error());
     }
     s.end_probation_step();
+    if (s.settings.adaptive_watermark && !s.scheduled.empty()) s.pressure.step(s.report.preemptions);
+    if (!has_unfinished()) PB_CHECK(s.flush_copies());
+    s.tell_kv_events();
     s.report.evicted_blocks = static_cast<uint32_t>(s.kv->pool().evictions() - evictions_before);
     s.summarise();
     if (s.draft_length) s.draft_length->observe(s.report);

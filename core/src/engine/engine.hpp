@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ class Engine {
     std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&);
     void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
 
+    // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
+    // the engine's clock.
+    void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
     Result<> reset_prefix_cache();    // refused while blocks are in use
     // Tokens come from a script from now on, and drafts from the proposer if there is one. Refused where the device
     // computes. The script must outlive the engine's last step.

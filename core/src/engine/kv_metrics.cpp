@@ -18,14 +18,18 @@ KvMetrics::KvMetrics(metrics::Metrics& m)
       used_slots_(m.gauge("patchbay_kv_swap_blocks", {{"state", "used"}})),
       free_slots_(m.gauge("patchbay_kv_swap_blocks", {{"state", "free"}})),
       page_copy_(m.gauge("patchbay_kv_swap_page_seconds")),
-      token_(m.gauge("patchbay_computed_token_seconds")) {
+      token_(m.gauge("patchbay_computed_token_seconds")),
+      fragmentation_(m.gauge("patchbay_kv_fragmentation_ratio")),
+      watermark_(m.gauge("patchbay_kv_watermark_ratio")),
+      residency_(m.histogram("patchbay_kv_block_residency_seconds")) {
     for (size_t i = 0; i < kSwapFallbacks; ++i)
         fallbacks_[i] = &m.counter("patchbay_swap_fallbacks_total",
                                    {{"reason", std::string(name_of(static_cast<SwapFallback>(i)))}});
 }
 
 KvMetrics::~KvMetrics() {
-    for (prometheus::Gauge* now : {&used_slots_, &free_slots_, &page_copy_, &token_}) now->Set(0);
+    for (prometheus::Gauge* now : {&used_slots_, &free_slots_, &page_copy_, &token_, &fragmentation_, &watermark_})
+        now->Set(0);
 }
 
 void KvMetrics::on_step(const StepReport& r) {
@@ -39,6 +43,9 @@ void KvMetrics::on_step(const StepReport& r) {
     free_slots_.Set(r.swap_blocks - r.used_swap_blocks);
     page_copy_.Set(r.host_page_ns / kSecond);
     token_.Set(r.token_ns / kSecond);
+    fragmentation_.Set(r.token_slots ? static_cast<double>(r.empty_slots) / static_cast<double>(r.token_slots) : 0);
+    watermark_.Set(r.watermark);
+    for (const uint64_t ns : r.residencies_ns) residency_.Observe(static_cast<double>(ns) / kSecond);
 }
 
 }  // namespace patchbay::engine

@@ -1,4 +1,4 @@
-// Metrics of KV in host memory and of preemptions. Part of EngineMetrics.
+// Metrics of preemptions, of KV in host memory, and of how pages are used. Part of EngineMetrics.
 #pragma once
 #include <array>
 
@@ -16,7 +16,8 @@ class KvMetrics {
   private:
     prometheus::Counter &recomputed_, &swapped_, &preempted_tokens_, &pages_out_, &pages_in_;
     std::array<prometheus::Counter*, kSwapFallbacks> fallbacks_{};
-    prometheus::Gauge &used_slots_, &free_slots_, &page_copy_, &token_;
+    prometheus::Gauge &used_slots_, &free_slots_, &page_copy_, &token_, &fragmentation_, &watermark_;
+    prometheus::Histogram& residency_;
 };
 
 }  // namespace patchbay::engine

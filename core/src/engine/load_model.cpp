@@ -48,6 +48,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
         r.swap_space = static_cast<uint64_t>(c.engine.swap_space * 0x1p30);
         r.num_swap_blocks = c.engine.num_swap_blocks;
     }
+    r.zeroes_pages = c.engine.zero_freed_blocks;
     r.device = c.device.plugin;
     r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
                 c.engine.cudagraph_memory};

@@ -72,4 +72,37 @@ void Engine::State::note_token_cost(uint32_t tokens, uint32_t host_pages, uint64
     token_cost.step(tokens, ns - std::min(ns, copying));
 }
 
+// How full the pages of those who run are, and how long pages were held that came back.
+void Engine::State::summarise_kv() {
+    for (const Sequence* s : running) {
+        const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
+        report.token_slots += (s->table.blocks - gone) * kv->block_size();
+        report.empty_slots += kv->capacity(s->table) - std::min(kv->capacity(s->table), s->computed + s->in_flight);
+    }
+    report.residencies_ns = kv->take_residencies();
+    report.watermark = pressure.watermark();
+    report.swap_blocks = kv->swap_space().total();
+    report.used_swap_blocks = kv->swap_space().used();
+    report.host_page_ns = runner->host_pages().ns_a_page();
+    report.token_ns = token_cost.ns_a_token();
+}
+
+void Engine::State::tell_kv_events() {
+    if (!on_kv_events) return;
+    const std::vector<kv::CacheEvent> events = kv->take_events();
+    if (!events.empty()) on_kv_events(events, clock.now_ns());
+}
+
+Result<> Engine::State::flush_copies() {
+    if (kv->copies().empty()) return {};
+    batch.clear(runner->batch_form());
+    for (const kv::PageCopy& page : kv->copies()) batch.copy(page);
+    batch.finish();
+    batch_rows.clear();
+    sample_rows.clear();
+    PB_CHECK(forward());
+    kv->forget_copies();
+    return {};
+}
+
 }  // namespace patchbay::engine

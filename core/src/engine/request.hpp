@@ -51,6 +51,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
 };
 
 inline constexpr uint32_t kMostOutputs = 128; // n at most
+inline constexpr size_t kLongestSalt = 4096;  // bytes
 
 struct SamplingRange { // inclusive
     const char* name;
@@ -103,6 +104,7 @@ struct Request {
     uint32_t tenant = 0;
     uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes
     uint64_t deadline_ns = 0;    // 0: none
+    std::string cache_salt;      // its KV is shared with requests of the same one only; at most kLongestSalt bytes
     uint32_t expected_output_tokens = 0; // that whoever sends it says it will make; 0: nobody says
     std::function<void(const RequestOutput&)> on_output; // on the step thread
 };

@@ -98,6 +98,9 @@ Result<RequestId> Engine::State::add(Request request) {
     for (const TokenId t : request.prompt)
         if (t < 0 || static_cast<uint32_t>(t) >= vocab)
             return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
+    if (request.cache_salt.size() > kLongestSalt)
+        return fail("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
+                    std::to_string(kLongestSalt));
     if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
     const uint64_t now = clock.now_ns();
     if (settings.max_waiting > 0 && request.arrival_ns <= now) { // those that are to come are judged when they do
@@ -140,6 +143,7 @@ std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t
     Sequence& s = *sequence;
     const SamplingParams& params = s.request.sampling;
     s.tokens = s.request.prompt;
+    if (!s.request.cache_salt.empty()) s.salt = kv::root_key(s.request.cache_salt);
     s.prompt_count = static_cast<uint32_t>(s.tokens.size());
     for (const auto& [token, bias] : params.logit_bias) s.bias.push_back({token, bias});
     s.params = wire_params(params, s.bias);

@@ -55,6 +55,7 @@ struct Sequence {
     uint32_t coming_row = 0;     // of the step in flight that makes it
     uint64_t named_by_plan = 0;  // the latest one that does, by their number
     kv::BlockTable table;
+    kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
     kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
     DraftKv draft_kv;
 

@@ -66,12 +66,13 @@ void Engine::State::refresh_siblings(RequestId request) {
     if (at == siblings.end()) return;
     for (const Sequence* s : at->second)
         if (s->place == Place::kWaiting && s->swapped.empty() && !source_of(*s))
-            waiting.set_prefix(s->ticket, kv->count_cached(s->confirmed_tokens()), 0);
+            waiting.set_prefix(s->ticket, kv->count_cached(s->confirmed_tokens(), s->salt), 0);
 }
 
 pb_sequence Engine::State::waiting_record(const Sequence& s) const {
     if (!s.swapped.empty()) return record_of(s, s.swapped.tokens, kv->block_size());
-    const uint32_t cached = kv->count_cached(s.confirmed_tokens()), prompt = source_of(s) ? s.prompt_count - 1 : 0;
+    const uint32_t cached = kv->count_cached(s.confirmed_tokens(), s.salt);
+    const uint32_t prompt = source_of(s) ? s.prompt_count - 1 : 0;
     pb_sequence out = record_of(s, std::max(cached, prompt), kv->block_size());
     // Unlike what is cached, a sibling's pages take none of the free ones; the last is copied if it is not full.
     if (prompt > cached) out.page_room = prompt / kv->block_size() * kv->block_size();
@@ -81,8 +82,9 @@ pb_sequence Engine::State::waiting_record(const Sequence& s) const {
 uint32_t Engine::State::adopt(Sequence& s) {
     const Sequence* const source = source_of(s);
     const uint32_t prompt = s.prompt_count - 1;
-    s.forked = source && prompt > kv->count_cached(s.confirmed_tokens()) && kv->fork(source->table, prompt, s.table);
-    return s.forked ? prompt : kv->adopt_prefix(s.table, s.confirmed_tokens());
+    s.forked = source && prompt > kv->count_cached(s.confirmed_tokens(), s.salt) &&
+               kv->fork(source->table, prompt, s.table);
+    return s.forked ? prompt : kv->adopt_prefix(s.table, s.confirmed_tokens(), s.salt);
 }
 
 }  // namespace patchbay::engine

@@ -12,6 +12,7 @@
 #include "engine/draft_model.hpp"
 #include "engine/engine.hpp"
 #include "engine/load_model.hpp"
+#include "engine/pressure.hpp"
 #include "engine/sequence.hpp"
 #include "engine/swap_costs.hpp"
 #include "engine/verification.hpp"
@@ -214,6 +215,11 @@ struct Engine::State {
 
     // ---- preemption (preemption.cpp) ----
     TokenCost token_cost;
+    PressureMonitor pressure;
+    std::function<void(std::span<const kv::CacheEvent>, uint64_t)> on_kv_events; // empty: nobody listens
+    void summarise_kv();
+    void tell_kv_events();
+    Result<> flush_copies();                      // those that no step to come would make in time
     void preempt(Sequence&, pb_preemption how);
     bool swap_out(Sequence&, pb_preemption how);  // false: its KV is to be computed anew
     bool swap_in(Sequence&);

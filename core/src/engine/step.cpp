@@ -44,7 +44,7 @@ pb_scheduler_in Engine::State::scheduler_view() {
     in.state_pages = kv->state_pages();
     in.free_blocks = blocks.free();
     in.total_blocks = blocks.total();
-    in.watermark_blocks = static_cast<uint32_t>(settings.watermark * blocks.total());
+    in.watermark_blocks = static_cast<uint32_t>(pressure.watermark() * blocks.total());
     in.flags = settings.enable_chunked_prefill ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
     if (settings.reserve_full_sequence) in.flags |= PB_STEP_RESERVE_FULL;
     in.running = running_records.data();

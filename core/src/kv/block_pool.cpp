@@ -60,16 +60,21 @@ BlockId BlockPool::allocate() {
     evictions_ += blocks_[b].named;
     unname(b);
     blocks_[b].references = 1;
+    blocks_[b].since_ns = now_ns_;
     return b;
 }
 
 void BlockPool::hold(BlockId b) {
-    if (blocks_[b].references++ == 0) unlink(b);
+    if (blocks_[b].references++ > 0) return;
+    unlink(b);
+    blocks_[b].since_ns = now_ns_;
 }
 
 void BlockPool::release(BlockId b) {
     assert(blocks_[b].references > 0);
-    if (--blocks_[b].references == 0) push_back(b);
+    if (--blocks_[b].references > 0) return;
+    push_back(b);
+    if (timing_) residencies_.push_back(now_ns_ - std::min(now_ns_, blocks_[b].since_ns));
 }
 
 std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent,
@@ -82,13 +87,14 @@ std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& pare
     return b;
 }
 
-void BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
+bool BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
     assert(blocks_[b].references > 0 && tokens.size() == block_size_);
-    if (blocks_[b].named || !by_key_.emplace(key, b).second) return;
+    if (blocks_[b].named || !by_key_.emplace(key, b).second) return false;
     blocks_[b].named = true;
     blocks_[b].key = key;
     blocks_[b].parent = parent;
     std::copy(tokens.begin(), tokens.end(), tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_));
+    return true;
 }
 
 void BlockPool::forget(BlockId b) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -36,6 +37,16 @@ class BlockPool {
     uint64_t evictions() const { return evictions_; }
     uint32_t block_size() const { return block_size_; }
     uint32_t references(BlockId b) const { return blocks_[b].references; }
+    const BlockKey* key_of(BlockId b) const { return blocks_[b].named ? &blocks_[b].key : nullptr; } // null: none
+    BlockId next() const { return first_free_; } // that allocate() will give; kNoBlock: none
+
+    // What time it is when blocks are taken and given back; from the first call on it is kept, until it is asked for,
+    // how long each was held.
+    void set_time(uint64_t ns) {
+        now_ns_ = ns;
+        timing_ = true;
+    }
+    std::vector<uint64_t> take_residencies() { return std::exchange(residencies_, {}); } // ns
 
     BlockId allocate();     // the free block unused the longest; its identity is cleared. kNoBlock: none left
     void hold(BlockId);     // one more reference; takes a free block out of the free list
@@ -43,8 +54,8 @@ class BlockPool {
 
     // A block that holds just these tokens after that parent: compared in full, not only by hash.
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
-    // Gives a held block an identity. Keeps the first block of two with the same identity.
-    void name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
+    // Gives a held block an identity; false: it has one. Keeps the first block of two with the same identity.
+    bool name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
     void forget(BlockId);   // clears the identity of a held block, which is to be written to
     void forget_all();      // clears every identity
 
@@ -54,6 +65,7 @@ class BlockPool {
   private:
     struct Block {
         uint32_t references = 0;
+        uint64_t since_ns = 0; // held
         BlockId previous = kNoBlock, next = kNoBlock; // in the free list
         bool named = false;
         BlockKey key, parent;
@@ -71,7 +83,9 @@ class BlockPool {
     std::unordered_map<BlockKey, BlockId, KeyHash> by_key_;
     BlockId first_free_ = kNoBlock, last_free_ = kNoBlock;
     uint32_t free_count_ = 0, cached_count_ = 0;
-    uint64_t evictions_ = 0;
+    uint64_t evictions_ = 0, now_ns_ = 0;
+    bool timing_ = false;
+    std::vector<uint64_t> residencies_;
 };
 
 }  // namespace patchbay::kv

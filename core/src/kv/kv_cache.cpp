@@ -27,13 +27,13 @@ size_t KvCache::first_seen(size_t group, uint64_t computed) const {
 
 // The longest prefix that leaves a token to compute and whose pages are there as far as that token sees them: in groups
 // that keep all from the first block on, in those with a window the last ones.
-KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens) const {
+KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens, const BlockKey& salt) const {
     Prefix found{{}, std::vector<std::vector<BlockId>>(windows_.size())};
     if (!caches_prefixes() || tokens.empty()) return found;
     const size_t full = (tokens.size() - 1) / block_size();
     std::vector<size_t> unbroken(windows_.size(), 0); // pages in a row up to here
     size_t best = 0;
-    BlockKey parent = root_;
+    BlockKey parent = root(salt);
     for (size_t i = 0; i < full; ++i) {
         const auto own = tokens.subspan(i * block_size(), block_size());
         const BlockKey key = child_key(parent, own);
@@ -59,12 +59,19 @@ KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens) const {
     return found;
 }
 
-uint32_t KvCache::count_cached(std::span<const int32_t> tokens) const {
-    return static_cast<uint32_t>(find_prefix(tokens).keys.size()) * block_size();
+BlockKey KvCache::root(const BlockKey& salt) const {
+    if (salt == BlockKey{}) return root_;
+    const uint64_t parts[] = {root_.high, root_.low, salt.high, salt.low};
+    return root_key({reinterpret_cast<const char*>(parts), sizeof parts});
 }
 
-uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> tokens) {
-    Prefix prefix = find_prefix(tokens);
+uint32_t KvCache::count_cached(std::span<const int32_t> tokens, const BlockKey& salt) const {
+    return static_cast<uint32_t>(find_prefix(tokens, salt).keys.size()) * block_size();
+}
+
+uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> tokens, const BlockKey& salt) {
+    Prefix prefix = find_prefix(tokens, salt);
+    table.salt = salt;
     table.blocks = static_cast<uint32_t>(prefix.keys.size());
     table.keys = std::move(prefix.keys);
     table.pages = std::move(prefix.pages);
@@ -89,6 +96,7 @@ bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
     if (!can_fork(from, tokens)) return false;
     const uint32_t blocks = (tokens + block_size() - 1) / block_size();
     to = {};
+    to.salt = from.salt;
     to.blocks = blocks;
     to.keys.assign(from.keys.begin(), from.keys.begin() + static_cast<ptrdiff_t>(
                                           std::min<size_t>(from.keys.size(), tokens / block_size())));
@@ -115,6 +123,7 @@ void KvCache::own_pages(BlockTable& t, uint32_t at) {
     for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g) {
         BlockId& page = t.pages[g][block];
         if (pool_.references(page) == 1) {
+            note_removed(page);
             pool_.forget(page); // others have filled it since it was shared, and left
             continue;
         }
@@ -124,8 +133,18 @@ void KvCache::own_pages(BlockTable& t, uint32_t at) {
     }
 }
 
+void KvCache::note_removed(BlockId page) {
+    const BlockKey* const key = recording_ ? pool_.key_of(page) : nullptr;
+    if (key) events_.push_back({.kind = CacheEvent::Kind::kRemoved, .key = *key, .parent = {}, .tokens = {}});
+}
+
 BlockId KvCache::allocate(size_t group) {
     used_by(group) += 1;
+    const BlockId next = pool_.next();
+    if (next != kNoBlock && pool_.key_of(next)) { // its content is given up only now
+        note_removed(next);
+        if (zeroing_) clear(next);
+    }
     return pool_.allocate();
 }
 
@@ -136,7 +155,9 @@ void KvCache::hold(size_t group, BlockId page) {
 
 void KvCache::let_go(size_t group, BlockId page) {
     pool_.release(page);
-    used_by(group) -= pool_.references(page) == 0;
+    if (pool_.references(page) > 0) return;
+    used_by(group) -= 1;
+    if (zeroing_ && !pool_.key_of(page)) clear(page);
 }
 
 uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
@@ -181,10 +202,13 @@ void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
     const size_t full = tokens.size() / block_size();
     for (size_t i = t.keys.size(); i < full; ++i) {
         const auto own = tokens.subspan(i * block_size(), block_size());
-        const BlockKey parent = i == 0 ? root_ : t.keys[i - 1];
+        const BlockKey parent = i == 0 ? root(t.salt) : t.keys[i - 1];
         const BlockKey key = child_key(parent, own);
         for (size_t g = 0; g < windows_.size(); ++g)
-            if (t.pages[g][i] != kNoBlock) pool_.name(t.pages[g][i], in_group(key, g), in_group(parent, g), own);
+            if (t.pages[g][i] != kNoBlock &&
+                pool_.name(t.pages[g][i], in_group(key, g), in_group(parent, g), own) && recording_)
+                events_.push_back({CacheEvent::Kind::kStored, in_group(key, g), in_group(parent, g), i == 0,
+                                   static_cast<uint32_t>(g), std::vector<int32_t>(own.begin(), own.end())});
         t.keys.push_back(key);
     }
 }
@@ -215,7 +239,11 @@ uint32_t KvCache::freeable(const BlockTable& t) const {
 Result<> KvCache::reset_prefixes() {
     if (pool_.used() > 0)
         return fail("cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
+    for (uint32_t b = 0; zeroing_ && b < pool_.total(); ++b)
+        if (const auto page = static_cast<BlockId>(b); pool_.key_of(page)) clear(page);
     pool_.forget_all();
+    if (recording_)
+        events_.push_back({.kind = CacheEvent::Kind::kCleared, .key = {}, .parent = {}, .tokens = {}});
     return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -22,9 +23,13 @@ struct BlockTable { // of one sequence
     uint32_t blocks = 0;          // of tokens, for which there is room
     uint32_t held = 0;            // pages, of all groups
     std::vector<BlockKey> keys;   // of its full, named blocks, in order; never more than `blocks`
+    BlockKey salt;                // only sequences with the same one find them
 };
 
-enum class Way : uint8_t { kWithin, kToHost, kToDevice }; // kWithin: the device
+enum class Way : uint8_t {
+    kWithin, kToHost, kToDevice, // from page to page; from page to slot; from slot to page
+    kZeroPage, kZeroSlot         // `to` becomes zero
+};
 
 struct PageCopy { // page ids, or on the host's side slots of the swap space
     BlockId to, from;
@@ -39,6 +44,14 @@ struct SwappedTable { // of a sequence whose KV lies in host memory
 };
 
 enum class PrefixCaching { kOff, kOn };
+
+struct CacheEvent { // of what can be found in the prefix cache
+    enum class Kind { kStored, kRemoved, kCleared } kind;
+    BlockKey key, parent;        // kCleared: none
+    bool first = false;          // of its chain: it has no parent
+    uint32_t group = 0;          // of kStored, like the tokens
+    std::vector<int32_t> tokens;
+};
 
 class KvCache {
   public:
@@ -56,10 +69,18 @@ class KvCache {
     uint32_t state_pages() const { return static_cast<uint32_t>(groups_.size() - windows_.size()); }
     uint32_t used(GroupKind kind) const { return used_[static_cast<size_t>(kind)]; } // pages
 
-    // Leading tokens that are cached now: a hint. At least the last token is always left to compute.
-    uint32_t count_cached(std::span<const int32_t> tokens) const;
+    // From now on: pages and slots that nobody holds and that cannot be found any more become zero, by copies().
+    void zero_freed() { zeroing_ = true; }
+    void record_events() { recording_ = true; } // from now on
+    std::vector<CacheEvent> take_events() { return std::exchange(events_, {}); }
+    void set_time(uint64_t ns) { pool_.set_time(ns); } // of what is taken and given back
+    std::vector<uint64_t> take_residencies() { return pool_.take_residencies(); } // ns that pages were held
+
+    // Leading tokens that are cached now: a hint. At least the last token is always left to compute. `salt`: sequences
+    // with another one find nothing of this one's; the default: none.
+    uint32_t count_cached(std::span<const int32_t> tokens, const BlockKey& salt = {}) const;
     // Gives an empty table the longest cached prefix; returns its tokens.
-    uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens);
+    uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens, const BlockKey& salt = {});
 
     // Shares with an empty table the pages of another one's first `tokens` tokens. False: they are not all there, or
     // there are states, which are those of the latest token only.
@@ -110,7 +131,10 @@ class KvCache {
         std::vector<BlockKey> keys;
         std::vector<std::vector<BlockId>> pages; // by group, kNoBlock in front of what the next token sees
     };
-    Prefix find_prefix(std::span<const int32_t> tokens) const;
+    Prefix find_prefix(std::span<const int32_t> tokens, const BlockKey& salt) const;
+    BlockKey root(const BlockKey& salt) const; // of chains
+    void note_removed(BlockId);
+    void clear(BlockId page) { copies_.push_back({page, page, Way::kZeroPage}); }
     size_t first_seen(size_t group, uint64_t computed) const; // block
     uint64_t pages_to_grow(const BlockTable&, uint64_t tokens) const;
     BlockId still_cached(const SwappedTable&, std::span<const int32_t> of, size_t group, size_t block) const;
@@ -122,6 +146,8 @@ class KvCache {
     BlockPool pool_;
     SwapSpace swap_;
     std::vector<PageCopy> copies_;
+    std::vector<CacheEvent> events_;
+    bool zeroing_ = false, recording_ = false;
     PrefixCaching caching_;
     BlockKey root_;
     std::vector<GroupSpec> groups_; // those of tokens before those of states

@@ -17,6 +17,7 @@ bool KvCache::swap_out(BlockTable& t, uint32_t tokens, SwappedTable& out) {
     out.tokens = tokens;
     out.slots.blocks = blocks;
     out.slots.keys = t.keys;
+    out.slots.salt = t.salt;
     if (out.slots.keys.size() > blocks) out.slots.keys.resize(blocks);
     out.slots.pages.resize(groups_.size());
     out.slots.passed.assign(groups_.size(), 0);
@@ -38,7 +39,7 @@ bool KvCache::swap_out(BlockTable& t, uint32_t tokens, SwappedTable& out) {
 
 BlockId KvCache::still_cached(const SwappedTable& s, std::span<const int32_t> of, size_t group, size_t block) const {
     if (block >= s.slots.keys.size()) return kNoBlock;
-    const BlockKey parent = block == 0 ? root_ : s.slots.keys[block - 1];
+    const BlockKey parent = block == 0 ? root(s.slots.salt) : s.slots.keys[block - 1];
     const auto own = of.subspan(block * block_size(), block_size());
     return pool_.find(in_group(s.slots.keys[block], group), in_group(parent, group), own).value_or(kNoBlock);
 }
@@ -76,14 +77,18 @@ bool KvCache::swap_in(const SwappedTable& s, std::span<const int32_t> of, uint32
     for (size_t g = windows_.size(); g < groups_.size(); ++g) t.pages[g].assign(1, move_in(g, s.slots.pages[g][0]));
     t.blocks = s.slots.blocks;
     t.passed = s.slots.passed;
+    t.salt = s.slots.salt;
     t.held = s.slots.held;
     return grow(t, room);
 }
 
 void KvCache::drop(SwappedTable& s) {
     for (const auto& group : s.slots.pages)
-        for (const BlockId slot : group)
-            if (slot != kNoBlock) swap_.give_back(slot);
+        for (const BlockId slot : group) {
+            if (slot == kNoBlock) continue;
+            swap_.give_back(slot);
+            if (zeroing_) copies_.push_back({slot, slot, Way::kZeroSlot});
+        }
     s = {};
 }
 

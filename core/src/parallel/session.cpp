@@ -134,10 +134,12 @@ Result<> check_copied(kv::BlockId id, uint32_t count) {
 Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
                     const StepLimits& limits) {
     for (const kv::PageCopy& page : copies) {
-        if (page.way > kv::Way::kToDevice)
+        if (page.way > kv::Way::kZeroSlot)
             return fail("a step copies a page in way " + std::to_string(static_cast<int>(page.way)));
-        PB_CHECK(check_copied(page.to, page.way == kv::Way::kToHost ? limits.swap_slots : limits.num_blocks));
-        PB_CHECK(check_copied(page.from, page.way == kv::Way::kToDevice ? limits.swap_slots : limits.num_blocks));
+        const bool to_slot = page.way == kv::Way::kToHost || page.way == kv::Way::kZeroSlot;
+        const bool from_slot = page.way == kv::Way::kToDevice || page.way == kv::Way::kZeroSlot;
+        PB_CHECK(check_copied(page.to, to_slot ? limits.swap_slots : limits.num_blocks));
+        PB_CHECK(check_copied(page.from, from_slot ? limits.swap_slots : limits.num_blocks));
     }
     const uint32_t groups = limits.form.token_groups + limits.form.state_groups;
     for (const runner::BatchRow& row : rows) {

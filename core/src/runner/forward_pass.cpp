@@ -222,7 +222,9 @@ Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall*
     return logits;
 }
 
-Result<std::span<float>> ModelRunner::forward(const Batch& batch) { return pass(batch, nullptr, End::kWait); }
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+    return batch.tokens() == 0 ? copy_only(batch) : pass(batch, nullptr, End::kWait);
+}
 
 Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
     if (const auto done = pass(batch, &call, End::kWait); !done) {
@@ -380,10 +382,30 @@ Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
 }
 
 Result<> ModelRunner::copy(const kv::PageCopy& page) {
+    if (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot) return clear(page);
     if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, kv_->page(page.from));
     if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, kv_->page(page.to));
     return device_.component->check(
         device_.table->copy_page(device_.self(), kv_->page(page.to), kv_->page(page.from), page_bytes()), "copy_page");
+}
+
+Result<> ModelRunner::clear(const kv::PageCopy& what) {
+    if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_);
+    return device_.component->check(
+        device_.table->copy_page(device_.self(), kv_->page(what.to), zero_page_, page_bytes()), "copy_page");
+}
+
+// Without a token to compute there is nothing for a model.
+Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
+    times_ = {};
+    graph_use_ = {};
+    PB_CHECK(begin_step());
+    Result<> done;
+    for (const kv::PageCopy& page : batch.copies())
+        if (done) done = copy(page);
+    PB_CHECK(end_step(times_.device_end));
+    PB_CHECK(done);
+    return std::span<float>();
 }
 
 Result<> ModelRunner::compute(const pb_forward& forward) {

@@ -59,6 +59,7 @@ ModelRunner::~ModelRunner() {
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
+    if (zero_page_) device_.table->free(device_.self(), zero_page_);
     kv_.reset();
     for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
 }
@@ -397,6 +398,8 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
 
 Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
     constexpr uint64_t kMostSlots = 1u << 26;
+    if (settings.zeroes_pages)
+        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), page_bytes(), &zero_page_), "alloc"));
     const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
                                                     : settings.swap_space / std::max<uint64_t>(page_bytes(), 1);
     if (slots == 0 && settings.swap_space > 0)

@@ -36,6 +36,7 @@ struct RunnerSettings {
     double gpu_memory_utilization = 0; // above 0: in their place what this share of the device's memory leaves
     uint64_t swap_space = 0;           // bytes of host memory for pages of sequences that wait; 0: none
     uint32_t num_swap_blocks = 0;      // in its place, if above 0: pages
+    bool zeroes_pages = false;         // batches will ask for pages of zeros
     std::string device;                // the device plugin's name
     Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
     GraphSettings graphs;
@@ -96,6 +97,8 @@ class ModelRunner {
     uint32_t num_blocks() const { return kv_->page_count(); }
     uint64_t page_bytes() const { return kv_->grouping().page_bytes; }
     const HostPages& host_pages() const { return host_pages_; }
+    // In the device's memory; null: it computes nothing.
+    const void* page(kv::BlockId id) const { return kv_->page(id); }
     uint64_t weight_bytes() const { return weight_bytes_; }
     const ModelWork& work() const { return work_; }
     const std::string& weight_form() const { return weight_form_; } // that most of the linears have: "int4 g32"
@@ -103,6 +106,7 @@ class ModelRunner {
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
+    // A batch without tokens is its copies alone.
     Result<std::span<float>> forward(const Batch&);
     Result<> check_sampler(const host::Component& sampler) const { // that it can sample here
         return runner::check_sampler(sampler, device_name_, info_);
@@ -188,6 +192,8 @@ class ModelRunner {
     Result<> enqueue_sampling(const SampleCall&);
     Result<std::span<float>> copied_logits(size_t rows);
     Result<> copy(const kv::PageCopy&);
+    Result<> clear(const kv::PageCopy&);
+    Result<std::span<float>> copy_only(const Batch&);
     Result<> compute(const pb_forward&);
     Result<> replay(const CapturedGraph&);
     void capture(const Inputs&, const GraphBucket&);
@@ -217,6 +223,7 @@ class ModelRunner {
     ModelWork work_;
     std::unique_ptr<KvLayers> kv_;
     HostPages host_pages_{device_, info_, clock_};
+    void* zero_page_ = nullptr;        // of the device; null: nobody asks for zeros
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;

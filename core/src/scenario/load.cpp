@@ -152,6 +152,7 @@ Table<config::EngineSettings> engine_table() {
              "most prompt tokens of one request in a step; 0: no limit")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("adaptive_watermark", &E::adaptive_watermark, "keep more blocks free while requests are preempted")
         .key("reserve_full_sequence", &E::reserve_full_sequence,
              "admit a request only when there are free blocks for all its tokens")
         .word("preemption_mode", &E::preemption_mode,

@@ -238,6 +238,7 @@ void Player::add(const Arrival& a) {
     r.arrival_ns = a.arrival_ms ? start_ns_ + a.arrival_ms * kMs : 0;
     r.deadline_ns = a.deadline_ms ? start_ns_ + a.deadline_ms * kMs : 0;
     r.expected_output_tokens = a.expected_output_tokens;
+    r.cache_salt = a.salt;
     r.sampling.n = a.n;
     r.sampling.max_tokens = a.max_tokens;
     r.sampling.min_tokens = a.min_tokens;

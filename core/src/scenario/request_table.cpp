@@ -79,10 +79,10 @@ config::Table<Arrival> request_table() {
              "what its sender says it will make; 0: nobody says")
         .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
+        .key("salt", &Arrival::salt, "it shares cached blocks only with requests that have the same")
         .key("refused", &Arrival::refused, "the engine refuses it, with a text in which this is found");
     refuse(t, "best_of", "no output is chosen among others (n gives all of them)");
     refuse(t, "beam_width", "there is no beam search");
-    refuse(t, "salt", "requests with equal prompts share their blocks");
     refuse(t, "stop", "there is no text without a model (use stop_token_ids)");
     refuse(t, "prompt_logprobs", "logits of prompts are not computed");
     refuse(t, "logprobs", "there are no logits without a model");

@@ -35,6 +35,7 @@ struct Arrival { // a request that is added
     uint32_t max_tokens = 16, min_tokens = 0, expected_output_tokens = 0;
     Tokens stop_token_ids;
     bool ignore_eos = false;
+    std::string salt;    // whose cached blocks it may share: requests with the same one
     std::string refused; // a part of the text with which the engine refuses it; empty: it does not
     config::Origin origin;
 

@@ -24,7 +24,8 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
         "engine: {max_model_len: 100, max_num_batched_tokens: 200, max_num_seqs: 3, enable_chunked_prefill: false,\n"
         "  long_prefill_token_threshold: 5, block_size: 32, num_blocks: 7, kv_cache_dtype: float32,\n"
         "  kv_cache_dtype_layers: {0-3: int8, 7: fp8_e4m3, last 2: auto},\n"
-        "  enable_prefix_caching: false, watermark: 0.1, reserve_full_sequence: true, preemption_mode: auto,\n"
+        "  enable_prefix_caching: false, watermark: 0.1, adaptive_watermark: true,\n"
+        "  zero_freed_blocks: true, reserve_full_sequence: true, preemption_mode: auto,\n"
         "  swap_space: 1.5, num_swap_blocks: 6, num_speculative_tokens: 4, max_waiting: 9, seed: 11, threads: "
         "2, thread_pinning: cores, cudagraph_mode: FULL_DECODE_ONLY, cudagraph_capture_sizes: [4, 1],\n"
         "  cudagraph_capture: lazy, cudagraph_memory: 1GiB, async_scheduling: auto}\n"
@@ -45,6 +46,8 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
                                           {"last 2", std::nullopt, 2, KvDType::kAuto}},
                 .enable_prefix_caching = false,
                 .watermark = 0.1,
+                .adaptive_watermark = true,
+                .zero_freed_blocks = true,
                 .reserve_full_sequence = true,
                 .preemption_mode = PreemptionMode::kAuto,
                 .swap_space = 1.5,

@@ -242,5 +242,48 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
     EXPECT_EQ(logits.error(), "model 'llama' attends in layer 2 of 2");
 }
 
+// Looked at in the device's memory, which is the host's.
+TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
+    Parts p = parts("llama");
+    runner::RunnerSettings its = settings("LlamaForCausalLM");
+    its.zeroes_pages = true;
+    its.num_swap_blocks = 2;
+    RealClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), its, clock);
+    ASSERT_TRUE(made) << made.error();
+    runner::ModelRunner& r = **made;
+    EXPECT_GT(r.host_pages().ns_a_page(), 0);
+    const auto bytes = [&](kv::BlockId id) {
+        const auto* const first = static_cast<const uint8_t*>(r.page(id));
+        return std::vector<uint8_t>(first, first + r.page_bytes());
+    };
+    const std::vector<uint8_t> zeros(r.page_bytes());
+    kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "m", {kv::GroupSpec{}}, 2);
+    kv::BlockTable t;
+    ASSERT_TRUE(cache.grow(t, 5));
+    const kv::BlockId page = t.pages[0][0];
+    const std::vector<int32_t> ids = {1, 2, 3, 4, 5};
+    runner::Batch batch;
+    batch.clear(r.batch_form());
+    batch.add({ids, 0, 1, t});
+    batch.finish();
+    ASSERT_TRUE(r.forward(batch));
+    const auto computed = bytes(page);
+    EXPECT_NE(computed, zeros);
+    const auto make = [&](std::vector<kv::PageCopy> copies) {
+        batch.clear(r.batch_form());
+        for (const kv::PageCopy& c : copies) batch.copy(c);
+        batch.finish();
+        ASSERT_TRUE(r.forward(batch));
+    };
+    using kv::Way;
+    make({{1, page, Way::kToHost}, {page, page, Way::kZeroPage}});
+    EXPECT_EQ(bytes(page), zeros);
+    make({{7, 1, Way::kToDevice}, {1, 1, Way::kZeroSlot}, {6, 1, Way::kToDevice}});
+    EXPECT_EQ(bytes(7), computed) << "in order: before the slot became zero";
+    EXPECT_EQ(bytes(6), zeros);
+}
+
 }  // namespace
 }  // namespace patchbay::engine::testing
