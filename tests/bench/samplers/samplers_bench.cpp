@@ -8,6 +8,7 @@
 
 #include "host/registry.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace {
