@@ -19,6 +19,8 @@ class Suffix {
                                  "past requests whose outputs are looked at too; 0: none"),
         patchbay::param::integer("max_cached_tokens", "1000000", 1, 1e9, "tokens",
                                  "of those outputs; the oldest are forgotten"),
+        patchbay::param::integer("max_tree_nodes", "16777216", 1, 1e9, "nodes",
+                                 "of the trees of all sequences that run, likewise of past outputs; 100 bytes each"),
         patchbay::param::real("suffix_decoding_max_spec_factor", "1", 0, 256, nullptr,
                               "tokens guessed at most, for each token of the match; one always"),
         patchbay::param::real("suffix_decoding_min_token_prob", "0.1", 0, 1, nullptr,
@@ -28,6 +30,7 @@ class Suffix {
         : depth_(context.get<uint32_t>("suffix_decoding_max_tree_depth")),
           max_cached_requests_(context.get<uint32_t>("suffix_decoding_max_cached_requests")),
           max_cached_tokens_(context.get<uint64_t>("max_cached_tokens")),
+          max_nodes_(context.get<uint64_t>("max_tree_nodes")),
           spec_factor_(context.get<double>("suffix_decoding_max_spec_factor")),
           min_probability_(context.get<double>("suffix_decoding_min_token_prob")), past_(depth_),
           metrics_(context.host()) {}
@@ -57,7 +60,9 @@ class Suffix {
     void finished(uint64_t id) {
         const auto at = sequences_.find(id);
         if (at == sequences_.end()) return;
-        if (max_cached_requests_ > 0) remember(at->second.tree.latest().subspan(at->second.prompt));
+        const std::span<const int32_t> text = at->second.tree.latest();
+        if (max_cached_requests_ > 0 && text.size() > at->second.prompt) remember(text.subspan(at->second.prompt));
+        nodes_ -= at->second.tree.nodes();
         sequences_.erase(at);
     }
 
@@ -67,17 +72,23 @@ class Suffix {
         size_t prompt; // tokens, but for the first output
     };
 
-    // Its tree, with what is new of its tokens.
+    // Its tree, with what is new of its tokens; as far as there are nodes left for it, where they end.
     const SuffixTree& follow(uint64_t id, std::span<const int32_t> tokens) {
         const auto [at, is_new] = sequences_.try_emplace(id, Sequence{SuffixTree(depth_), tokens.size() - 1});
         SuffixTree& tree = at->second.tree;
         if (is_new) tree.begin_text();
         const std::span<const int32_t> known = tree.latest();
         if (known.size() > tokens.size() || (!known.empty() && known.back() != tokens[known.size() - 1])) {
+            nodes_ -= tree.nodes();
             at->second = {SuffixTree(depth_), tokens.size() - 1}; // another sequence of that id
             tree.begin_text();
         }
-        for (const int32_t token : tokens.subspan(tree.latest().size())) tree.append(token);
+        for (const int32_t token : tokens.subspan(tree.latest().size())) {
+            if (nodes_ >= max_nodes_) break;
+            const size_t before = tree.nodes();
+            tree.append(token);
+            nodes_ += tree.nodes() - before;
+        }
         return tree;
     }
 
@@ -85,13 +96,15 @@ class Suffix {
         if (output.size() > max_cached_tokens_) output = output.last(max_cached_tokens_);
         past_.begin_text();
         for (const int32_t token : output) past_.append(token);
-        while (past_.texts() > 1 && (past_.texts() > max_cached_requests_ || past_.tokens() > max_cached_tokens_))
+        while (past_.texts() > 1 && (past_.texts() > max_cached_requests_ || past_.tokens() > max_cached_tokens_ ||
+                                     past_.nodes() > max_nodes_))
             past_.forget_oldest();
         metrics_.set("suffix_cached_tokens", static_cast<double>(past_.tokens()));
     }
 
     uint32_t depth_, max_cached_requests_;
-    uint64_t max_cached_tokens_;
+    uint64_t max_cached_tokens_, max_nodes_;
+    uint64_t nodes_ = 0; // of sequences_
     double spec_factor_, min_probability_;
     std::unordered_map<uint64_t, Sequence> sequences_;
     SuffixTree past_; // one text an output

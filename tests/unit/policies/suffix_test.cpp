@@ -149,6 +149,16 @@ TEST(Suffix, AnIdThatComesBackWithOtherTokensIsAnotherSequence) {
     EXPECT_EQ(p.propose(1, {8, 2, 4, 1, 9, 8, 2}, 4), (Tokens{4, 1}));
 }
 
+TEST(Suffix, LearnsNothingMoreWhereItsNodesAreUsedUpUntilASequenceEnds) {
+    Proposer p({{"max_tree_nodes", "6"}, {"suffix_decoding_max_cached_requests", "4"}});
+    EXPECT_EQ(p.propose(1, {1, 2, 3, 4, 5, 6, 7, 8}, 2), (Tokens{})); // a node a token: 7 and 8 find no room
+    EXPECT_EQ(p.propose(1, {1, 2, 3, 4, 5, 6, 7, 8, 2}, 2), (Tokens{3}));
+    EXPECT_EQ(p.propose(2, {9, 30, 9}, 2), (Tokens{}));
+    p.finish(1); // it has not come as far as the output, of which nothing is remembered
+    EXPECT_EQ(p.propose(2, {9, 30, 9}, 2), (Tokens{30}));
+    EXPECT_EQ(p.propose(2, {9, 30, 9, 8}, 2), (Tokens{}));
+}
+
 TEST(Suffix, AgreesWithLookingAtEveryPlace) {
     Noise noise{3};
     for (const size_t depth : {2u, 3u, 6u, 24u})
