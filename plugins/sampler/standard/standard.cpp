@@ -131,7 +131,7 @@ class Standard {
             if (patchbay::has_rare_stages(*row.params)) {
                 patchbay::keep_by_stages(all, row, m.kept, m.before);
                 for (const Candidate& c : m.kept) most.offer(c.token, c.logit);
-                surprise = surprise_of(most.token(), m.kept);
+                if (row.params->mirostat_tau > 0) surprise = surprise_of(most.token(), m.kept);
             } else if (patchbay::truncates(*row.params)) {
                 each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
             } else {
@@ -158,6 +158,7 @@ class Standard {
 
     static float surprise_of(int32_t token, const std::vector<Candidate>& left) { // bits
         const auto at = std::find_if(left.begin(), left.end(), [&](const Candidate& c) { return c.token == token; });
+        if (at == left.end()) return 0;
         return static_cast<float>((patchbay::log_weight(left) - at->logit) / 0.6931471805599453);
     }
 
