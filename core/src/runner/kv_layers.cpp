@@ -86,6 +86,11 @@ Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> 
         if (!described) return fail("layer " + std::to_string(i) + ": " + described.error());
         const auto owner = owner_of(layers, i);
         if (!owner) return fail("layer " + std::to_string(i) + " " + owner.error());
+        const kv::LayerKv* const its = *owner ? &kept[**owner] : nullptr;
+        if (its && (its->bytes != described->bytes || its->layout_tag != described->layout_tag))
+            return fail("layer " + std::to_string(i) + " shares the KV of layer " + std::to_string(**owner) +
+                        ", which attention '" + std::string(attention_.component->type().name) + "' lays out as " +
+                        its->layout_tag + " and not as " + described->layout_tag);
         kept.push_back(*std::move(described));
         kept.back().owner = *owner;
     }
