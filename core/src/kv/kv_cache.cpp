@@ -215,8 +215,11 @@ void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
 
 void KvCache::forget(const BlockTable& t) {
     for (size_t g = 0; t.held > 0 && g < windows_.size(); ++g)
-        for (const BlockId page : t.pages[g])
-            if (page != kNoBlock) pool_.forget(page);
+        for (const BlockId page : t.pages[g]) {
+            if (page == kNoBlock) continue;
+            note_removed(page);
+            pool_.forget(page);
+        }
 }
 
 void KvCache::release(BlockTable& t) {

@@ -67,6 +67,21 @@ TEST(CacheEvents, TellOfBlocksThatAreStoredInTheirChainAndOfThoseGivenUp) {
     EXPECT_EQ(cleared[0].kind, Kind::kCleared);
 }
 
+TEST(CacheEvents, TellOfBlocksWhoseNamesAreForgotten) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    cache.record_events();
+    BlockTable t = computed(cache, tokens(9));
+    const auto stored = cache.take_events();
+    cache.forget(t);
+    const auto gone = cache.take_events();
+    ASSERT_EQ(gone.size(), 2u) << "the third block never had a name";
+    for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(gone[i].kind, CacheEvent::Kind::kRemoved);
+        EXPECT_EQ(gone[i].key, stored[i].key);
+    }
+    cache.release(t);
+}
+
 TEST(CacheSalt, KeepsEqualTextsApart) {
     KvCache cache(16, 4, PrefixCaching::kOn, "m");
     const BlockKey a = root_key("a"), b = root_key("b");
