@@ -91,6 +91,7 @@ void Engine::State::compute_anew() {
         report.preempted_tokens += std::exchange(s.computed, 0); // nothing of it is worth a place in host memory
         preempt(s, PB_PREEMPT_RECOMPUTE);
     }
+    for (const kv::BlockTable& table : flying.held) kv->forget(table); // of those who have ended since
     clear(flying);
 }
 

@@ -335,6 +335,21 @@ TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
         }
 }
 
+TEST(AsyncOnADevice, WhatASpoiltStepMadeOfAnAbortedPromptIsNotShared) {
+    config::EngineConfig plain = in_turn(), c = in_flight();
+    plain.engine.enable_prefix_caching = c.engine.enable_prefix_caching = true;
+    c.sampler.settings = {{"wrong_at", "33"}, {"wrong_token", "300"}};
+    Harness h(c), alone(plain);
+    const RequestId wrong = h.add(random_prompt(1, 30), drawn(1, 20)), gone = h.add(random_prompt(3, 145), greedy(4));
+    for (int i = 0; h.outputs[wrong].finish == FinishReason::kNone; ++i) ASSERT_LT(h.step().step, 50u);
+    ASSERT_EQ(h.outputs[wrong].finish, FinishReason::kError);
+    ASSERT_GT(h.steps.back().prefill_tokens, 0u) << "the step that was given its token computes part of the prompt";
+    h.engine->abort(gone);
+    const RequestId after = h.add(random_prompt(3, 145), greedy(4));
+    h.run_all();
+    EXPECT_EQ(h.outputs.at(after).tokens, alone.run(alone.add(random_prompt(3, 145), greedy(4))).tokens);
+}
+
 TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
     config::EngineConfig c = in_flight();
     c.sampler.settings = {{"fails_at", "9"}};
