@@ -282,7 +282,7 @@ Result<StepReport> Engine::step() {
         return fail(done.error());
     }
     s.end_probation_step();
-    if (s.settings.adaptive_watermark && !s.scheduled.empty()) s.pressure.step(s.report.preemptions);
+    if (s.settings.adaptive_watermark && !s.scheduled.empty()) s.pressure.step(s.report.crowded_out);
     if (!has_unfinished()) PB_CHECK(s.flush_copies());
     s.tell_kv_events();
     s.report.evicted_blocks = static_cast<uint32_t>(s.kv->pool().evictions() - evictions_before);

@@ -66,6 +66,16 @@ bool Engine::State::finds_all_pages(const Sequence& s) const {
     return wanted <= kv->pool().free();
 }
 
+// Else whoever is preempted gives way for another reason: a seat, or a token that was none.
+bool Engine::State::lacks_pages() const {
+    uint64_t wanted = 0;
+    for (const Sequence* s : running) {
+        wanted += kv->lacking(s->table, s->confirmed() + s->coming);
+        if (s->request.sampling.n > 1) wanted += kv->shared_pages(s->table, s->computed + s->in_flight);
+    }
+    return wanted > kv->pool().free();
+}
+
 // Of the step that came back: its tokens, and its time on the device without copies of pages.
 void Engine::State::note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns) {
     const auto copying = static_cast<uint64_t>(host_pages * runner->host_pages().ns_a_page());

@@ -224,6 +224,7 @@ struct Engine::State {
     bool swap_out(Sequence&, pb_preemption how);  // false: its KV is to be computed anew
     bool swap_in(Sequence&);
     bool finds_all_pages(const Sequence&) const;
+    bool lacks_pages() const;                     // for those who run
     void note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns);
 
     // ---- structured output (structured.cpp) ----

@@ -138,6 +138,7 @@ Result<> Engine::State::check_plan() {
 // 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
 void Engine::State::apply() {
     scheduled.clear();
+    if (plan_out.preempt_count > 0 && lacks_pages()) report.crowded_out += plan_out.preempt_count;
     for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i], preempts[i].how);
     for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*planned[i], items[i].tokens);
 }

@@ -133,6 +133,29 @@ TEST(AdaptiveWatermark, LeavesFewerPreemptionsThanAFixedOne) {
     expect_same_texts(fixed, adaptive);
 }
 
+TEST(AdaptiveWatermark, StaysWhereItIsWhenASeatIsGivenUp) {
+    auto c = tiny_model();
+    c.engine.num_blocks = 400;
+    c.engine.max_num_seqs = 2;
+    c.engine.watermark = 0;
+    c.engine.adaptive_watermark = true;
+    c.scheduler = {"edf", {}};
+    Harness h(c);
+    for (uint64_t i = 0; i < 8; ++i) {
+        Request r = request(random_prompt(i, 12), "", 20);
+        r.deadline_ns = (100 - i) * 1'000'000'000; // earlier ones come later
+        h.add(std::move(r));
+        h.step();
+    }
+    h.run_all();
+    uint32_t preemptions = 0;
+    for (const StepReport& s : h.steps) {
+        preemptions += s.preemptions;
+        EXPECT_EQ(s.watermark, 0) << "in step " << s.step;
+    }
+    EXPECT_GT(preemptions, 3u);
+}
+
 TEST(PressureMonitor, RisesWithPreemptionsAndFallsInCalm) {
     PressureMonitor m(0.1);
     EXPECT_DOUBLE_EQ(m.watermark(), 0.1);
