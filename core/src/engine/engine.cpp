@@ -188,7 +188,12 @@ Result<> Engine::compile_grammar(const grammar::StructuredOutputs& asked) {
     return {};
 }
 Result<RequestId> Engine::add_request(Request request) { return state_->add(std::move(request)); }
-void Engine::abort(RequestId id) { state_->abort(id); }
+void Engine::abort(RequestId id) {
+    state_->abort(id);
+    if (state_->in_step || has_unfinished()) return;
+    if (const auto done = state_->flush_copies(); !done) // the next step makes them
+        spdlog::warn("what an aborted request leaves in the KV cache is not overwritten yet: {}", done.error());
+}
 bool Engine::has_unfinished() const { return !state_->sequences.empty() || state_->flying.up; }
 const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }

@@ -1,6 +1,7 @@
 // Sequences that lose their pages to others: their KV is thrown away and computed anew, or lies in host memory until
 // they go on. The policy says who, and may say how; which of the two it is, is decided here.
 #include <algorithm>
+#include <utility>
 
 #include "engine/state.hpp"
 
@@ -109,10 +110,11 @@ Result<> Engine::State::flush_copies() {
     for (const kv::PageCopy& page : kv->copies()) batch.copy(page);
     batch.finish();
     batch_rows.clear();
-    sample_rows.clear();
-    PB_CHECK(forward());
-    kv->forget_copies();
-    return {};
+    auto rows = std::exchange(sample_rows, {}); // a sampler on probation is judged by them
+    const Result<> done = forward();
+    sample_rows = std::move(rows);
+    if (done) kv->forget_copies();
+    return done;
 }
 
 }  // namespace patchbay::engine

@@ -121,6 +121,26 @@ TEST(ZeroFreedBlocks, ChangesNoText) {
     EXPECT_EQ(drafted.steps, zeroed.steps) << "drafts were lost";
 }
 
+// A simulated device charges for it, so it shows on the clock.
+TEST(ZeroFreedBlocks, OverwritesWhatTheLastRequestLeavesWhenItIsAborted) {
+    auto c = crowded();
+    c.model.dtype = config::DType::kBf16;
+    c.device = {"sim", {{"matmul_bf16", "1e9"}, {"matmul_f32", "1e9"}, {"memory_read", "1e6"},
+                        {"memory_bytes", "100000000"}}};
+    c.engine.async_scheduling = config::AsyncScheduling::kOff;
+    const auto charged = [&] {
+        Harness h(c);
+        const RequestId id = h.add(random_prompt(1, 20), greedy(9));
+        h.step();
+        const uint64_t before = h.clock.now_ns();
+        h.engine->abort(id);
+        return h.clock.now_ns() - before;
+    };
+    EXPECT_EQ(charged(), 0u);
+    c.engine.zero_freed_blocks = true;
+    EXPECT_GT(charged(), 0u);
+}
+
 TEST(AdaptiveWatermark, LeavesFewerPreemptionsThanAFixedOne) {
     auto c = crowded();
     const Sum fixed = run(c, 40);
