@@ -93,7 +93,7 @@ class Session {
             parts.model.source.read_with(pool);
             PB_TRY(const auto runner, load_runner(c, parts, &ranks, clock));
             PB_CHECK(spoke_.post(MessageType::kReply, ""));
-            return steps(*runner);
+            return steps(*runner, c.engine);
         }();
         ended_ = ended_ || ranks.ended();
         return done;
@@ -101,9 +101,10 @@ class Session {
     bool ended() const { return ended_; }
 
   private:
-    Result<> steps(runner::ModelRunner& runner) {
+    Result<> steps(runner::ModelRunner& runner, const config::EngineSettings& settings) {
         const parallel::StepLimits limits{runner.facts().vocab_size, runner.facts().max_position, runner.num_blocks(),
-                                          runner.batch_form(), runner.host_pages().slots()};
+                                          runner.batch_form(), runner.host_pages().slots(),
+                                          settings.zero_freed_blocks};
         parallel::StepRows rows;
         runner::Batch batch;
         for (;;) {

@@ -136,6 +136,8 @@ Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const k
     for (const kv::PageCopy& page : copies) {
         if (page.way > kv::Way::kZeroSlot)
             return fail("a step copies a page in way " + std::to_string(static_cast<int>(page.way)));
+        if (!limits.zeroes && (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot))
+            return fail("a step overwrites a page with zeros, which zero_freed_blocks does not ask for");
         const bool to_slot = page.way == kv::Way::kToHost || page.way == kv::Way::kZeroSlot;
         const bool from_slot = page.way == kv::Way::kToDevice || page.way == kv::Way::kZeroSlot;
         PB_CHECK(check_copied(page.to, to_slot ? limits.swap_slots : limits.num_blocks));

@@ -45,6 +45,7 @@ struct StepLimits { // that a step must keep to, wherever it comes from
     uint32_t vocab_size = 0, max_position = 0, num_blocks = 0;
     runner::BatchForm form;
     uint32_t swap_slots = 0;
+    bool zeroes = false; // pages and slots may become zero
 };
 std::string bytes_of(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>);
 Result<> read_step(std::string_view, StepRows&);

@@ -82,6 +82,13 @@ TEST(Session, AStepThatLeadsOutsideIsRefused) {
     const std::vector<kv::PageCopy> outside = {{1, 0}, {4, 1}}, below = {{1, -1}};
     EXPECT_EQ(check_step(Step().rows(), outside, kLimits).error(), "a step copies page 4 of 4");
     EXPECT_EQ(check_step(Step().rows(), below, kLimits).error(), "a step copies page -1 of 4");
+    const std::vector<kv::PageCopy> zero = {{1, 1, kv::Way::kZeroPage}}, slot = {{1, 1, kv::Way::kZeroSlot}};
+    StepLimits zeroes = kLimits;
+    EXPECT_THAT(check_step({}, zero, zeroes).error(), HasSubstr("which zero_freed_blocks does not ask for"));
+    EXPECT_THAT(check_step({}, slot, zeroes).error(), HasSubstr("which zero_freed_blocks does not ask for"));
+    zeroes.zeroes = true;
+    EXPECT_TRUE(check_step({}, zero, zeroes));
+    EXPECT_EQ(check_step({}, slot, zeroes).error(), "a step copies page 1 of 0");
     EXPECT_EQ(fault([](Step& s) { s.first[1] = 10; }), "a step computes token 10 of 10");
     EXPECT_EQ(fault([](Step& s) { s.first[1] = -1; }), "a step computes token -1 of 10");
     EXPECT_EQ(fault([](Step& s) { s.pages[1] = 4; }), "a step uses page 4 of 4");
