@@ -70,8 +70,7 @@ TEST(ScenarioFile, NamesEveryFaultAtItsPlaceWithAGuess) {
 }
 
 TEST(ScenarioFile, RefusesByNameWhatTheEngineDoesNotDo) {
-    for (const char* key : {"best_of: 2", "beam_width: 2", "salt: x", "stop: [x]", "prompt_logprobs: 1",
-                            "logprobs: 1"}) {
+    for (const char* key : {"best_of: 2", "beam_width: 2", "stop: [x]", "prompt_logprobs: 1", "logprobs: 1"}) {
         const std::string name = std::string(key).substr(0, std::string(key).find(':'));
         EXPECT_THAT(faults_of(std::string("steps:\n  - add: [{id: a, prompt: 8, ") + key + "}]\n"),
                     HasSubstr("'" + name + "' is not in this engine: "));
@@ -156,6 +155,8 @@ TEST(ScenarioDifference, IsFoundInEachKindOfExpectation) {
         {"text: {d: []}", "text: {d: [1]}", "{d: [1]}", "{d: []}"},
         {"free_blocks: 95", "free_blocks: 96", "96", "95"},
         {"cached_blocks: 1", "cached_blocks: 0", "0", "1"},
+        {"swapped: []", "swapped: [d]", "[d]", "[]"},
+        {"free_swap_blocks: 0", "free_swap_blocks: 1", "1", "0"},
         {"hit_tokens: 8", "hit_tokens: 0", "0", "8"},
         {"query_tokens: 26", "query_tokens: 0", "0", "26"},
         {"plan_faults: 0", "plan_faults: 1", "1", "0"},
