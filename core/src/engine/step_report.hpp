@@ -41,7 +41,7 @@ struct StepReport {
     uint32_t swapped_out = 0, swapped_in = 0;          // sequences: of the preempted, of the admitted ones
     uint32_t pages_to_host = 0, pages_to_device = 0;   // copied for them before the step
     std::array<uint32_t, kSwapFallbacks> swap_fallbacks{};
-    uint64_t token_slots = 0, empty_slots = 0;         // after the step, in pages of those who run, shared ones for each
+    uint64_t token_slots = 0, empty_slots = 0;         // after it, in pages of those who run, shared ones for each
     std::vector<uint64_t> residencies_ns;              // that pages were held which came back since the step before
     double watermark = 0;                              // share of the blocks kept free when admitting, after the step
     uint32_t swap_blocks = 0, used_swap_blocks = 0;    // after the step; all, those that hold KV
