@@ -75,6 +75,14 @@ struct HasWeightsWithoutEnd : Bigram {
     pb_weight_spec weight(uint32_t index) const { return Bigram::weight(std::min(index, layers_)); }
 };
 
+struct TakesATargetsWeight : Bigram {  // and is no head
+    pb_weight_spec weight(uint32_t index) const {
+        pb_weight_spec s = Bigram::weight(index);
+        if (index == 0) s.of_target = PB_TARGET_LM_HEAD;
+        return s;
+    }
+};
+
 struct FillsPastTheEnd : Bigram {
     void fill(uint32_t, float* out) const { std::fill_n(out, hidden_ + 1, 1.0f); }
 };
@@ -97,4 +105,5 @@ PATCHBAY_PLUGIN(component<Bigram>("healthy"), component<ServesNothing>("serves_n
                 component<ReportsAnotherWidth>("reports_another_width"),
                 component<TakesATensorTwice>("takes_a_tensor_twice"),
                 component<HasWeightsWithoutEnd>("has_weights_without_end"),
-                component<FillsPastTheEnd>("fills_past_the_end"), component<HasNoScale>("has_no_scale"))
+                component<FillsPastTheEnd>("fills_past_the_end"), component<HasNoScale>("has_no_scale"),
+                component<TakesATargetsWeight>("takes_a_targets_weight"))

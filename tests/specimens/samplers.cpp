@@ -114,6 +114,13 @@ struct ReportsLogitsAsLogprobs : Softmax {
     }
 };
 
+struct IsSurprisedByLessThanNothing : Softmax {
+    static constexpr const char* kName = "is_surprised_by_less_than_nothing";
+    void end(SampleBatch& batch) {
+        for (uint32_t i = 0; batch.raw.surprise && i < batch.size(); ++i) batch.raw.surprise[i] = -1;
+    }
+};
+
 class LeavesRawLogits : public Sampler<Softmax> {
   public:
     void process(SampleBatch&) {}
@@ -130,6 +137,6 @@ constexpr pb_component component() {
 PATCHBAY_PLUGIN(component<Softmax>(), component<FailsOnAnEmptyBatch>(), component<GivesMinusOne>(),
                 component<WritesARowTooMany>(), component<SamplesAtTemperatureZero>(), component<IgnoresTheMask>(),
                 component<DrawsFromACounter>(), component<DrawsByPlaceInBatch>(), component<HidesItsFaults>(),
-                component<ReportsLogitsAsLogprobs>(),
+                component<ReportsLogitsAsLogprobs>(), component<IsSurprisedByLessThanNothing>(),
                 patchbay::sampler<LeavesRawLogits>(
                     {.name = "leaves_raw_logits", .version = "1.0.0", .summary = "for the tests of the probe"}))

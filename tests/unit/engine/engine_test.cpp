@@ -409,8 +409,8 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: "
-                                        "BambaForCausalLM, GPT2LMHeadModel, "));
-    EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MistralForCausalLM, "));
+                                        "BambaForCausalLM, EagleLlamaForCausalLM, GPT2LMHeadModel, "));
+    EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MedusaModel, MistralForCausalLM, "));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Medusa, ChangesNoTextWhateverElseHappens) {
     check(c, "one after the other");
     c = drafted(target(), 3);
     c.engine.num_blocks = 40;
-    c.engine.max_model_len = 120;
+    c.engine.max_model_len = 128;
     c.engine.watermark = 0;
     EXPECT_GT(check(c, "few pages").preemptions, 0u);
 }
@@ -57,8 +57,7 @@ TEST(Medusa, DraftsAsManyAsItHasHeads) {
 
 TEST(Medusa, IsRefusedBesideAModelOfAnotherWidth) {
     auto c = drafted(demo(), 2);
-    EXPECT_THAT(refusal(c), HasSubstr("medusa")); // tensors of another shape than the target's sizes say
-    EXPECT_THAT(refusal(c), HasSubstr("linear"));
+    EXPECT_THAT(refusal(c), HasSubstr("tensor '0.0.linear.weight' is (64, 64) but the model needs (256, 256)"));
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST_F(Ranks, ThatCannotShareTheModelAreRefused) {
 TEST_F(Ranks, SwapAlikeAndGiveTheTextsOfOne) {
     const auto expected = texts(*must(make(demo(1))));
     auto c = demo(2);
-    c.engine.num_blocks = 8; // of 16 tokens, in pages of one group: not enough for three
+    c.engine.num_blocks = 4; // of 16 tokens, in pages of one group: not enough for three
     c.engine.max_model_len = 64;
     c.engine.watermark = 0;
     c.engine.enable_prefix_caching = false;
