@@ -1,27 +1,13 @@
 // Draft models whose passes fail, on a device whose sampler fails when it is told to.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <tuple>
 
-#include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/draft_fixture.hpp"
 
 namespace patchbay::engine {
 namespace {
 
 using namespace testing;
-
-// A folder with the shape of a model, for dummy weights.
-std::string folder_of(const std::map<std::string, std::string>& shape) {
-    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "draft_that_fails";
-    std::filesystem::create_directories(folder);
-    std::ofstream out(folder / "config.json");
-    out << "{\"architectures\": [\"" << shape.at("architectures.0") << "\"]";
-    for (const auto& [key, value] : shape)
-        if (key != "architectures.0") out << ", \"" << key << "\": " << value;
-    out << "}";
-    return folder.string();
-}
 
 // What its pages hold is not known then: whoever was in that pass goes on without drafts, others with theirs.
 TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
@@ -32,7 +18,8 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
     plain.engine.enable_prefix_caching = false;
     config::EngineConfig c = plain;
     c.proposer = config::PluginChoice{
-        "draft_model", {{"model", folder_of(c.model.shape)}, {"load_format", "dummy"}, {"dtype", "float32"}}};
+        "draft_model",
+        {{"model", folder_of(c.model.shape, "draft_that_fails")}, {"load_format", "dummy"}, {"dtype", "float32"}}};
     c.engine.num_speculative_tokens = 4;
     c.sampler.settings = {{"fails_at", "27"}, {"fails_once", "true"}}; // drafts of a place come before its token
     Harness h(c), alone(plain);
