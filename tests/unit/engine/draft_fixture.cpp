@@ -1,7 +1,8 @@
 #include "unit/engine/draft_fixture.hpp"
 
-#include <filesystem>
 #include <fstream>
+
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine::testing {
 
@@ -16,7 +17,7 @@ config::EngineConfig demo(const std::string& model) {
 }
 
 std::string folder_of(const std::map<std::string, std::string>& shape, const std::string& name) {
-    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / name;
+    const std::filesystem::path folder = temporary_folder() / name;
     std::filesystem::create_directories(folder);
     std::ofstream out(folder / "config.json");
     out << "{\"architectures\": [\"" << shape.at("architectures.0") << "\"]";

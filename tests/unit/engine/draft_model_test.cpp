@@ -8,6 +8,7 @@
 #include "base/thread_pool.hpp"
 #include "engine/draft_model.hpp"
 #include "unit/engine/draft_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -366,14 +367,14 @@ TEST(DraftModel, TakesItsShapeFromAFile) {
     c.engine.num_speculative_tokens = 2;
     const std::vector<Case> one = {{random_prompt(1, 10), greedy(12)}};
     const Ran by_folder = run(c, one);
-    const std::string path = ::testing::TempDir() + "/one_layer.yaml";
+    const std::filesystem::path path = temporary_folder() / "one_layer.yaml";
     std::ofstream out(path);
     out << "model:\n  load_format: dummy\n  dtype: bfloat16\n  shape:\n    architectures: [LlamaForCausalLM]\n";
     for (const auto& [key, value] : c.model.shape)
         if (key != "architectures.0")
             out << "    " << key << ": " << (key == "num_hidden_layers" ? "1" : value) << "\n";
     out.close();
-    c.proposer->settings = {{"model", path}, {"simulated_acceptance", "1"}};
+    c.proposer->settings = {{"model", path.string()}, {"simulated_acceptance", "1"}};
     const Ran by_file = run(c, one);
     EXPECT_EQ(by_file.draft_passes, by_folder.draft_passes);
     EXPECT_EQ(by_file.accepted, by_folder.accepted);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "unit/engine/draft_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -213,7 +214,7 @@ TEST(Eagle, IsRefusedWhereItIsNotOrIsNotWhole) {
     c.proposer->settings["model"] = repository("models/demo-draft"); // a model, but no head
     EXPECT_NE(refusal(c), "");
 
-    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "eagle_cut";
+    const std::filesystem::path folder = temporary_folder() / "eagle_cut";
     std::filesystem::create_directories(folder);
     const std::filesystem::path whole = repository("models/demo-eagle");
     std::filesystem::copy_file(whole / "config.json", folder / "config.json",

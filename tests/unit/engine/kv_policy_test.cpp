@@ -9,6 +9,7 @@
 #include "engine/kv_events.hpp"
 #include "engine/pressure.hpp"
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -36,7 +37,7 @@ TEST(CacheSaltOfARequest, DecidesWhoSharesItsBlocks) {
 }
 
 TEST(KvEventsOfAnEngine, AreLinesOfJson) {
-    const auto path = std::filesystem::path(::testing::TempDir()) / "kv_events.jsonl";
+    const auto path = temporary_folder() / "kv_events.jsonl";
     Harness h(tiny_model());
     auto file = KvEventFile::create(path.string(), 8);
     ASSERT_TRUE(file);
