@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <unistd.h>
 
 #include "base/clock.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/json_lines.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/sampling_flags.hpp"
 #include "cli/stage_flags.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
@@ -29,14 +27,16 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
+enum class OutputFormat { kText, kJsonLines };
+
 struct Options {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
-    std::string schema_file, grammar_file, kv_events_file, cache_salt;
-    std::vector<std::string> dry_breakers;
+    std::string kv_events_file, cache_salt;
     config::Overrides overrides;
-    engine::SamplingParams sampling;
+    SamplingFlags flags;
+    OutputFormat format = OutputFormat::kText;
     std::optional<uint32_t> max_tokens;
     bool stats = false;
     int metrics_port = -1;
@@ -73,15 +73,6 @@ class Screen {
     size_t turn_ = 0;
 };
 
-Result<std::string> read_file(const char* flag, const std::string& name) { // may be a pipe
-    std::ifstream in(name, std::ios::binary);
-    std::string text;
-    char part[1 << 14];
-    while (in && (in.read(part, sizeof part) || in.gcount() > 0)) text.append(part, static_cast<size_t>(in.gcount()));
-    if (!in.is_open() || in.bad()) return fail(flag + (" " + name) + ": " + std::strerror(errno));
-    return text;
-}
-
 Result<std::vector<std::string>> prompts_of(const Options& o) {
     std::vector<std::string> prompts = o.prompts;
     for (const std::string& name : o.prompt_files) {
@@ -91,34 +82,11 @@ Result<std::vector<std::string>> prompts_of(const Options& o) {
     return prompts;
 }
 
-Result<> read_structure(Options& o) { // what its flags name files of
-    auto& asked = o.sampling.structured_outputs;
-    if (!o.schema_file.empty()) {
-        if (!asked) asked.emplace();
-        PB_TRY(asked->json, read_file("--json-schema", o.schema_file));
-    }
-    if (!o.grammar_file.empty()) {
-        if (!asked) asked.emplace();
-        PB_TRY(asked->grammar, read_file("--grammar", o.grammar_file));
-    }
-    return {};
-}
-
 // Where the flag is not given: a page of text, or what the model has room for.
 uint32_t default_max_tokens(size_t prompt_tokens, uint32_t max_model_len) {
     constexpr size_t kPage = 128;
     const size_t room = max_model_len - std::min<size_t>(prompt_tokens, max_model_len);
     return static_cast<uint32_t>(std::clamp<size_t>(room, 1, kPage)); // 1: the engine says that nothing fits
-}
-
-void add_bias(Options& o, const std::string& item) {
-    std::istringstream in(item);
-    int32_t token = 0;
-    char colon = 0;
-    float bias = 0;
-    if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF || token < 0)
-        throw CLI::ValidationError("--logit-bias", "got '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
-    o.sampling.logit_bias[token] = bias;
 }
 
 // What one flag alone cannot tell.
@@ -163,7 +131,7 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
 
 Result<> generate(Options& o) {
     PB_TRY(const auto prompts, prompts_of(o));
-    PB_CHECK(read_structure(o));
+    PB_TRY(engine::SamplingParams sampling, read_sampling(o.flags));
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
@@ -192,15 +160,16 @@ Result<> generate(Options& o) {
     }
 
     std::vector<std::string> shown; // an output each
-    for (const std::string& prompt : prompts) shown.insert(shown.end(), o.sampling.n, prompt);
+    for (const std::string& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt);
     Screen screen(std::move(shown));
-    if (o.sampling.dry_multiplier > 0) o.sampling.dry_breakers = tokens_with(*tokenizer, o.dry_breakers);
+    JsonLines lines(std::cout);
+    if (sampling.dry_multiplier > 0) sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
     std::vector<engine::RequestId> ids;
     std::string failed;
     for (size_t i = 0; i < prompts.size(); ++i) {
         engine::Request request;
         request.prompt = tokenizer->encode(prompts[i]);
-        request.sampling = o.sampling;
+        request.sampling = sampling;
         request.cache_salt = o.cache_salt;
         request.sampling.max_tokens =
             o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
@@ -209,16 +178,17 @@ Result<> generate(Options& o) {
         request.on_output = [&, i](const engine::RequestOutput& out) {
             metrics.on_output(out);
             if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
-            screen.add(i * o.sampling.n + out.index, out);
+            if (o.format == OutputFormat::kJsonLines) lines.add(i, out);
+            else screen.add(i * sampling.n + out.index, out);
         };
         const auto count = static_cast<uint32_t>(request.prompt.size());
         const uint64_t arrival = request.arrival_ns;
         auto id = engine->add_request(std::move(request));
         if (!id) return fail("prompt " + std::to_string(i + 1) + ": " + id.error());
-        metrics.on_request(*id, arrival, count, o.sampling.n);
+        metrics.on_request(*id, arrival, count, sampling.n);
         ids.push_back(*id);
     }
-    screen.begin();
+    if (o.format == OutputFormat::kText) screen.begin();
 
     std::signal(SIGINT, [](int) { interrupted = 1; });
     std::vector<engine::StepReport> steps;
@@ -284,56 +254,15 @@ void add_generate_command(Commands& commands) {
         ->allow_extra_args(false);
     app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")
         ->allow_extra_args(false);
-    engine::SamplingParams& s = o->sampling;
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));
-    app->add_option("--min-tokens", s.min_tokens, "output tokens before any stop")->check(within<uint32_t>(0));
-    app->add_option("--n", s.n, "outputs of each prompt, with draws of their own (needs a temperature above 0)")
-        ->check(within<uint32_t>(1, engine::kMostOutputs));
-    app->add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
-    const auto ranged = [&](const char* flag, float engine::SamplingParams::*field, const char* meaning) {
-        const auto& all = engine::kSamplingRanges;
-        const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
-        return app->add_option(flag, s.*field, meaning)->check(within<float>(range->low, range->high));
-    };
-    using S = engine::SamplingParams;
-    ranged("--temperature", &S::temperature, "0: greedy")->capture_default_str();
-    ranged("--top-p", &S::top_p, "sample among the most likely that make up p (1: off)");
-    ranged("--min-p", &S::min_p, "sample among those at least min-p times as likely as the first (0: off)");
-    ranged("--repetition-penalty", &S::repetition_penalty, "above 1: less of what prompt and output have (1: off)");
-    ranged("--presence-penalty", &S::presence_penalty, "above 0: less of what the output has (0: off)");
-    ranged("--frequency-penalty", &S::frequency_penalty, "the same, for each time it appeared (0: off)");
-    add_stage_flags(*app, s, o->dry_breakers);
-    app->add_option_function<std::vector<std::string>>(
-           "--logit-bias",
-           [o](const std::vector<std::string>& items) {
-               for (const auto& item : items) add_bias(*o, item);
-           },
-           "TOKEN:BIAS, may be given several times")
-        ->allow_extra_args(false);
-    app->add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
-    app->add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
-    app->add_option("--json-schema", o->schema_file, "the output is JSON that the schema in this file allows");
-    app->add_option("--grammar", o->grammar_file, "the output is what the EBNF in this file describes");
-    const auto structure = [o]() -> grammar::StructuredOutputs& {
-        auto& asked = o->sampling.structured_outputs;
-        return asked ? *asked : asked.emplace();
-    };
-    app->add_option_function<std::string>(
-        "--regex", [=](const std::string& pattern) { structure().regex = pattern; },
-        "the output matches this regular expression");
-    app->add_option_function<std::vector<std::string>>(
-           "--choice", [=](const std::vector<std::string>& texts) { structure().choice = texts; },
-           "the output is one of these texts, a list")
-        ->delimiter(',');
-    app->add_flag_callback("--json-object", [=] { structure().json_object = true; }, "the output is a JSON object");
-    app->add_flag_callback("--disable-any-whitespace", [=] { structure().disable_any_whitespace = true; },
-                           "no white space between the parts of JSON");
-    app->add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
-    app->add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
+    add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
     app->add_option("--kv-events", o->kv_events_file,
                     "write what enters and leaves the prefix cache to this file, as lines of JSON");
+    app->add_option("--output-format", o->format, "text as it comes, or jsonl: an object a finished output")
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, OutputFormat>{{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}}));
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
         ->check(CLI::Range(0, 65535));

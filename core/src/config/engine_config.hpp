@@ -71,6 +71,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     uint32_t num_swap_blocks = 0;            // 0: from swap_space
     uint32_t num_speculative_tokens = 0;     // 0: no speculation; needs a proposer
     uint32_t tensor_parallel_size = 1;       // ranks: processes that compute one model together
+    int32_t max_logprobs = 100;              // −1: the whole vocabulary
     uint32_t max_waiting = 0;                // requests; 0: no limit
     uint64_t seed = 0;
     uint32_t threads = 0;                    // 0: the cores this process may use

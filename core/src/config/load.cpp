@@ -123,6 +123,8 @@ Table<EngineSettings> engine_table() {
              "drafts a sequence and step; 0: no speculation; needs a proposer")
         .key("tensor_parallel_size", &E::tensor_parallel_size, {1, 1024, "ranks"},
              "processes that compute the model together, each with a share of its weights")
+        .key("max_logprobs", &E::max_logprobs, {-1, 1u << 20, "tokens"},
+             "logprobs and prompt_logprobs that a request may ask for; -1: all of the vocabulary")
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
              "requests that may wait; further ones are refused; 0: no limit")
         .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")

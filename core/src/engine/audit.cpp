@@ -31,7 +31,9 @@ Result<> Engine::audit() const {
             s.pending.contains({q.request.arrival_ns, id}) != (q.place == Place::kPending))
             return fail(name(id) + " is in another queue than it says");
         found += q.place != Place::kHeld;
-        if (q.place == Place::kHeld) {
+        if (q.place == Place::kHeld && q.beams) { // until the first beam is admitted
+            if (q.beams->slots[0]->place == Place::kHeld) return fail(name(id) + " is held by no beam");
+        } else if (q.place == Place::kHeld) {
             const auto at = s.siblings.find(q.group);
             if (at == s.siblings.end() || std::ranges::none_of(at->second, &Sequence::holds_siblings))
                 return fail(name(id) + " is held by nobody");

@@ -18,19 +18,15 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
                    ", expected 0 to " + std::to_string(facts.vocab_size - 1));
         return false;
     }
+    if (!check_stuck(s, row)) return false;
     if (s.matcher && !follow_grammar(s, token)) return false;
     s.tokens.push_back(token);
     s.delta.tokens.push_back(token);
     if (s.samples_by_surprise()) s.surprise.push_back(row < sampled_surprise.size() ? sampled_surprise[row] : 0);
     report.sampled_tokens += 1;
-    if (p.logprobs >= 0) {
-        TokenLogprobs entry{sampled_logprobs[row], {}};
-        for (int32_t i = 0; i < p.logprobs; ++i) {
-            const size_t at = row * max_logprobs + static_cast<size_t>(i);
-            if (top_tokens[at] >= 0) entry.top.emplace_back(top_tokens[at], top_logprobs[at]);
-        }
-        s.delta.logprobs.push_back(std::move(entry));
-    }
+    add_statistics(s, row);
+    if (s.params.logprobs >= 0) s.logprob_sum += sampled_logprobs[row];
+    if (p.logprobs) s.delta.logprobs.push_back(logprobs_of(row, *p.logprobs));
     const uint32_t made = s.outputs();
     const bool may_stop = made > p.min_tokens;
     const bool is_eos = !p.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
@@ -82,7 +78,9 @@ void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
 // 7 commit: append tokens, stop conditions, blocks freed or cached.
 void Engine::State::commit() {
     for (Scheduled& item : scheduled) {
+        if (item.prompt_rows > 0) take_prompt_rows(item);
         if (item.rows == 0) item.sequence->computed += item.tokens;
+        else if (item.sequence->beams) take_candidates(item);
         else append_tokens(item, item.first_row);
         if (item.sequence->holds_siblings && item.sequence->outputs() > 0) release_siblings(*item.sequence);
         if (!drafts_by_model()) kv->pass(item.sequence->table, item.sequence->computed);
@@ -97,6 +95,7 @@ void Engine::State::propose() {
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
+        if (s->beams) continue; // a draft continues one beam, and each step takes up others
         if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         if (s->samples_by_surprise()) continue;
         const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
@@ -180,8 +179,11 @@ void Engine::State::publish() {
     const uint64_t now = clock.now_ns();
     std::vector<std::pair<std::unique_ptr<Sequence>, RequestOutput>> ended;
     std::vector<std::pair<RequestId, RequestOutput>> going;
-    for (const Scheduled& item : scheduled) {
-        Sequence& s = *item.sequence;
+    std::vector<Sequence*> made = std::exchange(ended_beams, {});
+    for (const Scheduled& item : scheduled)
+        if (!item.sequence->beams) made.push_back(item.sequence); // the outputs of beams are known at their end
+    for (Sequence* each : made) {
+        Sequence& s = *each;
         if (s.delta.tokens.empty() && s.delta.finish == FinishReason::kNone) continue;
         s.delta.time_ns = now;
         RequestOutput delta = std::exchange(s.delta, delta_of(s));

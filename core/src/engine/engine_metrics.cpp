@@ -136,6 +136,9 @@ struct EngineMetrics::Series {
     prometheus::Histogram& queue = all.histogram("patchbay_request_queue_seconds");
     prometheus::Histogram& prompt_tokens = all.histogram("patchbay_request_prompt_tokens");
     prometheus::Histogram& output_tokens = all.histogram("patchbay_request_generation_tokens");
+    prometheus::Histogram& entropy = all.histogram("patchbay_logits_entropy_nats");
+    prometheus::Histogram& max_logit = all.histogram("patchbay_logits_max");
+    prometheus::Histogram& first_share = all.histogram("patchbay_logits_first_share_ratio");
     prometheus::Counter& generated = all.counter("patchbay_generation_tokens_total");
 
     std::array<prometheus::Counter*, kPhaseCount> phases{};
@@ -236,6 +239,11 @@ void EngineMetrics::on_output(const RequestOutput& out) {
     s.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
     if (out.first_scheduled_ns > 0) s.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
     if (t.output_tokens > 1) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
+    if (out.logits) {
+        s.entropy.Observe(out.logits->entropy);
+        s.max_logit.Observe(out.logits->max_logit);
+        s.first_share.Observe(out.logits->first_share);
+    }
     s.prompt_tokens.Observe(t.prompt_tokens);
     s.output_tokens.Observe(t.output_tokens);
     t.ended = true;

@@ -18,6 +18,9 @@ std::string_view why_in_turn(const config::EngineConfig& c, const runner::ModelR
 
 std::string_view Engine::State::why_now() const {
     if (scheduler.previous() || sampler.previous()) return "probation"; // whoever fails leaves its step to another
+    // What goes on, and with whose KV, is known when all beams are back.
+    const auto is_beam = [](const Sequence* s) { return s->beams != nullptr; };
+    if (!beams.empty() && std::ranges::any_of(running, is_beam)) return "beam_search";
     if (!facts.simulated && !runner::runs_on_device(sampler.current()))
         return "host_sampler"; // the next token is known when its logits are back
     return "";
@@ -41,7 +44,7 @@ Result<> Engine::State::take_off() {
         Sequence& s = *item.sequence;
         s.in_flight += item.tokens;
         // What ends for its length with this token is not planned again.
-        const bool last = s.outputs() + s.coming + 1 >= s.request.sampling.max_tokens ||
+        const bool last = s.beams || s.outputs() + s.coming + 1 >= s.request.sampling.max_tokens ||
                           s.tokens.size() + s.coming + 1 >= facts.max_model_len;
         item.coming = item.rows > 0 && !last;
         s.coming += item.coming;

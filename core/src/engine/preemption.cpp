@@ -13,6 +13,7 @@ std::string_view name_of(SwapFallback reason) {
 }
 
 void Engine::State::preempt(Sequence& s, pb_preemption how) {
+    if (s.beams) return preempt_beams(*s.beams);
     report.preemptions += 1;
     running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
@@ -26,7 +27,7 @@ void Engine::State::preempt(Sequence& s, pb_preemption how) {
     s.preemptions += 1;
     s.place = Place::kWaiting;
     s.ticket = waiting.push_front(waiting_record(s));
-    if (s.request.sampling.n > 1) refresh_siblings(s.group);
+    if (sequences_of(s.request.sampling) > 1) refresh_siblings(s.group);
     waiting_tokens += s.confirmed();
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/best_of.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -21,12 +22,30 @@ Result<> check_range(const char* name, double value, double low, double high) {
     return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
 }
 
-Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
+Result<> check_logprobs(const char* name, std::optional<int32_t>& asked, int32_t most, uint32_t vocab) {
+    const auto all = static_cast<int32_t>(vocab);
+    if (asked == -1) asked = all;
+    const int32_t limit = most < 0 ? all : most;
+    if (!asked || (*asked >= 0 && *asked <= limit)) return {};
+    return fail(std::string(name) + " is " + std::to_string(*asked) + ", expected 0 to " + std::to_string(limit) +
+                " (the engine's max_logprobs)");
+}
+
+}  // namespace
+
+// Says what −1 stands for.
+Result<> Engine::State::check_sampling(SamplingParams& p) const {
+    const uint32_t vocab = facts.vocab_size;
     for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
-    PB_CHECK(check_range("logprobs", p.logprobs, -1, 100));
+    PB_CHECK(check_logprobs("logprobs", p.logprobs, settings.max_logprobs, vocab));
+    PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, settings.max_logprobs, vocab));
     PB_CHECK(check_range("n", p.n, 1, kMostOutputs));
-    if (p.n > 1 && p.temperature == 0)
-        return fail("n is " + std::to_string(p.n) + " at temperature 0, where all outputs would be the same");
+    PB_CHECK(check_range("best_of", p.best_of, 0, kMostOutputs));
+    if (p.best_of > 0 && p.best_of < p.n)
+        return fail("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
+    if (p.beam_width == 0 && sequences_of(p) > 1 && p.temperature == 0)
+        return fail(std::string(p.n > 1 ? "n" : "best_of") + " is " + std::to_string(p.n > 1 ? p.n : p.best_of) +
+                    " at temperature 0, where all outputs would be the same");
     if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
     if (p.min_tokens > p.max_tokens)
         return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
@@ -49,6 +68,8 @@ Result<> check_sampling(const SamplingParams& p, uint32_t vocab) {
     return {};
 }
 
+namespace {
+
 pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
     pb_sampling_params out{};
     out.struct_size = sizeof out;
@@ -59,7 +80,7 @@ pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_log
     out.repetition_penalty = p.repetition_penalty;
     out.presence_penalty = p.presence_penalty;
     out.frequency_penalty = p.frequency_penalty;
-    out.logprobs = p.logprobs;
+    out.logprobs = p.logprobs.value_or(p.best_of > p.n ? 0 : -1); // which cumulative_logprob is made of
     out.logit_bias_count = static_cast<uint32_t>(bias.size());
     out.logit_bias = bias.data();
     out.dry_breakers = p.dry_breakers.data();
@@ -77,18 +98,32 @@ pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_log
     return out;
 }
 
+Result<> check_synthetic(const SamplingParams& p) {
+    const std::pair<const char*, bool> of_the_model[] = {{"logprobs", p.logprobs.has_value()},
+                                                         {"prompt_logprobs", p.prompt_logprobs.has_value()},
+                                                         {"logits_statistics", p.logits_statistics},
+                                                         {"best_of", p.best_of > 0},
+                                                         {"beam_width", p.beam_width > 0},
+                                                         {"bad_words", !p.bad_words.empty()},
+                                                         {"allowed_token_ids", p.allowed_token_ids.has_value()},
+                                                         {"structured_outputs", p.structured_outputs.has_value()}};
+    for (const auto& [name, given] : of_the_model)
+        if (given)
+            return fail(std::string(name) +
+                        " with rejection_sample_method: synthetic, whose texts are not the model's");
+    return {};
+}
+
 }  // namespace
 
 Result<RequestId> Engine::State::add(Request request) {
     SamplingParams& sampling = request.sampling;
     const uint32_t vocab = facts.vocab_size;
     std::sort(sampling.dry_breakers.begin(), sampling.dry_breakers.end());
-    PB_CHECK(check_sampling(sampling, vocab));
+    PB_CHECK(check_sampling(sampling));
     if (facts.simulated) PB_CHECK(check_simulated(sampling));
     else PB_CHECK(check_accepted(wire_params(sampling, {})));
-    if (facts.synthetic_acceptance && (sampling.logprobs >= 0 || sampling.structured_outputs))
-        return fail(std::string(sampling.logprobs >= 0 ? "logprobs" : "structured_outputs") +
-                    " with rejection_sample_method: synthetic, whose texts are not the model's");
+    if (facts.synthetic_acceptance) PB_CHECK(check_synthetic(sampling));
     if (request.prompt.empty()) return fail("the prompt is empty");
     const size_t length = request.prompt.size() + sampling.max_tokens;
     if (request.prompt.size() >= facts.max_model_len || length > facts.max_model_len)
@@ -102,6 +137,10 @@ Result<RequestId> Engine::State::add(Request request) {
         return fail("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
                     std::to_string(kLongestSalt));
     if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
+    if (sampling.prompt_logprobs && !settings.enable_chunked_prefill && request.prompt.size() > most_prompt_rows())
+        return fail("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
+                    " tokens, more than the " + std::to_string(most_prompt_rows()) +
+                    " rows of a step, without enable_chunked_prefill");
     const uint64_t now = clock.now_ns();
     if (settings.max_waiting > 0 && request.arrival_ns <= now) { // those that are to come are judged when they do
         const auto arrived = pending.upper_bound({now, UINT64_MAX}); // since the last step
@@ -113,13 +152,29 @@ Result<RequestId> Engine::State::add(Request request) {
         PB_TRY(grammar, grammar_of(*sampling.structured_outputs));
     }
 
+    PB_CHECK(check_statistics(sampling));
+    PB_TRY(TokenRules rules, token_rules(sampling));
+    if (sampling.beam_width > 0) {
+        PB_CHECK(check_beams(request));
+        request.on_output = [n = sampling.n, tell = std::move(request.on_output)](const RequestOutput& out) {
+            if (tell && out.index < n) tell(out);
+        };
+    } else if (const uint32_t count = sequences_of(sampling); count > sampling.n) {
+        request.on_output = best_of(sampling.n, count, std::move(request.on_output));
+    }
+
     auto made = make_sequence(std::move(request), 0);
     Sequence& s = *made;
+    s.rules = std::move(rules);
+    if (s.request.sampling.prompt_logprobs) {
+        s.prompt_params = wire_params({.temperature = 0}, {});
+        s.prompt_params.logprobs = *s.request.sampling.prompt_logprobs;
+    }
     if (grammar) structure(s, std::move(grammar));
     if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
     pending.emplace(s.request.arrival_ns, s.id);
     sequences.emplace(s.id, std::move(made));
-    if (s.request.sampling.n > 1) add_siblings(s);
+    if (sequences_of(s.request.sampling) > 1) add_siblings(s);
     return s.id;
 }
 
@@ -135,7 +190,6 @@ Result<> Engine::State::check_accepted(const pb_sampling_params& params) const {
 
 std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t index) {
     const SamplingParams& sampling = request.sampling;
-    const uint32_t vocab = facts.vocab_size;
     const RequestId id = next_id++;
     using Keep = StopMatcher::Keep;
     StopMatcher stops(sampling.stop, sampling.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
@@ -152,15 +206,6 @@ std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t
     } else {
         const PhiloxBlock bits = draw(settings.seed, id, Stream::kSample, 0);
         s.seed = uint64_t{bits[0]} << 32 | bits[1];
-    }
-    if (params.min_tokens > 0) { // no stop before: tokens that would stop are not sampled
-        s.no_stop_mask.assign((vocab + 31) / 32, ~0u);
-        const auto forbid = [&](TokenId t) {
-            if (t >= 0 && static_cast<uint32_t>(t) < vocab)
-                s.no_stop_mask[static_cast<size_t>(t) / 32] &= ~(1u << (t % 32));
-        };
-        if (!params.ignore_eos) std::for_each(eos.begin(), eos.end(), forbid);
-        std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
     }
     if (tokenizer) s.detokenizer = std::make_unique<text::Detokenizer>(tokenizer);
     s.index = index;
@@ -180,6 +225,7 @@ void Engine::State::enqueue(Sequence& s) {
     s.place = Place::kWaiting;
     s.ticket = waiting.push_back(waiting_record(s));
     waiting_tokens += s.confirmed();
+    s.announced = true;
     announce(waiting.records().back());
 }
 
@@ -206,17 +252,20 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     }
     s.delta.finish = reason;
     s.delta.stop_reason = std::move(why);
+    if (s.params.logprobs >= 0) s.delta.cumulative_logprob = s.logprob_sum;
+    if (const double rows = s.logits_rows; rows > 0)
+        s.delta.logits = {s.logits_sum.entropy / rows, s.logits_sum.max_logit / rows, s.logits_sum.first_share / rows};
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
-    if (s.place != Place::kPending && s.place != Place::kHeld) // it was announced
+    if (s.announced)
         scheduler.each([&](const host::Component& c) {
             if (const auto finished = host::table_of<pb_scheduler>(c).finished) finished(c.self(), s.id, s.outputs());
         });
     if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
     report.finished += 1;
     if (s.holds_siblings) release_siblings(s);
-    if (s.request.sampling.n > 1) {
+    if (sequences_of(s.request.sampling) > 1) {
         leave_siblings(s);
         refresh_siblings(s.group);
     }
@@ -258,6 +307,7 @@ void Engine::State::fail_all(const std::string& reason) {
         ended.push_back(std::move(sequences.at(id)));
     }
     sequences.clear();
+    ended_beams.clear();
     runner->abandon();
     clear(flying);
     clear(launched);

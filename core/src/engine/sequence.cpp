@@ -37,6 +37,10 @@ pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     r.blocks = s.table.held;
     r.page_room = s.table.blocks * block_size - s.computed - s.in_flight;
     r.freeable = r.blocks;
+    if (s.idle) {
+        r.computed_tokens = s.confirmed();
+        r.page_room = 0;
+    }
     r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
     r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
     if (!s.swapped.empty()) r.flags |= PB_SEQ_SWAPPED;

@@ -19,6 +19,8 @@ namespace patchbay::engine {
 // Pending: its arrival is still to come. Held: until the first output of its request has computed the prompt.
 enum class Place { kPending, kHeld, kWaiting, kRunning };
 
+struct BeamGroup;
+
 struct HiddenRows { // of tokens that the step under way computed: where the target left their hidden states
     uint32_t begin = 0, count = 0, first_row = 0;
     bool has(uint32_t token) const { return token >= begin && token - begin < count; }
@@ -35,10 +37,16 @@ struct DraftKv {
     std::vector<int32_t> made;  // and rows of those that it made itself: behind no draft, behind one, …
 };
 
+struct TokenRules { // what min_tokens, allowed_token_ids and bad_words forbid (token_masks.cpp)
+    std::vector<uint32_t> allowed; // a bit for each token that may be sampled; empty: all
+    std::vector<uint32_t> no_stop; // the same before min_tokens; empty: no other
+    std::vector<std::vector<TokenId>> bad_words; // of several tokens
+};
+
 struct Sequence {
     RequestId id = 0;            // of this sequence; that of a request is its first one's
     RequestId group = 0;         // of the request
-    uint32_t index = 0;          // of n
+    uint32_t index = 0;          // of those of its request
     Request request;
     Place place = Place::kPending;
     WaitingQueue::Ticket ticket = 0;
@@ -63,17 +71,32 @@ struct Sequence {
     pb_sampling_params params{};
     std::vector<pb_logit_bias> bias;
     std::vector<float> surprise;        // of each output token, if it samples by it
-    std::vector<uint32_t> no_stop_mask; // allowed tokens before min_tokens; empty: all
+    TokenRules rules;
+    std::vector<uint32_t> word_masks; // of the step under way: (rows, words), for rows that a bad word may follow
+
+    // ---- prompt_logprobs (prompt_logprobs.cpp) ----
+    pb_sampling_params prompt_params{.logprobs = -1};
+    uint32_t prompt_noted = 1;          // prompt tokens that have theirs; the first one has none
+    std::vector<uint32_t> prompt_masks; // of the step under way: (prompt rows, words)
+
+    double logprob_sum = 0;      // of the output
+    LogitsStatistics logits_sum; // of so many of its tokens
+    uint32_t logits_rows = 0;
 
     // ---- structured output (structured.cpp) ----
     std::unique_ptr<grammar::Matcher> matcher; // of the output; null: it may be any text
     std::vector<TokenId> end_tokens;    // that are allowed where the output is complete
     std::vector<uint32_t> masks;        // of the step under way: (rows, words)
-    std::string stuck;                  // why there is no token to go on with
+
+    std::string stuck;           // why there is no token to go on with
+    size_t stuck_row = 0;        // of the step under way, where it is so
 
     std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
     StopMatcher stops;
 
+    BeamGroup* beams = nullptr;  // that it is a beam of (beams.cpp)
+    bool idle = false;           // it runs, and has nothing to compute until other beams have
+    bool announced = false;      // to the scheduler
     bool holds_siblings = false; // until it has computed the prompt
     bool forked = false;         // at its latest admission it took the prompt's KV from a sibling
     uint32_t cached_tokens = 0;  // of the prompt, at first admission; before it a hint
@@ -86,23 +109,30 @@ struct Sequence {
 
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
-    uint32_t remaining() const { return static_cast<uint32_t>(tokens.size()) + coming - computed - in_flight; }
+    uint32_t remaining() const {
+        return idle ? 0 : static_cast<uint32_t>(tokens.size()) + coming - computed - in_flight;
+    }
     // Whether what its next token may be hangs on the tokens before it, and not on their number alone.
     bool needs_history() const {
-        return matcher || params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-               params.frequency_penalty != 0 || params.dry_multiplier > 0 || samples_by_surprise();
+        return matcher || !rules.bad_words.empty() || params.repetition_penalty != 1 ||
+               params.presence_penalty != 0 || params.frequency_penalty != 0 || params.dry_multiplier > 0 ||
+               samples_by_surprise();
     }
     // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
     bool samples_by_surprise() const { return params.mirostat_tau > 0; }
+    // A sibling finds what the first one noted; it has no logprobs of the prompt to make.
+    bool notes_prompt() const { return prompt_params.logprobs >= 0 && prompt_noted < prompt_count; }
+    bool reads_prefixes() const { return !request.sampling.skip_reading_prefix_cache && !notes_prompt(); }
     bool decoding() const { return computed + 1 >= confirmed(); }
     // For the token behind so many of its drafts, or of tokens in flight, as if they were accepted.
     pb_sample_row row_to_sample(uint32_t behind) const {
         const uint32_t made = outputs() + behind;
         const auto there = static_cast<uint32_t>(tokens.size()) - prompt_count; // a token in flight is not
-        const bool may_stop = made >= request.sampling.min_tokens || no_stop_mask.empty();
+        const bool may_stop = made >= request.sampling.min_tokens || rules.no_stop.empty();
+        const auto& mask = may_stop ? rules.allowed : rules.no_stop;
         return {id,           seed,                  confirmed() + behind,
                 &params,      tokens.data(),         tokens.data() + prompt_count,
-                prompt_count, std::min(made, there), may_stop ? nullptr : no_stop_mask.data(),
+                prompt_count, std::min(made, there), mask.empty() ? nullptr : mask.data(),
                 samples_by_surprise() ? surprise.data() : nullptr};
     }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }

@@ -10,17 +10,20 @@ namespace patchbay::engine {
 void Engine::State::add_siblings(Sequence& first) {
     std::vector<Sequence*>& all = siblings[first.id];
     all.push_back(&first);
-    for (uint32_t i = 1; i < first.request.sampling.n; ++i) {
+    const uint32_t count = sequences_of(first.request.sampling);
+    for (uint32_t i = 1; i < count; ++i) {
         auto made = make_sequence(first.request, i);
         made->group = first.id;
         made->place = Place::kHeld;
         made->delta = delta_of(*made);
         if (first.matcher) made->matcher = std::make_unique<grammar::Matcher>(*first.matcher);
         made->end_tokens = first.end_tokens;
+        made->rules = first.rules;
         all.push_back(made.get());
         sequences.emplace(made->id, std::move(made));
     }
-    first.holds_siblings = true;
+    if (first.request.sampling.beam_width > 0) add_beams(first);
+    else first.holds_siblings = true;
 }
 
 // In front of those who wait, since they came with the first. Where it has ended and left nothing behind, the next one
@@ -39,6 +42,7 @@ void Engine::State::release_siblings(Sequence& first) {
         s.place = Place::kWaiting;
         s.ticket = waiting.push_front(waiting_record(s));
         waiting_tokens += s.confirmed();
+        s.announced = true;
         announce(waiting.records().front());
     }
 }
@@ -46,7 +50,9 @@ void Engine::State::release_siblings(Sequence& first) {
 void Engine::State::leave_siblings(Sequence& s) {
     const auto at = siblings.find(s.group);
     std::erase(at->second, &s);
-    if (at->second.empty()) siblings.erase(at);
+    if (!at->second.empty()) return;
+    siblings.erase(at);
+    beams.erase(s.group);
 }
 
 const Sequence* Engine::State::source_of(const Sequence& s) const {
@@ -66,25 +72,29 @@ void Engine::State::refresh_siblings(RequestId request) {
     if (at == siblings.end()) return;
     for (const Sequence* s : at->second)
         if (s->place == Place::kWaiting && s->swapped.empty() && !source_of(*s))
-            waiting.set_prefix(s->ticket, kv->count_cached(s->confirmed_tokens(), s->salt), 0);
+            waiting.set_prefix(s->ticket, cached_prefix(*s), 0);
 }
 
 pb_sequence Engine::State::waiting_record(const Sequence& s) const {
     if (!s.swapped.empty()) return record_of(s, s.swapped.tokens, kv->block_size());
-    const uint32_t cached = kv->count_cached(s.confirmed_tokens(), s.salt);
-    const uint32_t prompt = source_of(s) ? s.prompt_count - 1 : 0;
+    const uint32_t cached = cached_prefix(s), prompt = source_of(s) ? s.prompt_count - 1 : 0;
     pb_sequence out = record_of(s, std::max(cached, prompt), kv->block_size());
     // Unlike what is cached, a sibling's pages take none of the free ones; the last is copied if it is not full.
     if (prompt > cached) out.page_room = prompt / kv->block_size() * kv->block_size();
     return out;
 }
 
+// Of cached tokens there are no logprobs.
+uint32_t Engine::State::cached_prefix(const Sequence& s) const {
+    return s.reads_prefixes() ? kv->count_cached(s.confirmed_tokens(), s.salt) : 0;
+}
+
 uint32_t Engine::State::adopt(Sequence& s) {
     const Sequence* const source = source_of(s);
     const uint32_t prompt = s.prompt_count - 1;
-    s.forked = source && prompt > kv->count_cached(s.confirmed_tokens(), s.salt) &&
-               kv->fork(source->table, prompt, s.table);
-    return s.forked ? prompt : kv->adopt_prefix(s.table, s.confirmed_tokens(), s.salt);
+    s.forked = source && prompt > cached_prefix(s) && kv->fork(source->table, prompt, s.table);
+    if (s.forked || !s.reads_prefixes()) return s.forked ? prompt : 0;
+    return kv->adopt_prefix(s.table, s.confirmed_tokens(), s.salt);
 }
 
 }  // namespace patchbay::engine

@@ -50,7 +50,14 @@ TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, s
 }
 
 Result<> check_simulated(const SamplingParams& p) {
-    if (p.logprobs >= 0) return fail("logprobs on a device that computes nothing: there are no logits");
+    const char* const of_logits = p.logprobs            ? "logprobs"
+                                  : p.prompt_logprobs   ? "prompt_logprobs"
+                                  : p.best_of > p.n     ? "best_of"
+                                  : p.logits_statistics ? "logits_statistics"
+                                                        : nullptr;
+    if (of_logits) return fail(std::string(of_logits) + " on a device that computes nothing: there are no logits");
+    if (p.allowed_token_ids || !p.bad_words.empty())
+        return fail("allowed_token_ids and bad_words on a device that computes nothing: its tokens are made up");
     if (!p.stop.empty()) return fail("stop strings on a device that computes nothing: its text is made up");
     if (p.structured_outputs)
         return fail("structured_outputs on a device that computes nothing: its text is made up");

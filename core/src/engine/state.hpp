@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "engine/beams.hpp"
 #include "engine/draft_length.hpp"
 #include "engine/draft_model.hpp"
 #include "engine/engine.hpp"
@@ -29,7 +30,8 @@ struct Scheduled {
     uint32_t tokens;
     uint32_t confirmed; // before the step
     uint32_t rows;      // logit rows: 0 while the prompt is unfinished, else 1 + drafts that are verified
-    uint32_t first_row = 0; // of them, in the batch
+    uint32_t prompt_rows = 0; // in front of them, for prompt_logprobs
+    uint32_t first_row = 0;   // of the rows, in the batch
     uint32_t coming = 0; // in flight: placeholders that the next plan may build on
 };
 
@@ -92,6 +94,7 @@ struct Engine::State {
     std::vector<Sequence*> running; // in order of admission
     // By request with n > 1: its sequences that have not ended (siblings.cpp).
     std::unordered_map<RequestId, std::vector<Sequence*>> siblings;
+    std::unordered_map<RequestId, std::unique_ptr<BeamGroup>> beams; // by request, while one of them has not ended
 
     // ---- steps in flight (flight.cpp) ----
     std::string_view in_turn = "off"; // why there are none; empty: there are
@@ -113,6 +116,7 @@ struct Engine::State {
     uint64_t proposer_faults = 0;           // ever
     StepReport report;
     std::vector<pb_sequence> running_records;
+    std::vector<pb_sequence> seated_records; // of those that wait, where there are beams
     std::vector<pb_plan_item> items;
     std::vector<pb_preempt_item> preempts;
     pb_scheduler_out plan_out{};
@@ -132,10 +136,13 @@ struct Engine::State {
     std::vector<Verdict> verdicts;  // of drafts, by rejection
     std::vector<float> judged;      // by row of theirs: log-probabilities, then probabilities
     std::vector<float> drawn_from;  // by a proposer, as it writes them
+    std::vector<LogitsStatistics> row_statistics; // where a request asks for them, else empty
     uint32_t max_logprobs = 0;
+    uint32_t prompt_rows_left = 0;          // that the step may still have
     std::vector<RequestId> aborts;          // asked for during the step
     std::vector<RequestId> refused;         // arrived in the step, at a full queue
     std::vector<RequestOutput> outputs;
+    std::vector<Sequence*> ended_beams;     // in the step, to be published
     std::vector<std::unique_ptr<Sequence>> behind; // ended, but the draft model is to compute what others may share
 
     // ---- requests (requests.cpp) ----
@@ -148,6 +155,7 @@ struct Engine::State {
     void enqueue(Sequence&);                      // from pending to waiting
     void announce(const pb_sequence&);            // to the scheduler: it waits
     void end_sequence(Sequence&, FinishReason, const std::string& why);
+    Result<> check_sampling(SamplingParams&) const; // and says what depends on the model: logprobs of −1
     std::unique_ptr<Sequence> make_sequence(Request, uint32_t index);
 
     // ---- several outputs of one request (siblings.cpp) ----
@@ -157,9 +165,25 @@ struct Engine::State {
     void refresh_siblings(RequestId request);      // after one of them no longer runs
     const Sequence* source_of(const Sequence&) const; // a sibling whose prompt's KV it can take; null: there is none
     pb_sequence waiting_record(const Sequence&) const;
+    uint32_t cached_prefix(const Sequence&) const; // tokens that it would find
     uint32_t adopt(Sequence&);                    // KV that is there already; returns its tokens
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
     void fail_all(const std::string& reason);     // the engine cannot go on
+
+    // ---- beam search (beams.cpp) ----
+    Result<> check_beams(const Request&) const;
+    void add_beams(Sequence& first);
+    bool has_seats(const Sequence&) const;        // for it, or for all of its beams
+    std::span<const pb_sequence> shown_waiting(); // to the scheduler: those that there are seats for
+    void seat_beams(BeamGroup&);
+    void preempt_beams(BeamGroup&);
+    void take_candidates(const Scheduled&);
+    BeamSearch::Candidates made_up_candidates(const Sequence&, TokenId likeliest) const;
+    void fork_beams(BeamGroup&);
+    void choose_beams(BeamGroup&);
+    void move_beams(BeamGroup&, const std::vector<uint32_t>& parents);
+    void end_beams(BeamGroup&, FinishReason, const std::string& why); // kNone: with what it found
+    void charge_copies();
 
     // ---- the eight phases (step.cpp, commit.cpp) ----
     void admit();
@@ -204,6 +228,7 @@ struct Engine::State {
     void ask_script();  // what the rows become
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(Scheduled&, size_t first_row);
+    TokenLogprobs logprobs_of(size_t row, int32_t top) const; // of what was sampled
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
     bool stays_behind(const Sequence&) const;
     void propose();
@@ -226,6 +251,23 @@ struct Engine::State {
     bool finds_all_pages(const Sequence&) const;
     bool lacks_pages() const;                     // for those who run
     void note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns);
+
+    // ---- bad words and allowed tokens (token_masks.cpp) ----
+    Result<TokenRules> token_rules(const SamplingParams&) const;
+    void forbid_words(const Scheduled&);          // in the rows of sample_rows that end as a bad word begins
+    void get_stuck(Sequence&, size_t row, std::string why); // unless it is in a row before
+    bool check_stuck(Sequence&, size_t row);      // false: the sequence ended, the row had no token for it
+
+    // ---- logprobs of prompts (prompt_logprobs.cpp) ----
+    uint32_t most_prompt_rows() const;            // of a step
+    uint32_t prompt_rows(const Sequence&, uint32_t begin, uint32_t end) const; // that a chunk has
+    void add_prompt_rows(Sequence&, uint32_t begin, uint32_t count); // to sample_rows
+    void take_prompt_rows(const Scheduled&);      // what came of them
+
+    // ---- logits_statistics (logits_statistics.cpp) ----
+    Result<> check_statistics(const SamplingParams&) const;
+    void note_logits();
+    void add_statistics(Sequence&, size_t row);
 
     // ---- structured output (structured.cpp) ----
     Result<std::shared_ptr<grammar::Grammar>> grammar_of(const grammar::StructuredOutputs&);

@@ -30,7 +30,8 @@ pb_scheduler_in Engine::State::scheduler_view() {
         running_records.push_back(record_of(*s, 0, kv->block_size()));
         if (scarce) running_records.back().freeable = kv->freeable(s->table);
     }
-    const auto waiting_records = waiting.records();
+    if (!beams.empty()) charge_copies();
+    const auto waiting_records = shown_waiting();
     pb_scheduler_in in{};
     in.struct_size = sizeof in;
     in.sequence_stride = sizeof(pb_sequence);
@@ -139,12 +140,18 @@ Result<> Engine::State::check_plan() {
 void Engine::State::apply() {
     scheduled.clear();
     if (plan_out.preempt_count > 0 && lacks_pages()) report.crowded_out += plan_out.preempt_count;
+    prompt_rows_left = most_prompt_rows();
     for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i], preempts[i].how);
     for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*planned[i], items[i].tokens);
 }
 
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {
+    if (s.beams && s.beams->preempted_at == step) return; // with another one of its beams
     const bool admission = s.place == Place::kWaiting;
+    if (admission && !has_seats(s)) { // beams sit down together, also before one that the same plan admits
+        report.trimmed += 1;
+        return;
+    }
     uint32_t hit = 0;
     if (admission && !s.swapped.empty()) {
         if (!finds_all_pages(s) || !swap_in(s)) {
@@ -157,7 +164,10 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     }
     // With a step in flight: as if it were back, and its token there.
     const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.coming;
-    const uint32_t wanted = std::min(tokens, s.remaining()), n = kv->fitting(s.table, begin, wanted);
+    uint32_t wanted = std::min(tokens, s.remaining());
+    if (const uint32_t noted = prompt_rows(s, begin, begin + wanted); noted > prompt_rows_left)
+        wanted -= std::min(wanted, noted - prompt_rows_left);
+    const uint32_t n = kv->fitting(s.table, begin, wanted);
     report.trimmed += n < wanted;
     const bool split = begin + n < known && !settings.enable_chunked_prefill;
     const bool stays = admission && (split || (s.swapped.empty() && !finds_all_pages(s)));
@@ -183,17 +193,19 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
             s.cached_tokens = hit;
             s.first_scheduled_ns = report.start_ns;
             report.forked += s.forked;
-            if (kv->caches_prefixes() && !s.forked) {
+            if (kv->caches_prefixes() && !s.forked && s.reads_prefixes()) {
                 report.prefix_query_tokens += s.confirmed();
                 report.prefix_hit_tokens += hit;
             }
         }
     }
-    if (s.request.sampling.n > 1) kv->own_pages(s.table, begin);
+    if (admission && s.beams) seat_beams(*s.beams);
+    if (sequences_of(s.request.sampling) > 1) kv->own_pages(s.table, begin);
     const uint32_t end = begin + n;
     kv->name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known ? end - known + 1 : 0;
-    scheduled.push_back({&s, n, known, rows});
+    scheduled.push_back({&s, n, known, rows, prompt_rows(s, begin, end)});
+    prompt_rows_left -= scheduled.back().prompt_rows;
     const bool decodes = s.outputs() + s.coming > 0 && begin + 1 >= known; // a prompt's last token is prefill
     (decodes ? report.decode_tokens : report.prefill_tokens) += n;
 }
@@ -211,21 +223,27 @@ void Engine::State::build() {
     sample_rows.clear();
     max_logprobs = 0;
     for (Scheduled& item : scheduled) {
-        const Sequence& s = *item.sequence;
+        Sequence& s = *item.sequence;
         const uint32_t begin = s.computed + s.in_flight;
         placeholder = -1 - static_cast<TokenId>(s.coming_row);
         const auto tokens = s.coming > 0 ? std::span<const TokenId>(&placeholder, 1)
                                          : std::span<const TokenId>(s.tokens).subspan(begin, item.tokens);
         item.sequence->draft_kv.hidden = {begin, item.tokens, batch.tokens()};
-        batch_rows.push_back({tokens, begin, item.rows, s.table});
+        batch_rows.push_back({tokens, begin, item.prompt_rows + item.rows, s.table});
         batch.add(batch_rows.back());
+        if (item.prompt_rows > 0)
+            add_prompt_rows(s, begin + item.tokens - item.rows - item.prompt_rows, item.prompt_rows);
         item.first_row = static_cast<uint32_t>(sample_rows.size());
         for (uint32_t j = 0; j < item.rows; ++j) { // row j sees the drafts before it as accepted
             sample_rows.push_back(s.row_to_sample(item.confirmed - s.confirmed() + j));
         }
+        s.stuck.clear();
+        if (!s.rules.bad_words.empty()) forbid_words(item);
         if (s.matcher) restrict_rows(item);
         if (item.rows > 0 && s.params.logprobs > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
+        if (item.prompt_rows > 0)
+            max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.prompt_params.logprobs));
     }
     batch.finish();
     report.scheduled_seqs = static_cast<uint32_t>(scheduled.size());
@@ -289,6 +307,7 @@ Result<> Engine::State::sample_rows_of_step() {
         take(on_device);
         return {};
     }
+    note_logits();
     const size_t values = sample_rows.size() * facts.vocab_size;
     if (sampler.previous()) kept_logits.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(values));
     Result<> done = ask_sampler();

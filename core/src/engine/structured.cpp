@@ -37,7 +37,6 @@ void Engine::State::restrict_rows(const Scheduled& item) {
     const uint64_t start = clock.now_ns();
     const size_t words = (facts.vocab_size + 31) / 32;
     s.masks.resize(item.rows * words);
-    s.stuck.clear();
     uint32_t drafts = 0;
     for (uint32_t j = 0; j < item.rows; ++j) {
         if (j > 0) {
@@ -52,9 +51,13 @@ void Engine::State::restrict_rows(const Scheduled& item) {
         pb_sample_row& row = sample_rows[item.first_row + j];
         for (size_t w = 0; row.allowed && w < words; ++w) mask[w] &= row.allowed[w];
         const bool none = std::ranges::all_of(mask, [](uint32_t bits) { return bits == 0; });
-        if (j == 0 && (!made || none))
-            s.stuck = made ? "no token of the vocabulary goes on with the structured output" : made.error();
-        if (!made || none) continue; // ends the sequence, if it gets there
+        if (!made || none) { // ends the sequence, if it gets there
+            get_stuck(s, item.first_row + j,
+                      "structured_outputs: " +
+                          (made ? "no token of the vocabulary goes on with the structured output" : made.error()));
+            row.allowed = nullptr;
+            continue;
+        }
         row.allowed = mask.data();
         report.grammar_masks += 1;
     }
@@ -78,8 +81,8 @@ void Engine::State::cut_drafts(Sequence& s) {
 }
 
 bool Engine::State::follow_grammar(Sequence& s, TokenId token) {
-    if (s.stuck.empty() && contains(s.end_tokens, token) && s.matcher->complete()) return true;
-    const auto advanced = s.stuck.empty() ? s.matcher->advance(token) : Result<bool>(fail(s.stuck));
+    if (contains(s.end_tokens, token) && s.matcher->complete()) return true;
+    const auto advanced = s.matcher->advance(token);
     if (advanced && *advanced) return true;
     finish(s, FinishReason::kError,
            "structured_outputs: " + (advanced ? "sampler '" + std::string(sampler.current().type().name) +

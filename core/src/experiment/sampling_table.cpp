@@ -30,6 +30,12 @@ config::Table<engine::SamplingParams> sampling_table() {
         .key("mirostat", &P::mirostat, Bounds{0, 2, ""}, "2: cut by a surprise that follows the output's; 0: off")
         .key("mirostat_tau", &P::mirostat_tau, Bounds{1e-3, 100, "bits"}, "surprise to keep to")
         .key("mirostat_eta", &P::mirostat_eta, Bounds{0, 10, ""}, "share of an error made up for with the next token")
+        .key("best_of", &P::best_of, Bounds{0, engine::kMostOutputs, "outputs"},
+             "that are made, of which the likeliest is the request's; 0: one")
+        .key("beam_width", &P::beam_width, Bounds{0, engine::kMostOutputs, "beams"}, "of a beam search; 0: none")
+        .key("length_penalty", &P::length_penalty, Bounds{-10, 10, ""}, "of a beam search: above 0 for longer ones")
+        .key("logits_statistics", &P::logits_statistics, "in metrics; costs a pass over each row")
+        .values("bad_words", &P::bad_words, Bounds{}, "texts that an output does not have")
         .values("stop", &P::stop, Bounds{}, "texts that end an output");
     return t;
 }

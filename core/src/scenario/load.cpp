@@ -273,7 +273,7 @@ class WholeFile {
         for (const Arrival& a : what.requests) {
             origin_ = &a.origin;
             if (a.id.empty()) continue; // told already
-            for (uint32_t i = 0; i < a.n; ++i)
+            for (uint32_t i = 0; i < a.sequences(); ++i)
                 if (const std::string name = a.name_of(i); !seen_.insert(name).second)
                     fault("'" + config::printable(name) + "' was added before");
             requests_.insert(a.id);

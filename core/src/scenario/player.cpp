@@ -240,6 +240,8 @@ void Player::add(const Arrival& a) {
     r.expected_output_tokens = a.expected_output_tokens;
     r.cache_salt = a.salt;
     r.sampling.n = a.n;
+    r.sampling.beam_width = a.beam_width;
+    r.sampling.skip_reading_prefix_cache = a.skip_reading_prefix_cache;
     r.sampling.max_tokens = a.max_tokens;
     r.sampling.min_tokens = a.min_tokens;
     r.sampling.stop_token_ids = a.stop_token_ids;
@@ -254,7 +256,7 @@ void Player::add(const Arrival& a) {
         finished_[name] = engine::name_of(out.finish);
     };
     const auto id = engine_->add_request(std::move(r));
-    for (uint32_t i = 0; i < a.n; ++i) {
+    for (uint32_t i = 0; i < a.sequences(); ++i) {
         requests_[a.name_of(i)].id = id ? *id + i : 0;
         if (id) names_[*id + i] = a.name_of(i);
     }

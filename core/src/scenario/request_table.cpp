@@ -73,6 +73,10 @@ config::Table<Arrival> request_table() {
         .key("arrival_ms", &Arrival::arrival_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: now")
         .key("deadline_ms", &Arrival::deadline_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: none")
         .key("n", &Arrival::n, {1, engine::kMostOutputs, "outputs"}, "of one prompt: a, a.1, a.2, …")
+        .key("beam_width", &Arrival::beam_width, {0, engine::kMostOutputs, "beams"},
+             "beam search: beams a, a.1, a.2, …, of which each goes on with candidates of its own; 0: none")
+        .key("skip_reading_prefix_cache", &Arrival::skip_reading_prefix_cache,
+             "its prompt is computed though it is cached, as with prompt_logprobs")
         .key("max_tokens", &Arrival::max_tokens, {1, kMostTokens, "tokens"}, "output after which it ends")
         .key("min_tokens", &Arrival::min_tokens, {0, kMostTokens, "tokens"}, "output before which nothing stops it")
         .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMostTokens, "tokens"},
@@ -81,10 +85,9 @@ config::Table<Arrival> request_table() {
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
         .key("salt", &Arrival::salt, "it shares cached blocks only with requests that have the same")
         .key("refused", &Arrival::refused, "the engine refuses it, with a text in which this is found");
-    refuse(t, "best_of", "no output is chosen among others (n gives all of them)");
-    refuse(t, "beam_width", "there is no beam search");
+    refuse(t, "best_of", "outputs are chosen by logits, and there are none without a model");
     refuse(t, "stop", "there is no text without a model (use stop_token_ids)");
-    refuse(t, "prompt_logprobs", "logits of prompts are not computed");
+    refuse(t, "prompt_logprobs", "there are no logits without a model (use skip_reading_prefix_cache)");
     refuse(t, "logprobs", "there are no logits without a model");
     return t;
 }

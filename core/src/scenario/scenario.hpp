@@ -32,13 +32,15 @@ struct Arrival { // a request that is added
     uint32_t tenant = 0;
     uint64_t arrival_ms = 0, deadline_ms = 0; // on the scenario's clock; 0: now, none
     uint32_t n = 1; // outputs: `a` is the first one of request a, `a.1` the second
+    uint32_t beam_width = 0; // beams, likewise; outputs are the first n
     uint32_t max_tokens = 16, min_tokens = 0, expected_output_tokens = 0;
     Tokens stop_token_ids;
-    bool ignore_eos = false;
+    bool ignore_eos = false, skip_reading_prefix_cache = false;
     std::string salt;    // whose cached blocks it may share: requests with the same one
     std::string refused; // a part of the text with which the engine refuses it; empty: it does not
     config::Origin origin;
 
+    uint32_t sequences() const { return beam_width > n ? beam_width : n; }
     std::string name_of(uint32_t output) const { return output == 0 ? id : id + "." + std::to_string(output); }
 };
 

@@ -47,14 +47,21 @@ Result<std::shared_ptr<const Tokenizer>> PipelineTokenizer::create(Parts parts) 
 
 std::vector<TokenId> PipelineTokenizer::encode(std::string_view text) const {
     std::vector<TokenId> out = parts_.prefix;
-    out.reserve(out.size() + text.size() / 3 + parts_.suffix.size());
+    const std::vector<TokenId> inside = encode_inside(text);
+    out.insert(out.end(), inside.begin(), inside.end());
+    out.insert(out.end(), parts_.suffix.begin(), parts_.suffix.end());
+    return out;
+}
+
+std::vector<TokenId> PipelineTokenizer::encode_inside(std::string_view text) const {
+    std::vector<TokenId> out;
+    out.reserve(text.size() / 3);
     for (const auto& [span, id] : parts_.raw_added.split(text)) {
         if (id == AddedTokens::kText)
             encode_bytes(text.substr(span.begin, span.end - span.begin), begin_of(TextBegin::kYes, span.begin), out);
         else
             out.push_back(id);
     }
-    out.insert(out.end(), parts_.suffix.begin(), parts_.suffix.end());
     return out;
 }
 

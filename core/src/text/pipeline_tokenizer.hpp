@@ -33,6 +33,7 @@ class PipelineTokenizer final : public Tokenizer {
     static Result<std::shared_ptr<const Tokenizer>> create(Parts);
 
     std::vector<TokenId> encode(std::string_view text) const override;
+    std::vector<TokenId> encode_inside(std::string_view text) const override;
     std::string_view token_bytes(TokenId) const override;
     bool is_special(TokenId) const override;
     void decode_next(DecodeState&, TokenId, std::string& out) const override;

@@ -35,6 +35,8 @@ class Tokenizer {
 
     // Ids of text; special tokens in the text are recognised. Adds BOS where the tokenizer's post-processor says so.
     virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+    // The same of a part of a text: nothing is added.
+    virtual std::vector<TokenId> encode_inside(std::string_view text) const { return encode(text); }
     // The bytes of one token inside a text (it may be a part of a character); empty for an unknown id.
     virtual std::string_view token_bytes(TokenId) const = 0;
     virtual bool is_special(TokenId) const = 0;

@@ -55,12 +55,16 @@ RequestId Harness::add(Request r) {
         EXPECT_EQ(o.endings, 0u) << "output after the end";
         o.tokens.insert(o.tokens.end(), delta.tokens.begin(), delta.tokens.end());
         o.logprobs.insert(o.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+        o.prompt_logprobs.insert(o.prompt_logprobs.end(), delta.prompt_logprobs.begin(), delta.prompt_logprobs.end());
         o.text += delta.text;
         if (delta.finish == FinishReason::kNone) return;
         o.finish = delta.finish;
         o.stop_reason = delta.stop_reason;
         o.cached_tokens = delta.cached_tokens;
         o.preemptions = delta.preemptions;
+        o.cumulative_logprob = delta.cumulative_logprob;
+        o.beam_score = delta.beam_score;
+        o.logits = delta.logits;
         o.endings += 1;
     };
     auto id = engine->add_request(std::move(r));

@@ -19,10 +19,12 @@ std::string repository(const std::string& path); // a path inside the source tre
 
 struct Output {
     std::vector<TokenId> tokens;
-    std::vector<TokenLogprobs> logprobs;
+    std::vector<TokenLogprobs> logprobs, prompt_logprobs;
     std::string text, stop_reason;
     FinishReason finish = FinishReason::kNone;
     uint32_t cached_tokens = 0, preemptions = 0, endings = 0;
+    std::optional<double> cumulative_logprob, beam_score;
+    std::optional<LogitsStatistics> logits;
 };
 
 // One engine, driven to the end of what was added.

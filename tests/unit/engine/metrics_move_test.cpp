@@ -162,6 +162,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.add(random_prompt(1, 8), 2);
     SamplingParams twice = seeded(1, 2);
     twice.n = 2;
+    twice.logits_statistics = true;
     w.add(random_prompt(2, 11), twice); // its last page is shared and then written to
     w.run();
     auto moved = w.moved();

@@ -260,6 +260,18 @@ TEST(SyntheticAcceptance, AnswersNoQuestionAboutItsTexts) {
     r.sampling.logprobs = 1;
     EXPECT_EQ(h.engine->add_request(r).error(),
               "logprobs with rejection_sample_method: synthetic, whose texts are not the model's");
+    const auto refuses = [&](auto&& ask) {
+        r.sampling = seeded(1, 5);
+        ask(r.sampling);
+        return !h.engine->add_request(r) && h.engine->add_request(r).error().ends_with("not the model's");
+    };
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.prompt_logprobs = 1; }));
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.logits_statistics = true; }));
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.best_of = 2; }));
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.beam_width = 2; }));
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.bad_words = {"king"}; }));
+    EXPECT_TRUE(refuses([](SamplingParams& p) { p.allowed_token_ids = {{1}}; }));
+    EXPECT_FALSE(refuses([](SamplingParams&) {}));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(ScenarioFile, NamesEveryFaultAtItsPlaceWithAGuess) {
 }
 
 TEST(ScenarioFile, RefusesByNameWhatTheEngineDoesNotDo) {
-    for (const char* key : {"best_of: 2", "beam_width: 2", "stop: [x]", "prompt_logprobs: 1", "logprobs: 1"}) {
+    for (const char* key : {"best_of: 2", "stop: [x]", "prompt_logprobs: 1", "logprobs: 1"}) {
         const std::string name = std::string(key).substr(0, std::string(key).find(':'));
         EXPECT_THAT(faults_of(std::string("steps:\n  - add: [{id: a, prompt: 8, ") + key + "}]\n"),
                     HasSubstr("'" + name + "' is not in this engine: "));

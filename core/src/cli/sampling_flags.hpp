@@ -1,0 +1,23 @@
+// Flags for what a request asks for: engine::SamplingParams, but for max_tokens. Used by `patchbay generate`.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/request.hpp"
+
+namespace patchbay::cli {
+
+struct SamplingFlags {
+    engine::SamplingParams sampling;
+    std::string schema_file, grammar_file;
+    std::vector<std::string> dry_breakers;
+};
+
+void add_sampling_flags(CLI::App&, const std::shared_ptr<SamplingFlags>&);
+Result<engine::SamplingParams> read_sampling(const SamplingFlags&); // with the files that flags name
+Result<std::string> read_file(const char* flag, const std::string& name); // may be a pipe
+
+}  // namespace patchbay::cli
