@@ -1,5 +1,6 @@
 #include "conformance/check.hpp"
 
+#include <atomic>
 #include <charconv>
 
 #include "host/schema.hpp"
@@ -7,11 +8,11 @@
 namespace patchbay::conformance {
 namespace {
 
-uint64_t count_ns(void* ctx) { return *static_cast<uint64_t*>(ctx) += 1000; }
+uint64_t count_ns(void* ctx) { return *static_cast<std::atomic<uint64_t>*>(ctx) += 1000; } // ranks are threads
 
 // Time that only moves when it is looked at: what a component does must not hang on how busy the machine is.
 const pb_clock& test_clock() {
-    thread_local uint64_t now = 0;
+    thread_local std::atomic<uint64_t> now = 0;
     thread_local const pb_clock clock{sizeof(pb_clock), 0, &now, count_ns};
     return clock;
 }
