@@ -27,6 +27,7 @@ config::EngineConfig demo(const std::string& proposer, Verification verification
     c.engine.threads = 1;
     std::map<std::string, std::string> settings;
     if (proposer == "draft_model") settings["model"] = repository("models/demo-draft");
+    if (proposer == "eagle") settings["model"] = repository("models/demo-eagle");
     if (proposer == "ngram") settings["prompt_lookup_min"] = "1";
     c = with(std::move(c), proposer, settings);
     c.speculative.rejection_sample_method = verification;
@@ -45,26 +46,25 @@ std::string refusal(const config::EngineConfig& c) {
     return made ? "" : made.error();
 }
 
-// Second and third tokens of many seeds, among those that top_k leaves.
-std::map<std::vector<TokenId>, double> openings(const config::EngineConfig& c, uint64_t& accepted) {
+// Second and third tokens of many seeds, among those that top_k leaves; n of them a request.
+std::map<std::vector<TokenId>, double> openings(const config::EngineConfig& c, uint64_t& accepted, uint32_t n = 1) {
     constexpr uint64_t kSeeds = 2000;
     Harness h(c);
     SamplingParams p = seeded(0, 4);
     p.top_k = 3;
     p.top_p = 0.9f;
     p.repetition_penalty = 1.1f;
-    std::vector<RequestId> ids;
+    p.n = n;
     const auto prompt = random_prompt(4, 6, 2048);
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (uint64_t seed = 0; seed < kSeeds; seed += n) {
         p.seed = 1000 + seed;
-        ids.push_back(h.add(prompt, p));
+        h.add(prompt, p);
     }
     h.run_all();
     std::map<std::vector<TokenId>, double> out;
-    for (const RequestId id : ids) {
-        const auto& tokens = h.outputs.at(id).tokens;
-        out[{tokens[1], tokens[2]}] += 1;
-    }
+    for (const auto& [id, o] : h.outputs) out[{o.tokens[1], o.tokens[2]}] += 1;
+    for (const auto& [id, o] : h.others) out[{o.tokens[1], o.tokens[2]}] += 1;
+    EXPECT_EQ(sum(h, &StepReport::swapped_in) > 0, c.engine.preemption_mode == config::PreemptionMode::kSwap);
     accepted = sum(h, &StepReport::accepted_tokens);
     EXPECT_LT(accepted, sum(h, &StepReport::drafted_tokens));
     return out;
@@ -90,6 +90,20 @@ double distance(const std::map<std::vector<TokenId>, double>& a, const std::map<
     return (std::cbrt(chi / df) - (1 - spread)) / std::sqrt(spread);
 }
 
+// Though a proposer would have something to say about every chunk of the prompt.
+TEST(Speculation, BeginsWithTheFirstToken) {
+    auto c = with(tiny_model(), "last_token");
+    c.engine.max_num_batched_tokens = 8;
+    Harness h(c);
+    h.add(random_prompt(1, 30), greedy(10));
+    for (int step = 0; step < 3; ++step) {
+        EXPECT_EQ(h.step().scheduled_tokens, 8u);
+        EXPECT_EQ(h.engine->view().running.at(0).draft_tokens, 0u) << step;
+    }
+    EXPECT_EQ(h.step().scheduled_tokens, 6u);
+    EXPECT_EQ(h.step().drafted_tokens, 3u);
+}
+
 TEST(Rejection, MakesTheTextsOfTheTargetsDistribution) {
     uint64_t accepted = 0;
     const auto matched = openings(demo("draft_model", Verification::kMatch), accepted);
@@ -99,6 +113,22 @@ TEST(Rejection, MakesTheTextsOfTheTargetsDistribution) {
         EXPECT_LT(distance(matched, got), 4) << proposer;
         EXPECT_GT(accepted, 0u) << proposer;
     }
+}
+
+// A head's drafts, several outputs of a prompt, codes in place of keys and values, and hardly any pages.
+TEST(Rejection, MakesTheTextsOfTheTargetsDistributionWhateverElseHappens) {
+    uint64_t accepted = 0;
+    auto c = demo("eagle", Verification::kMatch);
+    c.engine.kv_cache_dtype = config::KvDType::kFp8;
+    const auto matched = openings(c, accepted, 50);
+    c.speculative.rejection_sample_method = Verification::kRejection;
+    c.engine.preemption_mode = config::PreemptionMode::kSwap;
+    c.engine.num_swap_blocks = 1000;
+    c.engine.max_model_len = 24;
+    c.engine.num_blocks = 90; // for 64 sequences of one or two
+    c.engine.watermark = 0;
+    EXPECT_LT(distance(matched, openings(c, accepted, 50)), 4);
+    EXPECT_GT(accepted, 0u);
 }
 
 TEST(Rejection, WithOneTokenLeftToChooseIsGreedy) {

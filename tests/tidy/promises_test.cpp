@@ -1,0 +1,50 @@
+// What docs/engine-behaviour.md names as proof is there: scenarios by their file, tests by suite and name.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tree.hpp"
+
+namespace patchbay::tidy {
+namespace {
+
+std::set<std::string> tests_of_the_tree() {
+    const std::regex declared(R"(^TEST(_F|_P)?\((\w+),\s*(\w+)\))");
+    std::set<std::string> out;
+    for (const SourceText& file : sources())
+        if (file.path.starts_with("tests/"))
+            for (const std::string& line : file.lines)
+                if (std::smatch m; line.starts_with("TEST") && std::regex_search(line, m, declared))
+                    out.insert(m[2].str() + "." + m[3].str());
+    return out;
+}
+
+TEST(Promises, NameScenariosAndTestsThatExist) {
+    const std::filesystem::path root = PATCHBAY_SOURCE_DIR;
+    const std::set<std::string> tests = tests_of_the_tree();
+    ASSERT_GT(tests.size(), 500u);
+    std::stringstream page(read(root / "docs/engine-behaviour.md"));
+    size_t rows = 0;
+    for (std::string line; std::getline(page, line);) {
+        if (!line.starts_with("| ") || line.starts_with("| behaviour |")) continue;
+        const size_t column = line.rfind(" | ");
+        ASSERT_NE(column, std::string::npos) << line;
+        const std::string proofs = line.substr(column);
+        rows += 1;
+        size_t named = 0;
+        const std::regex quoted("`([^`]+)`");
+        for (auto at = std::sregex_iterator(proofs.begin(), proofs.end(), quoted); at != std::sregex_iterator(); ++at) {
+            const std::string name = (*at)[1];
+            named += 1;
+            if (name.find('.') != std::string::npos) EXPECT_TRUE(tests.contains(name)) << "no test " << name;
+            else EXPECT_TRUE(exists(root / "tests/scenarios" / (name + ".yaml"))) << "no scenario " << name;
+        }
+        EXPECT_GT(named, 0u) << line;
+    }
+    EXPECT_GT(rows, 50u);
+}
+
+}  // namespace
+}  // namespace patchbay::tidy

@@ -1,0 +1,129 @@
+// What a user reads: deltas that add up to the text, in whole characters, and stop strings cut where they stand. With
+// and without drafts, which make several tokens a delta.
+#include <nlohmann/json.hpp>
+
+#include "unit/engine/draft_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+// A random model that speaks the demo model's byte-level tokens: half of what it says are parts of characters.
+config::EngineConfig speaking(bool drafts) {
+    config::EngineConfig c = tiny_model();
+    c.model.shape["vocab_size"] = "2048";
+    c.model.tokenizer = repository("models/demo-target");
+    if (!drafts) return c;
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 4;
+    return c;
+}
+
+struct Deltas {
+    std::vector<RequestOutput> all;
+    std::vector<TokenId> tokens;
+    std::string text;
+};
+
+Deltas deltas(Harness& h, const SamplingParams& p, uint64_t prompt) {
+    Deltas out;
+    Request r;
+    r.prompt = random_prompt(prompt, 12, 2048);
+    r.sampling = p;
+    r.on_output = [&](const RequestOutput& o) {
+        out.all.push_back(o);
+        out.tokens.insert(out.tokens.end(), o.tokens.begin(), o.tokens.end());
+        out.text += o.text;
+    };
+    EXPECT_TRUE(h.engine->add_request(std::move(r)));
+    while (h.engine->has_unfinished()) h.step();
+    return out;
+}
+
+// Letters, and bytes that begin and end other characters: these come in parts, some never whole, and drafts are right
+// now and then.
+SamplingParams of_bytes(uint64_t seed, uint32_t max_tokens) {
+    SamplingParams p = seeded(seed, max_tokens);
+    p.top_p = 1;
+    for (const TokenId first : {65 /* a */, 107 /* 174 */, 128 /* 195 */})
+        for (TokenId t = first; t < first + 6; ++t) p.logit_bias[t] = 20;
+    return p;
+}
+
+bool is_whole_characters(const std::string& text) {
+    using nlohmann::json;
+    return text.empty() || json(text).dump(-1, ' ', false, json::error_handler_t::replace) ==
+                               json(text).dump(-1, ' ', false, json::error_handler_t::ignore);
+}
+
+TEST(Output, DeltasAddUpToTheTextInWholeCharacters) {
+    for (const bool drafts : {false, true}) {
+        Harness h(speaking(drafts));
+        size_t held_back = 0, cut_off = 0, several = 0;
+        for (uint64_t seed = 0; seed < 30; ++seed) {
+            const Deltas d = deltas(h, of_bytes(seed, 30), seed % 3);
+            std::string whole;
+            for (const RequestOutput& o : d.all) {
+                EXPECT_TRUE(is_whole_characters(o.text)) << seed << ": '" << o.text << "'";
+                held_back += o.text.empty();
+                several += o.tokens.size() > 1;
+            }
+            EXPECT_EQ(d.text, h.engine->tokenizer()->decode(d.tokens)) << seed;
+            EXPECT_EQ(d.tokens.size(), 30u);
+            EXPECT_EQ(d.all.front().tokens.size(), 1u) << "the first token is not told at once";
+            cut_off += d.text.ends_with("\xEF\xBF\xBD"); // what was left of a character is flushed
+        }
+        EXPECT_GT(held_back, 100u);
+        EXPECT_GT(cut_off, 3u);
+        EXPECT_EQ(several > 0, drafts);
+    }
+}
+
+TEST(Output, StopStringsAreCutWhereTheyStand) {
+    for (const bool drafts : {false, true}) {
+        Harness h(speaking(drafts));
+        size_t over_borders = 0;
+        for (uint64_t seed = 0; seed < 20; ++seed) {
+            const SamplingParams p = seeded(seed, 30);
+            const Deltas plain = deltas(h, p, seed % 3);
+            const size_t at = plain.text.size() / 2;
+            size_t from = at; // at the beginning of a character
+            while (from > 0 && (static_cast<unsigned char>(plain.text[from]) & 0xC0) == 0x80) from -= 1;
+            size_t to = std::min(plain.text.size(), from + 9);
+            while (to < plain.text.size() && (static_cast<unsigned char>(plain.text[to]) & 0xC0) == 0x80) to += 1;
+            const std::string stop = plain.text.substr(from, to - from);
+            const size_t first = plain.text.find(stop);
+            for (const bool keeps : {false, true}) {
+                SamplingParams stopped = p;
+                stopped.stop = {"nothing of the kind", stop};
+                stopped.include_stop_str_in_output = keeps;
+                const Deltas d = deltas(h, stopped, seed % 3);
+                EXPECT_EQ(d.text, plain.text.substr(0, first + (keeps ? stop.size() : 0))) << seed << ": " << stop;
+                EXPECT_EQ(d.all.back().finish, FinishReason::kStop) << seed;
+                EXPECT_EQ(d.all.back().stop_reason, stop);
+                EXPECT_LE(d.tokens.size(), plain.tokens.size());
+                over_borders += d.all.size() > 1 && d.all.back().text.size() < stop.size();
+            }
+            SamplingParams late = p; // what may become a stop string is held back, but not for ever
+            late.stop = {plain.text.substr(from) + "never"};
+            const Deltas d = deltas(h, late, seed % 3);
+            EXPECT_EQ(d.text, plain.text) << seed;
+            EXPECT_EQ(d.all.back().finish, FinishReason::kLength);
+        }
+        EXPECT_GT(over_borders, 5u);
+    }
+}
+
+TEST(Output, NoStopStringCountsBeforeMinTokens) {
+    Harness h(speaking(false));
+    const SamplingParams p = seeded(4, 30);
+    const Deltas plain = deltas(h, p, 1);
+    SamplingParams stopped = p;
+    stopped.stop = {h.engine->tokenizer()->decode(std::vector<TokenId>{plain.tokens[3]})};
+    ASSERT_FALSE(stopped.stop[0].empty());
+    EXPECT_LE(deltas(h, stopped, 1).tokens.size(), 4u);
+    stopped.min_tokens = 20;
+    EXPECT_GE(deltas(h, stopped, 1).tokens.size(), 20u);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
