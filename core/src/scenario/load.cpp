@@ -1,13 +1,9 @@
 #include "scenario/load.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <set>
-
-#include "base/suggest.hpp"
 #include "config/check_file.hpp"
 #include "config/plugin_slot.hpp"
 #include "scenario/values.hpp"
+#include "scenario/whole_file.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -222,114 +218,21 @@ Table<File> file_table(const host::Registry* registry) {
     return t;
 }
 
-// ---- what only the whole file shows ------------------------------------------------------------
-
-class WholeFile {
-  public:
-    WholeFile(const Scenario& s, Faults& faults) : scenario_(s), faults_(faults) {}
-
-    void check() {
-        const config::EngineSettings& e = scenario_.engine;
-        for (size_t i = 0; i < scenario_.steps.size(); ++i) {
-            origin_ = &scenario_.steps[i].origin;
-            std::visit([this](const auto& what) { names_in(what); }, scenario_.steps[i].what);
-            if (std::holds_alternative<step::Draft>(scenario_.steps[i].what)) draft(i);
-            if (std::holds_alternative<step::InFlight>(scenario_.steps[i].what) &&
-                e.async_scheduling != config::AsyncScheduling::kOn)
-                fault("'in_flight' without engine.async_scheduling: on");
-        }
-        origin_ = scenario_.steps.empty() ? nullptr : &scenario_.steps.front().origin;
-        if (e.num_speculative_tokens > 0 && e.async_scheduling == config::AsyncScheduling::kOn)
-            fault("async_scheduling: on beside num_speculative_tokens: drafts follow from tokens that are back");
-        if (prompt_tokens_ > kMostPromptTokens)
-            fault("the prompts have " + std::to_string(prompt_tokens_) + " tokens, expected at most " +
-                  std::to_string(kMostPromptTokens));
-    }
-
-  private:
-    void fault(const std::string& text) { faults_.add(origin_ ? *origin_ : config::Origin{}, text); }
-
-    void draft(size_t i) {
-        if (scenario_.engine.num_speculative_tokens == 0) fault("'draft' without engine.num_speculative_tokens");
-        const bool after = i > 0 && (std::holds_alternative<step::Output>(scenario_.steps[i - 1].what) ||
-                                     std::holds_alternative<step::Run>(scenario_.steps[i - 1].what));
-        if (!after) fault("'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
-    }
-
-    void known(const std::string& name) {
-        if (!seen_.contains(name))
-            fault("no request '" + config::printable(name) + "' was added before" +
-                  did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())));
-    }
-    void all_known(const Names& names) {
-        for (const std::string& name : names) known(name);
-    }
-    template <class Map>
-    void keys_known(const Map& map) {
-        for (const auto& [name, value] : map) known(name);
-    }
-
-    void names_in(const step::Add& what) {
-        for (const Arrival& a : what.requests) {
-            origin_ = &a.origin;
-            if (a.id.empty()) continue; // told already
-            for (uint32_t i = 0; i < a.sequences(); ++i)
-                if (const std::string name = a.name_of(i); !seen_.insert(name).second)
-                    fault("'" + config::printable(name) + "' was added before");
-            requests_.insert(a.id);
-            prompt_tokens_ += a.prompt.made_up + a.prompt.tokens.size();
-        }
-    }
-    void names_in(const step::Output& what) { keys_known(what.tokens); }
-    void names_in(const step::Draft& what) { keys_known(what.tokens); }
-    void names_in(const step::Abort& what) {
-        all_known(what.ids);
-        for (const std::string& name : what.ids)
-            if (seen_.contains(name) && !requests_.contains(name))
-                fault("'" + name + "' is one output of several, which are aborted together");
-    }
-    void names_in(const step::InFlight& what) { all_known(what.ids); }
-    void names_in(const step::Expect& what) {
-        for (const Expectation& e : what.expectations) {
-            origin_ = &e.origin;
-            if (const auto* names = std::get_if<Names>(&e.value)) all_known(*names);
-            else if (const auto* counts = std::get_if<Counts>(&e.value)) keys_known(*counts);
-            else if (const auto* words = std::get_if<Words>(&e.value)) keys_known(*words);
-            else if (const auto* texts = std::get_if<Texts>(&e.value)) keys_known(*texts);
-        }
-    }
-    template <class Other>
-    void names_in(const Other&) {}
-
-    const Scenario& scenario_;
-    Faults& faults_;
-    const config::Origin* origin_ = nullptr;
-    std::set<std::string> seen_, requests_; // seen: outputs
-    uint64_t prompt_tokens_ = 0;
-};
-
 }  // namespace
 
-Result<Scenario> load(const Node& root, const host::Registry& registry) {
+Result<Scenario> load(const Node& root, const host::Registry& registry, const Limits& limits) {
     Faults faults;
     File file;
     file.engine.watermark = 0;
     file_table(&registry).read(root, file, faults);
     Scenario& out = file.scenario;
+    out.limits = limits;
     out.engine = file.engine;
     if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
     if (out.engine.num_swap_blocks == 0) out.engine.num_swap_blocks = 1000;
     out.eos = std::move(file.model.eos);
     out.sliding_window = file.model.sliding_window;
-    const uint64_t room = uint64_t{out.engine.num_blocks} * out.engine.block_size;
-    if (!std::has_single_bit(out.engine.block_size))
-        faults.add(root.at("engine.block_size")->origin,
-                   "'block_size' is " + std::to_string(out.engine.block_size) + ", expected a power of two");
-    if (room > kMostPromptTokens)
-        faults.add(root.at("engine.num_blocks")->origin, "the blocks hold " + std::to_string(room) +
-                                                             " tokens, expected at most " +
-                                                             std::to_string(kMostPromptTokens));
-    WholeFile(out, faults).check();
+    check_whole_file(out, root, faults);
     if (faults.any()) return faults.failure();
     return out;
 }

@@ -10,7 +10,7 @@
 namespace patchbay::scenario {
 
 // Failures are lines of "file:line:column: what is wrong".
-Result<Scenario> load(const config::Node& root, const host::Registry&);
+Result<Scenario> load(const config::Node& root, const host::Registry&, const Limits& = {});
 // JSON Schema (draft 2020-12), from the table that load() reads by.
 std::string json_schema();
 

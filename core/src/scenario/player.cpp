@@ -85,9 +85,12 @@ void Player::engine_step() {
     if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
         return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
                       "no token is sampled in this step");
-    for (const auto& [name, known] : requests_)
-        if (drafts_.contains(known.id))
-            return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
+    spend(1 + report->scheduled_tokens + report->running_requests + report->waiting_requests);
+    if (difference_) return;
+    if (!drafts_.empty())
+        for (const auto& [name, tokens] : std::get<step::Draft>(draft_->what).tokens)
+            if (drafts_.contains(requests_.at(name).id))
+                return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
     for (const host::SwapRecord& r : report->swaps)
         if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
     const engine::View view = engine_->view();
@@ -270,6 +273,7 @@ Tokens Player::tokens_of(const Prompt& prompt) const {
     Tokens out;
     for (uint32_t i = 0; i < prompt.made_up; ++i) // a pure function of which request it is and where
         out.push_back(static_cast<TokenId>(draw(requests_.size(), i, Stream::kSample, 0)[0] % kVocabSize));
+    out.insert(out.end(), prompt.times, prompt.repeated);
     out.insert(out.end(), prompt.tokens.begin(), prompt.tokens.end());
     return out;
 }
@@ -287,8 +291,18 @@ State Player::state() {
     return s;
 }
 
+void Player::spend(uint64_t work) {
+    work_ += work;
+    if (work_ > scenario_.limits.work)
+        differ("the file", "at most " + std::to_string(scenario_.limits.work) +
+                               " tokens that are computed and sequences that are looked at",
+               "more, after " + std::to_string(engine_steps_) + " steps of the engine");
+}
+
 void Player::expect(const step::Expect& what) {
     const State is = state();
+    spend(is.engine.waiting.size() + is.engine.running.size());
+    if (difference_) return;
     for (const Expectation& e : what.expectations) {
         const Value got = value_of(e.subject, e.value, is);
         if (e.subject == Subject::kFinished) finished_.clear();

@@ -1,6 +1,7 @@
 // The course of one scenario over one engine: which steps of the file fall between the engine's steps, and which inside
 // one. Internal to scenario/.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "base/clock.hpp"
@@ -28,7 +29,7 @@ class Player final : engine::Script {
     void follow_file(Back); // until it says what comes back
 
     // ---- steps of the file ----
-    const Step& now() const { return scenario_.steps[at_]; }
+    const Step& now() const { return scenario_.steps[std::min(at_, scenario_.steps.size() - 1)]; } // or the last one
     bool over() const { return difference_ || at_ == scenario_.steps.size(); }
     bool is_async() const;
     bool needs_engine_step() const;
@@ -39,6 +40,7 @@ class Player final : engine::Script {
     void expect(const step::Expect&);
     void count_down(const step::Run&);
     void take_drafts();
+    void spend(uint64_t work); // of what the file may
 
     State state();
     Tokens tokens_of(const Prompt&) const;
@@ -60,7 +62,7 @@ class Player final : engine::Script {
     Words finished_;
     DraftsById drafts_;
     const Step* draft_ = nullptr; // that they are of
-    uint64_t engine_steps_ = 0, hit_tokens_ = 0, query_tokens_ = 0, plan_faults_ = 0;
+    uint64_t engine_steps_ = 0, hit_tokens_ = 0, query_tokens_ = 0, plan_faults_ = 0, work_ = 0;
 
     // ---- the engine's step under way ----
     std::vector<pb_plan_item> plan_;

@@ -12,11 +12,13 @@ using config::NodeKind;
 using config::ValueType;
 using config::Table;
 
-void append_run(const Node& node, Tokens& out, Faults& faults) {
+void read_run(const Node& node, Prompt& out, Faults& faults) {
     const Tokens run = read_tokens(node, "repeat", faults);
     if (run.size() != 2 || run[1] < 1 || run[1] > kMostTokens)
-        faults.add(node.origin, "'repeat' is " + node.describe() + ", expected [token, times], times 1 to 1048576");
-    else out.insert(out.end(), static_cast<size_t>(run[1]), run[0]);
+        return faults.add(node.origin,
+                          "'repeat' is " + node.describe() + ", expected [token, times], times 1 to 1048576");
+    out.repeated = run[0];
+    out.times = static_cast<uint32_t>(run[1]);
 }
 
 Prompt read_prompt(const Node& node, Faults& faults) {
@@ -36,7 +38,7 @@ Prompt read_prompt(const Node& node, Faults& faults) {
     if (ids && repeat) faults.add(repeat->origin, "'repeat' beside 'ids', expected one of them");
     if (!ids && !repeat) faults.add(node.origin, "'prompt' has neither 'ids' nor 'repeat'");
     if (ids) out.tokens = read_tokens(*ids, "ids", faults);
-    if (repeat) append_run(*repeat, out.tokens, faults);
+    if (repeat) read_run(*repeat, out, faults);
     const Tokens rest = then ? read_tokens(*then, "then", faults) : Tokens{};
     out.tokens.insert(out.tokens.end(), rest.begin(), rest.end());
     return out;

@@ -22,7 +22,11 @@ using Texts = std::map<std::string, Tokens>;
 
 struct Prompt {
     uint32_t made_up = 0; // so many tokens in front, which no other request has
-    Tokens tokens;        // behind them
+    TokenId repeated = 0;
+    uint32_t times = 0;   // that it stands behind them
+    Tokens tokens;        // behind these
+
+    uint64_t length() const { return uint64_t{made_up} + times + tokens.size(); }
 };
 
 struct Arrival { // a request that is added
@@ -80,7 +84,18 @@ struct Step {
     config::Origin origin;
 };
 
+struct Limits { // of one file: it ends in bounded time and memory, whatever it says
+    uint64_t block_tokens = 1 << 24;           // that its KV blocks hold, and those in host memory
+    uint64_t prompt_tokens = 1 << 24;          // of all prompts, once for each output
+    uint64_t sequences = 1 << 16;              // outputs and beams of all requests
+    uint64_t steps = 1'000'000;                // together with those of `run` and `drain`
+    uint64_t wait_ms = 1'000'000'000'000;      // together
+    uint64_t swaps = 64;                       // each starts another process
+    uint64_t work = uint64_t{1} << 28;         // while it is played: tokens computed, and sequences in each step
+};
+
 struct Scenario {
+    Limits limits;
     config::PluginChoice policy{"fcfs", {}};
     config::EngineSettings engine;
     uint32_t step_ms = 1; // that a step takes on the scenario's clock

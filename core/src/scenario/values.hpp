@@ -9,8 +9,7 @@
 
 namespace patchbay::scenario {
 
-inline constexpr double kMostTokens = 1 << 20;          // of one prompt or output
-inline constexpr uint64_t kMostPromptTokens = 1 << 24; // of a file; as many as its blocks may hold
+inline constexpr double kMostTokens = 1 << 20; // of one prompt or output
 inline constexpr double kMostSteps = 100'000;
 inline constexpr double kMostMs = 1e12;
 

@@ -98,13 +98,57 @@ TEST(ScenarioFile, RefusesStepsThatNothingCanComeOf) {
 
 TEST(ScenarioFile, BoundsWhatItAsksFor) {
     std::string many = "steps:\n  - add:\n";
-    for (int i = 0; i < 17; ++i) many += "    - {id: r" + std::to_string(i) + ", prompt: 1048576}\n";
-    EXPECT_THAT(faults_of(many), HasSubstr("expected at most 16777216"));
+    for (int i = 0; i < 17; ++i) many += "    - {id: r" + std::to_string(i) + ", prompt: {repeat: [5, 1048576]}}\n";
+    EXPECT_EQ(faults_of(many), "s.yaml:19:7: the prompts of all outputs have 17825792 tokens up to here, expected at "
+                               "most 16777216");
+    EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: 140000, n: 128}]\n"),
+                HasSubstr("s.yaml:2:11: the prompts of all outputs have 17920000 tokens"));
     EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: 1048577}]\n"), HasSubstr("expected 0 to 1048576"));
     EXPECT_THAT(faults_of("steps:\n  - add: [{id: a, prompt: {repeat: [1, 2000000]}}]\n"), HasSubstr("times 1 to"));
     EXPECT_EQ(faults_of("engine: {num_blocks: 1048576, block_size: 32}\nsteps: []\n"),
               "s.yaml:1:22: the blocks hold 33554432 tokens, expected at most 16777216");
+    EXPECT_EQ(faults_of("engine: {num_swap_blocks: 1048576, block_size: 32}\nsteps: []\n"),
+              "s.yaml:1:27: those of host memory hold 33554432 tokens, expected at most 16777216");
     EXPECT_THAT(faults_of("steps:\n  - run: 100001\n"), HasSubstr("expected 1 to 1e+05"));
+    std::string long_one = "steps:\n", waits = long_one, swaps = long_one;
+    for (int i = 0; i < 11; ++i) long_one += "  - run: 100000\n";
+    EXPECT_EQ(faults_of(long_one), "s.yaml:12:10: the file has 1100000 steps, those of 'run' and 'drain' too, up to "
+                                   "here, expected at most 1000000");
+    for (int i = 0; i < 20; ++i) waits += "  - wait_ms: 1000000000000\n";
+    EXPECT_EQ(faults_of(waits), "s.yaml:3:14: the file waits for 2000000000000 ms up to here, expected at most "
+                                "1000000000000");
+    for (int i = 0; i < 65; ++i) swaps += "  - swap: sjf\n";
+    EXPECT_EQ(faults_of(swaps), "s.yaml:66:11: the file has 65 swaps up to here, expected at most 64");
+    std::string crowd = "steps:\n  - add:\n";
+    for (int i = 0; i < 513; ++i) crowd += "    - {id: r" + std::to_string(i) + ", prompt: 1, n: 128}\n";
+    EXPECT_EQ(faults_of(crowd), "s.yaml:515:7: the requests have 65664 outputs and beams up to here, expected at most "
+                                "65536");
+    EXPECT_EQ(faults_of("steps:\n  - add: [{id: " + std::string(65, 'x') + ", prompt: 1}]\n"),
+              "s.yaml:2:11: 'id' has 65 bytes, expected at most 64");
+}
+
+TEST(ScenarioFile, NamesTooManyEndTokens) {
+    std::string tokens = "1";
+    for (int i = 0; i < 1024; ++i) tokens += ", 1";
+    EXPECT_EQ(faults_of("model: {eos_token_ids: [" + tokens + "]}\nsteps:\n  - run: 1\n"),
+              "s.yaml:1:24: 'eos_token_ids' has 1025 tokens, expected at most 1024");
+    EXPECT_EQ(faults_of("steps:\n  - add: [{id: a, prompt: 1, stop_token_ids: [" + tokens + "]}]\n"),
+              "s.yaml:2:11: 'stop_token_ids' has 1025 tokens, expected at most 1024");
+}
+
+TEST(ScenarioDifference, IsMoreWorkThanAFileMayMake) {
+    const auto root = config::parse_yaml("steps:\n  - add: [{id: a, prompt: 40, max_tokens: 90}]\n  - drain: 200\n",
+                                         "s.yaml");
+    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    const auto outcome = [&](uint64_t work) {
+        const auto scenario = load(*root, registry(), {.work = work});
+        const auto played = play(*scenario, registry(), prober);
+        return played->difference ? played->difference->text() : "";
+    };
+    EXPECT_EQ(outcome(400), "");
+    EXPECT_EQ(outcome(100), "s.yaml:3: step 2: the file\n"
+                            "  expected  at most 100 tokens that are computed and sequences that are looked at\n"
+                            "  got       more, after 21 steps of the engine");
 }
 
 TEST(ScenarioFile, ItsSchemaIsTheOneInTheDocumentation) {

@@ -1,0 +1,162 @@
+#include "scenario/whole_file.hpp"
+
+#include <bit>
+#include <set>
+#include <tuple>
+
+#include "base/suggest.hpp"
+#include "config/document.hpp"
+
+namespace patchbay::scenario {
+namespace {
+
+constexpr size_t kLongestId = 64;       // bytes
+constexpr size_t kMostEndTokens = 1024; // of a request, and of the model: each token is held against them
+constexpr uint64_t kMostGuesses = 10;   // at names that nobody has
+
+class WholeFile {
+  public:
+    WholeFile(const Scenario& s, const config::Node& root, config::Faults& faults)
+        : scenario_(s), root_(root), faults_(faults) {}
+
+    void check() {
+        const config::EngineSettings& e = scenario_.engine;
+        for (size_t i = 0; i < scenario_.steps.size(); ++i) {
+            origin_ = &scenario_.steps[i].origin;
+            steps_of(scenario_.steps[i]);
+            std::visit([this](const auto& what) { names_in(what); }, scenario_.steps[i].what);
+            if (std::holds_alternative<step::Draft>(scenario_.steps[i].what)) draft(i);
+            if (std::holds_alternative<step::InFlight>(scenario_.steps[i].what) &&
+                e.async_scheduling != config::AsyncScheduling::kOn)
+                fault("'in_flight' without engine.async_scheduling: on");
+        }
+        origin_ = scenario_.steps.empty() ? nullptr : &scenario_.steps.front().origin;
+        if (e.num_speculative_tokens > 0 && e.async_scheduling == config::AsyncScheduling::kOn)
+            fault("async_scheduling: on beside num_speculative_tokens: drafts follow from tokens that are back");
+        blocks();
+        if (scenario_.eos.size() <= kMostEndTokens) return;
+        origin_ = &root_.at("model.eos_token_ids")->origin;
+        too_many_end_tokens("eos_token_ids", scenario_.eos.size());
+    }
+
+  private:
+    void fault(const std::string& text) { faults_.add(origin_ ? *origin_ : config::Origin{}, text); }
+
+    void too_many_end_tokens(const char* key, size_t got) {
+        fault("'" + std::string(key) + "' has " + std::to_string(got) + " tokens, expected at most " +
+              std::to_string(kMostEndTokens));
+    }
+
+    // Told where the sum goes beyond what is allowed, once.
+    void count(uint64_t& sum, uint64_t more, uint64_t most, const std::string& who, const std::string& what) {
+        const bool before = sum > most;
+        sum += more;
+        if (before || sum <= most) return;
+        fault(who + " " + std::to_string(sum) + " " + what + " up to here, expected at most " + std::to_string(most));
+    }
+
+    void blocks() {
+        const config::EngineSettings& e = scenario_.engine;
+        if (!std::has_single_bit(e.block_size))
+            faults_.add(root_.at("engine.block_size")->origin,
+                        "'block_size' is " + std::to_string(e.block_size) + ", expected a power of two");
+        for (const auto& [key, what, blocks] : {std::tuple("engine.num_blocks", "the blocks hold ", e.num_blocks),
+                                                {"engine.num_swap_blocks", "those of host memory hold ",
+                                                 e.num_swap_blocks}}) {
+            const uint64_t room = uint64_t{blocks} * e.block_size;
+            const config::Node* given = root_.at(key);
+            if (room > scenario_.limits.block_tokens)
+                faults_.add(given ? given->origin : root_.origin,
+                            what + std::to_string(room) + " tokens, expected at most " +
+                                std::to_string(scenario_.limits.block_tokens));
+        }
+    }
+
+    // Steps of the engine that it may ask for.
+    void steps_of(const Step& s) {
+        const Limits& most = scenario_.limits;
+        uint64_t steps = 1;
+        if (const auto* run = std::get_if<step::Run>(&s.what)) steps = run->steps;
+        if (const auto* drain = std::get_if<step::Drain>(&s.what)) steps = drain->most_steps;
+        count(steps_, steps, most.steps, "the file has", "steps, those of 'run' and 'drain' too,");
+        if (const auto* wait = std::get_if<step::Wait>(&s.what))
+            count(waited_, wait->ms, most.wait_ms, "the file waits for", "ms");
+        if (std::holds_alternative<step::Swap>(s.what)) count(swaps_, 1, most.swaps, "the file has", "swaps");
+    }
+
+    void draft(size_t i) {
+        if (scenario_.engine.num_speculative_tokens == 0) fault("'draft' without engine.num_speculative_tokens");
+        const bool after = i > 0 && (std::holds_alternative<step::Output>(scenario_.steps[i - 1].what) ||
+                                     std::holds_alternative<step::Run>(scenario_.steps[i - 1].what));
+        if (!after) fault("'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+    }
+
+    void known(const std::string& name) {
+        if (seen_.contains(name)) return;
+        const bool guess = unknown_++ < kMostGuesses; // each looks at all names
+        fault("no request '" + config::printable(name) + "' was added before" +
+              (guess ? did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())) : ""));
+    }
+    void all_known(const Names& names) {
+        for (const std::string& name : names) known(name);
+    }
+    template <class Map>
+    void keys_known(const Map& map) {
+        for (const auto& [name, value] : map) known(name);
+    }
+
+    void names_in(const step::Add& what) {
+        for (const Arrival& a : what.requests) {
+            origin_ = &a.origin;
+            if (a.id.empty()) continue; // told already
+            count(sequences_, a.sequences(), scenario_.limits.sequences, "the requests have", "outputs and beams");
+            count(prompt_tokens_, a.prompt.length() * a.sequences(), scenario_.limits.prompt_tokens,
+                  "the prompts of all outputs have", "tokens");
+            if (a.id.size() > kLongestId)
+                fault("'id' has " + std::to_string(a.id.size()) + " bytes, expected at most " +
+                      std::to_string(kLongestId));
+            if (a.stop_token_ids.size() > kMostEndTokens)
+                too_many_end_tokens("stop_token_ids", a.stop_token_ids.size());
+            if (a.id.size() > kLongestId || sequences_ > scenario_.limits.sequences) continue;
+            for (uint32_t i = 0; i < a.sequences(); ++i)
+                if (const std::string name = a.name_of(i); !seen_.insert(name).second)
+                    fault("'" + config::printable(name) + "' was added before");
+            requests_.insert(a.id);
+        }
+    }
+    void names_in(const step::Output& what) { keys_known(what.tokens); }
+    void names_in(const step::Draft& what) { keys_known(what.tokens); }
+    void names_in(const step::Abort& what) {
+        all_known(what.ids);
+        for (const std::string& name : what.ids)
+            if (seen_.contains(name) && !requests_.contains(name))
+                fault("'" + name + "' is one output of several, which are aborted together");
+    }
+    void names_in(const step::InFlight& what) { all_known(what.ids); }
+    void names_in(const step::Expect& what) {
+        for (const Expectation& e : what.expectations) {
+            origin_ = &e.origin;
+            if (const auto* names = std::get_if<Names>(&e.value)) all_known(*names);
+            else if (const auto* counts = std::get_if<Counts>(&e.value)) keys_known(*counts);
+            else if (const auto* words = std::get_if<Words>(&e.value)) keys_known(*words);
+            else if (const auto* texts = std::get_if<Texts>(&e.value)) keys_known(*texts);
+        }
+    }
+    template <class Other>
+    void names_in(const Other&) {}
+
+    const Scenario& scenario_;
+    const config::Node& root_;
+    config::Faults& faults_;
+    const config::Origin* origin_ = nullptr;
+    std::set<std::string> seen_, requests_; // seen: outputs
+    uint64_t prompt_tokens_ = 0, sequences_ = 0, steps_ = 0, waited_ = 0, swaps_ = 0, unknown_ = 0;
+};
+
+}  // namespace
+
+void check_whole_file(const Scenario& s, const config::Node& root, config::Faults& faults) {
+    WholeFile(s, root, faults).check();
+}
+
+}  // namespace patchbay::scenario
