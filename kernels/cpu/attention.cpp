@@ -13,7 +13,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr int64_t kRunsPerThread = 8; // of splits: enough that a thread that is held up does not hold up all
-constexpr int64_t kInlineWork = 256 * 1024; // multiply-adds that are not worth waking a thread for
+constexpr int64_t kInlineWork = 32 * 1024; // multiply-adds that are not worth waking a thread for
 
 constexpr int64_t kLineBytes = 64;
 

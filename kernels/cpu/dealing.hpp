@@ -11,14 +11,24 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 inline float* row_of(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) + i * t.strides[0]; }
 
-// Several tasks a thread where there is enough work, so that a thread that is held up does not hold up all. Of few rows
-// many: a weight is read once, and read fastest where the threads are near one another in it. Of many rows few: each
-// task brings its rows into a cache.
-constexpr int64_t kFewRowsTasks = 32, kManyRowsTasks = 2; // a thread
-inline int64_t wanted_tasks(const Crew& crew, int64_t multiply_adds, int64_t tasks_a_thread) {
-    constexpr int64_t kTaskWork = 128 * 1024; // multiply-adds that are worth a dispatch
-    if (crew.threads <= 1) return 1;
-    return std::clamp<int64_t>(multiply_adds / kTaskWork, 1, int64_t(crew.threads) * tasks_a_thread);
+// Several tasks a thread where there is enough work, so that a thread that is held up does not hold up all.
+struct Dealing {
+    int64_t most;  // tasks of a thread
+    int64_t task;  // work that is worth a task of its own
+    int64_t share; // work that is worth the other threads' help
+};
+// Of few rows, which wait for the weights: work is elements of the weight. Many tasks: a weight is read once, and read
+// fastest where the threads are near one another in it. A task of 16k elements takes about as long as a dispatch, but
+// two threads read twice as fast as one.
+constexpr Dealing kFewRows{32, 128 * 1024, 16 * 1024};
+// Of many rows work is multiply-adds. Few tasks: each brings its rows into a cache.
+constexpr Dealing kManyRows{2, 128 * 1024, 128 * 1024};
+constexpr Dealing kKeptRows{8, 128 * 1024, 128 * 1024}; // where a thread's tasks are of the same rows
+inline int64_t wanted_tasks(const Crew& crew, const Dealing& dealing, int64_t work) {
+    const int64_t threads = crew.threads;
+    if (threads <= 1) return 1;
+    const int64_t least = std::clamp<int64_t>(work / dealing.share, 1, threads);
+    return std::clamp<int64_t>(work / dealing.task, least, threads * dealing.most);
 }
 
 }  // namespace patchbay::kernels

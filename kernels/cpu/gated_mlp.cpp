@@ -10,11 +10,9 @@ void gated_mlp(const Machine& machine, Scratch& rows, const pb_tensor& out, cons
     if (count == 0) return;
     const bool bf16 = gate_up.dtype() == PB_BF16 && down.dtype() == PB_BF16;
     const TileTable* tiles = bf16 ? tiles_of(machine.isa) : nullptr;
-    if (tiles && n % tiles->depth == 0 && n % gate_up.columns() == 0) {
-        const Table& table = table_of(machine.isa);
+    if (tiles && n % tiles->depth == 0 && n % gate_up.columns() == 0)
         return gated_mlp_tiles(machine, *tiles, out, x, gate_up, down,
-                               gate == Gate::kSilu ? table.silu_mul : table.gelu_tanh_mul);
-    }
+                               gate == Gate::kSilu ? TileGateKind::kSilu : TileGateKind::kGeluTanh);
     auto* const memory = static_cast<float*>(rows.at_least(uint64_t(count * 3 * n) * sizeof(float)));
     const pb_tensor halves = tensor(memory, PB_F32, {count, 2 * n}),
                     gated = tensor(memory + count * 2 * n, PB_F32, {count, n});

@@ -8,7 +8,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr int64_t kRowBlock = 96;   // rows of x that stay in the second-level cache beside a few panels
-constexpr int64_t kFewRows = 8;     // that wait for the weights rather than for arithmetic
+constexpr int64_t kWaitingRows = 8; // that wait for the weights rather than for arithmetic
 constexpr int64_t kPanelBlock = 4;  // panels that the one-row kernel reads at once
 
 void linear_vectors(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
@@ -16,8 +16,9 @@ void linear_vectors(const Machine& machine, const pb_tensor& out, const pb_tenso
     const auto kernel = w.dtype() == PB_BF16 ? table.linear_bf16 : table.linear_f32;
     const int64_t rows = x.shape[0], panels = w.panels();
     const int64_t row_blocks = ceil_div(rows, kRowBlock), panel_blocks = ceil_div(panels, kPanelBlock);
-    const int64_t wanted = wanted_tasks(machine.crew, rows * w.rows() * w.cols(),
-                                        rows <= kFewRows ? kFewRowsTasks : kManyRowsTasks);
+    const int64_t weights = w.rows() * w.cols();
+    const int64_t wanted = rows <= kWaitingRows ? wanted_tasks(machine.crew, kFewRows, weights)
+                                                : wanted_tasks(machine.crew, kManyRows, rows * weights);
     const int64_t column_tasks = std::clamp<int64_t>(ceil_div(wanted, row_blocks), 1, panel_blocks);
     const auto part = [&](int64_t i) {
         const int64_t block = i / column_tasks, column = i % column_tasks;

@@ -42,10 +42,8 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
     return kPlainQuantised;
 }
 
-// x becomes codes once; then each task works through panels of its own with all rows. Of many rows there are fewer
-// tasks than elsewhere, as each reads all of x.
+// x becomes codes once; then each task works through panels of its own with all rows.
 void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w) {
-    constexpr int64_t kManyTasks = 2; // a thread
     const int64_t rows = x.shape[0], panels = w.panels();
     const QuantisedTable& table = quantised_table(machine.isa, rows);
     QuantisedRows to{};
@@ -56,8 +54,10 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
     to.steps = ceil_div(to.groups * to.group, kQuantisedStep);
     const int64_t blocks = ceil_div(rows, to.side), values = blocks * to.groups * to.side;
 
-    const int64_t tasks = std::min(panels, wanted_tasks(machine.crew, rows * w.rows() * w.cols(),
-                                                        rows > 4 * table.side ? kManyTasks : kFewRowsTasks));
+    const int64_t weights = w.rows() * w.cols();
+    const int64_t tasks = std::min(panels, rows > 4 * table.side
+                                               ? wanted_tasks(machine.crew, kManyRows, rows * weights)
+                                               : wanted_tasks(machine.crew, kFewRows, weights));
     const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, w.bits())) : 0;
     const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
     Scratch own;

@@ -18,9 +18,10 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     int64_t width;         // columns of out that exist from there on
 };
 
-// gate · up of a gated MLP, as rows of x that round_rows() has laid.
+// f(gate) · up of a gated MLP, as rows of x that round_rows() has laid.
+enum class TileGateKind : int32_t { kNone, kSilu, kGeluTanh };
 struct TileGate {
-    void (*multiply)(float* out, const float* gate, const float* up, int64_t n); // nullptr: no gated MLP
+    TileGateKind kind;     // with the bits of Table::silu_mul and gelu_tanh_mul; kNone: no gated MLP
     int64_t up_panels;     // from a gate's panel to its up's
     uint16_t* out;         // of the first row, at K 0
     int64_t depth, step;   // of out; `depth`s of K before the first panel's columns
@@ -142,6 +143,7 @@ struct TileTable {
     // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
     void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
     void (*linear)(const TilePart&);
+    int64_t near_depth; // of K; more is taken in parts
     int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels go by
     int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel_count and gate
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table

@@ -6,9 +6,8 @@ namespace patchbay::kernels {
 
 void linear_tiles(const Machine&, const TileTable&, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w);
 
-// Halves of gate_up that begin with a panel, n a multiple of TileTable::depth; `multiply` as TileGate's.
+// Halves of gate_up that begin with a panel, n a multiple of TileTable::depth; a gate that is not kNone.
 void gated_mlp_tiles(const Machine&, const TileTable&, const pb_tensor& out, const pb_tensor& x,
-                     const PackedMatrix& gate_up, const PackedMatrix& down,
-                     void (*multiply)(float* out, const float* gate, const float* up, int64_t n));
+                     const PackedMatrix& gate_up, const PackedMatrix& down, TileGateKind);
 
 }  // namespace patchbay::kernels

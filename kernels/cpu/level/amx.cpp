@@ -7,6 +7,9 @@ namespace patchbay::kernels {
 namespace {
 
 #include "cpu/level/tiles.inc"
+#include "cpu/level/vector_512.inc"
+
+#include "cpu/level/functions.inc"
 
 constexpr int kTileDepth = 32;      // of K in a tile
 constexpr int kColumns = 2 * kSide; // of a panel
@@ -93,34 +96,36 @@ struct Results {
 struct GatedResults {
     const float *gate = nullptr, *up = nullptr;             // sums
     const float *gate_bias = nullptr, *up_bias = nullptr;
-    void (*multiply)(float* out, const float* gate, const float* up, int64_t n) = nullptr;
+    TileGateKind kind = TileGateKind::kNone;
     uint16_t* to = nullptr;
     int64_t rows = 0;                                       // that are left
     bool past_caches = false;
 
     void write(int64_t most) {
+        if (rows == 0) return;
+        if (kind == TileGateKind::kSilu) write(most, silu_of);
+        else write(most, gelu_tanh_of);
+    }
+
+    template <class Gate>
+    void write(int64_t most, Gate gate_of) {
         for (const int64_t later = rows > most ? rows - most : 0; rows > later; --rows) {
-            alignas(64) float product[kColumns], with_bias[2][kColumns];
-            if (gate_bias) {
-                add(with_bias[0], gate, gate_bias);
-                add(with_bias[1], up, up_bias);
-                multiply(product, with_bias[0], with_bias[1], kColumns);
-            } else {
-                multiply(product, gate, up, kColumns);
+            F product[2];
+            for (int i = 0; i < 2; ++i) {
+                F g{_mm512_load_ps(gate + i * kSide)}, u{_mm512_load_ps(up + i * kSide)};
+                if (gate_bias) {
+                    g = g + F{_mm512_loadu_ps(gate_bias + i * kSide)};
+                    u = u + F{_mm512_loadu_ps(up_bias + i * kSide)};
+                }
+                product[i] = gate_of(g) * u;
             }
-            const auto line = reinterpret_cast<__m512i>(
-                _mm512_cvtne2ps_pbh(_mm512_load_ps(product + kSide), _mm512_load_ps(product)));
+            const auto line = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(product[1].v, product[0].v));
             if (past_caches) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
             else _mm512_store_si512(to, line);
             to += kColumns;
             gate += kColumns;
             up += kColumns;
         }
-    }
-
-    static void add(float* to, const float* sums, const float* bias) {
-        for (int64_t i = 0; i < kColumns; i += kSide)
-            _mm512_store_ps(to + i, _mm512_add_ps(_mm512_loadu_ps(sums + i), _mm512_loadu_ps(bias + i)));
     }
 };
 
@@ -267,7 +272,7 @@ struct Visits {
         : steps(part.depth / kTileDepth),
           near(near_steps(part.rows, steps)),
           pairs((part.rows + kPair - 1) / kPair),
-          gated(part.gate.multiply != nullptr),
+          gated(part.gate.kind != TileGateKind::kNone),
           count(part.panel_count * (gated ? 2 : 1)),
           up_panels(part.gate.up_panels) {}
 
@@ -297,7 +302,7 @@ GatedResults gated_results(const TilePart& part, const float* gate, const float*
             .up = up,
             .gate_bias = part.bias ? part.bias + panel * kColumns : nullptr,
             .up_bias = part.bias ? part.bias + up_columns : nullptr,
-            .multiply = part.gate.multiply,
+            .kind = part.gate.kind,
             .to = part.gate.out + row * part.gate.depth + (part.gate.step + panel) * rows * kTileDepth,
             .rows = rows,
             .past_caches = part.rows > kFewRows};
@@ -385,6 +390,7 @@ int64_t multiply_add(int64_t rounds) {
 
 }  // namespace
 
-constexpr TileTable kAmxTiles = {kPair, kTileDepth, round_rows, linear, near_rows, sums_floats, multiply_add};
+constexpr TileTable kAmxTiles = {
+    kPair, kTileDepth, round_rows, linear, kNearSteps * kTileDepth, near_rows, sums_floats, multiply_add};
 
 }  // namespace patchbay::kernels

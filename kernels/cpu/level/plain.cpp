@@ -24,6 +24,9 @@ inline F where_less(F a, F b, F yes, F no) {
     const I mask = a < b;
     return reinterpret_cast<F>((reinterpret_cast<I>(yes) & mask) | (reinterpret_cast<I>(no) & ~mask));
 }
+inline F least(F a, F b) { return where_less(a, b, a, b); }
+inline F most(F a, F b) { return where_less(b, a, a, b); }
+inline F quotient(F a, F b) { return a / b; }
 inline F square_root(F a) {
     for (int i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);
     return a;

@@ -117,12 +117,16 @@ TEST_P(Linear, WritesTheSameBitsOnWholeLinesAndNothingBeside) {
 TEST_P(Linear, GivesTheSameBitsForAnyNumberOfThreads) {
     Random random(4);
     const Machine alone{GetParam(), {}};
-    const LinearCase c(random, alone, 130, 700, 300, PB_BF16, false);
-    const std::vector<float> want = run(alone, c, 0, c.tokens);
-    for (const uint32_t threads : {2u, 3u, 16u}) {
-        ThreadPool pool(threads);
-        EXPECT_TRUE(run({GetParam(), crew_of(pool.service())}, c, 0, c.tokens) == want) << threads;
-        EXPECT_TRUE(run({GetParam(), backwards_crew(threads)}, c, 0, c.tokens) == want) << threads;
+    struct Shape { int64_t tokens, rows, cols; };
+    // Many rows; more than a cache holds, so that threads keep a block each; a next token of a small model.
+    for (const Shape& shape : {Shape{130, 700, 300}, Shape{300, 170, 2000}, Shape{1, 250, 256}}) {
+        const LinearCase c(random, alone, shape.tokens, shape.rows, shape.cols, PB_BF16, false);
+        const std::vector<float> want = run(alone, c, 0, c.tokens);
+        for (const uint32_t threads : {2u, 3u, 16u}) {
+            ThreadPool pool(threads);
+            EXPECT_TRUE(run({GetParam(), crew_of(pool.service())}, c, 0, c.tokens) == want) << threads;
+            EXPECT_TRUE(run({GetParam(), backwards_crew(threads)}, c, 0, c.tokens) == want) << threads;
+        }
     }
 }
 
