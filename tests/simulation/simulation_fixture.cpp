@@ -84,6 +84,7 @@ class Simulation final : Script {
         if (one_in(3)) e.async_scheduling = config::AsyncScheduling::kOn;
         else if (one_in(2)) e.num_speculative_tokens = 1 + below(4);
         speculates_ = e.num_speculative_tokens > 0;
+        if (speculates_) c.speculative.max_paths = 1 + draw(seed_, 0, Stream::kTest, 2)[0] % 4; // no draw of the load's
         e.preemption_mode = one_of({config::PreemptionMode::kRecompute, config::PreemptionMode::kSwap});
         e.num_swap_blocks = 10 + below(100);
         e.reserve_full_sequence = one_in(5);
@@ -222,7 +223,11 @@ class Simulation final : Script {
             const auto at = by_sequence_.find(rows.id);
             if (at == by_sequence_.end() || !open_.contains(at->second)) continue; // surplus: it has ended meanwhile
             const Expected& e = open_.at(at->second);
-            for (size_t j = 0; j < rows.tokens.size(); ++j) rows.tokens[j] = token_of(e, e.prompt + e.got.size() + j);
+            const size_t next = e.prompt + e.got.size();
+            for (size_t j = 0; j < rows.tokens.size(); ++j) rows.tokens[j] = token_of(e, next + j);
+            for (const ScriptedBranch& b : rows.branches)
+                for (size_t j = 0; j < b.tokens.size(); ++j)
+                    b.tokens[j] = token_of(e, next + b.drafts.size() - b.tokens.size() + 1 + j);
         }
     }
 
@@ -267,6 +272,7 @@ class Simulation final : Script {
         Met& m = met();
         m.preemptions += report->preemptions;
         m.accepted += report->accepted_tokens;
+        m.by_branch += report->branch_tokens;
         m.hits += report->prefix_hit_tokens;
         m.bad_plans += report->plan_faults;
         unsound_ |= report->plan_faults > 0;

@@ -36,7 +36,8 @@ struct WritesWhereNobodyAsked : Again {
 struct CountsOneTooMany : Again {
     void propose(ProposeBatch& batch) {
         Again::propose(batch);
-        for (uint32_t i = 0; i < batch.size(); ++i) batch.raw.counts[i] += batch.raw.counts[i] > 0;
+        for (uint32_t i = 0; !batch.raw.parents && i < batch.size(); ++i) // a tree of it would be too deep as well
+            batch.raw.counts[i] += batch.raw.counts[i] > 0;
     }
 };
 
@@ -80,6 +81,23 @@ struct DrawsWhatItExcludes : Again {
     }
 };
 
+struct HangsADraftOnItself : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; batch.raw.parents && i < batch.size(); ++i)
+            if (batch.raw.counts[i] > 1) batch.raw.parents[size_t{i} * batch.raw.max_drafts + 1] = 1;
+    }
+};
+
+struct HasMorePathsThanAsked : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        for (uint32_t i = 0; batch.raw.parents && i < batch.size(); ++i)
+            for (uint32_t k = 0; k < batch.raw.counts[i]; ++k)
+                batch.raw.parents[size_t{i} * batch.raw.max_drafts + k] = -1;
+    }
+};
+
 template <class T>
 constexpr pb_component component(const char* name) {
     return patchbay::proposer<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
@@ -91,5 +109,7 @@ PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("f
                 component<WritesWhereNobodyAsked>("writes_where_nobody_asked"),
                 component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
                 component<DrawsWhatItExcludes>("draws_what_it_excludes"),
+                component<HangsADraftOnItself>("hangs_a_draft_on_itself"),
+                component<HasMorePathsThanAsked>("has_more_paths_than_asked"),
                 component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"),
                 component<DraftsForAStranger>("drafts_for_a_stranger"))

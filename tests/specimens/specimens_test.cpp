@@ -102,6 +102,8 @@ const std::vector<Wrong> kComponents = {
       {"counts_one_too_many", "proposer.counts"},
       {"proposes_minus_one", "proposer.tokens"},
       {"draws_what_it_excludes", "proposer.probabilities"},
+      {"hangs_a_draft_on_itself", "proposer.trees"},
+      {"has_more_paths_than_asked", "proposer.trees"},
       {"falls_silent_after_a_stranger", "proposer.notices"},
       {"drafts_for_a_stranger", "proposer.runner"}}},
     {"attentions",

@@ -67,7 +67,7 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
 
 struct Passes { // of one engine, each the sum of its decoding steps
     std::vector<double> seconds, tokens, steps, sequences;
-    double proposing = 0, length = 0;
+    double proposing = 0, length = 0, computed = 0;
 
     void add(const std::vector<StepReport>& reports) {
         for (std::vector<double>* each : {&seconds, &tokens, &steps, &sequences}) each->push_back(0);
@@ -79,6 +79,7 @@ struct Passes { // of one engine, each the sum of its decoding steps
             sequences.back() += r.scheduled_seqs;
             proposing += static_cast<double>(r.propose_ns) * 1e-9;
             length += r.draft_length;
+            computed += r.scheduled_tokens;
         }
     }
     SpecSpeed speed() const {
@@ -120,9 +121,13 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
         plain_passes.add(a.steps);
         passes.add(b.steps);
         for (size_t i = 0; i < prompts.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];
-        for (const StepReport& r : b.steps)
+        for (const StepReport& r : b.steps) {
+            out.verified += r.drafted_tokens;
+            out.right += r.accepted_tokens;
+            out.by_branch += r.branch_tokens;
             for (size_t i = 0; i < out.drafted.size(); ++i)
                 out.drafted[i] += r.drafted_at[i], out.accepted[i] += r.accepted_at[i];
+        }
     }
     out.without = plain_passes.speed();
     out.with = passes.speed();
@@ -130,6 +135,7 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
         return fail("no step only decoded: outputs are too short");
     out.propose_share = passes.proposing / Passes::sum(passes.seconds);
     out.draft_length = passes.length / Passes::sum(passes.steps);
+    out.computed = passes.computed / Passes::sum(passes.tokens);
     return out;
 }
 
@@ -156,6 +162,14 @@ std::string table_of(const SpecResult& r, const config::EngineConfig& config, co
         out += line;
     }
     out += r.drafted[0] == 0 ? " nothing was drafted\n" : "\n";
+    if (r.verified > 0) {
+        std::snprintf(line, sizeof line,
+                      "accepted %.3f of %llu drafts, %.3f by branches; %.2f tokens computed for each made\n",
+                      static_cast<double>(r.right) / static_cast<double>(r.verified),
+                      static_cast<unsigned long long>(r.verified),
+                      static_cast<double>(r.by_branch) / static_cast<double>(r.verified), r.computed);
+        out += line;
+    }
     if (!r.facts.synthetic_acceptance)
         out += "the same texts: " + std::to_string(r.same) + " of " + std::to_string(r.outputs) + "\n";
     return out;
@@ -173,6 +187,11 @@ std::string json_of(const SpecResult& r, const config::EngineConfig& config, con
                           {"weight_dtype", r.facts.weight_dtype},
                           {"proposer", config.proposer->plugin},
                           {"num_speculative_tokens", config.engine.num_speculative_tokens},
+                          {"max_paths", config.speculative.max_paths},
+                          {"verified", r.verified},
+                          {"accepted", r.right},
+                          {"accepted_by_branch", r.by_branch},
+                          {"computed_per_token", r.computed},
                           {"synthetic_acceptance", r.facts.synthetic_acceptance},
                           {"batch", asked.batch},
                           {"without", speed(r.without)},

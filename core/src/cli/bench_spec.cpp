@@ -69,6 +69,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
     key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts a step and sequence");
     key("--speculation-mode", "speculative.mode", "fixed, or adaptive");
+    key("--max-paths", "speculative.max_paths", "paths that drafts may branch into");
     key("--rejection-sample-method", "speculative.rejection_sample_method", "match, rejection or synthetic");
     key("--synthetic-acceptance-rates", "speculative.synthetic_acceptance_rates", "a list, as [0.7, 0.5]");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");

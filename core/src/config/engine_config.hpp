@@ -93,6 +93,7 @@ struct SpeculationSettings {                 // `speculative:`; docs/speculation
     DraftMode mode = DraftMode::kFixed;
     Verification rejection_sample_method = Verification::kMatch;
     std::vector<double> synthetic_acceptance_rates; // by place in the chain, of all drafts there
+    uint32_t max_paths = 1;                  // of a sequence's tree of drafts; 1: chains
 
     bool operator==(const SpeculationSettings&) const = default;
 };

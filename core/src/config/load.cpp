@@ -165,7 +165,9 @@ Table<SpeculationSettings> speculation_table() {
            "match: drafts that are what is sampled in their place are accepted; rejection: by their probabilities; "
            "synthetic: by given rates, so that texts mean nothing")
         .values("synthetic_acceptance_rates", &S::synthetic_acceptance_rates, {0, 1, ""},
-                "share of all drafts of the first place that is accepted, of the second, and so on; for synthetic");
+                "share of all drafts of the first place that is accepted, of the second, and so on; for synthetic")
+        .key("max_paths", &S::max_paths, {1, 16, "paths"},
+             "chains of up to num_speculative_tokens that a sequence's drafts may branch into; 1: no branches");
     return t;
 }
 
@@ -286,8 +288,23 @@ class CrossChecks {
             warnings_.add(at("speculative.mode"),
                           "mode: adaptive beside rejection_sample_method: rejection: texts follow from how many drafts "
                           "there were, and so from times; a seed does not repeat them");
+        if (c_.speculative.max_paths > 1) trees();
         if (!std::ranges::is_sorted(rates, std::greater()))
             faults_.add(where, "synthetic_acceptance_rates grow, but a draft is accepted only if those before it are");
+    }
+
+    void trees() {
+        const std::string paths = "max_paths is " + n(c_.speculative.max_paths);
+        const Origin where = at("speculative.max_paths");
+        if (c_.speculative.rejection_sample_method == Verification::kRejection)
+            faults_.add(where, paths + " beside rejection_sample_method: rejection, which judges chains only (choose "
+                                       "match, or 1 path)");
+        if (c_.speculative.rejection_sample_method == Verification::kSynthetic)
+            faults_.add(where, paths + " beside rejection_sample_method: synthetic, whose rates are those of a chain "
+                                       "(choose match, or 1 path)");
+        if (c_.speculative.mode == DraftMode::kAdaptive)
+            faults_.add(where, paths + " beside mode: adaptive, which weighs the length of chains only (choose fixed, "
+                                       "or 1 path)");
     }
 
     void ranks() {

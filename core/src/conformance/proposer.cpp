@@ -10,7 +10,8 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kMostDrafts = 5; // of the batch
+constexpr uint32_t kMostDrafts = 5; // one behind the other
+constexpr uint32_t kMostPaths = 3;  // of a tree
 constexpr int32_t kGuard = -77;     // what no proposer writes
 
 struct History {
@@ -31,31 +32,44 @@ std::vector<History> histories() {
     return out;
 }
 
-enum class Verified { kByMatch, kByRejection }; // the drafts
+enum class Asked { kChains, kTrees, kProbabilities }; // kProbabilities: as for verification by rejection
 
 struct Proposed {
-    std::vector<int32_t> drafts; // (rows, kMostDrafts)
+    std::vector<int32_t> drafts; // (rows, room)
+    std::vector<int32_t> parents; // likewise, of trees
     std::vector<uint32_t> counts;
-    std::vector<float> probs;    // (rows, kMostDrafts, vocab), by rejection
-    std::vector<uint8_t> drawn;  // (rows, kMostDrafts)
+    std::vector<float> probs;    // (rows, room, vocab), where asked
+    std::vector<uint8_t> drawn;  // (rows, room)
+    size_t room = kMostDrafts;
     bool within_bounds = true;
 };
 
 Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories,
-                         Verified verified = Verified::kByMatch) {
+                         Asked asked = Asked::kChains) {
     constexpr size_t kGuards = 16;
     const size_t n = histories.size();
     std::vector<pb_propose_row> rows;
     for (size_t i = 0; i < n; ++i)
         rows.push_back({100 + i, histories[i].tokens.data(), static_cast<uint32_t>(histories[i].tokens.size()),
-                        histories[i].max_drafts});
+                        histories[i].max_drafts, asked == Asked::kTrees ? kMostPaths : 1, 0});
     Proposed out;
-    out.drafts.assign(n * kMostDrafts + kGuards, kGuard);
+    if (asked == Asked::kTrees) out.room = kMostDrafts * kMostPaths;
+    out.drafts.assign(n * out.room + kGuards, kGuard);
     out.counts.assign(n + kGuards, 0);
     std::fill(out.counts.begin() + static_cast<ptrdiff_t>(n), out.counts.end(), static_cast<uint32_t>(kGuard));
-    pb_propose_batch b{sizeof b,    static_cast<uint32_t>(n), sizeof(pb_propose_row), kMostDrafts,
-                       rows.data(), out.drafts.data(),        out.counts.data(),      nullptr};
-    if (verified == Verified::kByRejection) {
+    if (asked == Asked::kTrees) {
+        out.parents.assign(n * out.room + kGuards, kGuard);
+        for (size_t k = 0; k < n * out.room; ++k) out.parents[k] = static_cast<int32_t>(k % out.room) - 1;
+    }
+    pb_propose_batch b{sizeof b,
+                       static_cast<uint32_t>(n),
+                       sizeof(pb_propose_row),
+                       static_cast<uint32_t>(out.room),
+                       rows.data(),
+                       out.drafts.data(),
+                       out.counts.data(),
+                       out.parents.empty() ? nullptr : out.parents.data()};
+    if (asked == Asked::kProbabilities) {
         out.probs.assign(n * kMostDrafts * MadeUpModel::kVocab, NAN);
         out.drawn.assign(n * kMostDrafts, 0);
         b.probs = out.probs.data();
@@ -70,13 +84,15 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
     PB_CHECK(component.check(status, "propose"));
     out.within_bounds =
         std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
+        (out.parents.empty() ||
+         std::all_of(out.parents.end() - kGuards, out.parents.end(), [](int32_t p) { return p == kGuard; })) &&
         std::all_of(out.counts.end() - kGuards, out.counts.end(),
                     [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
     // A row without drafts owns no room: what lies there belongs to nobody.
     for (size_t i = 0; i < n; ++i)
         if (histories[i].max_drafts == 0)
-            out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * kMostDrafts),
-                                             out.drafts.begin() + static_cast<ptrdiff_t>((i + 1) * kMostDrafts),
+            out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * out.room),
+                                             out.drafts.begin() + static_cast<ptrdiff_t>((i + 1) * out.room),
                                              [](int32_t t) { return t == kGuard; });
     return out;
 }
@@ -91,7 +107,8 @@ Outcome answers(Subject& subject) {
 Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(const Proposed p, propose(subject, *component, histories()));
-    if (!p.within_bounds)
+    PB_TRY(const Proposed trees, propose(subject, *component, histories(), Asked::kTrees));
+    if (!p.within_bounds || !trees.within_bounds)
         return fail("it wrote where no draft may go: past its buffers, or into a row with max_drafts 0");
     return {};
 }
@@ -123,7 +140,7 @@ Outcome tokens(Subject& subject) {
 Outcome probabilities(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto all = histories();
-    PB_TRY(const Proposed p, propose(subject, *component, all, Verified::kByRejection));
+    PB_TRY(const Proposed p, propose(subject, *component, all, Asked::kProbabilities));
     if (std::ranges::none_of(p.drawn, [](uint8_t drawn) { return drawn != 0; }))
         return Outcome::skip("none of its drafts is drawn at random");
     for (size_t i = 0; i < all.size(); ++i)
@@ -139,6 +156,36 @@ Outcome probabilities(Subject& subject) {
             if (token >= row.size() || !(row[token] > 0))
                 return fail(who + " is token " + std::to_string(p.drafts[at]) + ", which its probabilities exclude");
         }
+    return {};
+}
+
+// Each draft hangs on one before it; where a proposer leaves parents alone, they are a chain.
+Outcome trees(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    const auto all = histories();
+    PB_TRY(const Proposed p, propose(subject, *component, all, Asked::kTrees));
+    for (size_t i = 0; i < all.size(); ++i) {
+        const uint32_t most = all[i].max_drafts * kMostPaths;
+        if (p.counts[i] > most)
+            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
+                        ", with room for " + std::to_string(most) + " on " + std::to_string(kMostPaths) + " paths");
+        std::vector<uint32_t> depth(p.counts[i]);
+        std::vector<bool> ends(p.counts[i], true);
+        for (uint32_t k = 0; k < p.counts[i]; ++k) {
+            const std::string who = "draft " + std::to_string(k) + " of row " + std::to_string(i);
+            const int32_t parent = p.parents[i * p.room + k];
+            if (parent < -1 || parent >= static_cast<int32_t>(k))
+                return fail(who + " hangs on " + std::to_string(parent) + ", expected −1 or a draft before it");
+            depth[k] = parent < 0 ? 1 : depth[static_cast<size_t>(parent)] + 1;
+            if (parent >= 0) ends[static_cast<size_t>(parent)] = false;
+            if (depth[k] > all[i].max_drafts)
+                return fail(who + " comes " + std::to_string(depth[k]) +
+                            " places behind the newest token, expected at most " + std::to_string(all[i].max_drafts));
+        }
+        if (const auto paths = std::ranges::count(ends, true); paths > kMostPaths)
+            return fail("row " + std::to_string(i) + " has " + std::to_string(paths) + " paths, expected at most " +
+                        std::to_string(kMostPaths));
+    }
     return {};
 }
 
@@ -172,6 +219,7 @@ constexpr Check kChecks[] = {
     {"proposer.bounds", "writes within its buffers, and nothing into a row that wants no drafts", bounds},
     {"proposer.counts", "counts at most a row's max_drafts", counts},
     {"proposer.tokens", "proposes no negative token", tokens},
+    {"proposer.trees", "hangs each draft on one before it, within max_drafts and max_paths", trees},
     {"proposer.probabilities", "says truly what its drafts were drawn from, where they are drawn", probabilities},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
     {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},

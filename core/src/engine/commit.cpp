@@ -55,24 +55,33 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
 }
 
 // Takes the sampled tokens of one sequence: drafts are accepted while they equal what was sampled.
-void Engine::State::append_tokens(Scheduled& item, size_t first_row) {
+void Engine::State::append_tokens(const Scheduled& item) {
     Sequence& s = *item.sequence;
-    const uint32_t verified = item.rows - 1;
-    const std::vector<TokenId> drafts(s.tokens.begin() + item.confirmed, s.tokens.begin() + item.confirmed + verified);
-    s.drop_drafts();
-    uint32_t accepted = 0;
-    while (accepted < verified && drafts[accepted] == sampled[first_row + accepted]) accepted += 1;
+    Branch* const winner = follow_drafts(item);
+    const auto accepted = static_cast<uint32_t>(taken_rows.size()) - 1;
+    uint32_t verified = 0;
+    const auto count = [&](uint32_t from, uint32_t to) { // drafts of a path
+        verified += to - from;
+        for (uint32_t j = from; j < to; ++j)
+            report.drafted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
+    };
+    count(0, item.rows - 1);
+    for (const Branch& b : branches)
+        if (&scheduled[b.item] == &item) count(b.shared, b.drafts);
+    for (uint32_t j = 0; j < accepted; ++j)
+        report.accepted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
     report.drafted_tokens += verified;
     report.accepted_tokens += accepted;
-    for (uint32_t j = 0; j < verified; ++j) {
-        const size_t at = std::min<size_t>(j, StepReport::kDraftPositions - 1);
-        report.drafted_at[at] += 1;
-        report.accepted_at[at] += j < accepted;
-    }
     if (verified > 0 && proposer.table->observe) proposer.table->observe(proposer.self(), s.id, verified, accepted);
+    if (winner) {
+        const auto first = std::span(s.tokens).subspan(item.confirmed, item.rows - 1);
+        report.branch_tokens += accepted - common_length(first, winner->path().first(accepted));
+        take_over(s, *winner);
+    }
+    s.drop_drafts();
     s.computed = item.confirmed + accepted; // the KV of accepted drafts is there, that of the newest token is not
-    for (uint32_t j = 0; j <= accepted; ++j)
-        if (!append_token(s, sampled[first_row + j], first_row + j)) return;
+    for (const uint32_t row : taken_rows)
+        if (!append_token(s, sampled[row], row)) return;
 }
 
 // 7 commit: append tokens, stop conditions, blocks freed or cached.
@@ -81,10 +90,11 @@ void Engine::State::commit() {
         if (item.prompt_rows > 0) take_prompt_rows(item);
         if (item.rows == 0) item.sequence->computed += item.tokens;
         else if (item.sequence->beams) take_candidates(item);
-        else append_tokens(item, item.first_row);
+        else append_tokens(item);
         if (item.sequence->holds_siblings && item.sequence->outputs() > 0) release_siblings(*item.sequence);
         if (!drafts_by_model()) kv->pass(item.sequence->table, item.sequence->computed);
     }
+    drop_branches();
 }
 
 // After publish, so that no token waits for the drafts behind it: they are for the next step, and part of its commit
@@ -104,7 +114,7 @@ void Engine::State::propose() {
         if (most > 0 && drafts_by_model()) most = draft_model->make_room(*s, most, running.size());
         if (most == 0) continue;
         if (s->tokens.capacity() < s->tokens.size() + k) s->tokens.reserve(2 * s->tokens.size() + k);
-        rows.push_back({s->id, s->tokens.data(), s->confirmed(), most});
+        rows.push_back({s->id, s->tokens.data(), s->confirmed(), most, speculation.max_paths, 0});
         owners.push_back(s);
     }
     const uint64_t start = clock.now_ns();
@@ -145,12 +155,15 @@ Result<> Engine::State::draft_with_model(std::span<const pb_propose_row> rows, s
 }
 
 Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::span<Sequence* const> owners) {
-    const uint32_t k = settings.num_speculative_tokens;
+    const uint32_t k = settings.num_speculative_tokens * speculation.max_paths; // room of a row
     std::vector<TokenId> drafts(rows.size() * k, -1);
     std::vector<uint32_t> counts(rows.size(), 0);
     std::vector<uint8_t> drawn(rows.size() * k, 0);
+    std::vector<int32_t> parents;
+    for (size_t i = 0; speculation.max_paths > 1 && i < drafts.size(); ++i)
+        parents.push_back(static_cast<int32_t>(i % k) - 1);
     pb_propose_batch b{sizeof(pb_propose_batch), static_cast<uint32_t>(rows.size()), sizeof(pb_propose_row), k,
-                       rows.data(), drafts.data(), counts.data(), nullptr};
+                       rows.data(), drafts.data(), counts.data(), parents.empty() ? nullptr : parents.data()};
     if (by_rejection()) {
         drawn_from.resize(std::max(drawn_from.size(), drawn.size() * facts.vocab_size));
         b.probs = drawn_from.data();
@@ -159,6 +172,13 @@ Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::
     }
     PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
     for (size_t i = 0; i < rows.size(); ++i) {
+        if (!parents.empty()) {
+            const size_t count = std::min(counts[i], k);
+            keep_tree(*owners[i], tree_of(std::span(drafts).subspan(i * k, count),
+                                          std::span(parents).subspan(i * k, count),
+                                          {rows[i].max_drafts, speculation.max_paths, facts.vocab_size}));
+            continue;
+        }
         const uint32_t count = std::min(counts[i], rows[i].max_drafts);
         for (uint32_t j = 0; j < count; ++j) {
             const TokenId t = drafts[i * k + j];
@@ -171,6 +191,24 @@ Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::
         if (owners[i]->matcher) cut_drafts(*owners[i]);
     }
     return {};
+}
+
+// What a proposer writes into parents may be wrong: that is its fault, and what hangs on it is no draft.
+void Engine::State::keep_tree(Sequence& s, DraftTree tree) {
+    if (!tree.sound) {
+        if (proposer_faults++ == 0)
+            spdlog::warn("proposer '{}' gave a draft that hangs on no draft before it: it is cut, with what follows",
+                         proposer.component->type().name);
+        report.proposer_faults += 1;
+    }
+    std::vector<DraftPath> paths;
+    for (DraftPath& path : tree.paths) {
+        if (s.matcher) cut_path(s, path);
+        add_path(paths, std::move(path), speculation.max_paths);
+    }
+    if (paths.empty()) return;
+    for (const TokenId token : paths.front()) keep_draft(s, token, {});
+    s.branches.assign(std::make_move_iterator(paths.begin() + 1), std::make_move_iterator(paths.end()));
 }
 
 // 8 publish: hand the deltas out. Callbacks may add and abort requests.

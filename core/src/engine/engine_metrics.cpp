@@ -144,6 +144,7 @@ struct EngineMetrics::Series {
     std::array<prometheus::Counter*, kPhaseCount> phases{};
     std::array<prometheus::Counter*, StepReport::kDraftPositions> drafted{}, accepted{};
     prometheus::Gauge* draft_length = nullptr;
+    prometheus::Counter *branches = nullptr, *dropped_branches = nullptr, *branch_tokens = nullptr;
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
     std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
@@ -189,6 +190,9 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         if (p.kind == "proposer") {
             s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
             s.draft_length = &m.gauge("patchbay_spec_draft_length");
+            s.branches = &m.counter("patchbay_spec_branches_total", {{"outcome", "verified"}});
+            s.dropped_branches = &m.counter("patchbay_spec_branches_total", {{"outcome", "dropped"}});
+            s.branch_tokens = &m.counter("patchbay_spec_branch_accepted_tokens_total");
             for (size_t i = 0; i < s.drafted.size(); ++i) {
                 const metrics::Labels position{{"position", std::to_string(i + 1)}};
                 s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
@@ -303,6 +307,9 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.propose_call->Increment(seconds(r.propose_ns));
     s.proposer_faults->Increment(r.proposer_faults);
     s.draft_length->Set(r.draft_length);
+    s.branches->Increment(r.branches);
+    s.dropped_branches->Increment(r.dropped_branches);
+    s.branch_tokens->Increment(r.branch_tokens);
     for (size_t i = 0; i < s.drafted.size(); ++i) {
         s.drafted[i]->Increment(r.drafted_at[i]);
         s.accepted[i]->Increment(r.accepted_at[i]);

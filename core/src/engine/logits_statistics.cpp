@@ -33,12 +33,14 @@ Result<> Engine::State::check_statistics(const SamplingParams& p) const {
 
 void Engine::State::note_logits() {
     row_statistics.clear();
-    for (const Scheduled& item : scheduled) {
-        if (!item.sequence->request.sampling.logits_statistics) continue;
+    const auto note = [&](const Sequence& s, size_t first, size_t count) {
+        if (!s.request.sampling.logits_statistics) return;
         row_statistics.resize(sample_rows.size());
-        for (size_t row = item.first_row; row < item.first_row + item.rows; ++row)
+        for (size_t row = first; row < first + count; ++row)
             row_statistics[row] = statistics_of(logits.subspan(row * facts.vocab_size, facts.vocab_size));
-    }
+    };
+    for (const Scheduled& item : scheduled) note(*item.sequence, item.first_row, item.rows);
+    for (const Branch& b : branches) note(*scheduled[b.item].sequence, b.first_row, b.rows());
 }
 
 void Engine::State::add_statistics(Sequence& s, size_t row) {

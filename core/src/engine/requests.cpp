@@ -308,6 +308,7 @@ void Engine::State::fail_all(const std::string& reason) {
     }
     sequences.clear();
     ended_beams.clear();
+    drop_branches();
     runner->abandon();
     clear(flying);
     clear(launched);

@@ -48,6 +48,9 @@ void Engine::State::ask_script() {
         const std::span<const TokenId> tokens(item.sequence->tokens);
         rows.push_back({item.sequence->id, tokens.subspan(item.rows > 1 ? item.confirmed : 0, item.rows - 1),
                         std::span(sampled).subspan(item.first_row, item.rows)});
+        for (const Branch& b : branches)
+            if (&scheduled[b.item] == &item)
+                rows.back().branches.push_back({b.path(), std::span(sampled).subspan(b.first_row, b.rows())});
     }
     script->sampled(rows);
 }

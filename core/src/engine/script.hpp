@@ -10,10 +10,16 @@
 
 namespace patchbay::engine {
 
+struct ScriptedBranch { // of a tree of drafts
+    std::span<const TokenId> drafts; // from the newest token on
+    std::span<TokenId> tokens;       // of its last rows: those that no path before it has
+};
+
 struct ScriptedRows { // logit rows of one sequence, in a step that comes back
     RequestId id;
     std::span<const TokenId> drafts; // that the rows behind the first one verify
     std::span<TokenId> tokens;       // what the rows become: synthetic tokens, until the script writes others
+    std::vector<ScriptedBranch> branches{};
 };
 
 class Script {

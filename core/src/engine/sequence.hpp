@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/draft_tree.hpp"
 #include "engine/request.hpp"
 #include "engine/stop_matcher.hpp"
 #include "engine/waiting_queue.hpp"
@@ -54,6 +55,7 @@ struct Sequence {
     std::vector<TokenId> tokens; // prompt, output, then drafts
     uint32_t prompt_count = 0;
     uint32_t drafts = 0;         // at the end of tokens
+    std::vector<DraftPath> branches; // further paths of its drafts, the more likely first
     // By rejection, of drafts: whether each was drawn at random, and (drafts, vocab) from what.
     std::vector<uint8_t> drafts_drawn;
     std::vector<float> draft_probs;
@@ -88,8 +90,7 @@ struct Sequence {
     std::vector<TokenId> end_tokens;    // that are allowed where the output is complete
     std::vector<uint32_t> masks;        // of the step under way: (rows, words)
 
-    std::string stuck;           // why there is no token to go on with
-    size_t stuck_row = 0;        // of the step under way, where it is so
+    std::vector<std::pair<size_t, std::string>> stuck; // rows of the step under way without a token, and why
 
     std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
     StopMatcher stops;
@@ -139,6 +140,7 @@ struct Sequence {
     void drop_drafts() {
         tokens.resize(confirmed());
         drafts = 0;
+        branches.clear();
     }
 };
 

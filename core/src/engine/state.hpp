@@ -35,6 +35,16 @@ struct Scheduled {
     uint32_t coming = 0; // in flight: placeholders that the next plan may build on
 };
 
+// Rows of a path of drafts, each as if the drafts before it were accepted.
+struct PathRows {
+    Sequence& sequence;
+    std::span<const TokenId> tokens; // of the sequence, and the path's drafts behind the confirmed ones
+    uint32_t confirmed;
+    uint32_t behind;                 // the first row: so many drafts
+    uint32_t rows, first_row;
+    std::vector<uint32_t>&masks, &word_masks; // (rows, words)
+};
+
 struct Verdict { // on a draft: what its row becomes
     uint32_t row;
     TokenId token;
@@ -123,6 +133,8 @@ struct Engine::State {
     std::vector<Sequence*> planned, to_preempt; // whom items and preempts name
     uint64_t plans_checked = 0;
     std::vector<Scheduled> scheduled;
+    std::vector<Branch> branches;           // of their drafts
+    std::vector<uint32_t> taken_rows;       // by follow_drafts()
     std::vector<runner::BatchRow> batch_rows; // of the batch, for other ranks
     runner::Batch batch;
     TokenId placeholder = 0; // for the token that a step in flight makes
@@ -227,7 +239,7 @@ struct Engine::State {
     void tell_script(); // what is planned (script.cpp)
     void ask_script();  // what the rows become
     void schedule(Sequence&, uint32_t tokens);
-    void append_tokens(Scheduled&, size_t first_row);
+    void append_tokens(const Scheduled&);
     TokenLogprobs logprobs_of(size_t row, int32_t top) const; // of what was sampled
     bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
     bool stays_behind(const Sequence&) const;
@@ -236,6 +248,7 @@ struct Engine::State {
     bool by_rejection() const { return speculation.rejection_sample_method == config::Verification::kRejection; }
     Result<> draft_with_model(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
     Result<> ask_proposer(std::span<const pb_propose_row>, std::span<Sequence* const> owners);
+    void keep_tree(Sequence&, DraftTree);
     void summarise();
 
     // ---- preemption (preemption.cpp) ----
@@ -254,8 +267,9 @@ struct Engine::State {
 
     // ---- bad words and allowed tokens (token_masks.cpp) ----
     Result<TokenRules> token_rules(const SamplingParams&) const;
-    void forbid_words(const Scheduled&);          // in the rows of sample_rows that end as a bad word begins
-    void get_stuck(Sequence&, size_t row, std::string why); // unless it is in a row before
+    void mask_rows(const PathRows&);              // of sample_rows, by what depends on the tokens before them
+    void forbid_words(const PathRows&);           // in rows that end as a bad word begins
+    void get_stuck(Sequence&, size_t row, std::string why); // if it gets there
     bool check_stuck(Sequence&, size_t row);      // false: the sequence ended, the row had no token for it
 
     // ---- logprobs of prompts (prompt_logprobs.cpp) ----
@@ -272,10 +286,19 @@ struct Engine::State {
     // ---- structured output (structured.cpp) ----
     Result<std::shared_ptr<grammar::Grammar>> grammar_of(const grammar::StructuredOutputs&);
     void structure(Sequence&, std::shared_ptr<grammar::Grammar>); // its output, from now on
-    void restrict_rows(const Scheduled&);         // of sample_rows, to what its grammar allows
+    void restrict_rows(const PathRows&);          // to what its grammar allows
     void cut_drafts(Sequence&);                   // from the first one on that its grammar does not allow
+    void cut_path(Sequence&, DraftPath&);         // likewise
     bool follow_grammar(Sequence&, TokenId);      // false: the sequence ended, the token does not belong to it
     void report_grammars();
+
+    // ---- verification of trees of drafts (branches.cpp) ----
+    void fork_branches();                         // of those who are scheduled
+    bool fork_branch(size_t item, const DraftPath&, uint32_t& tokens); // of those that are left
+    void add_branches();                          // to the batch and to sample_rows
+    Branch* follow_drafts(const Scheduled&);      // into taken_rows; nullptr: along the first path
+    void take_over(Sequence&, Branch&);
+    void drop_branches();
 
     // ---- verification of drafts, but for matching (speculation.cpp) ----
     Result<> check_speculation(const host::Component& sampler) const;

@@ -143,6 +143,7 @@ void Engine::State::apply() {
     prompt_rows_left = most_prompt_rows();
     for (uint32_t i = 0; i < plan_out.preempt_count; ++i) preempt(*to_preempt[i], preempts[i].how);
     for (uint32_t i = 0; i < plan_out.item_count; ++i) schedule(*planned[i], items[i].tokens);
+    fork_branches();
 }
 
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {
@@ -238,13 +239,13 @@ void Engine::State::build() {
             sample_rows.push_back(s.row_to_sample(item.confirmed - s.confirmed() + j));
         }
         s.stuck.clear();
-        if (!s.rules.bad_words.empty()) forbid_words(item);
-        if (s.matcher) restrict_rows(item);
+        mask_rows({s, s.tokens, item.confirmed, 0, item.rows, item.first_row, s.masks, s.word_masks});
         if (item.rows > 0 && s.params.logprobs > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.params.logprobs));
         if (item.prompt_rows > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.prompt_params.logprobs));
     }
+    add_branches();
     batch.finish();
     report.scheduled_seqs = static_cast<uint32_t>(scheduled.size());
     report.scheduled_tokens = batch.tokens();
@@ -285,6 +286,12 @@ void Engine::State::make_tokens() {
         sampled.resize(item.first_row, -1); // those of sequences that have ended are missing
         for (uint32_t j = 0; j < item.rows; ++j)
             sampled.push_back(synthetic_token(s.seed, item.confirmed + j, facts.vocab_size, eos,
+                                              s.request.sampling.stop_token_ids));
+    }
+    for (const Branch& b : branches) {
+        const Sequence& s = *scheduled[b.item].sequence;
+        for (uint32_t depth = b.shared + 1; depth <= b.drafts; ++depth)
+            sampled.push_back(synthetic_token(s.seed, scheduled[b.item].confirmed + depth, facts.vocab_size, eos,
                                               s.request.sampling.stop_token_ids));
     }
     ask_script();

@@ -53,6 +53,8 @@ struct StepReport {
     uint32_t forked = 0, copied_pages = 0;             // sequences that share a sibling's prompt; pages they wrote to
 
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
+    uint32_t branches = 0, dropped_branches = 0;       // paths of drafts but the first: verified, without room
+    uint32_t branch_tokens = 0;                        // accepted that the first path did not have
     uint32_t draft_length = 0;                         // that each sequence was given behind this step, at most
     static constexpr size_t kDraftPositions = 16;
     std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and behind it

@@ -31,28 +31,30 @@ void Engine::State::structure(Sequence& s, std::shared_ptr<grammar::Grammar> g) 
     s.matcher = std::make_unique<grammar::Matcher>(std::move(g));
 }
 
-void Engine::State::restrict_rows(const Scheduled& item) {
-    Sequence& s = *item.sequence;
+void Engine::State::restrict_rows(const PathRows& path) {
+    Sequence& s = path.sequence;
     grammar::Matcher& matcher = *s.matcher;
     const uint64_t start = clock.now_ns();
     const size_t words = (facts.vocab_size + 31) / 32;
-    s.masks.resize(item.rows * words);
+    path.masks.resize(path.rows * words);
     uint32_t drafts = 0;
-    for (uint32_t j = 0; j < item.rows; ++j) {
-        if (j > 0) {
-            const auto advanced = matcher.advance(s.tokens[item.confirmed + j - 1]);
+    for (uint32_t depth = 0; depth < path.behind + path.rows; ++depth) {
+        if (depth > 0) {
+            const auto advanced = matcher.advance(path.tokens[path.confirmed + depth - 1]);
             if (!advanced || !*advanced) break; // the row before will not sample it: what follows is of no matter
             drafts += 1;
         }
-        const std::span<uint32_t> mask = std::span(s.masks).subspan(j * words, words);
+        if (depth < path.behind) continue;
+        const uint32_t j = depth - path.behind;
+        const std::span<uint32_t> mask = std::span(path.masks).subspan(j * words, words);
         const auto made = matcher.allow(mask);
         if (matcher.complete())
             for (const TokenId t : s.end_tokens) mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
-        pb_sample_row& row = sample_rows[item.first_row + j];
+        pb_sample_row& row = sample_rows[path.first_row + j];
         for (size_t w = 0; row.allowed && w < words; ++w) mask[w] &= row.allowed[w];
         const bool none = std::ranges::all_of(mask, [](uint32_t bits) { return bits == 0; });
         if (!made || none) { // ends the sequence, if it gets there
-            get_stuck(s, item.first_row + j,
+            get_stuck(s, path.first_row + j,
                       "structured_outputs: " +
                           (made ? "no token of the vocabulary goes on with the structured output" : made.error()));
             row.allowed = nullptr;
@@ -78,6 +80,17 @@ void Engine::State::cut_drafts(Sequence& s) {
     report.cut_drafts += s.drafts - allowed;
     s.tokens.resize(s.confirmed() + allowed);
     s.drafts = allowed;
+}
+
+void Engine::State::cut_path(Sequence& s, DraftPath& path) {
+    uint32_t allowed = 0;
+    for (; allowed < path.size(); ++allowed) {
+        const auto advanced = s.matcher->advance(path[allowed]);
+        if (!advanced || !*advanced) break;
+    }
+    s.matcher->roll_back(allowed);
+    report.cut_drafts += static_cast<uint32_t>(path.size()) - allowed;
+    path.resize(allowed);
 }
 
 bool Engine::State::follow_grammar(Sequence& s, TokenId token) {

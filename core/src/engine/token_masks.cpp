@@ -90,13 +90,19 @@ Result<TokenRules> Engine::State::token_rules(const SamplingParams& p) const {
     return out;
 }
 
-void Engine::State::forbid_words(const Scheduled& item) {
-    Sequence& s = *item.sequence;
+void Engine::State::mask_rows(const PathRows& path) {
+    if (!path.sequence.rules.bad_words.empty()) forbid_words(path);
+    if (path.sequence.matcher) restrict_rows(path);
+}
+
+void Engine::State::forbid_words(const PathRows& path) {
+    Sequence& s = path.sequence;
     const size_t words = (facts.vocab_size + 31) / 32;
-    s.word_masks.resize(item.rows * words);
-    for (uint32_t j = 0; j < item.rows; ++j) {
-        const std::span<const TokenId> output(s.tokens.data() + s.prompt_count, item.confirmed - s.prompt_count + j);
-        pb_sample_row& row = sample_rows[item.first_row + j];
+    path.word_masks.resize(path.rows * words);
+    for (uint32_t j = 0; j < path.rows; ++j) {
+        const std::span<const TokenId> output(path.tokens.data() + s.prompt_count,
+                                              path.confirmed - s.prompt_count + path.behind + j);
+        pb_sample_row& row = sample_rows[path.first_row + j];
         std::vector<uint32_t> mask;
         for (const std::vector<TokenId>& word : s.rules.bad_words) {
             if (!ends_before_last(output, word)) continue;
@@ -105,24 +111,23 @@ void Engine::State::forbid_words(const Scheduled& item) {
             forbid(mask, word.back());
         }
         if (mask.empty()) continue;
-        const std::span<uint32_t> kept = std::span(s.word_masks).subspan(j * words, words);
+        const std::span<uint32_t> kept = std::span(path.word_masks).subspan(j * words, words);
         std::ranges::copy(mask, kept.begin());
         row.allowed = kept.data();
         if (!is_empty(kept)) continue;
-        get_stuck(s, item.first_row + j, "bad_words forbid every token that is allowed here");
+        get_stuck(s, path.first_row + j, "bad_words forbid every token that is allowed here");
         row.allowed = nullptr;
     }
 }
 
 void Engine::State::get_stuck(Sequence& s, size_t row, std::string why) {
-    if (!s.stuck.empty() && s.stuck_row <= row) return;
-    s.stuck = std::move(why);
-    s.stuck_row = row;
+    s.stuck.emplace_back(row, std::move(why));
 }
 
 bool Engine::State::check_stuck(Sequence& s, size_t row) {
-    if (s.stuck.empty() || row != s.stuck_row) return true;
-    finish(s, FinishReason::kError, std::exchange(s.stuck, {}));
+    const auto at = std::ranges::find(s.stuck, row, &std::pair<size_t, std::string>::first);
+    if (at == s.stuck.end()) return true;
+    finish(s, FinishReason::kError, std::move(at->second));
     return false;
 }
 

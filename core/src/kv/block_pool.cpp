@@ -47,6 +47,15 @@ void BlockPool::push_back(BlockId b) {
     cached_count_ += block.named;
 }
 
+void BlockPool::push_front(BlockId b) {
+    Block& block = blocks_[b];
+    block.next = first_free_;
+    (first_free_ == kNoBlock ? last_free_ : blocks_[first_free_].previous) = b;
+    first_free_ = b;
+    free_count_ += 1;
+    cached_count_ += block.named;
+}
+
 void BlockPool::unname(BlockId b) {
     if (!blocks_[b].named) return;
     by_key_.erase(blocks_[b].key);
@@ -70,11 +79,19 @@ void BlockPool::hold(BlockId b) {
     blocks_[b].since_ns = now_ns_;
 }
 
-void BlockPool::release(BlockId b) {
+bool BlockPool::drop(BlockId b) {
     assert(blocks_[b].references > 0);
-    if (--blocks_[b].references > 0) return;
-    push_back(b);
+    if (--blocks_[b].references > 0) return false;
     if (timing_) residencies_.push_back(now_ns_ - std::min(now_ns_, blocks_[b].since_ns));
+    return true;
+}
+
+void BlockPool::release(BlockId b) {
+    if (drop(b)) push_back(b);
+}
+
+void BlockPool::discard(BlockId b) {
+    if (drop(b)) blocks_[b].named ? push_back(b) : push_front(b);
 }
 
 std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent,

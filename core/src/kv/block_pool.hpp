@@ -51,6 +51,7 @@ class BlockPool {
     BlockId allocate();     // the free block unused the longest; its identity is cleared. kNoBlock: none left
     void hold(BlockId);     // one more reference; takes a free block out of the free list
     void release(BlockId);  // one reference less; at none it becomes the last to be reused
+    void discard(BlockId);  // likewise, and the first one, if it has no name
 
     // A block that holds just these tokens after that parent: compared in full, not only by hash.
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
@@ -75,6 +76,8 @@ class BlockPool {
     };
     void unlink(BlockId);
     void push_back(BlockId);
+    void push_front(BlockId);
+    bool drop(BlockId); // a reference; true: it was the last
     void unname(BlockId);
 
     uint32_t block_size_;

@@ -153,8 +153,8 @@ void KvCache::hold(size_t group, BlockId page) {
     pool_.hold(page);
 }
 
-void KvCache::let_go(size_t group, BlockId page) {
-    pool_.release(page);
+void KvCache::let_go(size_t group, BlockId page, Reuse reuse) {
+    reuse == Reuse::kFirst ? pool_.discard(page) : pool_.release(page);
     if (pool_.references(page) > 0) return;
     used_by(group) -= 1;
     if (zeroing_ && !pool_.key_of(page)) clear(page);
@@ -222,12 +222,15 @@ void KvCache::forget(const BlockTable& t) {
         }
 }
 
-void KvCache::release(BlockTable& t) {
+void KvCache::release(BlockTable& t) { give_back(t, Reuse::kLast); }
+void KvCache::discard(BlockTable& t) { give_back(t, Reuse::kFirst); }
+
+void KvCache::give_back(BlockTable& t, Reuse reuse) {
     if (t.held > 0) {
         for (size_t i = t.blocks; i-- > 0;)
             for (size_t g = 0; g < windows_.size(); ++g)
-                if (i >= t.passed[g]) let_go(g, t.pages[g][i]);
-        for (size_t g = windows_.size(); g < groups_.size(); ++g) let_go(g, t.pages[g][0]);
+                if (i >= t.passed[g]) let_go(g, t.pages[g][i], reuse);
+        for (size_t g = windows_.size(); g < groups_.size(); ++g) let_go(g, t.pages[g][0], reuse);
     }
     t = {};
 }

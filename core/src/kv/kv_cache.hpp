@@ -103,6 +103,7 @@ class KvCache {
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
     void forget(const BlockTable&); // the names of its blocks, which hold what nobody knows
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
+    void discard(BlockTable&); // its unnamed blocks are the next to be taken, before any that can be found
     uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
     // Pages that a table lacks for so many tokens, those of states included.
     uint64_t lacking(const BlockTable& t, uint64_t tokens) const { return pages_to_grow(t, tokens); }
@@ -140,7 +141,9 @@ class KvCache {
     BlockId still_cached(const SwappedTable&, std::span<const int32_t> of, size_t group, size_t block) const;
     BlockId allocate(size_t group);
     void hold(size_t group, BlockId);
-    void let_go(size_t group, BlockId);
+    enum class Reuse { kLast, kFirst }; // of a page without a name: after all others, or before them
+    void let_go(size_t group, BlockId, Reuse = Reuse::kLast);
+    void give_back(BlockTable&, Reuse);
     uint32_t& used_by(size_t group) { return used_[static_cast<size_t>(groups_[group].kind)]; }
 
     BlockPool pool_;

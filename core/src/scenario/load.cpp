@@ -72,9 +72,11 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
              [](const Node& node, Step& out, Faults& faults) {
                  out.what = step::Output{read_texts(node, "output", faults)};
              });
-    add_step(t, other("draft", map_of(kTokensSchema), "what the proposer drafts after the output above it"),
+    add_step(t, other("draft", map_of(kPathsSchema),
+                      "what the proposer drafts after the output above it: a chain, or a list of them, the likeliest "
+                      "first"),
              [](const Node& node, Step& out, Faults& faults) {
-                 out.what = step::Draft{read_texts(node, "draft", faults)};
+                 out.what = step::Draft{read_trees(node, "draft", faults)};
              });
     add_step(t, other("abort", kIdsSchema, "these requests are aborted"),
              [](const Node& node, Step& out, Faults& faults) {
@@ -179,8 +181,16 @@ Table<ModelPart> model_table() {
     return t;
 }
 
+Table<config::SpeculationSettings> speculation_table() {
+    Table<config::SpeculationSettings> t;
+    t.key("max_paths", &config::SpeculationSettings::max_paths, {1, 16, "paths"},
+          "chains that a sequence's drafts may branch into; 1: no branches");
+    return t;
+}
+
 struct File {
     config::EngineSettings engine;
+    config::SpeculationSettings speculative;
     ModelPart model;
     Scenario scenario;
 };
@@ -198,6 +208,7 @@ Table<File> file_table(const host::Registry* registry) {
                  return Node{};
              });
     t.section("engine", &File::engine, engine_table(), "sizes and switches, as in an engine's configuration");
+    t.section("speculative", &File::speculative, speculation_table(), "how drafts are verified");
     t.section("model", &File::model, model_table(), "what the engine must know of the model that is not there");
     t.custom(whole("step_ms", 0, 1e6, "ms", "time that a step takes on the scenario's clock; 1 where it is left out"),
              [](const Node* given, File& out, Faults& faults) {
@@ -228,6 +239,7 @@ Result<Scenario> load(const Node& root, const host::Registry& registry, const Li
     Scenario& out = file.scenario;
     out.limits = limits;
     out.engine = file.engine;
+    out.speculative = file.speculative;
     if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
     if (out.engine.num_swap_blocks == 0) out.engine.num_swap_blocks = 1000;
     out.eos = std::move(file.model.eos);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/draft_tree.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
@@ -14,6 +15,7 @@ constexpr uint64_t kMs = 1'000'000; // ns
 config::EngineConfig config_of(const Scenario& s) {
     config::EngineConfig c;
     c.engine = s.engine;
+    c.speculative = s.speculative;
     c.scheduler = s.policy;
     engine::leave_out_model(c, kVocabSize); // only the scenario moves the clock
     if (s.sliding_window > 0) c.model.shape["sliding_window"] = std::to_string(s.sliding_window);
@@ -88,7 +90,7 @@ void Player::engine_step() {
     spend(1 + report->scheduled_tokens + report->running_requests + report->waiting_requests);
     if (difference_) return;
     if (!drafts_.empty())
-        for (const auto& [name, tokens] : std::get<step::Draft>(draft_->what).tokens)
+        for (const auto& [name, paths] : std::get<step::Draft>(draft_->what).paths)
             if (drafts_.contains(requests_.at(name).id))
                 return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
     for (const host::SwapRecord& r : report->swaps)
@@ -123,14 +125,17 @@ void Player::sampled(std::span<const engine::ScriptedRows> rows) {
             return differ(output, "output", text_of(Value(Texts{{name, tokens}})),
                           "no token is sampled for " + name + " in this step");
         // Drafts are accepted while they are what is sampled; a step makes one token more.
-        const size_t most = std::min(at->drafts.size(), tokens.size());
-        size_t accepted = 0;
-        while (accepted < most && at->drafts[accepted] == tokens[accepted]) accepted += 1;
+        size_t accepted = engine::common_length(at->drafts, tokens);
+        for (const auto& b : at->branches)
+            accepted = std::max<size_t>(accepted, engine::common_length(b.drafts, tokens));
         if (tokens.size() != accepted + 1)
             return differ(output, "output", text_of(Value(Texts{{name, tokens}})),
                           std::to_string(accepted + 1) + " of them, as the drafts are " +
                               text_of(Value(Texts{{name, Tokens(at->drafts.begin(), at->drafts.end())}})));
-        std::copy(tokens.begin(), tokens.end(), at->tokens.begin());
+        std::copy_n(tokens.begin(), std::min(tokens.size(), at->tokens.size()), at->tokens.begin());
+        for (const auto& b : at->branches) // row j stands behind so many drafts more than its first one
+            for (size_t j = 0, behind = b.drafts.size() - b.tokens.size() + 1; j < b.tokens.size(); ++j)
+                if (behind + j < tokens.size()) b.tokens[j] = tokens[behind + j];
     }
 }
 
@@ -192,7 +197,7 @@ void Player::take_drafts() {
     const auto* draft = std::get_if<step::Draft>(&now().what);
     if (!draft) return;
     draft_ = &now();
-    for (const auto& [name, tokens] : draft->tokens) drafts_[requests_.at(name).id] = tokens;
+    for (const auto& [name, paths] : draft->paths) drafts_[requests_.at(name).id] = paths;
     at_ += 1;
 }
 

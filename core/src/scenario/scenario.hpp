@@ -19,6 +19,7 @@ using Names = std::vector<std::string>; // of requests
 using Counts = std::map<std::string, uint64_t>;
 using Words = std::map<std::string, std::string>;
 using Texts = std::map<std::string, Tokens>;
+using Trees = std::map<std::string, std::vector<Tokens>>; // of drafts, by their paths
 
 struct Prompt {
     uint32_t made_up = 0; // so many tokens in front, which no other request has
@@ -65,7 +66,7 @@ enum class Answer { kDone, kRefused };
 namespace step { // what one can say
 struct Add { std::vector<Arrival> requests; };
 struct Output { Texts tokens; };
-struct Draft { Texts tokens; };
+struct Draft { Trees paths; };
 struct Abort { Names ids; };
 struct Swap { config::PluginChoice scheduler; };
 struct ResetPrefixCache { Answer answer = Answer::kDone; };
@@ -98,6 +99,7 @@ struct Scenario {
     Limits limits;
     config::PluginChoice policy{"fcfs", {}};
     config::EngineSettings engine;
+    config::SpeculationSettings speculative;
     uint32_t step_ms = 1; // that a step takes on the scenario's clock
     Tokens eos;
     uint32_t sliding_window = 0; // tokens; 0: attention sees all

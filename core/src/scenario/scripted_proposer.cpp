@@ -12,8 +12,10 @@ class Scripted {
     pb_status propose(pb_propose_batch& batch) {
         ProposeBatch b(batch);
         for (uint32_t i = 0; i < b.size(); ++i) {
+            b.propose(i, {});
             const auto drafts = drafts_->extract(b.row(i).id);
-            b.propose(i, drafts.empty() ? std::span<const int32_t>() : std::span<const int32_t>(drafts.mapped()));
+            if (drafts.empty()) continue;
+            for (const Tokens& path : drafts.mapped()) b.add_path(i, path);
         }
         return PB_OK;
     }

@@ -7,7 +7,7 @@
 
 namespace patchbay::scenario {
 
-using DraftsById = std::map<engine::RequestId, Tokens>;
+using DraftsById = std::map<engine::RequestId, std::vector<Tokens>>; // by path
 
 // Drafts are taken out of `drafts` when their sequence is asked for. The map outlives the component.
 Result<host::Proposer> scripted_proposer(DraftsById& drafts);

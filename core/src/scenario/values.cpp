@@ -80,6 +80,17 @@ Texts read_texts(const Node& node, const std::string& name, Faults& faults) {
     return read_map<Texts>(node, name, faults, read_tokens);
 }
 
+Trees read_trees(const Node& node, const std::string& name, Faults& faults) {
+    const auto paths = [](const Node& of, const std::string& key, Faults& all) {
+        std::vector<Tokens> out;
+        if (of.kind != NodeKind::kList || of.items.empty() || of.items[0].kind != NodeKind::kList)
+            return std::vector<Tokens>{read_tokens(of, key, all)};
+        for (const Node& path : of.items) out.push_back(read_tokens(path, key, all));
+        return out;
+    };
+    return read_map<Trees>(node, name, faults, paths);
+}
+
 Value read_value(const Node& node, const SubjectInfo& subject, Faults& faults) {
     struct Read {
         const Node& node;

@@ -15,6 +15,8 @@ inline constexpr double kMostMs = 1e12;
 
 inline constexpr const char* kIdsSchema = R"({"type": "array", "items": {"type": "string"}})";
 inline constexpr const char* kTokensSchema = R"({"type": "array", "items": {"type": "integer"}})";
+inline constexpr const char* kPathsSchema =
+    R"({"type": "array", "items": {"type": ["integer", "array"], "items": {"type": "integer"}}})";
 std::string map_of(const std::string& value_schema);
 std::string schema_of(const Value& shape);
 // A key that no type of the table says.
@@ -24,6 +26,7 @@ void wrong(const config::Node&, const std::string& name, const std::string& expe
 Tokens read_tokens(const config::Node&, const std::string& name, config::Faults&);
 Names read_names(const config::Node&, const std::string& name, config::Faults&);
 Texts read_texts(const config::Node&, const std::string& name, config::Faults&);
+Trees read_trees(const config::Node&, const std::string& name, config::Faults&);
 Value read_value(const config::Node&, const SubjectInfo&, config::Faults&);
 
 config::Table<Arrival> request_table(); // of what is added

@@ -125,7 +125,14 @@ class WholeFile {
         }
     }
     void names_in(const step::Output& what) { keys_known(what.tokens); }
-    void names_in(const step::Draft& what) { keys_known(what.tokens); }
+    void names_in(const step::Draft& what) {
+        keys_known(what.paths);
+        const uint32_t most = scenario_.speculative.max_paths;
+        for (const auto& [name, paths] : what.paths)
+            if (paths.size() > most)
+                fault("'draft' has " + std::to_string(paths.size()) + " paths for '" + config::printable(name) +
+                      "', expected at most speculative.max_paths of " + std::to_string(most));
+    }
     void names_in(const step::Abort& what) {
         all_known(what.ids);
         for (const std::string& name : what.ids)

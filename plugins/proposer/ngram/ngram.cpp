@@ -1,4 +1,5 @@
 // ngram - prompt lookup: what followed the last words where they stood before, is guessed to follow again.
+#include <algorithm>
 #include <vector>
 
 #include "patchbay/sdk/proposer.hpp"
@@ -24,36 +25,47 @@ class Ngram {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             auto tokens = batch.tokens(i);
             if (tokens.size() > window_) tokens = tokens.last(window_);
-            const auto found = continuation(tokens);
-            matches += !found.empty();
-            batch.propose(i, found);
+            find_places(tokens, batch.max_paths(i));
+            matches += !places_.empty();
+            for (const Place& place : places_) batch.add_path(i, tokens.last(place.from_end));
         }
         metrics_.add("ngram_lookups", batch.size());
         metrics_.add("ngram_matches", matches);
     }
 
   private:
-    // What followed the latest earlier place that agrees with the longest run of last tokens. Matching backwards, the
-    // lengths of agreement at every place are the Z-function of the reversed tokens: linear time.
-    std::span<const int32_t> continuation(std::span<const int32_t> tokens) {
+    static constexpr size_t kMostPlaces = 64; // that are looked at for paths which differ
+    struct Place {
+        size_t from_end, length; // of the agreement
+    };
+
+    // Earlier places that agree with the last tokens, the longest run first, of equal runs the latest; for one path the
+    // first of them only. Matching backwards, the lengths of agreement at every place are the Z-function of the
+    // reversed tokens: linear time.
+    void find_places(std::span<const int32_t> tokens, uint32_t paths) {
         const size_t n = tokens.size();
         agree_.assign(n, 0);
-        size_t best = 0, best_length = shortest_ - 1;
+        places_.clear();
         for (size_t i = 1, left = 0, right = 0; i < n; ++i) { // i: how far from the end the earlier place ends
             size_t k = i < right ? std::min(right - i, agree_[i - left]) : 0;
             while (i + k < n && tokens[n - 1 - k] == tokens[n - 1 - i - k]) ++k;
             if (i + k > right) left = i, right = i + k;
             agree_[i] = k;
-            if (const size_t length = std::min<size_t>(k, longest_); length > best_length)
-                best = i, best_length = length;
-            if (best_length == longest_) break;
+            const size_t length = std::min<size_t>(k, longest_);
+            if (length >= shortest_) places_.push_back({i, length});
+            if (paths == 1 && length == longest_) break;
         }
-        return best == 0 ? std::span<const int32_t>{} : tokens.last(best);
+        const auto kept = static_cast<ptrdiff_t>(std::min(places_.size(), paths == 1 ? 1 : kMostPlaces));
+        std::partial_sort(places_.begin(), places_.begin() + kept, places_.end(), [](const Place& a, const Place& b) {
+            return a.length != b.length ? a.length > b.length : a.from_end < b.from_end;
+        });
+        places_.resize(static_cast<size_t>(kept));
     }
 
     uint32_t longest_, shortest_, window_;
     patchbay::Metrics metrics_;
     std::vector<size_t> agree_;
+    std::vector<Place> places_;
 };
 
 }  // namespace

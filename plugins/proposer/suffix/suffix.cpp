@@ -41,11 +41,13 @@ class Suffix {
             const patchbay::suffix::Limits limits{batch.row(i).max_drafts, spec_factor_, min_probability_};
             if (tokens.empty() || limits.most == 0) continue;
             const SuffixTree& own = follow(batch.row(i).id, tokens);
+            const SuffixTree* from = &own;
             Guess guess = own.guess(tokens, limits);
             if (past_.texts() > 0) {
                 Guess other = past_.guess(tokens, limits);
                 if (other.score > guess.score) {
                     guess = std::move(other);
+                    from = &past_;
                     metrics_.add("suffix_past_guesses");
                 }
             }
@@ -54,6 +56,8 @@ class Suffix {
             metrics_.add("suffix_matches");
             metrics_.add("suffix_match_tokens", guess.match);
             batch.propose(i, guess.tokens);
+            for (const auto& branch : from->branches(tokens, guess, limits, batch.max_paths(i) - 1))
+                batch.add_path(i, branch);
         }
     }
 

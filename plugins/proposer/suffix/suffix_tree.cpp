@@ -110,47 +110,73 @@ Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) 
     Guess best;
     const size_t longest = std::min<size_t>(context.size(), depth_ - 1);
     for (size_t n = 1; n <= longest; ++n) {
+        const auto at = find(context.last(n));
+        if (!at) break; // nor does anything longer stand there
         Guess guess;
         guess.match = static_cast<uint32_t>(n);
-        extend(guess, context.last(n), limits);
-        if (guess.match == 0) break; // nor does anything longer stand there
+        extend(guess, *at, limits, nullptr);
         if (!guess.tokens.empty() && guess.score >= best.score) best = std::move(guess);
     }
     return best;
 }
 
-// The longest chain that the limits allow behind `match`; guess.match becomes 0 where that is not found.
-void SuffixTree::extend(Guess& guess, std::span<const int32_t> match, const Limits& limits) const {
-    NodeId at = kRoot;
-    uint32_t depth = 0;
-    const auto in_leaf = [&]() -> const int32_t* { // what follows at a leaf
-        const Node& leaf = nodes_[at];
-        const std::vector<int32_t>& tokens = text(leaf.text).tokens;
-        const size_t next = size_t{leaf.start} + depth;
-        return next < tokens.size() ? &tokens[next] : nullptr;
-    };
-    for (const int32_t token : match) {
-        if (nodes_[at].leaf()) {
-            const int32_t* const next = in_leaf();
-            if (!next || *next != token) return void(guess.match = 0);
-        } else if ((at = child(at, token)) == kNone) {
-            return void(guess.match = 0);
-        }
-        depth += 1;
+std::vector<std::vector<int32_t>> SuffixTree::branches(std::span<const int32_t> context, const Guess& of,
+                                                       const Limits& limits, size_t most) const {
+    std::vector<std::vector<int32_t>> out;
+    const auto at = find(context.last(of.match));
+    if (!at || of.tokens.empty() || most == 0) return out;
+    Guess again;
+    again.match = of.match;
+    std::vector<Fork> forks;
+    extend(again, *at, limits, &forks);
+    std::ranges::stable_sort(forks, [](const Fork& a, const Fork& b) { return a.at.probability > b.at.probability; });
+    for (const Fork& fork : forks) {
+        if (out.size() == most) break;
+        Guess branch;
+        branch.match = of.match;
+        branch.tokens.assign(again.tokens.begin(), again.tokens.begin() + static_cast<ptrdiff_t>(fork.guessed));
+        branch.tokens.push_back(nodes_[fork.at.node].token);
+        extend(branch, fork.at, limits, nullptr);
+        out.push_back(std::move(branch.tokens));
     }
-    const double earned = std::max(1.0, static_cast<double>(match.size()) * limits.spec_factor);
+    return out;
+}
+
+std::optional<SuffixTree::At> SuffixTree::find(std::span<const int32_t> run) const {
+    At at{kRoot, 0, 1};
+    for (const int32_t token : run) {
+        if (nodes_[at.node].leaf()) {
+            const int32_t* const next = in_leaf(at);
+            if (!next || *next != token) return std::nullopt;
+        } else if ((at.node = child(at.node, token)) == kNone) {
+            return std::nullopt;
+        }
+        at.depth += 1;
+    }
+    return at;
+}
+
+const int32_t* SuffixTree::in_leaf(const At& at) const {
+    const Node& leaf = nodes_[at.node];
+    const std::vector<int32_t>& tokens = text(leaf.text).tokens;
+    const size_t next = size_t{leaf.start} + at.depth;
+    return next < tokens.size() ? &tokens[next] : nullptr;
+}
+
+// The longest chain that the limits allow from there on, behind what is guessed already.
+void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<Fork>* forks) const {
+    const double earned = std::max(1.0, static_cast<double>(guess.match) * limits.spec_factor);
     const double most = std::min<double>(limits.most, earned);
-    double probability = 1;
-    while (static_cast<double>(guess.tokens.size() + 1) <= most && depth < depth_) {
+    while (static_cast<double>(guess.tokens.size() + 1) <= most && at.depth < depth_) {
         int32_t token = 0;
-        if (nodes_[at].leaf()) {
-            const int32_t* const next = in_leaf();
+        if (nodes_[at.node].leaf()) {
+            const int32_t* const next = in_leaf(at);
             if (!next) return;
             token = *next;
         } else {
             uint64_t all = 0;
             NodeId likely = kNone;
-            for (NodeId c = nodes_[at].first; c != kNone; c = nodes_[c].next) {
+            for (NodeId c = nodes_[at.node].first; c != kNone; c = nodes_[c].next) {
                 const Node& node = nodes_[c];
                 all += node.count;
                 if (likely == kNone || node.count > nodes_[likely].count ||
@@ -158,14 +184,20 @@ void SuffixTree::extend(Guess& guess, std::span<const int32_t> match, const Limi
                     likely = c;
             }
             if (likely == kNone) return;
-            probability *= static_cast<double>(nodes_[likely].count) / static_cast<double>(all);
+            const auto probability_of = [&](NodeId c) {
+                return at.probability * static_cast<double>(nodes_[c].count) / static_cast<double>(all);
+            };
+            for (NodeId c = forks ? nodes_[at.node].first : kNone; c != kNone; c = nodes_[c].next)
+                if (c != likely && probability_of(c) >= limits.min_probability)
+                    forks->push_back({{c, at.depth + 1, probability_of(c)}, guess.tokens.size()});
+            at.probability = probability_of(likely);
             token = nodes_[likely].token;
-            at = likely;
+            at.node = likely;
         }
-        if (probability < limits.min_probability) return;
+        if (at.probability < limits.min_probability) return;
         guess.tokens.push_back(token);
-        guess.score += probability;
-        depth += 1;
+        guess.score += at.probability;
+        at.depth += 1;
     }
 }
 

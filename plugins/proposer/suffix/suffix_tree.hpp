@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +39,9 @@ class SuffixTree {
     // most frequent token again and again, of equally frequent ones the latest; of those chains the highest score, of
     // equal ones that of the longest match.
     Guess guess(std::span<const int32_t> context, const Limits&) const;
+    // Chains that leave that guess where the counts say that another token came too, the most probable first.
+    std::vector<std::vector<int32_t>> branches(std::span<const int32_t> context, const Guess&, const Limits&,
+                                               size_t most) const;
 
   private:
     using NodeId = uint32_t;
@@ -72,7 +76,18 @@ class SuffixTree {
     void split(NodeId leaf, uint32_t depth);
     void forget(const std::vector<int32_t>& tokens, size_t start);
     const Text& text(uint64_t number) const { return texts_[static_cast<size_t>(number - forgotten_)]; }
-    void extend(Guess&, std::span<const int32_t> match, const Limits&) const;
+    struct At { // behind a run of tokens
+        NodeId node;
+        uint32_t depth;
+        double probability; // of the tokens guessed so far
+    };
+    struct Fork { // a token that a guess did not go on with
+        At at;
+        size_t guessed; // tokens of the guess before it
+    };
+    std::optional<At> find(std::span<const int32_t> run) const;
+    const int32_t* in_leaf(const At&) const; // what follows at a leaf; nullptr: nothing
+    void extend(Guess&, At, const Limits&, std::vector<Fork>* forks) const;
 
     uint32_t depth_;
     std::deque<Text> texts_;

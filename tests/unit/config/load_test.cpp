@@ -192,6 +192,12 @@ TEST_F(Load, settings_that_contradict_one_another_are_faults) {
     EXPECT_EQ(fault_of(drafts + "{rejection_sample_method: synthetic, synthetic_acceptance_rates: [0.5]}\n"),
               "a.yaml:4:79: synthetic_acceptance_rates has 1 rates, expected one for each of num_speculative_tokens "
               "(2)");
+    for (const char* other : {"rejection_sample_method: rejection", "mode: adaptive"})
+        EXPECT_EQ(fault_of(drafts + "{max_paths: 2, " + other + "}\n").find("a.yaml:4:26: max_paths is 2 beside " +
+                                                                            std::string(other)),
+                  0u)
+            << other;
+    EXPECT_EQ(fault_of(drafts + "{max_paths: 17}\n"), "a.yaml:4:26: 'max_paths' is 17, expected 1 to 16 paths");
     EXPECT_EQ(fault_of(drafts + "{rejection_sample_method: synthetic, synthetic_acceptance_rates: [0.5, 0.6]}\n"),
               "a.yaml:4:79: synthetic_acceptance_rates grow, but a draft is accepted only if those before it are");
     EXPECT_EQ(fault_of("model: model\nengine: {enable_chunked_prefill: false, max_model_len: 1024}\n"),

@@ -35,8 +35,13 @@ TEST(Medusa, ChangesNoTextWhateverElseHappens) {
         EXPECT_GT(with.drafted, 100u) << what;
         return with;
     };
-    check(drafted(target(), 3), "all at once");
-    auto c = drafted(target(), 2);
+    const Ran chains = check(drafted(target(), 3), "all at once");
+    auto c = drafted(target(), 3);
+    c.speculative.max_paths = 4;
+    const Ran trees = check(c, "trees");
+    EXPECT_GT(trees.drafted, chains.drafted * 2) << "each path but the first has three drafts more, two or one";
+    EXPECT_GE(trees.accepted, chains.accepted);
+    c = drafted(target(), 2);
     c.engine.max_num_batched_tokens = 13;
     check(c, "chunks");
     c = drafted(target(), 3);

@@ -112,6 +112,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.engine.watermark = 0;
     c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
     c.engine.num_speculative_tokens = 4;
+    c.speculative.max_paths = 3; // more than there are seats for
     c.sampler = {"fails_when_told", {{"bad_at", "8"}}};
     Watched w(c);
     w.add(random_prompt(9, 6), 10); // gets a bad token as its third
@@ -142,11 +143,12 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.run();
     c = tiny_model();
     c.model = {};
-    c.model.path = repository("models/demo-draft");
-    c.proposer = config::PluginChoice{"draft_model", {{"model", c.model.path}}};
+    c.model.path = repository("models/demo-target");
+    c.proposer = config::PluginChoice{"draft_model", {{"model", repository("models/demo-draft")}}};
     c.engine.num_speculative_tokens = 2;
+    c.speculative.max_paths = 4;
     w.use(c);
-    w.add(random_prompt(1, 8), 4);
+    for (const uint64_t i : {1, 2, 3}) w.add(random_prompt(i, 30), 40); // now and then the second guess is right
     w.run();
     c = tiny_model();
     c.model.shape["vocab_size"] = "2048";

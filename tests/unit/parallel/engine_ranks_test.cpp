@@ -128,6 +128,25 @@ TEST_F(Ranks, GiveEachOutputOfARequestTheTextOfOne) {
     EXPECT_EQ(outputs(2), expected);
 }
 
+// Likewise those that paths of drafts share.
+TEST_F(Ranks, VerifyTreesOfDrafts) {
+    auto c = demo(2);
+    const auto expected = texts(*must(make(c)));
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 3;
+    c.speculative.max_paths = 4;
+    const auto engine = must(make(c));
+    std::vector<Text> got(expected.size());
+    for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], 24, got[i]);
+    uint32_t branches = 0;
+    while (engine->has_unfinished()) branches += must(engine->step()).branches;
+    EXPECT_GT(branches, 10u);
+    for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
+        EXPECT_EQ(got[i].logprobs, expected[i].logprobs) << i;
+    }
+}
+
 pid_t pid_of(const Engine& engine, uint32_t rank) { // "host (pid 12)"
     const std::string& text = engine.facts().ranks[rank];
     return std::stoi(text.substr(text.find("(pid ") + 5));

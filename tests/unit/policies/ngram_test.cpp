@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "unit/policies/plugins_fixture.hpp"
 
 namespace patchbay::policies {
@@ -16,6 +18,25 @@ Tokens propose(const Tokens& history, uint32_t most, const host::Settings& setti
     return drafts;
 }
 
+std::vector<Tokens> paths(const Tokens& history, uint32_t most, uint32_t max_paths) {
+    const auto p = must(registry().proposer("ngram", {}, services()));
+    const uint32_t room = most * max_paths;
+    Tokens drafts(room, -1), parents(room, -9);
+    uint32_t count = 0;
+    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), most, max_paths, 0};
+    pb_propose_batch b{sizeof b, 1, sizeof row, room, &row, drafts.data(), &count, parents.data()};
+    EXPECT_EQ(p.table->propose(p.self(), &b), PB_OK);
+    std::vector<Tokens> out;
+    parents.resize(count);
+    for (uint32_t k = 0; k < count; ++k) {
+        if (std::ranges::count(parents, static_cast<int32_t>(k)) > 0) continue;
+        Tokens& path = out.emplace_back();
+        for (auto at = static_cast<int32_t>(k); at >= 0; at = parents[static_cast<size_t>(at)])
+            path.insert(path.begin(), drafts[static_cast<size_t>(at)]);
+    }
+    return out;
+}
+
 TEST(Ngram, RepeatsWhatFollowedTheLastTokensBefore) {
     EXPECT_EQ(propose({1, 2, 3, 4, 5, 9, 1, 2, 3}, 3), (Tokens{4, 5, 9}));
 }
@@ -26,6 +47,17 @@ TEST(Ngram, TheLongestAgreementWins) {
 }
 
 TEST(Ngram, OfEqualAgreementsTheLatestWins) { EXPECT_EQ(propose({2, 3, 7, 2, 3, 5, 2, 3}, 1), (Tokens{5})); }
+
+TEST(Ngram, BranchesToWhatFollowedElsewhere) {
+    // behind "1 2 3" came 7 8, behind "8 2 3" came 5 1
+    const Tokens history = {1, 2, 3, 7, 8, 2, 3, 5, 1, 2, 3};
+    EXPECT_EQ(paths(history, 2, 3), (std::vector<Tokens>{{7, 8}, {5, 1}})) << "the longest agreement first";
+    EXPECT_EQ(paths(history, 2, 1), (std::vector<Tokens>{{7, 8}}));
+    EXPECT_EQ(paths({4, 5, 6, 4, 5, 7, 4, 5, 6, 8, 4, 5}, 2, 2), (std::vector<Tokens>{{6, 8}, {7, 4}}))
+        << "the latest first";
+    EXPECT_EQ(paths({4, 5, 6, 4, 5, 7, 4, 5, 6, 8, 4, 5}, 2, 4), (std::vector<Tokens>{{6, 8}, {7, 4}, {6, 4}}));
+    EXPECT_EQ(paths({9, 9, 9, 9, 9, 9}, 3, 4).size(), 1u) << "what is the beginning of a path is none";
+}
 
 TEST(Ngram, SaysNothingWithoutAnAgreementOfTheShortestLength) {
     EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4), (Tokens{}));

@@ -26,6 +26,18 @@ class Proposer {
         drafts.resize(count);
         return drafts;
     }
+    // With room for so many paths, as they lie there: drafts and parents.
+    std::pair<Tokens, Tokens> propose_tree(uint64_t id, const Tokens& history, uint32_t most, uint32_t max_paths) {
+        Tokens drafts(most * max_paths, -1), parents(most * max_paths, -9);
+        uint32_t count = 0;
+        const pb_propose_row row{id, history.data(), static_cast<uint32_t>(history.size()), most, max_paths, 0};
+        pb_propose_batch b{sizeof b, 1,      sizeof row,     most * max_paths,
+                           &row,     drafts.data(), &count, parents.data()};
+        EXPECT_EQ(plugin_.table->propose(plugin_.self(), &b), PB_OK);
+        drafts.resize(count);
+        parents.resize(count);
+        return {drafts, parents};
+    }
     void finish(uint64_t id) { plugin_.table->finished(plugin_.self(), id); }
 
   private:
@@ -83,6 +95,17 @@ struct Oracle {
         return out;
     }
 };
+
+TEST(Suffix, BranchesWhereAnotherTokenCameToo) {
+    // behind "1 2" came 3 four times, 4 twice, 5 once
+    const Tokens history = {1, 2, 3, 9, 1, 2, 4, 8, 1, 2, 3, 9, 1, 2, 3, 9, 1, 2, 5, 7, 1, 2, 4, 8, 1, 2, 3, 9, 1, 2};
+    EXPECT_EQ(Proposer().propose_tree(1, history, 2, 1), std::pair(Tokens({3, 9}), Tokens({-1, 0})));
+    EXPECT_EQ(Proposer().propose_tree(1, history, 2, 2), std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2})));
+    EXPECT_EQ(Proposer().propose_tree(1, history, 2, 4),
+              std::pair(Tokens({3, 9, 4, 8, 5, 7}), Tokens({-1, 0, -1, 2, -1, 4}))) << "the most probable first";
+    EXPECT_EQ(Proposer({{"suffix_decoding_min_token_prob", "0.2"}}).propose_tree(1, history, 2, 4),
+              std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2}))) << "one in seven is not enough";
+}
 
 TEST(Suffix, RepeatsWhatFollowedTheLastTokensAsFarAsTheMatchIsLong) {
     EXPECT_EQ(Proposer().propose(1, {1, 2, 3, 4, 5, 9, 1, 2, 3}, 8), (Tokens{4, 5, 9}));

@@ -16,19 +16,24 @@ typedef struct pb_propose_row {
     uint64_t       id;          /* of the sequence */
     const int32_t *tokens;      /* prompt and output, the newest last */
     uint32_t       token_count;
-    uint32_t       max_drafts;  /* at most this many for this sequence, ≤ the batch's */
+    uint32_t       max_drafts;  /* one behind the other, at most; ≤ the batch's */
+    uint32_t       max_paths;   /* from the newest token to a draft that none follows, at most; 1: a chain. Drafts in all:
+                                   max_drafts · max_paths, ≤ the batch's max_drafts */
+    uint32_t       reserved;
 } pb_propose_row;
 
 typedef struct pb_propose_batch { /* [call] */
     uint32_t              struct_size;
     uint32_t              row_count;
     uint32_t              row_stride;  /* sizeof(pb_propose_row) at the host */
-    uint32_t              max_drafts;  /* num_speculative_tokens */
+    uint32_t              max_drafts;  /* that a row has room for: num_speculative_tokens · speculative.max_paths */
     const pb_propose_row *rows;
     int32_t              *drafts;      /* out, (row_count, max_drafts) */
     uint32_t             *counts;      /* out, row_count; 0: nothing to propose */
-    int32_t              *parents;     /* out, (row_count, max_drafts): index of each draft's parent, −1 the newest token;
-                                          NULL: the host takes chains only */
+    /* Out, (row_count, max_drafts): index of each draft's parent in its row, before its own; −1: the newest token. Before:
+     * a chain, index − 1. What hangs on another index is cut and counted as a fault. The host verifies paths in the order of
+     * their last drafts, as many as there is room for: the most likely one is to come first. NULL: chains only. */
+    int32_t              *parents;
     /* Where drafts are verified by rejection: the distribution that each draft was drawn from, (row_count, max_drafts,
      * vocab_size), any content before. Read only where `drawn` says so. NULL: not wanted. */
     float                *probs;

@@ -31,9 +31,11 @@ class DraftModel {
     const pb_runner_facts& facts() const { return facts_; }
 
     // One pass over rows of the propose() under way. tokens[i]: what follows the drafts of rows[i]; −1: nothing more in
-    // this step. logprobs: empty, or one a row; probs: empty, or (rows, vocab_size), see pb_runner_batch.
+    // this step. logprobs: empty, or one a row; probs: empty, or (rows, vocab_size); top ones: empty, or as many for
+    // each row. See pb_runner_batch.
     void forward(std::span<const pb_runner_row> rows, std::span<int32_t> tokens, std::span<float> logprobs = {},
-                 std::span<float> probs = {}) const {
+                 std::span<float> probs = {}, std::span<int32_t> top_tokens = {},
+                 std::span<float> top_logprobs = {}) const {
         pb_runner_batch batch{};
         batch.struct_size = sizeof batch;
         batch.model = facts_.model;
@@ -43,6 +45,11 @@ class DraftModel {
         batch.tokens = tokens.data();
         batch.logprobs = logprobs.empty() ? nullptr : logprobs.data();
         batch.probs = probs.empty() ? nullptr : probs.data();
+        if (!top_tokens.empty()) {
+            batch.top_count = static_cast<uint32_t>(top_tokens.size() / rows.size());
+            batch.top_tokens = top_tokens.data();
+            batch.top_logprobs = top_logprobs.data();
+        }
         forward(batch);
     }
     void forward(pb_runner_batch& batch) const { // all that the host can be asked
@@ -56,7 +63,8 @@ class DraftModel {
     pb_runner_facts facts_{};
 };
 
-// Chains of what a model finds, token by token, for all sequences at once. Every proposer that drafts so has the keys
+// Chains of what a model finds, token by token, for all sequences at once; where the host verifies trees, with branches
+// to what it found nearly as likely. Every proposer that drafts so has the keys
 // model(), kDtype, kQuantization, kLoadFormat, kMinProbability, kSimulatedAcceptance.
 class DraftChains {
     static constexpr const char* kDtypes[] = {"auto", "float32", "bfloat16", nullptr};
@@ -92,15 +100,20 @@ class DraftChains {
     // Returns how many chains ended because a draft was not probable enough.
     uint32_t propose(ProposeBatch& batch) {
         chains_.resize(batch.size());
+        others_.resize(batch.size());
+        likely_.assign(batch.size(), 0);
         going_.clear();
         for (uint32_t i = 0; i < batch.size(); ++i) {
             chains_[i].clear();
+            others_[i].clear();
             if (most(batch, i) > 0 && !batch.tokens(i).empty()) going_.push_back(i);
         }
         uint32_t doubts = 0;
         while (!going_.empty()) doubts += extend(batch);
-        for (uint32_t i = 0; i < batch.size(); ++i)
+        for (uint32_t i = 0; i < batch.size(); ++i) {
             if (!chains_[i].empty()) batch.propose(i, chains_[i]);
+            add_branches(batch, i);
+        }
         return doubts;
     }
 
@@ -129,14 +142,20 @@ class DraftChains {
         tokens_.assign(rows_.size(), -1);
         const bool drawn = batch.wants_probabilities();
         const size_t vocab = facts().vocab_size;
-        logprobs_.assign(min_probability_ > 0 && !drawn ? rows_.size() : 0, 0);
+        uint32_t paths = 1;
+        for (const uint32_t i : going_) paths = std::max(paths, batch.max_paths(i));
+        const uint32_t top = paths > 1 && !drawn ? paths : 0;
+        logprobs_.assign((min_probability_ > 0 || top > 0) && !drawn ? rows_.size() : 0, 0);
         probs_.resize(drawn ? rows_.size() * vocab : 0);
-        model_.forward(rows_, tokens_, logprobs_, probs_);
+        top_tokens_.assign(rows_.size() * top, -1);
+        top_logprobs_.assign(rows_.size() * top, 0);
+        model_.forward(rows_, tokens_, logprobs_, probs_, top_tokens_, top_logprobs_);
         size_t kept = 0;
         uint32_t doubts = 0;
         for (size_t r = 0; r < going_.size(); ++r) {
             const uint32_t i = going_[r];
             if (tokens_[r] < 0) continue;
+            note_others(i, r, top);
             const std::span<float> from = std::span(probs_).subspan(drawn ? r * vocab : 0, drawn ? vocab : 0);
             const bool doubted = drawn ? !restrict_to_probable(from, tokens_[r])
                                        : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
@@ -152,6 +171,27 @@ class DraftChains {
         return doubts;
     }
 
+    // What row r of the pass found beside its token, for branches of the batch's row i.
+    void note_others(uint32_t i, size_t r, uint32_t top) {
+        if (top == 0) return;
+        for (size_t k = r * top; k < (r + 1) * top; ++k)
+            if (top_tokens_[k] >= 0 && top_tokens_[k] != tokens_[r] && std::exp(top_logprobs_[k]) >= min_probability_)
+                others_[i].push_back({likely_[i] + top_logprobs_[k], chains_[i].size(), top_tokens_[k]});
+        likely_[i] += logprobs_[r];
+    }
+
+    // The likeliest: the chain as far as the place, the other token, and where no guess knows of the one before it what
+    // the chain goes on with.
+    void add_branches(ProposeBatch& batch, uint32_t i) {
+        std::ranges::stable_sort(others_[i], [](const Other& a, const Other& b) { return a.logprob > b.logprob; });
+        for (const Other& other : others_[i]) {
+            std::vector<int32_t> path = chains_[i];
+            if (facts().layer_count > 0 || other.place >= path.size()) path.resize(other.place + 1);
+            path[other.place] = other.token;
+            batch.add_path(i, path);
+        }
+    }
+
     // Drafts below min_probability are not made: those that are, were drawn from the others. False: this one is none.
     bool restrict_to_probable(std::span<float> from, int32_t token) const {
         if (min_probability_ <= 0) return true;
@@ -165,13 +205,21 @@ class DraftChains {
         return true;
     }
 
+    struct Other { // than the chain's token
+        float logprob; // of the path up to it
+        size_t place;
+        int32_t token;
+    };
+
     float min_probability_;
     DraftModel model_;
     std::vector<std::vector<int32_t>> chains_; // by row of the batch
+    std::vector<std::vector<Other>> others_;   // likewise
+    std::vector<float> likely_;                // likewise: log-probability of the chain
     std::vector<uint32_t> going_;              // rows that may get another draft
     std::vector<pb_runner_row> rows_;
-    std::vector<int32_t> tokens_;
-    std::vector<float> logprobs_, probs_; // probs: (rows, vocab)
+    std::vector<int32_t> tokens_, top_tokens_;
+    std::vector<float> logprobs_, probs_, top_logprobs_; // probs: (rows, vocab)
 };
 
 }  // namespace patchbay

@@ -1,6 +1,10 @@
 // patchbay/sdk/proposer.hpp - a proposer as a class: void propose(patchbay::ProposeBatch&).
 // Optional: observe(id, proposed, accepted), finished(id).
 #pragma once
+#include <algorithm>
+#include <optional>
+#include <span>
+
 #include "patchbay/abi/proposer.h"
 #include "patchbay/plugin.hpp"
 
@@ -17,9 +21,35 @@ struct ProposeBatch {
 
     // Proposes a chain; what is past the row's max_drafts is cut.
     void propose(uint32_t i, std::span<const int32_t> chain) {
-        const size_t n = std::min<size_t>(chain.size(), row(i).max_drafts);
-        std::copy_n(chain.begin(), n, raw.drafts + size_t{i} * raw.max_drafts);
-        raw.counts[i] = static_cast<uint32_t>(n);
+        raw.counts[i] = 0;
+        add_path(i, chain);
+    }
+    // Paths that row i may have in all: above 1 where the host verifies trees.
+    uint32_t max_paths(uint32_t i) const { return raw.parents ? std::max(row(i).max_paths, 1u) : 1; }
+    uint32_t paths(uint32_t i) const { // that it has
+        uint32_t ends = 0;
+        for (int32_t k = 0; k < static_cast<int32_t>(raw.counts[i]); ++k) ends += !is_followed(i, k);
+        return ends;
+    }
+    // Proposes a path more, less likely than those before it: a chain from the newest token on, of which that is new
+    // where it leaves the others. What is past max_drafts is cut; a path past max_paths is none.
+    void add_path(uint32_t i, std::span<const int32_t> path) {
+        path = path.first(std::min<size_t>(path.size(), row(i).max_drafts));
+        int32_t at = -1;
+        while (!path.empty()) {
+            const int32_t next = find(i, at, path.front());
+            if (next < 0) break;
+            at = next;
+            path = path.subspan(1);
+        }
+        const bool branches = is_followed(i, at);
+        if (path.empty() || (branches && paths(i) >= max_paths(i))) return;
+        for (const int32_t token : path) {
+            const size_t to = size_t{i} * raw.max_drafts + raw.counts[i];
+            raw.drafts[to] = token;
+            if (raw.parents) raw.parents[to] = at;
+            at = static_cast<int32_t>(raw.counts[i]++);
+        }
     }
     // Whether drafts are verified by rejection: what was drawn at random has to come with what it was drawn from.
     bool wants_probabilities() const { return raw.struct_size >= sizeof(pb_propose_batch) && raw.probs; }
@@ -30,6 +60,21 @@ struct ProposeBatch {
         return {raw.probs + at * raw.vocab_size, raw.vocab_size};
     }
     pb_propose_batch& raw;
+
+  private:
+    int32_t parent(uint32_t i, int32_t k) const {
+        return raw.parents ? raw.parents[size_t{i} * raw.max_drafts + static_cast<size_t>(k)] : k - 1;
+    }
+    bool is_followed(uint32_t i, int32_t draft) const { return find(i, draft, std::nullopt) >= 0; }
+    // The first draft behind `draft`, of that token if one is given; −1: there is none.
+    int32_t find(uint32_t i, int32_t draft, std::optional<int32_t> token) const {
+        const auto count = static_cast<int32_t>(raw.counts[i]);
+        for (int32_t k = draft + 1; k < count; ++k)
+            if (parent(i, k) == draft &&
+                (!token || raw.drafts[size_t{i} * raw.max_drafts + static_cast<size_t>(k)] == *token))
+                return k;
+        return -1;
+    }
 };
 
 namespace detail {
