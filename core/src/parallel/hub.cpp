@@ -194,11 +194,11 @@ void Hub::end(const std::string& why) {
 }
 
 void Hub::store(const std::string& key, std::string value) {
-    const auto [at, added] = values_.emplace(key, std::move(value));
-    if (!added) return;
+    const auto stored = values_.emplace(key, std::move(value)); // clang 14 has lambdas capture no structured bindings
+    if (!stored.second) return;
     for (const auto& p : peers_)
         std::erase_if(p->questions, [&](const Peer::Question& q) {
-            if (q.key == key) answer(*p, q.number, &at->second);
+            if (q.key == key) answer(*p, q.number, &stored.first->second);
             return q.key == key;
         });
     changed_.notify_all();

@@ -13,7 +13,7 @@ using config::KvDType;
 using config::Verification;
 
 constexpr const char* kMedusaTarget = "tests/golden/models/llama_gqa_tied"; // ids only, vocabulary of 256
-constexpr uint64_t kRequests = 11;
+constexpr uint64_t kRequests = 12;
 constexpr const char* kForm = R"((red|green|the ){3,7}\d{1,3}\.)";
 
 struct Drafter {
@@ -101,12 +101,12 @@ config::EngineConfig with(const Drafter& d, const Condition& condition) {
     return c;
 }
 
-bool is_formed(uint64_t i) { return i % 9 == 4 || i % 9 == 8; }
+bool is_formed(uint64_t i) { return i % 11 == 4 || i % 11 == 8; }
 
 // Each way of sampling, in turn.
 SamplingParams sampling(uint64_t i, bool has_text) {
-    SamplingParams p = i % 9 == 0 ? greedy(20) : seeded(70 + i, 20);
-    switch (i % 9) {
+    SamplingParams p = i % 11 == 0 ? greedy(20) : seeded(70 + i, 20);
+    switch (i % 11) {
         case 1: p.logprobs = 4; break;
         case 2: p.repetition_penalty = 1.2f, p.frequency_penalty = 0.4f, p.logit_bias = {{5, 2.0f}}; break;
         case 3: p.n = 3, p.presence_penalty = 0.3f; break;
@@ -115,8 +115,14 @@ SamplingParams sampling(uint64_t i, bool has_text) {
         case 6: p.typical_p = 0.9f, p.xtc_probability = 0.5f, p.xtc_threshold = 0.02f; break;
         case 7: p.top_p = 1, p.mirostat = 2, p.mirostat_tau = 3; break;
         case 8: p.n = 2, p.logprobs = 2, p.top_n_sigma = 2; break;
+        case 9: p.top_k = 40; break; // and bad words
+        case 10:
+            p.allowed_token_ids.emplace();
+            for (TokenId t = 1; t < 40; ++t) p.allowed_token_ids->push_back(t);
+            break;
         default: break;
     }
+    if (has_text && i % 11 == 9) p.bad_words = {"the", "a", "e"};
     if (has_text && is_formed(i)) p.ignore_eos = false, p.structured_outputs = {.regex = kForm};
     return p;
 }

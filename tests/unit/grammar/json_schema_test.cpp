@@ -62,6 +62,32 @@ TEST(JsonSchema, RefusesByNameWhatItDoesNotSupport) {
     }
 }
 
+TEST(JsonSchema, FormatsAreAPartOfWhatTheirRfcsAllow) {
+    struct Format {
+        const char* name;
+        std::vector<std::string> accepted, refused;
+    };
+    const std::vector<Format> formats = {
+        {"date", {"2024-02-29", "1999-12-31"}, {"2023-02-29", "2024-13-01", "2024-1-1", "20240101"}},
+        {"time", {"23:59:59Z", "08:30:00.25+01:00"}, {"24:00:00Z", "08:30Z", "08:30:00", "08:60:00Z"}},
+        {"date-time", {"2024-02-29T23:59:59Z", "1985-04-12T23:20:50.52-08:00"}, {"2024-02-29 23:59:59Z", "2024-02-29"}},
+        {"duration", {"P3Y6M4DT12H30M5S", "PT36H", "P4W", "P1D"}, {"P", "PT", "1D", "P1W2D", "P1S", "P1Y2D"}},
+        {"email", {"ann@example.org", "a.b-c@mail.example.com"}, {"ann", "@example.org", "ann@", "a..b@example.org"}},
+        {"hostname", {"example.org", "a", "h-1.example"}, {"-a.org", "a-.org", "a..b", "a_b", ".a", ""}},
+        {"ipv4", {"192.168.0.255", "0.0.0.0"}, {"256.1.1.1", "1.2.3", "01.2.3.4", "1.2.3.4."}},
+        {"ipv6", {"::", "fe80::1", "1:2:3:4:5:6:7:8"}, {"1::2::3", "1:2:3:4:5:6:7", "12345::", ":::"}},
+        {"uri", {"https://example.org/a?b=c#d", "ftp://h:21/"}, {"example.org", "https://", "://a", "https:/a", "a b"}},
+        {"uuid", {"123e4567-e89b-12d3-a456-426614174000"}, {"123e4567e89b12d3a456426614174000", "123e4567-e89b"}},
+    };
+    for (const Format& f : formats) {
+        const auto grammar = compiled(json(R"({"type": "string", "format": ")" + std::string(f.name) + R"("})"));
+        ASSERT_TRUE(grammar) << f.name;
+        for (const std::string& t : f.accepted) EXPECT_TRUE(accepts(grammar, '"' + t + '"')) << f.name << ": " << t;
+        for (const std::string& t : f.refused) EXPECT_FALSE(accepts(grammar, '"' + t + '"')) << f.name << ": " << t;
+    }
+    EXPECT_TRUE(accepts(json(R"({"$ref": "#/definitions/d", "definitions": {"d": {"const": 1}}})"), "1"));
+}
+
 TEST(JsonSchema, HoldsOnWhenALargeOneIsTooMuch) {
     std::string doubled = R"({"$ref": "#/$defs/d0", "$defs": {)"; // each refers twice to the next
     for (int i = 0; i < 25; ++i) {
