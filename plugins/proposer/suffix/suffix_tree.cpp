@@ -122,22 +122,32 @@ Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) 
 
 std::vector<std::vector<int32_t>> SuffixTree::branches(std::span<const int32_t> context, const Guess& of,
                                                        const Limits& limits, size_t most) const {
+    struct Candidate {
+        double probability;
+        std::vector<int32_t> tokens;
+    };
+    std::vector<Candidate> found;
+    for (uint32_t n = most > 0 ? of.match : 0; n > 0; --n) {
+        const auto at = find(context.last(n));
+        if (!at) continue;
+        Guess chain;
+        chain.match = n;
+        std::vector<Fork> forks;
+        extend(chain, *at, limits, &forks);
+        if (n < of.match && !chain.tokens.empty()) found.push_back({chain.first, chain.tokens});
+        for (const Fork& fork : forks) {
+            Guess branch = chain;
+            branch.tokens.resize(fork.guessed);
+            branch.tokens.push_back(nodes_[fork.at.node].token);
+            extend(branch, fork.at, limits, nullptr);
+            found.push_back({fork.at.probability, std::move(branch.tokens)});
+        }
+    }
+    std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::probability); // of equal ones the longer match
     std::vector<std::vector<int32_t>> out;
-    const auto at = find(context.last(of.match));
-    if (!at || of.tokens.empty() || most == 0) return out;
-    Guess again;
-    again.match = of.match;
-    std::vector<Fork> forks;
-    extend(again, *at, limits, &forks);
-    std::ranges::stable_sort(forks, [](const Fork& a, const Fork& b) { return a.at.probability > b.at.probability; });
-    for (const Fork& fork : forks) {
-        if (out.size() == most) break;
-        Guess branch;
-        branch.match = of.match;
-        branch.tokens.assign(again.tokens.begin(), again.tokens.begin() + static_cast<ptrdiff_t>(fork.guessed));
-        branch.tokens.push_back(nodes_[fork.at.node].token);
-        extend(branch, fork.at, limits, nullptr);
-        out.push_back(std::move(branch.tokens));
+    for (Candidate& c : found) {
+        if (out.size() == 4 * most) break;
+        out.push_back(std::move(c.tokens));
     }
     return out;
 }
@@ -185,7 +195,7 @@ void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<F
             }
             if (likely == kNone) return;
             const auto probability_of = [&](NodeId c) {
-                return at.probability * static_cast<double>(nodes_[c].count) / static_cast<double>(all);
+                return at.probability * (static_cast<double>(nodes_[c].count) / static_cast<double>(all));
             };
             for (NodeId c = forks ? nodes_[at.node].first : kNone; c != kNone; c = nodes_[c].next)
                 if (c != likely && probability_of(c) >= limits.min_probability)
@@ -195,6 +205,7 @@ void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<F
             at.node = likely;
         }
         if (at.probability < limits.min_probability) return;
+        if (guess.tokens.empty()) guess.first = at.probability;
         guess.tokens.push_back(token);
         guess.score += at.probability;
         at.depth += 1;

@@ -13,6 +13,7 @@ namespace patchbay::suffix {
 struct Guess {
     std::vector<int32_t> tokens;
     double score = 0;   // sum over the tokens of the probability that the chain is right so far
+    double first = 0;   // that of the first token
     uint32_t match = 0; // last tokens of the context that were found
 };
 
@@ -39,7 +40,8 @@ class SuffixTree {
     // most frequent token again and again, of equally frequent ones the latest; of those chains the highest score, of
     // equal ones that of the longest match.
     Guess guess(std::span<const int32_t> context, const Limits&) const;
-    // Chains that leave that guess where the counts say that another token came too, the most probable first.
+    // Chains beside that guess: what came too behind its match or a shorter one, by the probability of the token that
+    // differs. Some may be beginnings of others.
     std::vector<std::vector<int32_t>> branches(std::span<const int32_t> context, const Guess&, const Limits&,
                                                size_t most) const;
 

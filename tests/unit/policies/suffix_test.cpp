@@ -98,13 +98,20 @@ struct Oracle {
 
 TEST(Suffix, BranchesWhereAnotherTokenCameToo) {
     // behind "1 2" came 3 four times, 4 twice, 5 once
-    const Tokens history = {1, 2, 3, 9, 1, 2, 4, 8, 1, 2, 3, 9, 1, 2, 3, 9, 1, 2, 5, 7, 1, 2, 4, 8, 1, 2, 3, 9, 1, 2};
+    const Tokens history = {1, 2, 3, 9, 21, 1, 2, 4, 8, 22, 1, 2, 3, 9, 23, 1, 2, 3, 9, 24, 1, 2,
+                            5, 7, 25, 1, 2, 4, 8, 26, 1, 2, 3, 9, 27, 1, 2};
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 1), std::pair(Tokens({3, 9}), Tokens({-1, 0})));
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 2), std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2})));
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 4),
               std::pair(Tokens({3, 9, 4, 8, 5, 7}), Tokens({-1, 0, -1, 2, -1, 4}))) << "the most probable first";
     EXPECT_EQ(Proposer({{"suffix_decoding_min_token_prob", "0.2"}}).propose_tree(1, history, 2, 4),
               std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2}))) << "one in seven is not enough";
+}
+
+TEST(Suffix, BranchesToWhatCameBehindAShorterMatch) {
+    // behind "0 1 2" came 3 once, behind "1 2" also 4
+    const Tokens history = {5, 1, 2, 4, 8, 0, 1, 2, 3, 9, 6, 0, 1, 2};
+    EXPECT_EQ(Proposer().propose_tree(1, history, 2, 3), std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2})));
 }
 
 TEST(Suffix, RepeatsWhatFollowedTheLastTokensAsFarAsTheMatchIsLong) {
