@@ -43,6 +43,29 @@ TEST(KvCache, AnAllocationThatCannotBeMetChangesNothing) {
     EXPECT_EQ(cache.pool().free(), 1u);
 }
 
+TEST(KvCache, WhatIsDiscardedIsTakenAgainBeforeCachedBlocks) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    BlockTable cached = computed(cache, tokens(12));
+    BlockTable scratch;
+    ASSERT_TRUE(cache.fork(cached, 6, scratch));
+    cache.own_pages(scratch, 6);
+    const BlockId own = scratch.pages[0][1];
+    cache.release(cached);
+    cache.discard(scratch); // shares a named block, which goes behind the others
+    EXPECT_EQ(cache.pool().free(), 4u);
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(cache.grow(scratch, 4));
+        EXPECT_EQ(scratch.pages[0][0], own) << i;
+        cache.discard(scratch);
+    }
+    EXPECT_EQ(cache.count_cached(tokens(13)), 12u) << "all of it is still found";
+    ASSERT_TRUE(cache.grow(scratch, 16));
+    EXPECT_EQ(cache.pool().cached(), 0u) << "the free list is whole";
+    cache.release(scratch);
+    const BlockTable* none[] = {&scratch};
+    EXPECT_TRUE(cache.audit(none));
+}
+
 TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
     KvCache cache(16, 4, PrefixCaching::kOn, "m");
     const auto prompt = tokens(8);
