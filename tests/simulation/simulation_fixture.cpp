@@ -2,6 +2,7 @@
 
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "simulation/alone_fixture.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -25,7 +26,7 @@ host::Prober& prober() {
 
 class Simulation final : Script {
   public:
-    explicit Simulation(uint64_t seed) : seed_(seed) {}
+    explicit Simulation(uint64_t seed) : seed_(seed), chooses_(seed % 2 == 1) {}
 
     Result<> run(uint32_t steps) {
         PB_CHECK(create());
@@ -56,6 +57,11 @@ class Simulation final : Script {
         SamplingParams sampling;
         std::vector<TokenId> got;
         bool aborted = false;
+        std::optional<RequestOutput> alone{}; // where it is chosen among others: what it has to be
+    };
+    struct Running { // a sequence of the engine
+        Key output; // where it is to be chosen: the first of its request
+        uint64_t seed;
     };
 
     uint32_t below(uint32_t n) { return n == 0 ? 0 : draw(seed_, draws_++, Stream::kTest, 0)[0] % n; }
@@ -86,6 +92,7 @@ class Simulation final : Script {
         speculates_ = e.num_speculative_tokens > 0;
         if (speculates_) c.speculative.max_paths = 1 + draw(seed_, 0, Stream::kTest, 2)[0] % 4; // no draw of the load's
         e.preemption_mode = one_of({config::PreemptionMode::kRecompute, config::PreemptionMode::kSwap});
+        if (chooses_ && one_in(2)) e.preemption_mode = config::PreemptionMode::kAuto;
         e.num_swap_blocks = 10 + below(100);
         e.reserve_full_sequence = one_in(5);
         c.swap.probation_steps = 1 + below(4);
@@ -101,6 +108,13 @@ class Simulation final : Script {
         c.device.plugin = "sim";
         c.device.settings = {{"hardware", "scenario"}, {"matmul_bf16", "1e21"}, {"matmul_f32", "1e21"},
                              {"memory_read", "1e21"}, {"memory_bytes", "1000000000000000000"}};
+        if (e.preemption_mode == config::PreemptionMode::kAuto) { // what costs nothing is never dearer
+            c.device.settings["matmul_bf16"] = "1e12";
+            c.device.settings["host_bandwidth"] = one_of({"1e7", "1e9", "1e11"});
+        }
+        if (chooses_) {
+            PB_TRY(alone_, Alone::create(c, all_plugins(), kStop));
+        }
         clock_.advance_ns(kMs);
         PB_TRY(engine_, Engine::create(c, all_plugins(), clock_));
         budget_ = e.max_num_batched_tokens;
@@ -148,20 +162,43 @@ class Simulation final : Script {
         r.sampling.ignore_eos = one_in(3);
         r.sampling.n = one_in(4) ? 2 + below(3) : 1;
         r.sampling.seed = below(1u << 30);
+        if (chooses_ && one_in(4)) choose(r.sampling);
+        const bool chosen = is_chosen(r.sampling);
+        std::vector<RequestOutput> alone(r.sampling.n);
+        if (chosen) {
+            auto run = alone_->run(r);
+            if (!run) return note("alone: " + run.error());
+            alone = *std::move(run);
+        }
         r.on_output = [this](const RequestOutput& out) { take(out); };
         Expected expected{*r.sampling.seed, r.prompt.size(), r.sampling, {}, false};
         const bool too_long = length + r.sampling.max_tokens > engine_->facts().max_model_len;
         const auto id = engine_->add_request(std::move(r));
         if (!id) {
             met().refused += 1;
-            if (!too_long && id.error().find("the queue is full") == std::string::npos) note(id.error());
+            const auto because = [&](const char* why) { return id.error().find(why) != std::string::npos; };
+            if (!too_long && !because("the queue is full") && !because("beam_width is")) note(id.error());
             return;
         }
         met().requests += 1;
+        for (uint32_t i = 0; i < sequences_of(expected.sampling); ++i)
+            by_sequence_[*id + i] = {{*id, chosen ? 0 : i}, expected.seed + i};
         for (uint32_t i = 0; i < expected.sampling.n; ++i, ++expected.seed) {
             open_[{*id, i}] = expected;
-            by_sequence_[*id + i] = {*id, i};
+            if (chosen) open_[{*id, i}].alone = std::move(alone[i]);
         }
+    }
+
+    static bool is_chosen(const SamplingParams& p) { return p.beam_width > 0 || p.best_of > p.n; }
+
+    void choose(SamplingParams& p) {
+        if (one_in(2)) {
+            p.best_of = p.n + 1 + below(3);
+            return;
+        }
+        p.beam_width = std::max(2u, p.n) + below(3);
+        p.length_penalty = one_of({-1.0f, 0.0f, 1.0f, 3.0f});
+        p.early_stopping = one_of({EarlyStopping::kNo, EarlyStopping::kYes, EarlyStopping::kNever});
     }
 
     void abort_one() {
@@ -196,8 +233,11 @@ class Simulation final : Script {
     // Sequence id's token at a position, whatever led there.
     TokenId coming(uint64_t id, uint64_t position) const {
         const auto at = by_sequence_.find(id);
-        if (at == by_sequence_.end() || !open_.contains(at->second)) return 1;
-        return token_of(open_.at(at->second), position);
+        if (at == by_sequence_.end() || !open_.contains(at->second.output)) return 1;
+        const Expected& e = open_.at(at->second.output);
+        if (!e.alone) return token_of(e, position);
+        const TokenId eos[] = {kStop};
+        return chosen_token(synthetic_token(at->second.seed, position, kVocab, eos, {}), kStop);
     }
     static TokenId token_of(const Expected& e, uint64_t position) {
         if (draw(e.seed, position, Stream::kTest, 1)[0] % 40 == 0) return kStop;
@@ -211,7 +251,7 @@ class Simulation final : Script {
         for (const pb_plan_item& i : plan) {
             tokens += i.tokens;
             if (!seen.insert(i.id).second) note("sequence " + std::to_string(i.id) + " is scheduled twice");
-            if (!by_sequence_.contains(i.id) || !open_.contains(by_sequence_.at(i.id)))
+            if (!by_sequence_.contains(i.id) || !open_.contains(by_sequence_.at(i.id).output))
                 note("sequence " + std::to_string(i.id) + " is scheduled and has ended");
         }
         if (tokens > budget_) note(std::to_string(tokens) + " tokens are scheduled, of " + std::to_string(budget_));
@@ -221,13 +261,16 @@ class Simulation final : Script {
     void sampled(std::span<const ScriptedRows> all) override {
         for (const ScriptedRows& rows : all) {
             const auto at = by_sequence_.find(rows.id);
-            if (at == by_sequence_.end() || !open_.contains(at->second)) continue; // surplus: it has ended meanwhile
-            const Expected& e = open_.at(at->second);
+            if (at == by_sequence_.end() || !open_.contains(at->second.output)) continue; // surplus: it has ended
+            const Expected& e = open_.at(at->second.output);
             const size_t next = e.prompt + e.got.size();
-            for (size_t j = 0; j < rows.tokens.size(); ++j) rows.tokens[j] = token_of(e, next + j);
+            const auto become = [&](TokenId& t, size_t position) {
+                t = e.alone ? chosen_token(t, kStop) : token_of(e, position);
+            };
+            for (size_t j = 0; j < rows.tokens.size(); ++j) become(rows.tokens[j], next + j);
             for (const ScriptedBranch& b : rows.branches)
                 for (size_t j = 0; j < b.tokens.size(); ++j)
-                    b.tokens[j] = token_of(e, next + b.drafts.size() - b.tokens.size() + 1 + j);
+                    become(b.tokens[j], next + b.drafts.size() - b.tokens.size() + 1 + j);
         }
     }
 
@@ -236,7 +279,8 @@ class Simulation final : Script {
         const auto at = open_.find(key);
         if (at == open_.end()) return note("output after the end");
         Expected& e = at->second;
-        for (const TokenId t : out.tokens) {
+        if (e.alone) e.got = out.tokens;
+        for (const TokenId t : e.alone ? std::vector<TokenId>() : out.tokens) {
             const TokenId want = token_of(e, e.prompt + e.got.size());
             if (t != want) note("request " + std::to_string(out.id) + " has token " + std::to_string(t) + " for " +
                                 std::to_string(want) + " at " + std::to_string(e.got.size()));
@@ -247,6 +291,7 @@ class Simulation final : Script {
             return;
         }
         check_end(e, out);
+        if (e.alone && !e.aborted && out.finish != FinishReason::kError) check_choice(*e.alone, out);
         met().outputs += 1;
         open_.erase(at);
     }
@@ -266,6 +311,16 @@ class Simulation final : Script {
         }
     }
 
+    void check_choice(const RequestOutput& alone, const RequestOutput& out) {
+        if (out.tokens != alone.tokens || out.finish != alone.finish ||
+            out.cumulative_logprob != alone.cumulative_logprob || out.beam_score != alone.beam_score)
+            note("output " + std::to_string(out.index) + " of request " + std::to_string(out.id) +
+                 " is another one than alone: " + std::to_string(out.tokens.size()) + " tokens for " +
+                 std::to_string(alone.tokens.size()));
+        (out.beam_score ? met().searched : met().best) += 1;
+        met().crowded += out.preemptions > 0;
+    }
+
     Result<> one_step() {
         const auto report = engine_->step();
         if (!report) return fail(report.error());
@@ -282,6 +337,7 @@ class Simulation final : Script {
         m.swapped_out += report->swapped_out;
         m.swapped_in += report->swapped_in;
         m.overlapped += report->in_turn.empty();
+        m.recomputed_as_dearer += report->swap_fallbacks[static_cast<size_t>(SwapFallback::kDearer)];
         for (const host::SwapRecord& r : report->swaps) {
             m.swaps += r.state == host::SwapState::kCommitted;
             m.rolled_back += r.state == host::SwapState::kRolledBack;
@@ -293,14 +349,16 @@ class Simulation final : Script {
     void note(const std::string& what) { wrong_ = wrong_.empty() ? what : wrong_; }
 
     const uint64_t seed_;
+    const bool chooses_; // odd seeds: also requests whose outputs are chosen among others, and `auto`
     uint64_t draws_ = 0;
     uint32_t step_ = 0, budget_ = 0, most_seqs_ = 0;
     bool speculates_ = false, arrivals_over_ = false, unsound_ = false;
     VirtualClock clock_;
     std::map<Key, Expected> open_; // outputs that have not ended
-    std::map<RequestId, Key> by_sequence_;
+    std::map<RequestId, Running> by_sequence_;
     std::string wrong_; // the first
     Drafting drafting_;
+    std::unique_ptr<Alone> alone_;
     std::unique_ptr<Engine> engine_; // goes first
 };
 

@@ -26,7 +26,7 @@ TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
     for (const uint64_t count :
          {m.requests, m.outputs, m.aborted, m.refused, m.preemptions, m.accepted, m.hits, m.swaps, m.rolled_back,
           m.bad_plans, m.proposer_faults, m.forked, m.stopped, m.overlapped, m.swapped_out,
-          m.swapped_in, m.by_branch})
+          m.swapped_in, m.by_branch, m.recomputed_as_dearer, m.searched, m.best, m.crowded})
         EXPECT_GT(count, 0u);
     std::printf("%llu requests, %llu outputs, %llu aborted, %llu refused, %llu preemptions, %llu drafts accepted, "
                 "%llu swaps, %llu rolled back\n",

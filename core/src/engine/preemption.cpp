@@ -73,7 +73,7 @@ bool Engine::State::lacks_pages() const {
     uint64_t wanted = 0;
     for (const Sequence* s : running) {
         wanted += kv->lacking(s->table, s->confirmed() + s->coming);
-        if (s->request.sampling.n > 1) wanted += kv->shared_pages(s->table, s->computed + s->in_flight);
+        if (sequences_of(s->request.sampling) > 1) wanted += kv->shared_pages(s->table, s->computed + s->in_flight);
     }
     return wanted > kv->pool().free();
 }

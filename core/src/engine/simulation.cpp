@@ -49,10 +49,13 @@ TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, s
     return token;
 }
 
+float synthetic_logprob(uint64_t seed, uint64_t position) {
+    return -static_cast<float>(uniform(draw(seed, position, Stream::kDraft, 1)[0]));
+}
+
 Result<> check_simulated(const SamplingParams& p) {
     const char* const of_logits = p.logprobs            ? "logprobs"
                                   : p.prompt_logprobs   ? "prompt_logprobs"
-                                  : p.best_of > p.n     ? "best_of"
                                   : p.logits_statistics ? "logits_statistics"
                                                         : nullptr;
     if (of_logits) return fail(std::string(of_logits) + " on a device that computes nothing: there are no logits");

@@ -25,6 +25,9 @@ void leave_out_model(config::EngineConfig& c, uint32_t vocab_size);
 TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, std::span<const TokenId> eos,
                         std::span<const TokenId> stop_ids);
 
+// Of that token: likewise, by which best_of chooses among outputs that mean nothing.
+float synthetic_logprob(uint64_t seed, uint64_t position);
+
 // What a request asks for that no synthetic token can answer.
 Result<> check_simulated(const SamplingParams&);
 

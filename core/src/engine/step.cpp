@@ -281,19 +281,19 @@ void Engine::State::note_forward() {
 // In place of sampling, where there is nothing to sample from.
 void Engine::State::make_tokens() {
     sampled.clear();
+    sampled_logprobs.clear();
+    const auto make = [&](const Sequence& s, uint64_t position) {
+        sampled.push_back(synthetic_token(s.seed, position, facts.vocab_size, eos, s.request.sampling.stop_token_ids));
+        sampled_logprobs.push_back(s.params.logprobs < 0 ? 0 : synthetic_logprob(s.seed, position));
+    };
     for (const Scheduled& item : scheduled) {
-        const Sequence& s = *item.sequence;
         sampled.resize(item.first_row, -1); // those of sequences that have ended are missing
-        for (uint32_t j = 0; j < item.rows; ++j)
-            sampled.push_back(synthetic_token(s.seed, item.confirmed + j, facts.vocab_size, eos,
-                                              s.request.sampling.stop_token_ids));
+        sampled_logprobs.resize(item.first_row);
+        for (uint32_t j = 0; j < item.rows; ++j) make(*item.sequence, item.confirmed + j);
     }
-    for (const Branch& b : branches) {
-        const Sequence& s = *scheduled[b.item].sequence;
+    for (const Branch& b : branches)
         for (uint32_t depth = b.shared + 1; depth <= b.drafts; ++depth)
-            sampled.push_back(synthetic_token(s.seed, scheduled[b.item].confirmed + depth, facts.vocab_size, eos,
-                                              s.request.sampling.stop_token_ids));
-    }
+            make(*scheduled[b.item].sequence, scheduled[b.item].confirmed + depth);
     ask_script();
 }
 

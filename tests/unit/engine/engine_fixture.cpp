@@ -36,8 +36,10 @@ config::EngineConfig tiny_model() {
     return c;
 }
 
-Harness::Harness(const config::EngineConfig& c) {
-    auto made = Engine::create(c, registry(), clock);
+Harness::Harness(const config::EngineConfig& c) : Harness(c, clock) {}
+
+Harness::Harness(const config::EngineConfig& c, Clock& its_own) {
+    auto made = Engine::create(c, registry(), its_own);
     if (!made) throw std::runtime_error(made.error());
     engine = *std::move(made);
 }

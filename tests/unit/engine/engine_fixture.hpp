@@ -31,6 +31,7 @@ struct Output {
 class Harness {
   public:
     explicit Harness(const config::EngineConfig&);
+    Harness(const config::EngineConfig&, Clock& its_own); // `clock` moves nothing then
     RequestId add(std::vector<TokenId> prompt, SamplingParams);
     RequestId add(Request);
     const Output& run(RequestId);            // until that one has ended

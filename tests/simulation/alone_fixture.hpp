@@ -1,0 +1,32 @@
+// An engine with room for all that one request asks for: what comes of a request whose outputs are chosen among others,
+// by beam search or best_of, must be the same where it is crowded.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/engine.hpp"
+
+namespace patchbay::engine::testing {
+
+// What a synthetic token of such a request becomes: now and then the end. Whoever knows seed and position knows it.
+inline TokenId chosen_token(TokenId synthetic, TokenId end) { return synthetic % 40 == 0 ? end : synthetic; }
+
+class Alone final : Script {
+  public:
+    static Result<std::unique_ptr<Alone>> create(config::EngineConfig like, const host::Registry&, TokenId end);
+    Result<std::vector<RequestOutput>> run(Request); // by index
+
+  private:
+    explicit Alone(TokenId end) : end_(end) {}
+    void planned(std::span<const pb_plan_item>) override {}
+    void sampled(std::span<const ScriptedRows> all) override {
+        for (const ScriptedRows& rows : all)
+            for (TokenId& t : rows.tokens) t = chosen_token(t, end_);
+    }
+
+    const TokenId end_;
+    VirtualClock clock_;
+    std::unique_ptr<Engine> engine_; // goes first
+};
+
+}  // namespace patchbay::engine::testing
