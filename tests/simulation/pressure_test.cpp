@@ -1,6 +1,6 @@
 // Far too few blocks for what is asked, on a device that computes: each text is that of the request run alone. Where
-// drafts are verified by rejection a seeded text depends on where there were drafts: there its tokens are those that the
-// model, asked alone, has among its likeliest behind the same tokens.
+// drafts are verified by rejection a seeded text depends on where there were drafts: there its tokens are those that
+// the model, asked alone, has among its likeliest behind the same tokens.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -115,7 +115,7 @@ class RestlessClock final : public Clock {
   public:
     uint64_t now_ns() const override {
         const uint32_t drawn = draw(1, looks_++, Stream::kTest, 0)[0];
-        return now_ns_ += drawn % 64 == 0 ? drawn % 100'000 : drawn % 100;
+        return now_ns_ += drawn % 16 == 0 ? drawn % 100'000 : drawn % 100;
     }
     void wait_until_ns(uint64_t when_ns) override { now_ns_ = std::max<uint64_t>(now_ns_, when_ns); }
 
@@ -174,7 +174,7 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
         r.priority = one.priority;
         ids.push_back(h.add(std::move(r)));
     }
-    uint64_t preemptions = 0, swapped = 0, accepted = 0;
+    uint64_t preemptions = 0, accepted = 0;
     for (uint32_t step = 1; h.engine->has_unfinished(); ++step) {
         ASSERT_LT(step, 20'000u) << "somebody starves";
         for (uint32_t i = 0; i < kRequests; ++i)
@@ -182,7 +182,6 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
         GetParam().between(h, step);
         const StepReport report = h.step();
         preemptions += report.preemptions;
-        swapped += report.swapped_out;
         accepted += report.accepted_tokens;
         const auto sound = h.engine->audit();
         ASSERT_TRUE(sound) << "step " << step << ": " << sound.error();
@@ -197,7 +196,7 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
             const SamplingParams& p = cases[i].sampling;
             const Output& got = k == 0 ? h.outputs.at(ids[i]) : h.others.at({ids[i], k});
             const auto begins_as_it = [&](const std::vector<TokenId>& text) {
-                return got.tokens.size() <= text.size() && std::ranges::mismatch(got.tokens, text).in1 == got.tokens.end();
+                return std::ranges::mismatch(got.tokens, text).in1 == got.tokens.end();
             };
             ASSERT_EQ(got.endings, 1u);
             if (got.finish == FinishReason::kAbort) {
@@ -219,10 +218,6 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
         }
     EXPECT_EQ(others > 0, rejects);
     EXPECT_EQ(accepted > 0, c.proposer.has_value());
-    if (chooses) {
-        EXPECT_GT(swapped, 10u);
-        EXPECT_GT(preemptions - swapped, 20u);
-    }
     EXPECT_GT(aborted, 5u);
 }
 

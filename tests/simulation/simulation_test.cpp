@@ -36,10 +36,11 @@ TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
                 static_cast<unsigned long long>(m.swaps), static_cast<unsigned long long>(m.rolled_back));
 }
 
-// Found by it: a prompt in chunks that found no pages came back for ever; and prefill_first, which passes decodes over,
-// admitted what the host then had no pages for.
+// Found by it: a prompt in chunks that found no pages came back for ever; prefill_first, which passes decodes over,
+// admitted what the host then had no pages for; a beam search came back with pages for its first beam only; and beams
+// that wait for others were taken to need pages of their own.
 TEST(Simulation, EndsWhereItOnceDidNot) {
-    for (const uint64_t seed : {138, 652, 1130}) EXPECT_EQ(simulate(seed, 300), "");
+    for (const uint64_t seed : {138, 652, 1130, 20111, 49657}) EXPECT_EQ(simulate(seed, 300), "");
 }
 
 TEST(Simulation, IsTheSameOfASeed) {

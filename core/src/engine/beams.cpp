@@ -36,6 +36,13 @@ Result<> refuse_beside_beams(const SamplingParams& p) {
     return {};
 }
 
+// Tokens whose KV a beam has in common with the first one.
+uint32_t shared_with_first(const BeamGroup& g, size_t beam) {
+    const Sequence& s = *g.slots[beam];
+    const auto same = std::ranges::mismatch(g.slots[0]->tokens, s.tokens).in2 - s.tokens.begin();
+    return std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
+}
+
 }  // namespace
 
 Result<> Engine::State::check_beams(const Request& r) const {
@@ -80,18 +87,30 @@ void Engine::State::add_beams(Sequence& first) {
     beams.emplace(first.id, std::move(g));
 }
 
-bool Engine::State::has_seats(const Sequence& s) const {
-    return running.size() + (s.beams ? s.beams->slots.size() : 1) <= settings.max_num_seqs;
+// For all beams of a search that comes back: behind its first one those that differ from it compute what they have of
+// their own. Without pages for that it would be preempted anew in the next step, and who prefers prompts would let
+// nobody else run between. At most what check_beams counts, so there are as many when nothing else runs.
+bool Engine::State::has_room(const Sequence& s) const {
+    if (!s.beams) return running.size() < settings.max_num_seqs;
+    const BeamGroup& g = *s.beams;
+    if (running.size() + g.slots.size() > settings.max_num_seqs) return false;
+    if (g.search.open().size() < 2) return true;
+    const uint32_t size = kv->block_size();
+    uint64_t blocks = (s.confirmed() + size - 1) / size;
+    for (size_t i = 1; i < g.search.open().size(); ++i)
+        blocks += (g.slots[i]->confirmed() + size - 1) / size - shared_with_first(g, i) / size;
+    return blocks * kv->windows().size() <= kv->pool().free();
 }
 
-// Beams short of seats are not shown: a scheduler, which sees one sequence, could plan them before all others, step by
-// step, and nothing would run. Where they are the first that wait nobody passes them, or they might wait for ever.
+// Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
+// others, step by step, and nothing would run. Where they are the first that wait nobody passes them, or they might
+// wait for ever.
 std::span<const pb_sequence> Engine::State::shown_waiting() {
     const auto all = waiting.records();
     if (beams.empty()) return all;
     seated_records.clear();
     for (const pb_sequence& r : all) {
-        if (has_seats(*sequences.at(r.id))) seated_records.push_back(r);
+        if (has_room(*sequences.at(r.id))) seated_records.push_back(r);
         else if (beams.contains(r.group) && &r == all.data()) return {};
     }
     return seated_records;
@@ -177,8 +196,7 @@ void Engine::State::fork_beams(BeamGroup& g) {
         Sequence& s = *g.slots[i];
         if (!s.idle || s.table.held > 0) continue; // it has its own
         s.idle = false;
-        const auto same = std::ranges::mismatch(first.tokens, s.tokens).in2 - s.tokens.begin();
-        const auto shared = std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
+        const uint32_t shared = shared_with_first(g, i);
         s.computed = kv->fork(first.table, shared, s.table) ? shared : kv->adopt_prefix(s.table, s.tokens, s.salt);
         s.draft_kv = {.computed = std::min(s.computed, first.draft_kv.computed), .ahead = {},
                       .hidden = first.draft_kv.hidden, .made = {}};

@@ -64,7 +64,8 @@ bool Engine::State::finds_all_pages(const Sequence& s) const {
     if (!settings.reserve_full_sequence || running.empty()) return true;
     const kv::BlockTable& there = s.swapped.empty() ? s.table : s.swapped.slots;
     uint64_t wanted = kv->lacking(there, s.confirmed() + s.coming) + s.swapped.slots.held;
-    for (const Sequence* other : running) wanted += kv->lacking(other->table, other->confirmed() + other->coming);
+    for (const Sequence* other : running)
+        if (!other->idle) wanted += kv->lacking(other->table, other->confirmed() + other->coming);
     return wanted <= kv->pool().free();
 }
 
@@ -72,6 +73,7 @@ bool Engine::State::finds_all_pages(const Sequence& s) const {
 bool Engine::State::lacks_pages() const {
     uint64_t wanted = 0;
     for (const Sequence* s : running) {
+        if (s->idle) continue;
         wanted += kv->lacking(s->table, s->confirmed() + s->coming);
         if (sequences_of(s->request.sampling) > 1) wanted += kv->shared_pages(s->table, s->computed + s->in_flight);
     }

@@ -185,7 +185,7 @@ struct Engine::State {
     // ---- beam search (beams.cpp) ----
     Result<> check_beams(const Request&) const;
     void add_beams(Sequence& first);
-    bool has_seats(const Sequence&) const;        // for it, or for all of its beams
+    bool has_room(const Sequence&) const;         // a seat; for beams seats and, when they come back, blocks for all
     std::span<const pb_sequence> shown_waiting(); // to the scheduler: those that there are seats for
     void seat_beams(BeamGroup&);
     void preempt_beams(BeamGroup&);

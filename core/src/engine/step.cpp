@@ -149,7 +149,7 @@ void Engine::State::apply() {
 void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     if (s.beams && s.beams->preempted_at == step) return; // with another one of its beams
     const bool admission = s.place == Place::kWaiting;
-    if (admission && !has_seats(s)) { // beams sit down together, also before one that the same plan admits
+    if (admission && !has_room(s)) { // beams sit down together, also before one that the same plan admits
         report.trimmed += 1;
         return;
     }

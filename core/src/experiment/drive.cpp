@@ -7,17 +7,23 @@ namespace {
 
 uint64_t since(uint64_t time_ns, uint64_t start_ns) { return time_ns > start_ns ? time_ns - start_ns : 0; }
 
+bool failed(engine::FinishReason r) {
+    return r == engine::FinishReason::kError || r == engine::FinishReason::kAbort;
+}
+
 void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns) {
     const uint64_t at = since(out.time_ns, start_ns);
-    r.output.insert(r.output.end(), out.tokens.begin(), out.tokens.end());
-    r.token_ns.resize(r.output.size(), at);
+    auto& output = out.index == 0 ? r.output : r.others.at(out.index - 1);
+    output.insert(output.end(), out.tokens.begin(), out.tokens.end());
+    if (out.index == 0) r.token_ns.resize(r.output.size(), at);
     if (out.finish == engine::FinishReason::kNone) return;
-    r.finish = out.finish;
-    r.finish_ns = at;
+    r.finish_ns = std::max(r.finish_ns, at);
+    r.preemptions += out.preemptions;
+    if (out.finish == engine::FinishReason::kError && r.error.empty()) r.error = out.stop_reason;
+    if (!failed(r.finish) && (out.index == 0 || failed(out.finish))) r.finish = out.finish;
+    if (out.index > 0) return;
     r.cached_tokens = out.cached_tokens;
-    r.preemptions = out.preemptions;
     r.first_scheduled_ns = since(out.first_scheduled_ns, start_ns);
-    if (out.finish == engine::FinishReason::kError) r.error = out.stop_reason;
 }
 
 void summarise_kv(RunRecord& run) {
@@ -66,11 +72,14 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
     run.requests.assign(planned.size(), {});
     const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
     size_t finished = 0;
+    std::vector<uint32_t> unfinished(planned.size()); // outputs
     std::vector<engine::RequestId> ids;
     for (size_t i = 0; i < planned.size(); ++i) {
         RequestRecord& record = run.requests[i];
         record.arrival_ns = planned[i].arrival_ns;
         record.prompt_tokens = static_cast<uint32_t>(planned[i].prompt.size());
+        record.others.resize(planned[i].sampling.n - 1);
+        unfinished[i] = planned[i].sampling.n;
         engine::Request request;
         request.prompt = planned[i].prompt;
         request.sampling = planned[i].sampling;
@@ -82,7 +91,7 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         request.expected_output_tokens = planned[i].output_tokens;
         request.on_output = [&, i, start](const engine::RequestOutput& out) {
             take(run.requests[i], out, start);
-            finished += out.finish != engine::FinishReason::kNone;
+            finished += out.finish != engine::FinishReason::kNone && --unfinished[i] == 0;
             if (hooks.on_output) hooks.on_output(out);
         };
         const auto id = engine.add_request(std::move(request));
@@ -93,7 +102,7 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
             continue;
         }
         ids.push_back(*id);
-        if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens);
+        if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens, unfinished[i]);
     }
     if (hooks.on_start) hooks.on_start(start);
     while (engine.has_unfinished()) {

@@ -25,7 +25,7 @@ class DrivenEngine {
 struct DriveHooks { // any may be empty
     std::function<void(uint64_t start_ns)> on_start; // before the first step: the run's time 0 on the engine's clock
     std::function<bool()> interrupted;
-    std::function<void(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens)> on_request;
+    std::function<void(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n)> on_request;
     std::function<void(const engine::RequestOutput&)> on_output;
     std::function<void(const engine::StepReport&, size_t finished)> on_step; // finished: requests so far
 };

@@ -11,10 +11,11 @@
 
 namespace patchbay::experiment {
 
-struct RequestRecord {
+struct RequestRecord { // of several outputs it finishes with the last one; what is about one is about the first
     uint64_t arrival_ns = 0, first_scheduled_ns = 0, finish_ns = 0;
     std::vector<uint64_t> token_ns; // one an output token; tokens that came together have the same time
     std::vector<engine::TokenId> output;
+    std::vector<std::vector<engine::TokenId>> others; // of outputs 1, 2, …
     uint32_t prompt_tokens = 0, cached_tokens = 0, preemptions = 0;
     uint64_t deadline_ns = 0; // 0: none
     uint32_t tenant = 0;
@@ -22,6 +23,11 @@ struct RequestRecord {
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string error; // why it was refused or failed
 
+    uint64_t output_tokens() const { // of all outputs
+        uint64_t all = output.size();
+        for (const auto& tokens : others) all += tokens.size();
+        return all;
+    }
     bool completed() const { return finish == engine::FinishReason::kStop || finish == engine::FinishReason::kLength; }
 };
 

@@ -129,7 +129,7 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
     ran ? s.integer(r.first_scheduled_ns) : s.null();
     r.token_ns.empty() ? s.null() : s.integer(r.token_ns.front());
     r.finish_ns > 0 ? s.integer(r.finish_ns) : s.null();
-    s.integer(r.prompt_tokens).integer(r.output.size()).integer(r.cached_tokens).integer(r.preemptions);
+    s.integer(r.prompt_tokens).integer(r.output_tokens()).integer(r.cached_tokens).integer(r.preemptions);
     s.text(engine::name_of(r.finish)).text(r.error).blob(r.token_ns).blob(r.output);
     s.integer(r.tenant).integer(static_cast<uint64_t>(r.priority));
     r.deadline_ns > 0 ? s.integer(r.deadline_ns) : s.null();

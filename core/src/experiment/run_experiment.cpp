@@ -117,8 +117,8 @@ class Campaign {
         std::optional<engine::EngineMetrics> metrics;
         if (options_.metrics) {
             metrics.emplace(*options_.metrics, engine->facts(), options_.version);
-            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens) {
-                metrics->on_request(id, arrival, tokens);
+            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
+                metrics->on_request(id, arrival, tokens, n);
             };
             hooks.on_output = [&](const engine::RequestOutput& out) { metrics->on_output(out); };
         }

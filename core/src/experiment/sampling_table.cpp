@@ -1,8 +1,49 @@
 #include "experiment/sampling_table.hpp"
 
+#include <memory>
+#include <utility>
+
 namespace patchbay::experiment {
 
 using config::Bounds;
+using engine::EarlyStopping;
+
+namespace {
+
+config::Table<grammar::StructuredOutputs> structure_table() {
+    using S = grammar::StructuredOutputs;
+    config::Table<S> t;
+    t.key("json", &S::json, "text of a JSON Schema")
+        .key("regex", &S::regex, "regular expression that the whole output matches")
+        .values("choice", &S::choice, Bounds{}, "texts of which the output is one")
+        .key("grammar", &S::grammar, "text of an EBNF grammar")
+        .key("json_object", &S::json_object, "any JSON object")
+        .key("disable_any_whitespace", &S::disable_any_whitespace, "no white space between the parts of JSON");
+    return t;
+}
+
+void add_structure(config::Table<engine::SamplingParams>& t) {
+    const auto table = std::make_shared<config::Table<grammar::StructuredOutputs>>(structure_table());
+    config::KeyInfo info{.name = "structured_outputs",
+                         .type = config::ValueType::kMap,
+                         .meaning = "the form of the output: one of json, regex, choice, grammar and json_object",
+                         .optional = true,
+                         .children = table->keys()};
+    t.custom(std::move(info), [table](const config::Node* given, engine::SamplingParams& out, config::Faults& faults) {
+        if (!given || !config::is_section(*given, "'structured_outputs'", faults)) return config::Node{};
+        grammar::StructuredOutputs asked;
+        config::Node effective = table->read(*given, asked, faults);
+        const int forms = asked.json.has_value() + asked.regex.has_value() + !asked.choice.empty() +
+                          asked.grammar.has_value() + asked.json_object;
+        if (forms != 1)
+            faults.add(given->origin, "'structured_outputs' has " + std::to_string(forms) +
+                                          " forms, expected one of json, regex, choice, grammar and json_object");
+        out.structured_outputs = std::move(asked);
+        return effective;
+    });
+}
+
+}  // namespace
 
 config::Table<engine::SamplingParams> sampling_table() {
     using P = engine::SamplingParams;
@@ -30,13 +71,18 @@ config::Table<engine::SamplingParams> sampling_table() {
         .key("mirostat", &P::mirostat, Bounds{0, 2, ""}, "2: cut by a surprise that follows the output's; 0: off")
         .key("mirostat_tau", &P::mirostat_tau, Bounds{1e-3, 100, "bits"}, "surprise to keep to")
         .key("mirostat_eta", &P::mirostat_eta, Bounds{0, 10, ""}, "share of an error made up for with the next token")
+        .key("n", &P::n, Bounds{1, engine::kMostOutputs, "outputs"}, "of a request")
         .key("best_of", &P::best_of, Bounds{0, engine::kMostOutputs, "outputs"},
-             "that are made, of which the likeliest is the request's; 0: one")
+             "that are made, of which the n likeliest are the request's; 0: n")
         .key("beam_width", &P::beam_width, Bounds{0, engine::kMostOutputs, "beams"}, "of a beam search; 0: none")
         .key("length_penalty", &P::length_penalty, Bounds{-10, 10, ""}, "of a beam search: above 0 for longer ones")
+        .word("early_stopping", &P::early_stopping,
+              {{"false", EarlyStopping::kNo}, {"true", EarlyStopping::kYes}, {"never", EarlyStopping::kNever}},
+              "when a beam search ends that has beam_width complete sequences")
         .key("logits_statistics", &P::logits_statistics, "in metrics; costs a pass over each row")
         .values("bad_words", &P::bad_words, Bounds{}, "texts that an output does not have")
         .values("stop", &P::stop, Bounds{}, "texts that end an output");
+    add_structure(t);
     return t;
 }
 

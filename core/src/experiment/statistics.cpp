@@ -41,7 +41,7 @@ RunStats stats_of(const RunRecord& run, const Slo& slo) {
         completed += 1;
         met += s.requests.back().met;
         prompt += r.prompt_tokens;
-        output += r.output.size();
+        output += r.output_tokens();
         preemptions += r.preemptions;
     }
     const double seconds = static_cast<double>(run.duration_ns) * kSecondsPerNs;
@@ -239,7 +239,7 @@ Comparison compare(std::span<const RunRecord* const> variant, std::span<const Ru
             const RequestRecord &a = variant[r]->requests[k], &b = baseline[r]->requests[k];
             if (!a.completed() || !b.completed()) continue;
             c.pairs += 1;
-            same += a.output == b.output;
+            same += a.output == b.output && a.others == b.others;
         }
     if (c.pairs > 0) c.same_output = static_cast<double>(same) / c.pairs;
 

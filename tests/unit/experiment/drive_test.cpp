@@ -54,6 +54,7 @@ class FakeEngine final : public DrivenEngine {
     size_t longest_prompt = 100;
     uint32_t sampler_faults = 0, proposer_faults = 0;
     uint64_t fail_at = 0;
+    engine::FinishReason second_ends = engine::FinishReason::kLength; // of a request of several outputs
 
   private:
     struct Live {
@@ -63,7 +64,10 @@ class FakeEngine final : public DrivenEngine {
     };
     void send(const Live& l, engine::RequestOutput out) {
         out.time_ns = clock_.now_ns();
-        l.request.on_output(out);
+        for (out.index = 0; out.index < l.request.sampling.n; ++out.index) {
+            if (out.index == 1 && out.finish != engine::FinishReason::kNone) out.finish = second_ends;
+            l.request.on_output(out);
+        }
     }
     void end(engine::RequestId id, engine::FinishReason reason, std::vector<engine::TokenId> tokens) {
         const Live l = live_[id];
@@ -144,6 +148,30 @@ TEST(Drive, TellsTheEngineWhoseARequestIsAndByWhenItIsToEnd) {
     EXPECT_EQ(run.requests[1].priority, 2);
 }
 
+TEST(Drive, EndsARequestOfSeveralOutputsWithTheLast) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    auto requests = planned({{0, 2}, {0, 3}});
+    requests[0].sampling.n = 3;
+    std::vector<size_t> finished;
+    DriveHooks hooks;
+    hooks.on_step = [&](const engine::StepReport&, size_t n) { finished.push_back(n); };
+    RunRecord run;
+    drive(engine, clock, requests, hooks, run);
+    EXPECT_THAT(finished, ElementsAre(0, 1, 2));
+    const RequestRecord& r = run.requests[0];
+    EXPECT_TRUE(r.completed());
+    EXPECT_EQ(r.output.size(), 2u);
+    EXPECT_EQ(r.others.size(), 2u);
+    EXPECT_EQ(r.output_tokens(), 6u);
+    EXPECT_THAT(r.token_ns, ElementsAre(10 * kMs, 20 * kMs)) << "of the first";
+    EXPECT_EQ(r.preemptions, 3u);
+    engine.second_ends = engine::FinishReason::kError;
+    drive(engine, clock, requests, {}, run);
+    EXPECT_FALSE(run.requests[0].completed()) << "one of them failed";
+    EXPECT_TRUE(run.requests[1].completed());
+}
+
 TEST(Drive, MarksARunWithARefusedRequestInvalidAndGoesOn) {
     VirtualClock clock;
     FakeEngine engine(clock);
@@ -202,7 +230,7 @@ TEST(Drive, TellsItsHooksHowManyRequestsAreDone) {
     size_t requests = 0;
     DriveHooks hooks;
     hooks.on_step = [&](const engine::StepReport&, size_t n) { finished.push_back(n); };
-    hooks.on_request = [&](engine::RequestId, uint64_t, uint32_t tokens) { requests += tokens == 3; };
+    hooks.on_request = [&](engine::RequestId, uint64_t, uint32_t tokens, uint32_t) { requests += tokens == 3; };
     RunRecord run;
     drive(engine, clock, planned({{0, 1}, {0, 2}}), hooks, run);
     EXPECT_THAT(finished, ElementsAre(1, 2));

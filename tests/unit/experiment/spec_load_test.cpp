@@ -69,6 +69,28 @@ workload:
     EXPECT_THAT(w.sampling.stop, ::testing::ElementsAre("END"));
 }
 
+TEST(Spec, AsksForSeveralOutputsAndForTheirForm) {
+    const auto sampling = [](const std::string& keys) { return kWorkload + "  sampling: {" + keys + "}\n"; };
+    const auto several = load(sampling("n: 2, best_of: 4"));
+    ASSERT_TRUE(several) << several.error();
+    EXPECT_EQ(several->workload.sampling.n, 2u);
+    EXPECT_EQ(several->workload.sampling.best_of, 4u);
+    EXPECT_FALSE(several->workload.sampling.structured_outputs);
+    const auto beams = load(sampling("beam_width: 3, early_stopping: never"));
+    ASSERT_TRUE(beams) << beams.error();
+    EXPECT_EQ(beams->workload.sampling.beam_width, 3u);
+    EXPECT_EQ(beams->workload.sampling.early_stopping, engine::EarlyStopping::kNever);
+    EXPECT_EQ(load(sampling("structured_outputs: {regex: 'a+'}"))->workload.sampling.structured_outputs->regex, "a+");
+    EXPECT_THAT(load(sampling("structured_outputs: {choice: [x, y]}"))->workload.sampling.structured_outputs->choice,
+                ::testing::ElementsAre("x", "y"));
+    EXPECT_EQ(load(sampling("structured_outputs: {json: '{}'}"))->workload.sampling.structured_outputs->json, "{}");
+    EXPECT_THAT(error_of(sampling("structured_outputs: {regex: a, grammar: b}")),
+                HasSubstr("'structured_outputs' has 2 forms, expected one of json, regex"));
+    EXPECT_THAT(error_of(sampling("structured_outputs: {}")), HasSubstr("'structured_outputs' has 0 forms"));
+    EXPECT_THAT(error_of(sampling("structured_outputs: {regx: a}")), HasSubstr("did you mean 'regex'?"));
+    EXPECT_THAT(error_of(sampling("n: 0")), HasSubstr("expected"));
+}
+
 TEST(Spec, HasDefaultsForAllButTheWorkload) {
     const auto spec = load(kWorkload);
     ASSERT_TRUE(spec) << spec.error();
