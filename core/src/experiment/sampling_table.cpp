@@ -35,6 +35,7 @@ void add_structure(config::Table<engine::SamplingParams>& t) {
         config::Node effective = table->read(*given, asked, faults);
         const int forms = asked.json.has_value() + asked.regex.has_value() + !asked.choice.empty() +
                           asked.grammar.has_value() + asked.json_object;
+        if (forms == 0 && !asked.disable_any_whitespace) return effective; // none, as `config show` prints it
         if (forms != 1)
             faults.add(given->origin, "'structured_outputs' has " + std::to_string(forms) +
                                           " forms, expected one of json, regex, choice, grammar and json_object");

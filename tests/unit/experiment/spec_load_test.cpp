@@ -80,13 +80,15 @@ TEST(Spec, AsksForSeveralOutputsAndForTheirForm) {
     ASSERT_TRUE(beams) << beams.error();
     EXPECT_EQ(beams->workload.sampling.beam_width, 3u);
     EXPECT_EQ(beams->workload.sampling.early_stopping, engine::EarlyStopping::kNever);
+    EXPECT_FALSE(load(sampling("structured_outputs: {json_object: false}"))->workload.sampling.structured_outputs);
     EXPECT_EQ(load(sampling("structured_outputs: {regex: 'a+'}"))->workload.sampling.structured_outputs->regex, "a+");
     EXPECT_THAT(load(sampling("structured_outputs: {choice: [x, y]}"))->workload.sampling.structured_outputs->choice,
                 ::testing::ElementsAre("x", "y"));
     EXPECT_EQ(load(sampling("structured_outputs: {json: '{}'}"))->workload.sampling.structured_outputs->json, "{}");
     EXPECT_THAT(error_of(sampling("structured_outputs: {regex: a, grammar: b}")),
                 HasSubstr("'structured_outputs' has 2 forms, expected one of json, regex"));
-    EXPECT_THAT(error_of(sampling("structured_outputs: {}")), HasSubstr("'structured_outputs' has 0 forms"));
+    EXPECT_THAT(error_of(sampling("structured_outputs: {disable_any_whitespace: true}")),
+                HasSubstr("'structured_outputs' has 0 forms"));
     EXPECT_THAT(error_of(sampling("structured_outputs: {regx: a}")), HasSubstr("did you mean 'regex'?"));
     EXPECT_THAT(error_of(sampling("n: 0")), HasSubstr("expected"));
 }
