@@ -20,9 +20,9 @@ struct Known { // of one request
 struct State { // at one moment
     const std::map<std::string, Known>& requests;
     const std::map<engine::RequestId, std::string>& names;
-    std::vector<pb_plan_item> plan; // of the step under way, or the latest one
+    const std::vector<pb_plan_item>& plan; // of the step under way, or the latest one
     engine::View engine;
-    Words finished; // not asked for yet
+    const Words& finished; // not asked for yet
     uint64_t hit_tokens = 0, query_tokens = 0, plan_faults = 0;
     std::string policy;
 };

@@ -87,7 +87,9 @@ void Player::engine_step() {
     if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
         return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
                       "no token is sampled in this step");
-    spend(1 + report->scheduled_tokens + report->running_requests + report->waiting_requests);
+    const engine::View view = engine_->view();
+    spend(1 + report->scheduled_tokens + report->running_requests + report->waiting_requests +
+          work_of_step(view, candidates_));
     if (difference_) return;
     if (!drafts_.empty())
         for (const auto& [name, paths] : std::get<step::Draft>(draft_->what).paths)
@@ -95,7 +97,6 @@ void Player::engine_step() {
                 return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
     for (const host::SwapRecord& r : report->swaps)
         if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
-    const engine::View view = engine_->view();
     if (!engine_->has_unfinished() && view.free_swap_blocks != view.total_swap_blocks)
         differ("after all have ended", "free_swap_blocks: " + std::to_string(view.total_swap_blocks),
                "free_swap_blocks: " + std::to_string(view.free_swap_blocks));
@@ -267,6 +268,7 @@ void Player::add(const Arrival& a) {
     for (uint32_t i = 0; i < a.sequences(); ++i) {
         requests_[a.name_of(i)].id = id ? *id + i : 0;
         if (id) names_[*id + i] = a.name_of(i);
+        if (id && a.beam_width > 0) candidates_[*id + i] = candidates_of(a, scenario_.eos.size());
     }
     const std::string expected = a.refused.empty() ? "it is added" : "it is refused: " + a.refused;
     if (id && !a.refused.empty()) differ(a.origin, "add " + a.id, expected, "it is added");
@@ -300,13 +302,13 @@ void Player::spend(uint64_t work) {
     work_ += work;
     if (work_ > scenario_.limits.work)
         differ("the file", "at most " + std::to_string(scenario_.limits.work) +
-                               " tokens that are computed and sequences that are looked at",
+                               " tokens that are computed and sequences that are looked at, or as much other work",
                "more, after " + std::to_string(engine_steps_) + " steps of the engine");
 }
 
 void Player::expect(const step::Expect& what) {
     const State is = state();
-    spend(is.engine.waiting.size() + is.engine.running.size());
+    spend(work_of(what, is.engine));
     if (difference_) return;
     for (const Expectation& e : what.expectations) {
         const Value got = value_of(e.subject, e.value, is);

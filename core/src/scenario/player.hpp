@@ -9,6 +9,7 @@
 #include "scenario/compare.hpp"
 #include "scenario/play.hpp"
 #include "scenario/scripted_proposer.hpp"
+#include "scenario/work.hpp"
 
 namespace patchbay::scenario {
 
@@ -60,6 +61,7 @@ class Player final : engine::Script {
     std::map<std::string, Known> requests_;
     std::map<engine::RequestId, std::string> names_;
     Words finished_;
+    Candidates candidates_; // of beams
     DraftsById drafts_;
     const Step* draft_ = nullptr; // that they are of
     uint64_t engine_steps_ = 0, hit_tokens_ = 0, query_tokens_ = 0, plan_faults_ = 0, work_ = 0;

@@ -92,7 +92,7 @@ struct Limits { // of one file: it ends in bounded time and memory, whatever it 
     uint64_t steps = 1'000'000;                // together with those of `run` and `drain`
     uint64_t wait_ms = 1'000'000'000'000;      // together
     uint64_t swaps = 64;                       // each starts another process
-    uint64_t work = uint64_t{1} << 26;         // while it is played: tokens computed, and sequences in each step
+    uint64_t work = uint64_t{1} << 26;         // while it is played: tokens computed, and what work.hpp counts
 };
 
 struct Scenario {

@@ -10,6 +10,7 @@
 namespace patchbay::scenario {
 
 inline constexpr double kMostTokens = 1 << 20; // of one prompt or output
+inline constexpr double kMostBeams = 16;       // of a request
 inline constexpr double kMostSteps = 100'000;
 inline constexpr double kMostMs = 1e12;
 

@@ -10,9 +10,9 @@
 namespace patchbay::scenario {
 namespace {
 
-constexpr size_t kLongestId = 64;       // bytes
-constexpr size_t kMostEndTokens = 1024; // of a request, and of the model: each token is held against them
-constexpr uint64_t kMostGuesses = 10;   // at names that nobody has
+constexpr size_t kLongestId = 64;     // bytes
+constexpr size_t kMostEndTokens = 16; // of a request, and of the model: each token is held against them
+constexpr uint64_t kMostGuesses = 10; // at names that nobody has
 
 class WholeFile {
   public:

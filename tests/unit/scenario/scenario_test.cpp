@@ -123,32 +123,74 @@ TEST(ScenarioFile, BoundsWhatItAsksFor) {
     for (int i = 0; i < 513; ++i) crowd += "    - {id: r" + std::to_string(i) + ", prompt: 1, n: 128}\n";
     EXPECT_EQ(faults_of(crowd), "s.yaml:515:7: the requests have 65664 outputs and beams up to here, expected at most "
                                 "65536");
+    EXPECT_EQ(faults_of("steps:\n  - add: [{id: a, prompt: 1, beam_width: 17}]\n"),
+              "s.yaml:2:42: 'beam_width' is 17, expected 0 to 16 beams");
     EXPECT_EQ(faults_of("steps:\n  - add: [{id: " + std::string(65, 'x') + ", prompt: 1}]\n"),
               "s.yaml:2:11: 'id' has 65 bytes, expected at most 64");
 }
 
 TEST(ScenarioFile, NamesTooManyEndTokens) {
     std::string tokens = "1";
-    for (int i = 0; i < 1024; ++i) tokens += ", 1";
+    for (int i = 0; i < 16; ++i) tokens += ", 1";
     EXPECT_EQ(faults_of("model: {eos_token_ids: [" + tokens + "]}\nsteps:\n  - run: 1\n"),
-              "s.yaml:1:24: 'eos_token_ids' has 1025 tokens, expected at most 1024");
+              "s.yaml:1:24: 'eos_token_ids' has 17 tokens, expected at most 16");
     EXPECT_EQ(faults_of("steps:\n  - add: [{id: a, prompt: 1, stop_token_ids: [" + tokens + "]}]\n"),
-              "s.yaml:2:11: 'stop_token_ids' has 1025 tokens, expected at most 1024");
+              "s.yaml:2:11: 'stop_token_ids' has 17 tokens, expected at most 16");
+}
+
+// As outcome_of(), of a file that may make so much work.
+std::string outcome_within(uint64_t work, const std::string& yaml) {
+    const auto root = config::parse_yaml(yaml, "s.yaml");
+    if (!root) return root.error();
+    const auto scenario = load(*root, registry(), {.work = work});
+    if (!scenario) return scenario.error();
+    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    const auto played = play(*scenario, registry(), prober);
+    if (!played) return played.error();
+    return played->difference ? played->difference->text() : "";
+}
+
+// Played within `enough`, not within `less`, which would do for its tokens and sequences alone.
+void expect_work(const std::string& yaml, uint64_t enough, uint64_t less) {
+    EXPECT_EQ(outcome_within(enough, yaml), "") << yaml;
+    EXPECT_THAT(outcome_within(less, yaml), HasSubstr("expected  at most " + std::to_string(less) + " tokens")) << yaml;
 }
 
 TEST(ScenarioDifference, IsMoreWorkThanAFileMayMake) {
-    const auto root = config::parse_yaml("steps:\n  - add: [{id: a, prompt: 40, max_tokens: 90}]\n  - drain: 200\n",
-                                         "s.yaml");
-    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
-    const auto outcome = [&](uint64_t work) {
-        const auto scenario = load(*root, registry(), {.work = work});
-        const auto played = play(*scenario, registry(), prober);
-        return played->difference ? played->difference->text() : "";
-    };
-    EXPECT_EQ(outcome(400), "");
-    EXPECT_EQ(outcome(100), "s.yaml:3: step 2: the file\n"
-                            "  expected  at most 100 tokens that are computed and sequences that are looked at\n"
-                            "  got       more, after 21 steps of the engine");
+    const std::string yaml = "steps:\n  - add: [{id: a, prompt: 40, max_tokens: 90}]\n  - drain: 200\n";
+    EXPECT_EQ(outcome_within(400, yaml), "");
+    EXPECT_EQ(outcome_within(100, yaml),
+              "s.yaml:3: step 2: the file\n"
+              "  expected  at most 100 tokens that are computed and sequences that are looked at, or as much other "
+              "work\n"
+              "  got       more, after 21 steps of the engine");
+}
+
+TEST(ScenarioDifference, IsMoreWorkThanAFileMayMakeOfBeams) {
+    const std::string ends = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]"; // times as many candidates
+    expect_work("steps:\n  - add: [{id: a, prompt: 1, beam_width: 16, stop_token_ids: " + ends + "}]\n  - run: 3\n",
+                8000, 1000);
+    expect_work("engine: {max_num_batched_tokens: 8000}\nsteps:\n" // their length
+                "  - add: [{id: a, prompt: {repeat: [7, 6400]}, beam_width: 2}]\n  - run: 10\n",
+                10'000, 7500);
+}
+
+TEST(ScenarioDifference, IsMoreWorkThanAFileMayMakeOfPages) {
+    const std::string small = "engine: {block_size: 1, num_blocks: 20000, max_num_batched_tokens: 20000}\nsteps:\n";
+    expect_work(small + "  - add: [{id: a, prompt: {repeat: [7, 12800]}}]\n  - run: 10\n", 15'000, 13'300);
+}
+
+TEST(ScenarioDifference, IsMoreWorkThanAFileMayMakeOfExpectations) {
+    std::string names, requests, again;
+    for (int i = 0; i < 64; ++i) {
+        requests += (i ? ", " : "") + ("{id: r" + std::to_string(i)) + ", prompt: 4}";
+        names += (i ? ", r" : "r") + std::to_string(i) + ": 0";
+    }
+    expect_work("steps:\n  - add: [" + requests + "]\n  - expect: {computed: {" + names + "}}\n", 200, 100);
+    for (int i = 0; i < 10; ++i) again += "  - expect: {policy: fcfs}\n"; // each looks at the pages that came back
+    expect_work("engine: {block_size: 1, num_blocks: 20000, max_num_batched_tokens: 20000}\nsteps:\n"
+                "  - add: [{id: a, prompt: {repeat: [7, 12800]}, max_tokens: 1}]\n  - run: 1\n" + again,
+                15'000, 13'300);
 }
 
 TEST(ScenarioFile, ItsSchemaIsTheOneInTheDocumentation) {
