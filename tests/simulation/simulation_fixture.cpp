@@ -105,6 +105,10 @@ class Simulation final : Script {
                          {"num_attention_heads", "1"}, {"num_key_value_heads", "1"}, {"head_dim", "8"},
                          {"max_position_embeddings", "4096"}, {"eos_token_id", std::to_string(kStop)}};
         if (one_in(3)) c.model.shape["sliding_window"] = std::to_string(1 + below(20));
+        if (chooses_ && c.model.shape.contains("sliding_window")) // beside a layer that looks at all
+            c.model.shape.insert({{"use_sliding_window", "true"}, {"max_window_layers", "1"}});
+        if (c.model.shape.contains("use_sliding_window"))
+            c.model.shape["architectures.0"] = "Qwen2ForCausalLM", c.model.shape["num_hidden_layers"] = "2";
         c.device.plugin = "sim";
         c.device.settings = {{"hardware", "scenario"}, {"matmul_bf16", "1e21"}, {"matmul_f32", "1e21"},
                              {"memory_read", "1e21"}, {"memory_bytes", "1000000000000000000"}};

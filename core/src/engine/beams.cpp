@@ -43,7 +43,34 @@ uint32_t shared_with_first(const BeamGroup& g, size_t beam) {
     return std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
 }
 
+// Of a request: those that it names, and those of the model.
+std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<TokenId>& eos) {
+    std::vector<TokenId> ends = p.stop_token_ids;
+    if (!p.ignore_eos) ends.insert(ends.end(), eos.begin(), eos.end());
+    std::ranges::sort(ends);
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
+}
+
+constexpr uint32_t kMostCandidates = 1024; // of a beam
+
 }  // namespace
+
+uint32_t needed_from(const Sequence& s) {
+    uint32_t out = UINT32_MAX;
+    if (!s.beams || s.beams->slots[0] != &s) return out;
+    for (size_t i = 1; i < s.beams->search.open().size(); ++i) {
+        const Sequence& other = *s.beams->slots[i];
+        if (other.table.held == 0) out = std::min(out, shared_with_first(*s.beams, i));
+    }
+    return out;
+}
+
+uint32_t candidates_wanted(const SamplingParams& p, const std::vector<TokenId>& eos, uint32_t vocab_size) {
+    Hypothesis empty{.stops = StopMatcher({}, StopMatcher::Keep::kBefore)};
+    const uint32_t wanted = BeamSearch({p, end_tokens(p, eos), p.stop_token_ids}, std::move(empty)).wanted();
+    return std::min(std::max(wanted, static_cast<uint32_t>(p.logprobs.value_or(0))), vocab_size);
+}
 
 Result<> Engine::State::check_beams(const Request& r) const {
     const SamplingParams& p = r.sampling;
@@ -54,6 +81,10 @@ Result<> Engine::State::check_beams(const Request& r) const {
     if (p.beam_width > settings.max_num_seqs)
         return fail(width + ", more than max_num_seqs of " + std::to_string(settings.max_num_seqs) +
                     ", and beams run together");
+    if (const uint32_t wanted = candidates_wanted(p, eos, facts.vocab_size); wanted > kMostCandidates)
+        return fail(width + " with " + std::to_string(end_tokens(p, eos).size()) + " tokens that end an output: " +
+                    std::to_string(wanted) + " candidates of each beam, expected at most " +
+                    std::to_string(kMostCandidates));
     if (kv->state_pages() > 0) return fail("beam_width with a model whose layers keep states, which cannot be shared");
     const uint64_t size = kv->block_size(), prompt = r.prompt.size() / size,
                    whole = (r.prompt.size() + p.max_tokens + size - 1) / size,
@@ -66,17 +97,12 @@ Result<> Engine::State::check_beams(const Request& r) const {
 
 void Engine::State::add_beams(Sequence& first) {
     const SamplingParams& p = first.request.sampling;
-    std::vector<TokenId> ends = p.stop_token_ids;
-    if (!p.ignore_eos) ends.insert(ends.end(), eos.begin(), eos.end());
-    std::ranges::sort(ends);
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     Hypothesis empty{.stops = first.stops};
     if (first.detokenizer) empty.detokenizer = *first.detokenizer;
     auto g = std::make_unique<BeamGroup>(
-        BeamGroup{BeamSearch({p, std::move(ends), p.stop_token_ids}, std::move(empty)), siblings.at(first.id), {}, 0});
+        BeamGroup{BeamSearch({p, end_tokens(p, eos), p.stop_token_ids}, std::move(empty)), siblings.at(first.id), {}, 0});
     g->candidates.resize(1);
-    const uint32_t wanted = std::min(std::max(g->search.wanted(), static_cast<uint32_t>(p.logprobs.value_or(0))),
-                                     facts.vocab_size);
+    const uint32_t wanted = candidates_wanted(p, eos, facts.vocab_size);
     for (Sequence* s : g->slots) {
         s->beams = g.get();
         s->detokenizer.reset(); // each hypothesis has its own
@@ -103,15 +129,15 @@ bool Engine::State::has_room(const Sequence& s) const {
 }
 
 // Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
-// others, step by step, and nothing would run. Where they are the first that wait nobody passes them, or they might
-// wait for ever.
+// others, step by step, and nothing would run. Nor is who came later, or they might wait for ever.
 std::span<const pb_sequence> Engine::State::shown_waiting() {
     const auto all = waiting.records();
     if (beams.empty()) return all;
     seated_records.clear();
     for (const pb_sequence& r : all) {
-        if (has_room(*sequences.at(r.id))) seated_records.push_back(r);
-        else if (beams.contains(r.group) && &r == all.data()) return {};
+        const Sequence& s = *sequences.at(r.id);
+        if (s.beams && !has_room(s)) break;
+        seated_records.push_back(r);
     }
     return seated_records;
 }

@@ -1,6 +1,7 @@
 #include "engine/best_of.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -25,7 +26,8 @@ bool completed(const RequestOutput& o) {
 
 bool better(const RequestOutput& a, const RequestOutput& b) {
     if (completed(a) != completed(b)) return completed(a);
-    return a.cumulative_logprob > b.cumulative_logprob;
+    const auto worth = [](std::optional<double> sum) { return sum && !std::isnan(*sum) ? *sum : -INFINITY; };
+    return worth(a.cumulative_logprob) > worth(b.cumulative_logprob);
 }
 
 void take(RequestOutput& whole, const RequestOutput& delta) {
@@ -48,10 +50,14 @@ std::function<void(const RequestOutput&)> best_of(uint32_t n, uint32_t made,
         take(kept->all.at(delta.index), delta);
         if (delta.finish == FinishReason::kNone || --kept->unfinished > 0) return;
         std::vector<RequestOutput> all = std::exchange(kept->all, {});
+        const uint32_t cached = all[0].cached_tokens; // the others share the first one's prompt
+        const uint64_t scheduled_ns = all[0].first_scheduled_ns;
         std::ranges::stable_sort(all, better);
         for (uint32_t i = 0; i < n; ++i) {
             all[i].index = i;
             all[i].time_ns = delta.time_ns;
+            all[i].cached_tokens = cached;
+            all[i].first_scheduled_ns = scheduled_ns;
             all[i].prompt_logprobs = i == 0 ? std::move(kept->prompt_logprobs) : std::vector<TokenLogprobs>();
             if (tell) tell(all[i]);
         }

@@ -94,8 +94,13 @@ Branch* Engine::State::follow_drafts(const Scheduled& item) {
     }
 }
 
-// Its KV becomes the sequence's. A draft model has computed none of its drafts.
+// Its KV becomes the sequence's, but for a block that the newest token has filled: both have it, and the sequence's is
+// the one that can be found. A draft model has computed none of its drafts.
 void Engine::State::take_over(Sequence& s, Branch& b) {
+    for (size_t i = b.table.keys.size(); i < s.table.keys.size(); ++i) {
+        for (size_t g = 0; g < kv->windows().size(); ++g) std::swap(s.table.pages[g][i], b.table.pages[g][i]);
+        b.table.keys.push_back(s.table.keys[i]);
+    }
     std::swap(s.table, b.table);
     s.draft_kv = {.computed = std::min(s.draft_kv.computed, s.computed),
                   .ahead = {},

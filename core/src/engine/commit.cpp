@@ -92,7 +92,8 @@ void Engine::State::commit() {
         else if (item.sequence->beams) take_candidates(item);
         else append_tokens(item);
         if (item.sequence->holds_siblings && item.sequence->outputs() > 0) release_siblings(*item.sequence);
-        if (!drafts_by_model()) kv->pass(item.sequence->table, item.sequence->computed);
+        Sequence& s = *item.sequence;
+        if (!drafts_by_model()) kv->pass(s.table, std::min(s.computed, needed_from(s)));
     }
     drop_branches();
 }
@@ -148,7 +149,7 @@ Result<> Engine::State::draft_with_model(std::span<const pb_propose_row> rows, s
     report.draft_passes = draft_model->work().passes;
     report.draft_pass_tokens = draft_model->work().tokens;
     report.draft_pass_ns = draft_model->work().ns;
-    for (Sequence* s : running) kv->pass(s->table, draft_model->computed_by_both(*s));
+    for (Sequence* s : running) kv->pass(s->table, std::min(draft_model->computed_by_both(*s), needed_from(*s)));
     for (const auto& s : behind) kv->release(s->table);
     behind.clear();
     return asked ? followed : asked;

@@ -227,6 +227,7 @@ void EngineMetrics::on_output(const RequestOutput& out) {
     if (at == s.requests.end()) return;
     Timeline& t = at->second.at(out.index);
     s.generated.Increment(static_cast<double>(out.tokens.size()));
+    const bool whole = t.output_tokens == 0 && out.finish != FinishReason::kNone; // it was chosen among others
     if (!out.tokens.empty()) {
         if (t.output_tokens == 0) {
             t.first_ns = out.time_ns;
@@ -234,7 +235,7 @@ void EngineMetrics::on_output(const RequestOutput& out) {
         } else {
             s.itl.Observe(seconds(since(t.last_ns, out.time_ns)));
         }
-        for (size_t i = 1; i < out.tokens.size(); ++i) s.itl.Observe(0); // accepted drafts come at once
+        for (size_t i = 1; i < out.tokens.size() && !whole; ++i) s.itl.Observe(0); // accepted drafts come at once
         t.last_ns = out.time_ns;
         t.output_tokens += static_cast<uint32_t>(out.tokens.size());
     }
@@ -242,7 +243,7 @@ void EngineMetrics::on_output(const RequestOutput& out) {
     s.finished[static_cast<size_t>(out.finish)]->Increment();
     s.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
     if (out.first_scheduled_ns > 0) s.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
-    if (t.output_tokens > 1) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
+    if (t.output_tokens > 1 && !whole) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
     if (out.logits) {
         s.entropy.Observe(out.logits->entropy);
         s.max_logit.Observe(out.logits->max_logit);

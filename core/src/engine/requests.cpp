@@ -17,6 +17,8 @@ std::string number(double x) {
     return s;
 }
 
+constexpr size_t kMostStopIds = 1024;
+
 Result<> check_range(const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
     return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
@@ -50,6 +52,9 @@ Result<> Engine::State::check_sampling(SamplingParams& p) const {
     if (p.min_tokens > p.max_tokens)
         return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
                     std::to_string(p.max_tokens));
+    if (p.stop_token_ids.size() > kMostStopIds)
+        return fail(std::to_string(p.stop_token_ids.size()) + " stop_token_ids, expected at most " +
+                    std::to_string(kMostStopIds));
     if (p.stop.size() > 64) return fail(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
     for (const std::string& s : p.stop)
         if (s.empty() || s.size() > 4096)
@@ -95,6 +100,13 @@ pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_log
     out.xtc_threshold = p.xtc_threshold;
     out.mirostat_tau = p.mirostat > 0 ? p.mirostat_tau : 0;
     out.mirostat_eta = p.mirostat_eta;
+    return out;
+}
+
+// What its rows before the last ask of a sampler.
+pb_sampling_params params_of_prompt(const SamplingParams& p) {
+    pb_sampling_params out = wire_params({.temperature = 0}, {});
+    out.logprobs = p.prompt_logprobs.value_or(-1);
     return out;
 }
 
@@ -153,9 +165,14 @@ Result<RequestId> Engine::State::add(Request request) {
     }
 
     PB_CHECK(check_statistics(sampling));
+    const pb_sampling_params prompt_params = params_of_prompt(sampling);
+    if (!facts.simulated && sampling.prompt_logprobs) PB_CHECK(check_accepted(prompt_params));
     PB_TRY(TokenRules rules, token_rules(sampling));
     if (sampling.beam_width > 0) {
         PB_CHECK(check_beams(request));
+        pb_sampling_params params = wire_params(sampling, {});
+        params.logprobs = static_cast<int32_t>(candidates_wanted(sampling, eos, vocab));
+        if (!facts.simulated) PB_CHECK(check_accepted(params));
         request.on_output = [n = sampling.n, tell = std::move(request.on_output)](const RequestOutput& out) {
             if (tell && out.index < n) tell(out);
         };
@@ -166,10 +183,7 @@ Result<RequestId> Engine::State::add(Request request) {
     auto made = make_sequence(std::move(request), 0);
     Sequence& s = *made;
     s.rules = std::move(rules);
-    if (s.request.sampling.prompt_logprobs) {
-        s.prompt_params = wire_params({.temperature = 0}, {});
-        s.prompt_params.logprobs = *s.request.sampling.prompt_logprobs;
-    }
+    s.prompt_params = prompt_params;
     if (grammar) structure(s, std::move(grammar));
     if (s.request.arrival_ns == 0) s.request.arrival_ns = now;
     pending.emplace(s.request.arrival_ns, s.id);

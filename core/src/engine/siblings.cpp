@@ -6,6 +6,15 @@
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
+namespace {
+
+// Tokens whose KV it may take over from the prefix cache.
+std::span<const TokenId> findable(const Sequence& s) {
+    const auto tokens = s.confirmed_tokens();
+    return tokens.first(std::min<size_t>(tokens.size(), needed_from(s)));
+}
+
+}  // namespace
 
 void Engine::State::add_siblings(Sequence& first) {
     std::vector<Sequence*>& all = siblings[first.id];
@@ -86,7 +95,7 @@ pb_sequence Engine::State::waiting_record(const Sequence& s) const {
 
 // Of cached tokens there are no logprobs.
 uint32_t Engine::State::cached_prefix(const Sequence& s) const {
-    return s.reads_prefixes() ? kv->count_cached(s.confirmed_tokens(), s.salt) : 0;
+    return s.reads_prefixes() ? kv->count_cached(findable(s), s.salt) : 0;
 }
 
 uint32_t Engine::State::adopt(Sequence& s) {
@@ -94,7 +103,7 @@ uint32_t Engine::State::adopt(Sequence& s) {
     const uint32_t prompt = s.prompt_count - 1;
     s.forked = source && prompt > cached_prefix(s) && kv->fork(source->table, prompt, s.table);
     if (s.forked || !s.reads_prefixes()) return s.forked ? prompt : 0;
-    return kv->adopt_prefix(s.table, s.confirmed_tokens(), s.salt);
+    return kv->adopt_prefix(s.table, findable(s), s.salt);
 }
 
 }  // namespace patchbay::engine

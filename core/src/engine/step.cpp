@@ -343,6 +343,7 @@ void Engine::State::take(const runner::SampledRows& rows) {
     top_logprobs.assign(rows.top_logprobs.begin(), rows.top_logprobs.end());
     max_logprobs = rows.max_logprobs;
     sampled_surprise.clear();
+    row_statistics.clear();
     report.sampler_faults += rows.faults;
 }
 

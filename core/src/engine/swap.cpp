@@ -69,7 +69,10 @@ void Engine::State::note_slot(const std::string& kind, const host::Identity& ide
 
 void Engine::State::resync(const host::Component& c) {
     if (const auto resync = host::table_of<pb_scheduler>(c).resync) {
-        const pb_scheduler_in in = scheduler_view();
+        pb_scheduler_in in = scheduler_view();
+        const auto all = waiting.records(); // also who is not shown for a time
+        in.waiting = all.data();
+        in.waiting_count = static_cast<uint32_t>(all.size());
         resync(c.self(), &in);
     }
 }
@@ -91,12 +94,14 @@ void Engine::State::swap_at_boundary() {
 
 // If there is a request that it cannot serve.
 void Engine::State::turn_away_sampler() {
-    if (!host::table_of<pb_sampler>(sampler.current()).accepts) return;
-    for (const auto& [id, s] : sequences)
-        if (const auto accepted = check_accepted(s->params); !accepted) {
-            roll_back(sampler, "accepts", accepted.error());
-            return;
-        }
+    for (const auto& [id, s] : sequences) {
+        Result<> served = check_statistics(s->request.sampling);
+        if (served) served = check_accepted(s->params);
+        if (served && s->request.sampling.prompt_logprobs) served = check_accepted(s->prompt_params);
+        if (served) continue;
+        roll_back(sampler, "accepts", served.error());
+        return;
+    }
 }
 
 bool Engine::State::roll_back(host::Slot& slot, const std::string& phase, const std::string& reason) {

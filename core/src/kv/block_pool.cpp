@@ -91,7 +91,10 @@ void BlockPool::release(BlockId b) {
 }
 
 void BlockPool::discard(BlockId b) {
-    if (drop(b)) blocks_[b].named ? push_back(b) : push_front(b);
+    const size_t noted = residencies_.size();
+    if (!drop(b)) return;
+    if (blocks_[b].since_ns == now_ns_) residencies_.resize(noted); // it was held for a step only
+    blocks_[b].named ? push_back(b) : push_front(b);
 }
 
 std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent,

@@ -261,6 +261,28 @@ TEST(Beams, StopAtTexts) {
     EXPECT_EQ(cut.text.find(p.stop[0]), std::string::npos);
 }
 
+// The first one keeps for the others what a window has passed, though it comes back in many steps.
+TEST(Beams, ThatComeBackShareWindowsToo) {
+    auto c = tiny_model();
+    c.model.shape["architectures.0"] = "Qwen2ForCausalLM";
+    c.model.shape.insert({{"sliding_window", "8"}, {"use_sliding_window", "true"}, {"max_window_layers", "1"}});
+    c.engine.block_size = 4;
+    c.engine.num_blocks = 740; // of them a search may take 666
+    c.engine.max_num_seqs = 144;
+    c.engine.enable_prefix_caching = false;
+    c.engine.long_prefill_token_threshold = 8;
+    Harness h(c);
+    SamplingParams p = beams(24, 48);
+    p.n = 1;
+    p.ignore_eos = true;
+    for (uint64_t i = 0; i < 6; ++i) h.add(random_prompt(i, 180), p);
+    for (int steps = 0; h.engine->has_unfinished() && steps < 5000; ++steps) h.step();
+    EXPECT_FALSE(h.engine->has_unfinished());
+    uint32_t preemptions = 0;
+    for (const auto& [id, out] : h.outputs) preemptions += out.preemptions;
+    EXPECT_GT(preemptions, 0u);
+}
+
 TEST(Beams, ThatCannotBeHadAreRefused) {
     auto c = tiny_model();
     c.engine.max_num_seqs = 4;
@@ -277,6 +299,20 @@ TEST(Beams, ThatCannotBeHadAreRefused) {
     EXPECT_EQ(refusal([](SamplingParams& p) { p.beam_width = 3; }), "beam_width is 3, less than n of 4");
     EXPECT_THAT(refusal([](SamplingParams& p) { p.frequency_penalty = 1; }), HasSubstr("frequency_penalty with beam_"));
     EXPECT_THAT(refusal([](SamplingParams& p) { p.allowed_token_ids = {{1}}; }), HasSubstr("allowed_token_ids with"));
+    config::EngineConfig demo;
+    demo.model.path = repository("models/demo-target"); // of 2,048 tokens
+    demo.engine.num_blocks = 4096;
+    demo.engine.max_num_seqs = 128;
+    Harness wide(demo);
+    Request many;
+    many.prompt = {1, 2};
+    many.sampling = beams(128, 5);
+    many.sampling.ignore_eos = true;
+    many.sampling.stop_token_ids = {1, 2, 3, 4, 5, 6, 7};
+    EXPECT_TRUE(wide.engine->add_request(many));
+    many.sampling.stop_token_ids.push_back(8);
+    EXPECT_EQ(wide.engine->add_request(many).error(),
+              "beam_width is 128 with 8 tokens that end an output: 1152 candidates of each beam, expected at most 1024");
     auto states = golden_model("bamba");
     Harness bamba(states);
     Request r;

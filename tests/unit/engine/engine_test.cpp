@@ -173,6 +173,9 @@ TEST(Engine, RefusalsSayWhatWasGotAndExpected) {
     bad.stop = {"x"};
     EXPECT_EQ(refusal(e, {1}, bad), "stop strings need a tokenizer");
     bad = greedy(4);
+    bad.stop_token_ids.resize(1025);
+    EXPECT_EQ(refusal(e, {1}, bad), "1025 stop_token_ids, expected at most 1024");
+    bad = greedy(4);
     bad.logit_bias[900] = 1;
     EXPECT_EQ(refusal(e, {1}, bad), "logit_bias for token 900, expected 0 to 299");
     EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal touched somebody else";

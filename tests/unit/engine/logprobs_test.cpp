@@ -214,6 +214,7 @@ TEST(BestOf, GivesTheMostLikelyOfItsOutputs) {
         EXPECT_EQ(got.cumulative_logprob, alone[i].first);
         EXPECT_EQ(got.finish, FinishReason::kLength);
         EXPECT_TRUE(got.logprobs.empty()) << "nobody asked for them";
+        EXPECT_EQ(got.cached_tokens, 0u) << "which of them is best says nothing of the prompt";
     }
 }
 

@@ -159,6 +159,13 @@ TEST(Residency, IsTheTimeThatAPageWasHeld) {
     cache.release(fork);
     EXPECT_THAT(cache.take_residencies(), ElementsAre(400u));
     EXPECT_THAT(cache.take_residencies(), IsEmpty());
+    ASSERT_TRUE(cache.grow(t, 4));
+    ASSERT_TRUE(cache.grow(fork, 4));
+    cache.discard(t); // in the step that took it: it tells nothing of how long pages are held
+    EXPECT_THAT(cache.take_residencies(), IsEmpty());
+    cache.set_time(600);
+    cache.discard(fork);
+    EXPECT_THAT(cache.take_residencies(), ElementsAre(100u));
 }
 
 }  // namespace

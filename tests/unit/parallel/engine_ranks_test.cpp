@@ -66,9 +66,9 @@ constexpr const char* kPrompts[] = {"Once upon a time", "\"I will not go,\" said
                                     "The owl and the cat went to sea in a boat"};
 
 // The texts of a few prompts at once.
-std::vector<Text> texts(Engine& engine) {
+std::vector<Text> texts(Engine& engine, uint32_t tokens = 24) {
     std::vector<Text> out(3);
-    for (size_t i = 0; i < out.size(); ++i) ask(engine, kPrompts[i], 24, out[i]);
+    for (size_t i = 0; i < out.size(); ++i) ask(engine, kPrompts[i], tokens, out[i]);
     while (engine.has_unfinished()) {
         const auto step = engine.step();
         if (!step) {
@@ -131,16 +131,17 @@ TEST_F(Ranks, GiveEachOutputOfARequestTheTextOfOne) {
 // Likewise those that paths of drafts share.
 TEST_F(Ranks, VerifyTreesOfDrafts) {
     auto c = demo(2);
-    const auto expected = texts(*must(make(c)));
+    constexpr uint32_t kTokens = 100;
+    const auto expected = texts(*must(make(c)), kTokens);
     c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
     c.engine.num_speculative_tokens = 3;
     c.speculative.max_paths = 4;
     const auto engine = must(make(c));
     std::vector<Text> got(expected.size());
-    for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], 24, got[i]);
-    uint32_t branches = 0;
-    while (engine->has_unfinished()) branches += must(engine->step()).branches;
-    EXPECT_GT(branches, 0u);
+    for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], kTokens, got[i]);
+    uint32_t by_branches = 0;
+    while (engine->has_unfinished()) by_branches += must(engine->step()).branch_tokens;
+    EXPECT_GT(by_branches, 0u);
     for (size_t i = 0; i < got.size(); ++i) {
         EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
         EXPECT_EQ(got[i].logprobs, expected[i].logprobs) << i;
