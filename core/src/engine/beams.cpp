@@ -99,8 +99,8 @@ void Engine::State::add_beams(Sequence& first) {
     const SamplingParams& p = first.request.sampling;
     Hypothesis empty{.stops = first.stops};
     if (first.detokenizer) empty.detokenizer = *first.detokenizer;
-    auto g = std::make_unique<BeamGroup>(
-        BeamGroup{BeamSearch({p, end_tokens(p, eos), p.stop_token_ids}, std::move(empty)), siblings.at(first.id), {}, 0});
+    BeamSearch search({p, end_tokens(p, eos), p.stop_token_ids}, std::move(empty));
+    auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), siblings.at(first.id), {}, 0});
     g->candidates.resize(1);
     const uint32_t wanted = candidates_wanted(p, eos, facts.vocab_size);
     for (Sequence* s : g->slots) {
