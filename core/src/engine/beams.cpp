@@ -58,7 +58,8 @@ constexpr uint32_t kMostCandidates = 1024; // of a beam
 
 uint32_t needed_from(const Sequence& s) {
     uint32_t out = UINT32_MAX;
-    if (!s.beams || s.beams->slots[0] != &s) return out;
+    const bool ended = s.delta.finish != FinishReason::kNone; // its search may be gone
+    if (ended || !s.beams || s.beams->slots[0] != &s) return out;
     for (size_t i = 1; i < s.beams->search.open().size(); ++i) {
         const Sequence& other = *s.beams->slots[i];
         if (other.table.held == 0) out = std::min(out, shared_with_first(*s.beams, i));
