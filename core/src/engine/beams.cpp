@@ -43,6 +43,16 @@ uint32_t shared_with_first(const BeamGroup& g, size_t beam) {
     return std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
 }
 
+// Blocks that a search which comes back takes until each beam has its own again.
+uint64_t blocks_to_come(const BeamGroup& g, uint32_t block_size) {
+    const auto blocks = [&](size_t i) { return (g.slots[i]->confirmed() + block_size - 1) / block_size; };
+    uint64_t out = 0;
+    for (size_t i = 1; i < g.search.open().size(); ++i)
+        if (g.slots[i]->table.held == 0) out += blocks(i) - shared_with_first(g, i) / block_size;
+    const uint32_t held = g.slots[0]->table.blocks;
+    return out == 0 ? 0 : out + (blocks(0) > held ? blocks(0) - held : 0);
+}
+
 // Of a request: those that it names, and those of the model.
 std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<TokenId>& eos) {
     std::vector<TokenId> ends = p.stop_token_ids;
@@ -122,10 +132,10 @@ bool Engine::State::has_room(const Sequence& s) const {
     const BeamGroup& g = *s.beams;
     if (running.size() + g.slots.size() > settings.max_num_seqs) return false;
     if (g.search.open().size() < 2) return true;
-    const uint32_t size = kv->block_size();
-    uint64_t blocks = (s.confirmed() + size - 1) / size;
-    for (size_t i = 1; i < g.search.open().size(); ++i)
-        blocks += (g.slots[i]->confirmed() + size - 1) / size - shared_with_first(g, i) / size;
+    uint64_t blocks = blocks_to_come(g, kv->block_size());
+    for (const auto& [id, other] : beams) // that come back at this time: each is to have its own
+        if (other.get() != &g && other->slots[0]->place == Place::kRunning)
+            blocks += blocks_to_come(*other, kv->block_size());
     return blocks * kv->windows().size() <= kv->pool().free();
 }
 
