@@ -26,14 +26,15 @@ void pause_core() {
 #endif
 }
 
-// Returns when `word` is no longer `old`.
-void wait_while(const std::atomic<uint32_t>& word, uint32_t old) {
+// Whether done() before the time to sleep.
+template <class Done>
+bool spin_until(Done&& done) {
     for (int i = 0; i < kPauses + kYields; ++i) {
-        if (word.load(std::memory_order_acquire) != old) return;
+        if (done()) return true;
         if (i < kPauses) pause_core();
         else sched_yield();
     }
-    word.wait(old, std::memory_order_acquire);
+    return done();
 }
 
 // The n-th of the cores that this process may use, in turn. Where the system refuses, the thread moves freely.
@@ -58,45 +59,72 @@ void pin(std::thread& thread, uint32_t n) {
 
 constexpr uint32_t kClosed = UINT32_MAX; // as a ticket's index: no job may be claimed
 
+uint32_t epoch_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
+uint32_t index_of(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
+
 }  // namespace
 
 // One job at a time. A task is claimed by a compare-and-swap on `ticket` (epoch << 32 | next index), so a worker that
 // comes late with an old epoch claims nothing. The ticket is closed before a job's fields change: who has read a
 // changed field has therefore seen the closed ticket, and its claim fails.
+//
+// What a short job takes is lines of memory that go from core to core: idle workers watch the line that says what the
+// job is, add up what they have done, and are told of a job only where one sleeps.
 struct ThreadPool::Crew {
     alignas(64) std::atomic<uint64_t> ticket{kClosed};
     std::atomic<Task> task{nullptr};
     std::atomic<void*> arg{nullptr};
     std::atomic<uint32_t> count{0};
-    alignas(64) std::atomic<uint32_t> done{0};   // tasks of this job that have returned
-    alignas(64) std::atomic<uint32_t> signal{0}; // grows with each job; what idle workers wait on
+    alignas(64) std::atomic<uint32_t> done{0};     // tasks of all jobs that have returned in workers
+    alignas(64) std::atomic<uint32_t> sleepers{0}; // workers that sleep, or are about to
+    std::atomic<uint32_t> wake{0};                 // grows when sleepers are to look
     std::atomic<bool> stop{false};
+    alignas(64) std::mutex turn; // a component may be made beside a step
+    uint32_t expected = 0;       // of done, under turn
     std::vector<std::thread> workers;
-    std::mutex turn; // a component may be made beside a step
     pb_pool service{};
 
-    void drain() {
+    struct Drained {
+        uint32_t tasks; // that were run
+        uint64_t ticket; // as it was seen last: nothing to claim
+    };
+
+    Drained drain() {
         uint64_t seen = ticket.load(std::memory_order_acquire);
-        for (;;) {
-            const auto index = static_cast<uint32_t>(seen);
-            const uint32_t n = count.load(std::memory_order_acquire);
-            if (index >= n) return;
+        for (uint32_t ran = 0;;) {
+            const uint32_t index = index_of(seen), n = count.load(std::memory_order_acquire);
+            if (index >= n) return {ran, seen};
             const Task f = task.load(std::memory_order_acquire);
             void* const a = arg.load(std::memory_order_acquire);
             if (!ticket.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire))
                 continue;
             f(a, index);
-            if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == n) done.notify_one();
-            ++seen;
+            ++ran;
+            seen = ticket.load(std::memory_order_acquire);
         }
     }
 
+    // Returns when there is a job after that of ticket `old`, or the pool stops.
+    void await_job(uint64_t old) {
+        const auto has_job = [&] {
+            const uint64_t now = ticket.load(std::memory_order_seq_cst);
+            return index_of(now) != kClosed && epoch_of(now) != epoch_of(old);
+        };
+        if (spin_until(has_job)) return;
+        sleepers.fetch_add(1, std::memory_order_seq_cst); // before it looks once more: run() publishes, then counts them
+        const uint32_t before = wake.load(std::memory_order_acquire);
+        if (!has_job() && !stop.load(std::memory_order_acquire)) wake.wait(before, std::memory_order_acquire);
+        sleepers.fetch_sub(1, std::memory_order_relaxed);
+    }
+
     void work() {
-        for (;;) {
-            const uint32_t before = signal.load(std::memory_order_acquire);
-            if (stop.load(std::memory_order_acquire)) return;
-            drain();
-            wait_while(signal, before);
+        for (uint64_t seen = kClosed; !stop.load(std::memory_order_acquire);) {
+            await_job(seen);
+            const Drained drained = drain();
+            if (index_of(drained.ticket) != kClosed) seen = drained.ticket;
+            if (drained.tasks == 0) continue;
+            done.fetch_add(drained.tasks, std::memory_order_acq_rel);
+            done.notify_one();
         }
     }
 
@@ -106,17 +134,20 @@ struct ThreadPool::Crew {
             return;
         }
         const std::lock_guard lock(turn);
-        const uint64_t epoch = (ticket.load(std::memory_order_relaxed) >> 32) + 1;
-        ticket.store(epoch << 32 | kClosed, std::memory_order_seq_cst);
-        done.store(0, std::memory_order_release);
+        const uint64_t epoch = uint64_t{epoch_of(ticket.load(std::memory_order_relaxed)) + 1} << 32;
+        ticket.store(epoch | kClosed, std::memory_order_release);
         count.store(n, std::memory_order_release);
         task.store(f, std::memory_order_release);
         arg.store(a, std::memory_order_release);
-        ticket.store(epoch << 32, std::memory_order_release);
-        signal.fetch_add(1, std::memory_order_acq_rel);
-        signal.notify_all();
-        drain();
-        for (uint32_t finished; (finished = done.load(std::memory_order_acquire)) != n;) wait_while(done, finished);
+        ticket.store(epoch, std::memory_order_seq_cst);
+        if (sleepers.load(std::memory_order_seq_cst) > 0) {
+            wake.fetch_add(1, std::memory_order_release);
+            wake.notify_all();
+        }
+        expected += n - drain().tasks;
+        uint32_t finished = 0;
+        const auto all_done = [&] { return (finished = done.load(std::memory_order_acquire)) == expected; };
+        while (!spin_until(all_done)) done.wait(finished, std::memory_order_acquire);
     }
 };
 
@@ -135,8 +166,8 @@ ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : crew_(std::make_uniq
 ThreadPool::~ThreadPool() {
     Crew& crew = *crew_;
     crew.stop.store(true, std::memory_order_release);
-    crew.signal.fetch_add(1, std::memory_order_acq_rel);
-    crew.signal.notify_all();
+    crew.wake.fetch_add(1, std::memory_order_release);
+    crew.wake.notify_all();
     for (std::thread& worker : crew.workers) worker.join();
 }
 
