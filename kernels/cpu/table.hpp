@@ -18,6 +18,18 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     int64_t width;         // columns of out that exist from there on
 };
 
+struct LinearBlock { // the same for many rows, over a part of K
+    const float* x;        // tiles of rows as lay_rows() lays them, one behind the other
+    int64_t height;        // of a tile: even, 4 to Table::block_rows
+    int64_t rows, cols;    // rows: of the last tile perhaps not all
+    int64_t begin, end;    // of K; begin is even. From 0 on sums begin with 0, else with what is in `out`.
+    const void* panels;
+    int64_t panel_count;
+    const float* bias;     // added where `end` is `cols`
+    float* out;
+    int64_t out_stride, width;
+};
+
 // f(gate) · up of a gated MLP, as rows of x that round_rows() has laid.
 enum class TileGateKind : int32_t { kNone, kSilu, kGeluTanh };
 struct TileGate {
@@ -105,10 +117,17 @@ struct ScanPart { // rows of one sequence, one head
     bool begins;  // it is zero before
 };
 
+constexpr int64_t kFewLinearRows = 4;
+
 struct Table {
     int32_t panel_columns;
-    void (*linear_f32)(const LinearPart&);
+    void (*linear_f32)(const LinearPart&); // of kFewLinearRows rows at most
     void (*linear_bf16)(const LinearPart&);
+    // rows (rows, cols) as (cols, height), 0 past them
+    void (*lay_rows)(float* to, const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t height);
+    void (*block_f32)(const LinearBlock&);
+    void (*block_bf16)(const LinearBlock&);
+    int32_t block_rows; // of a tile at most
     void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
     void (*add)(float* a, const float* b, int64_t n);
     void (*silu_mul)(float* out, const float* gate, const float* up, int64_t n);

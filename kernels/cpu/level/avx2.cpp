@@ -11,7 +11,6 @@ struct F { // a struct, so that the loops can write a * b
 };
 
 constexpr int kLanes = 8;
-constexpr int kRows = 6;          // of a linear() tile
 constexpr int kAccumulators = 12; // vectors of partial sums that fit the registers beside their operands
 
 inline F operator+(F a, F b) { return {_mm256_add_ps(a.v, b.v)}; }

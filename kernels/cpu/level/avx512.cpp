@@ -9,7 +9,6 @@ namespace {
 #include "cpu/level/vector_512.inc"
 
 constexpr int kLanes = 16;
-constexpr int kRows = 6;          // of a linear() tile
 constexpr int kAccumulators = 24; // vectors of partial sums that fit the registers beside their operands
 
 inline F load_even(const uint16_t* pairs) { // bf16 pairs: the first of each

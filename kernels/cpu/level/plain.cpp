@@ -9,7 +9,6 @@ typedef uint32_t U __attribute__((vector_size(16)));
 typedef int32_t I __attribute__((vector_size(16)));
 
 constexpr int kLanes = 4;
-constexpr int kRows = 4;         // of a linear() tile
 constexpr int kAccumulators = 8; // vectors of partial sums that fit the registers beside their operands
 
 inline F load(const float* p) {

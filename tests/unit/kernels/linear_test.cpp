@@ -81,14 +81,16 @@ TEST_P(Linear, GivesARowTheSameBitsAloneAndInAnyBatch) {
 TEST_P(Linear, GivesARowTheSameBitsWhereKIsTakenInParts) {
     Random random(7);
     const Machine machine{GetParam(), {}};
-    // More than 124 rows of so many columns are taken in parts, fewer at once.
-    const LinearCase c(random, machine, 290, 70, 4200, PB_BF16, true);
-    const std::vector<float> all = run(machine, c, 0, c.tokens);
-    expect_near(all, c.reference(), 4.2e-3, 1e-6);
-    for (const int64_t count : {1, 17, 32, 33, 129})
-        for (int64_t from = 0; from + count <= c.tokens; from += count)
-            ASSERT_TRUE(same_bits(run(machine, c, from, count).data(), all.data() + from * c.rows, count * c.rows))
-                << count << " rows from " << from;
+    // More than 124 rows of so many columns are taken in parts, in vectors more than 4; fewer at once.
+    for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
+        const LinearCase c(random, machine, 290, 70, 4201, dtype, true);
+        const std::vector<float> all = run(machine, c, 0, c.tokens);
+        expect_near(all, c.reference(), 4.2e-3, 1e-6);
+        for (const int64_t count : {1, 17, 32, 33, 129})
+            for (int64_t from = 0; from + count <= c.tokens; from += count)
+                ASSERT_TRUE(same_bits(run(machine, c, from, count).data(), all.data() + from * c.rows, count * c.rows))
+                    << count << " rows from " << from;
+    }
 }
 
 // On whole lines, results of many rows are written another way than elsewhere.
