@@ -19,8 +19,11 @@ constexpr float kLog2E = 1.44269504088896341f;
 // What each tile register is for.
 enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows, kLeft, kRight };
 
+#include "cpu/level/keys_ahead.inc"
 #include "cpu/level/attend_block.inc"
 #include "cpu/level/attend_codes.inc"
+
+using Ahead = KeysAhead<2>;
 
 // What a part works in. Little of it is touched where heads are small.
 struct alignas(64) Room {
