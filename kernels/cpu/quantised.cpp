@@ -13,6 +13,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr int64_t kTileRows = 5; // from so many rows on tiles are the faster ones
+constexpr int64_t kFewVnniRows = 4; // up to so many a weight is better not unpacked
 
 int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
@@ -35,7 +36,8 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
 #if defined(__x86_64__)
     if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles())
         return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
-    if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni")) return kVnniQuantised;
+    if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni"))
+        return rows <= kFewVnniRows ? kVnniQuantised : kVnniManyQuantised;
     if (isa >= Isa::Avx2) return kAvx2Quantised;
 #endif
     (void)isa, (void)rows;
@@ -48,7 +50,7 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
     const QuantisedTable& table = quantised_table(machine.isa, rows);
     QuantisedRows to{};
     to.rows = rows;
-    to.side = table.filled ? table.side : std::min<int64_t>(rows, table.side);
+    to.side = table.filled ? table.side : ceil_div(rows, ceil_div(rows, table.side)); // blocks about as high
     to.groups = w.groups();
     to.group = w.group();
     to.steps = ceil_div(to.groups * to.group, kQuantisedStep);

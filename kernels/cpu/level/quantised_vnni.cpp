@@ -32,6 +32,51 @@ inline I add_products(I sum, Codes w, Codes x) { return {_mm512_dpbusd_epi32(sum
 #include "cpu/level/quantise_vectors.inc"
 #include "cpu/level/quantised.inc"
 
+constexpr int kManyRows = 6;        // by two vectors of columns: their whole sums and their sums fill 24 registers
+constexpr int64_t kNearDepth = 512; // of K, whose part of a panel stays in the first-level cache
+template <int kBits>
+constexpr int kTileVectors = 2;
+template <int kBits>
+constexpr int64_t kUnpackedLine = kLine;
+
+template <int kBits>
+inline uint8_t* unpack_line(uint8_t* to, const uint8_t* from) {
+    for (int v = 0; v < kVectors; ++v) {
+        const Codes w = load_codes(from + v * 64);
+        _mm512_store_si512(to + v * 64, (kBits == 8 ? as_factor(w) : low_halves(w)).v);
+        if (kBits == 4) _mm512_store_si512(to + kLine + v * 64, high_halves(w).v);
+    }
+    return to + (kBits == 8 ? 1 : 2) * kLine;
+}
+
+template <int kFours, int R>
+inline void add_fours(I (&sums)[R][2], const uint8_t* w, const int8_t* x) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kFours; ++j) {
+        const Codes left = load_codes(w + j * kLine), right = load_codes(w + j * kLine + 64);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+            const Codes four = broadcast_four(x + r * kQuantisedStep + j * 4);
+            sums[r][0] = add_products<8>(sums[r][0], left, four);
+            sums[r][1] = add_products<8>(sums[r][1], right, four);
+        }
+    }
+}
+
+template <int kBits, int R>
+inline void add_group(I (&sums)[R][2], const int32_t* starts, const uint8_t* w, const int8_t* x, int64_t group,
+                      int64_t step_bytes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = set_whole(starts[r]);
+    if (group == 32) return add_fours<8, R>(sums, w, x);
+    for (int64_t k = 0; k < group; k += kQuantisedStep, x += step_bytes) {
+        const int64_t n = group < kQuantisedStep ? group : kQuantisedStep;
+        for (int64_t i = 0; i < n; i += 16, w += 4 * kLine) add_fours<4, R>(sums, w, x + i);
+    }
+}
+
+#include "cpu/level/quantised_many.inc"
+
 int64_t multiply_add(int64_t rounds) {
     constexpr int kChains = 12;
     I sums[kChains];
@@ -50,5 +95,6 @@ int64_t multiply_add(int64_t rounds) {
 }  // namespace
 
 constexpr QuantisedTable kVnniQuantised = {kSide, 0, quantise, linear, nullptr, multiply_add};
+constexpr QuantisedTable kVnniManyQuantised = {kManyRows, 0, quantise, linear_many, many_scratch_bytes, multiply_add};
 
 }  // namespace patchbay::kernels

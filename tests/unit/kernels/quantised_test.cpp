@@ -185,6 +185,56 @@ TEST_P(Quantised, GivesARowTheSameBitsAloneAndInAnyBatchOnAnyNumberOfThreads) {
         }
 }
 
+TEST_P(Quantised, GivesARowTheSameBitsWhereKAndRowsAreMoreThanStayInACache) {
+    Random random(20);
+    const Machine machine{GetParam(), {}};
+    const QuantisedWeight w(random, {40, 4100, 32, PB_I4, true, false, true});
+    const PackedMatrix packed = w.pack(machine);
+    const std::vector<float> x = random.values(301 * 4100), all = run(machine, packed, x);
+    for (const int64_t row : {0, 5, 6, 254, 255, 256, 299, 300}) {
+        const std::vector<float> got = run(machine, packed, {x.begin() + row * 4100, x.begin() + (row + 1) * 4100});
+        ASSERT_TRUE(same_bits(got.data(), all.data() + row * 40, 40)) << row;
+    }
+}
+
+TEST_P(Quantised, GivesTheBitsOfOtherLevelsThatFuseMultiplyAdds) {
+    if (GetParam() == Isa::Plain) GTEST_SKIP() << "it rounds products";
+    Random random(21);
+    for (const pb_dtype dtype : {PB_I8, PB_I4})
+        for (const int64_t group : {16, 32, 64, 128}) {
+            const QuantisedWeight w(random, {75, 1300, group, dtype, group != 32, group == 64, group == 16});
+            for (const int64_t tokens : {1, 2, 4, 5, 7, 12, 53}) {
+                const std::vector<float> x = random.values(tokens * 1300);
+                const Machine level{GetParam(), {}}, lowest{Isa::Avx2, {}};
+                ASSERT_TRUE(run(level, w.pack(level), x) == run(lowest, w.pack(lowest), x)) << tokens << " " << group;
+            }
+        }
+}
+
+TEST_P(Quantised, GivesZerosTheSameSignsInAnyBatchWhereProductsVanish) {
+    Random random(22);
+    const Machine machine{GetParam(), {}};
+    for (const float x_unit : {1e-38f, 1e-36f, 1e-34f, 1e-32f, 1e-30f})
+        for (const bool offsets : {false, true}) {
+            QuantisedWeight w(random, {90, 200, 32, PB_I8, offsets});
+            for (size_t i = 0; i < w.scales.size(); ++i) { // of both signs, most of them tiny
+                w.scales[i] *= i % 3 ? 0x1p-30f : 1;
+                if (i / size_t(w.groups) % 2) w.scales[i] *= -1;
+            }
+            for (int64_t r = 0; r < 60; ++r) // whole sums of 0, and single codes
+                for (int64_t c = 0; c < 200; ++c) w.codes[size_t(r * 200 + c)] = c == r ? 1 : 0;
+            const PackedMatrix packed = w.pack(machine);
+            std::vector<float> x = random.values(13 * 200);
+            for (float& v : x) v *= x_unit;
+            const std::vector<float> all = run(machine, packed, x);
+            for (int64_t row = 0; row < 13; ++row) {
+                const std::vector<float> got =
+                    run(machine, packed, {x.begin() + row * 200, x.begin() + (row + 1) * 200});
+                ASSERT_TRUE(same_bits(got.data(), all.data() + row * 90, 90)) << x_unit << " " << row;
+            }
+        }
+}
+
 TEST_P(Quantised, GivesTheSameBitsByAPoolOfThreads) {
     Random random(13);
     const QuantisedWeight w(random, {700, 300, 32, PB_I4, true});
