@@ -13,7 +13,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr int64_t kTileRows = 5; // from so many rows on tiles are the faster ones
-constexpr int64_t kFewVnniRows = 4; // up to so many a weight is better not unpacked
+constexpr int64_t kFewVnniRows = 4, kFewAvx2Rows = 1; // up to so many a weight is better not unpacked
 
 int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
@@ -38,7 +38,7 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
         return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
     if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni"))
         return rows <= kFewVnniRows ? kVnniQuantised : kVnniManyQuantised;
-    if (isa >= Isa::Avx2) return kAvx2Quantised;
+    if (isa >= Isa::Avx2) return rows <= kFewAvx2Rows ? kAvx2Quantised : kAvx2ManyQuantised;
 #endif
     (void)isa, (void)rows;
     return kPlainQuantised;

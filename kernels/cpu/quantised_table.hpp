@@ -53,7 +53,8 @@ struct QuantisedTable {
 extern const QuantisedTable kPlainQuantised;
 extern const QuantisedTable kAvx2Quantised;
 extern const QuantisedTable kVnniQuantised;
-extern const QuantisedTable kVnniManyQuantised; // of any rows: faster from some on
+extern const QuantisedTable kAvx2ManyQuantised; // of any rows: faster from some on
+extern const QuantisedTable kVnniManyQuantised;
 extern const QuantisedTable kAmxQuantised;
 extern const QuantisedTable kAmxFewQuantised; // of at most 8 rows
 

@@ -30,6 +30,7 @@ inline void store(float* p, F a) { _mm256_storeu_ps(p, a.v); }
 inline F set(float x) { return {_mm256_set1_ps(x)}; }
 inline F mul_add(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
 inline F to_float(I a) { return {_mm256_cvtepi32_ps(a.v)}; }
+inline F as_float(I a) { return {_mm256_castsi256_ps(a.v)}; }
 inline I to_whole(F a) { return {_mm256_cvtps_epi32(a.v)}; }
 inline I set_whole(int32_t x) { return {_mm256_set1_epi32(x)}; }
 inline I greater(I a, I b) { return {_mm256_max_epi32(a.v, b.v)}; }
@@ -85,6 +86,69 @@ inline F load_halves(const uint8_t* p) { // finite, so that an exponent is moved
 #include "cpu/level/quantise_vectors.inc"
 #include "cpu/level/quantised.inc"
 
+// With many rows codes of 8 bits are taken plus 128 and as two halves of 4 bits: sums of eight such products fit into
+// 16 bits, which saves half of the operations for codes of 4 bits, and the sign's for those of 8.
+constexpr int kManyRows = 4;
+constexpr int64_t kNearDepth = 256; // of K, whose part of a panel stays in a first-level cache of 32 KiB
+template <int kBits>
+constexpr int kTileVectors = kBits == 8 ? 1 : 2; // of columns: two vectors of halves
+template <int kBits>
+constexpr int64_t kUnpackedLine = kBits == 8 ? 2 * kLine : kLine; // of four of K
+
+// Of 8 bits: (group / 4, columns / kLanes, 2, kLanes, 4), the low halves and then the high.
+template <int kBits>
+inline uint8_t* unpack_line(uint8_t* to, const uint8_t* from) {
+    const auto put = [](uint8_t* at, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(at), x.v); };
+    for (int v = 0; v < kVectors; ++v, from += 32) {
+        Codes w = load_codes(from);
+        if (kBits == 8) w = {_mm256_xor_si256(w.v, _mm256_set1_epi8(-128))};
+        put(to + v * (kBits == 8 ? 64 : 32), low_halves(w));
+        put(to + (kBits == 8 ? v * 64 + 32 : kLine + v * 32), high_halves(w));
+    }
+    return to + 2 * kLine;
+}
+
+// kFours ≤ 8 fours of K: each product is at most 2 · 15 · 127, and eight of them 30,480.
+template <int kBits, int kFours, int R>
+inline void add_fours(I (&whole)[R][kTileVectors<kBits>], const uint8_t* w, const int8_t* x) {
+    __m256i pairs[R][2];
+#pragma GCC unroll 8
+    for (int j = 0; j < kFours; ++j, w += kUnpackedLine<kBits>) {
+        const Codes left = load_codes(w), right = load_codes(w + 32);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+            const Codes four = broadcast_four(x + r * kQuantisedStep + j * 4);
+            const __m256i a = _mm256_maddubs_epi16(left.v, four.v), b = _mm256_maddubs_epi16(right.v, four.v);
+            pairs[r][0] = j ? _mm256_add_epi16(pairs[r][0], a) : a;
+            pairs[r][1] = j ? _mm256_add_epi16(pairs[r][1], b) : b;
+            asm("" : "+x"(pairs[r][0]), "+x"(pairs[r][1])); // or a compiler keeps all products, to add them in a tree
+        }
+    }
+    const __m256i left = _mm256_set1_epi16(1), right = _mm256_set1_epi16(kBits == 8 ? 16 : 1);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+        I& last = whole[r][kTileVectors<kBits> - 1];
+        whole[r][0] = whole[r][0] + I{_mm256_madd_epi16(pairs[r][0], left)};
+        last = last + I{_mm256_madd_epi16(pairs[r][1], right)};
+    }
+}
+
+template <int kBits, int R>
+inline void add_group(I (&whole)[R][kTileVectors<kBits>], const int32_t* starts, const uint8_t* w, const int8_t* x,
+                      int64_t group, int64_t step_bytes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < kTileVectors<kBits>; ++v) whole[r][v] = set_whole(starts[r]);
+    if (group == 16) return add_fours<kBits, 4>(whole, w, x);
+    if (group == 32) return add_fours<kBits, 8>(whole, w, x);
+    for (int64_t k = 0; k < group; k += kQuantisedStep, x += step_bytes, w += 16 * kUnpackedLine<kBits>) {
+        add_fours<kBits, 8>(whole, w, x);
+        add_fours<kBits, 8>(whole, w + 8 * kUnpackedLine<kBits>, x + 32);
+    }
+}
+
+#include "cpu/level/quantised_many.inc"
+
 int64_t multiply_add(int64_t rounds) {
     constexpr int kChains = 8;
     I sums[kChains];
@@ -105,5 +169,6 @@ int64_t multiply_add(int64_t rounds) {
 }  // namespace
 
 constexpr QuantisedTable kAvx2Quantised = {kSide, 0, quantise, linear, nullptr, multiply_add};
+constexpr QuantisedTable kAvx2ManyQuantised = {kManyRows, 0, quantise, linear_many, many_scratch_bytes, multiply_add};
 
 }  // namespace patchbay::kernels
