@@ -111,7 +111,8 @@ struct ThreadPool::Crew {
             return index_of(now) != kClosed && epoch_of(now) != epoch_of(old);
         };
         if (spin_until(has_job)) return;
-        sleepers.fetch_add(1, std::memory_order_seq_cst); // before it looks once more: run() publishes, then counts them
+        // Before it looks once more: run() publishes a job, then counts the sleepers.
+        sleepers.fetch_add(1, std::memory_order_seq_cst);
         const uint32_t before = wake.load(std::memory_order_acquire);
         if (!has_job() && !stop.load(std::memory_order_acquire)) wake.wait(before, std::memory_order_acquire);
         sleepers.fetch_sub(1, std::memory_order_relaxed);
