@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kNearBytes = 768 * 1024; // of laid rows, in the second-level cache beside a panel
 constexpr int64_t kNearDepth = 2048;       // of K that is summed before the next rows' turn
 constexpr int64_t kLeastHeight = 4;        // of a tile
+constexpr int64_t kLaidRows = 1024;        // at a time: they take memory
 constexpr int64_t kWaitingRows = 16;       // that wait for the weights rather than for arithmetic
 
 // Rows in tiles of equal height, tiles in blocks.
@@ -25,9 +26,13 @@ struct Blocks {
     int64_t height, tiles, count;
 };
 
-}  // namespace
+pb_tensor rows_of(pb_tensor t, int64_t begin, int64_t end) {
+    t.data = row_of(t, begin);
+    t.shape[0] = end - begin;
+    return t;
+}
 
-void linear_blocks(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
+void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
     const Table& table = table_of(machine.isa);
     const auto kernel = w.dtype() == PB_BF16 ? table.block_bf16 : table.block_f32;
     const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();
@@ -71,6 +76,16 @@ void linear_blocks(const Machine& machine, const pb_tensor& out, const pb_tensor
         }
     };
     run_tasks(wanted > 1 ? machine.crew : Crew{}, blocks.count * ranges, task);
+}
+
+}  // namespace
+
+void linear_blocks(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
+    const int64_t rows = x.shape[0], parts = ceil_div(rows, kLaidRows);
+    for (int64_t i = 0; i < parts; ++i) {
+        const int64_t begin = rows * i / parts, end = rows * (i + 1) / parts;
+        multiply_laid(machine, rows_of(out, begin, end), rows_of(x, begin, end), w);
+    }
 }
 
 }  // namespace patchbay::kernels

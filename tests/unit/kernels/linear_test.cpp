@@ -93,6 +93,15 @@ TEST_P(Linear, GivesARowTheSameBitsWhereKIsTakenInParts) {
     }
 }
 
+TEST_P(Linear, GivesARowTheSameBitsAmongMoreRowsThanAreLaidAtOnce) {
+    Random random(9);
+    const Machine machine{GetParam(), {}};
+    const LinearCase c(random, machine, 2051, 40, 30, PB_BF16, true);
+    const std::vector<float> all = run(machine, c, 0, c.tokens);
+    for (const int64_t row : {0, 1023, 1024, 1025, 1366, 1367, 2050})
+        ASSERT_TRUE(same_bits(run(machine, c, row, 1).data(), all.data() + row * c.rows, c.rows)) << row;
+}
+
 // On whole lines, results of many rows are written another way than elsewhere.
 TEST_P(Linear, WritesTheSameBitsOnWholeLinesAndNothingBeside) {
     Random random(8);
