@@ -1,5 +1,5 @@
-// run_by_hand LIBRARY PROGRAM ARGUMENTS…: the program at the level amx, whose tiles the library carries out. A sentence
-// and exit status 77 where this machine does not need it, or cannot.
+// run_by_hand LIBRARIES PROGRAM ARGUMENTS…: the program at the level amx, whose tiles one of the libraries carries out.
+// A sentence and exit status 77 where this machine does not need it, or cannot.
 #include <cstdio>
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 
 int main(int count, char** arguments) {
     if (count < 3) {
-        std::fprintf(stderr, "run_by_hand: expected LIBRARY PROGRAM ARGUMENTS…\n");
+        std::fprintf(stderr, "run_by_hand: expected LIBRARIES PROGRAM ARGUMENTS…\n");
         return 2;
     }
     if (const char* reason = patchbay::amx_by_hand::why_not_by_hand()) {
