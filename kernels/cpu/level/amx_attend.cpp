@@ -24,6 +24,7 @@ enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows,
 #include "cpu/level/attend_codes.inc"
 
 using Ahead = KeysAhead<2>;
+constexpr int kAheadKeys = 2 * kBlock; // one block less is less than the time that memory takes
 
 // What a part works in. Little of it is touched where heads are small.
 struct alignas(64) Room {
@@ -271,7 +272,7 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
         w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
         if (w.all.end == 0) continue;
-        w.ahead.aim(part, w.block + Ahead::kDistance, int64_t(sizeof(Kv)));
+        w.ahead.aim(part, w.block + kAheadKeys, w.block + kAheadKeys, int64_t(sizeof(Kv)));
         if constexpr (kCodes) { // finite: what is not is in their scales
             stage_keys<Kv>(part, w.block, w.all, shape.depth, room.staging, w.groups);
             stage_code_values<Kv>(part, w.block, w.all, shape.width, room.staging.values);

@@ -24,6 +24,7 @@ inline F mul_add(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
 inline F where_less(F a, F b, F yes, F no) {
     return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
 }
+inline bool any_less(F a, F b) { return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)) != 0; }
 inline F least(F a, F b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline F most(F a, F b) { return {_mm256_max_ps(a.v, b.v)}; }
 inline F quotient(F a, F b) { return a / b; }

@@ -23,6 +23,10 @@ inline F where_less(F a, F b, F yes, F no) {
     const I mask = a < b;
     return reinterpret_cast<F>((reinterpret_cast<I>(yes) & mask) | (reinterpret_cast<I>(no) & ~mask));
 }
+inline bool any_less(F a, F b) {
+    const I mask = a < b;
+    return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
+}
 inline F least(F a, F b) { return where_less(a, b, a, b); }
 inline F most(F a, F b) { return where_less(b, a, a, b); }
 inline F quotient(F a, F b) { return a / b; }
