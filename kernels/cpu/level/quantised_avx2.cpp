@@ -133,15 +133,14 @@ inline void add_fours(I (&whole)[R][kTileVectors<kBits>], const uint8_t* w, cons
     }
 }
 
-template <int kBits, int R>
+template <int kBits, int kGroup, int R>
 inline void add_group(I (&whole)[R][kTileVectors<kBits>], const int32_t* starts, const uint8_t* w, const int8_t* x,
-                      int64_t group, int64_t step_bytes) {
+                      int64_t step_bytes) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < kTileVectors<kBits>; ++v) whole[r][v] = set_whole(starts[r]);
-    if (group == 16) return add_fours<kBits, 4>(whole, w, x);
-    if (group == 32) return add_fours<kBits, 8>(whole, w, x);
-    for (int64_t k = 0; k < group; k += kQuantisedStep, x += step_bytes, w += 16 * kUnpackedLine<kBits>) {
+    if constexpr (kGroup < kQuantisedStep) return add_fours<kBits, kGroup / 4>(whole, w, x);
+    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes, w += 16 * kUnpackedLine<kBits>) {
         add_fours<kBits, 8>(whole, w, x);
         add_fours<kBits, 8>(whole, w + 8 * kUnpackedLine<kBits>, x + 32);
     }

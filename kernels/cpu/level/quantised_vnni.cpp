@@ -63,15 +63,15 @@ inline void add_fours(I (&sums)[R][2], const uint8_t* w, const int8_t* x) {
     }
 }
 
-template <int kBits, int R>
-inline void add_group(I (&sums)[R][2], const int32_t* starts, const uint8_t* w, const int8_t* x, int64_t group,
-                      int64_t step_bytes) {
+template <int kBits, int kGroup, int R>
+inline void add_group(I (&sums)[R][2], const int32_t* starts, const uint8_t* w, const int8_t* x, int64_t step_bytes) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = set_whole(starts[r]);
-    if (group == 32) return add_fours<8, R>(sums, w, x);
-    for (int64_t k = 0; k < group; k += kQuantisedStep, x += step_bytes) {
-        const int64_t n = group < kQuantisedStep ? group : kQuantisedStep;
-        for (int64_t i = 0; i < n; i += 16, w += 4 * kLine) add_fours<4, R>(sums, w, x + i);
+    if constexpr (kGroup < kQuantisedStep) return add_fours<kGroup / 4, R>(sums, w, x);
+    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes) {
+        for (int64_t i = 0; i < kQuantisedStep; i += 16, w += 4 * kLine) add_fours<4, R>(sums, w, x + i);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) asm("" : "+v"(sums[r][0].v), "+v"(sums[r][1].v)); // or registers change places
     }
 }
 
