@@ -164,6 +164,40 @@ TEST_P(Quantised, AgreesWithTheDequantisedProductOnAnyShape) {
     }
 }
 
+TEST_P(Quantised, AgreesWithItWhereRowsFillTilesAndKIsDeep) {
+    Random random(23);
+    const Machine machine{GetParam(), {}};
+    for (const pb_dtype dtype : {PB_I8, PB_I4})
+        for (const int64_t group : {16, 32, 64, 128})
+            for (const bool offsets : {false, true}) {
+                SCOPED_TRACE(testing::Message() << dtype_name(dtype) << " in groups of " << group << ", " << offsets);
+                const QuantisedWeight w(random, {45, 1100, group, dtype, offsets, group == 64, offsets});
+                const std::vector<float> x = random.values(29 * 1100);
+                expect_right(w, x, run(machine, w.pack(machine), x));
+                if (HasFatalFailure()) return;
+            }
+}
+
+TEST_P(Quantised, TakesTheGreatestWholeSums) {
+    Random random(24);
+    const Machine machine{GetParam(), {}};
+    for (const pb_dtype dtype : {PB_I8, PB_I4})
+        for (const int64_t group : {16, 32, 64, 128}) {
+            QuantisedWeight w(random, {33, 2 * group, group, dtype, true});
+            for (size_t i = 0; i < w.codes.size(); ++i) {
+                const bool least = i / size_t(w.shape.cols) % 2;
+                w.codes[i] = dtype == PB_I8 ? (least ? -128 : 127) : (least ? -8 : 7);
+            }
+            std::vector<float> x(size_t(17 * w.shape.cols));
+            for (size_t i = 0; i < x.size(); ++i) x[i] = i / size_t(w.shape.cols) % 2 ? -3.0f : 3.0f;
+            for (const size_t tokens : {1, 3, 17}) {
+                const std::vector<float> rows(x.begin(), x.begin() + long(tokens) * w.shape.cols);
+                expect_right(w, rows, run(machine, w.pack(machine), rows));
+                if (HasFatalFailure()) return;
+            }
+        }
+}
+
 TEST_P(Quantised, GivesARowTheSameBitsAloneAndInAnyBatchOnAnyNumberOfThreads) {
     Random random(12);
     const Machine alone{GetParam(), {}};
@@ -188,27 +222,34 @@ TEST_P(Quantised, GivesARowTheSameBitsAloneAndInAnyBatchOnAnyNumberOfThreads) {
 TEST_P(Quantised, GivesARowTheSameBitsWhereKAndRowsAreMoreThanStayInACache) {
     Random random(20);
     const Machine machine{GetParam(), {}};
-    const QuantisedWeight w(random, {40, 4100, 32, PB_I4, true, false, true});
-    const PackedMatrix packed = w.pack(machine);
-    const std::vector<float> x = random.values(301 * 4100), all = run(machine, packed, x);
-    for (const int64_t row : {0, 5, 6, 254, 255, 256, 299, 300}) {
-        const std::vector<float> got = run(machine, packed, {x.begin() + row * 4100, x.begin() + (row + 1) * 4100});
-        ASSERT_TRUE(same_bits(got.data(), all.data() + row * 40, 40)) << row;
-    }
+    const std::vector<float> x = random.values(301 * 4100);
+    for (const pb_dtype dtype : {PB_I8, PB_I4})
+        for (const int64_t group : {16, 32, 64, 128}) {
+            const QuantisedWeight w(random, {40, 4100, group, dtype, (group == 32) == (dtype == PB_I8), false, true});
+            const PackedMatrix packed = w.pack(machine);
+            const std::vector<float> all = run(machine, packed, x);
+            for (const int64_t row : {0, 5, 6, 254, 255, 256, 299, 300}) {
+                const std::vector<float> got =
+                    run(machine, packed, {x.begin() + row * 4100, x.begin() + (row + 1) * 4100});
+                ASSERT_TRUE(same_bits(got.data(), all.data() + row * 40, 40)) << row << " in groups of " << group;
+            }
+        }
 }
 
 TEST_P(Quantised, GivesTheBitsOfOtherLevelsThatFuseMultiplyAdds) {
     if (GetParam() == Isa::Plain) GTEST_SKIP() << "it rounds products";
     Random random(21);
     for (const pb_dtype dtype : {PB_I8, PB_I4})
-        for (const int64_t group : {16, 32, 64, 128}) {
-            const QuantisedWeight w(random, {75, 1300, group, dtype, group != 32, group == 64, group == 16});
-            for (const int64_t tokens : {1, 2, 4, 5, 7, 12, 53}) {
-                const std::vector<float> x = random.values(tokens * 1300);
-                const Machine level{GetParam(), {}}, lowest{Isa::Avx2, {}};
-                ASSERT_TRUE(run(level, w.pack(level), x) == run(lowest, w.pack(lowest), x)) << tokens << " " << group;
+        for (const int64_t group : {16, 32, 64, 128})
+            for (const bool offsets : {false, true}) {
+                const QuantisedWeight w(random, {75, 1300, group, dtype, offsets, group == 64, group == 16});
+                for (const int64_t tokens : {1, 2, 3, 4, 5, 6, 7, 8, 12, 53}) {
+                    const std::vector<float> x = random.values(tokens * 1300);
+                    const Machine level{GetParam(), {}}, lowest{Isa::Avx2, {}};
+                    ASSERT_TRUE(run(level, w.pack(level), x) == run(lowest, w.pack(lowest), x))
+                        << tokens << " " << group << " " << offsets;
+                }
             }
-        }
 }
 
 TEST_P(Quantised, GivesZerosTheSameSignsInAnyBatchWhereProductsVanish) {
