@@ -44,7 +44,7 @@ double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void*
 
 double measure_multiply_add(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, pb_dtype dtype) {
     const TileTable* tiles = dtype == PB_BF16 ? tiles_of(machine.isa) : nullptr;
-    const auto work = dtype == PB_I8 ? quantised_table(machine.isa, INT64_MAX).multiply_add
+    const auto work = dtype == PB_I8 ? quantised_table(machine.isa, INT64_MAX, 8, 32).multiply_add
                       : tiles        ? tiles->multiply_add
                                      : table_of(machine.isa).multiply_add;
     const int64_t tasks = machine.crew.threads;

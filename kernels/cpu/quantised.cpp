@@ -32,22 +32,24 @@ bool has_byte_tiles() {
 
 }  // namespace
 
-const QuantisedTable& quantised_table(Isa isa, int64_t rows) {
+const QuantisedTable& quantised_table(Isa isa, int64_t rows, uint32_t bits, int64_t group) {
 #if defined(__x86_64__)
     if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles())
         return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
     if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni"))
-        return rows <= kFewVnniRows ? kVnniQuantised : kVnniManyQuantised;
+        return rows <= kFewVnniRows        ? kVnniQuantised
+               : bits == 4 && group >= 64 ? kVnniTallQuantised
+                                          : kVnniManyQuantised;
     if (isa >= Isa::Avx2) return rows <= kFewAvx2Rows ? kAvx2Quantised : kAvx2ManyQuantised;
 #endif
-    (void)isa, (void)rows;
+    (void)isa, (void)rows, (void)bits, (void)group;
     return kPlainQuantised;
 }
 
 // x becomes codes once; then each task works through panels of its own with all rows.
 void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w) {
     const int64_t rows = x.shape[0], panels = w.panels();
-    const QuantisedTable& table = quantised_table(machine.isa, rows);
+    const QuantisedTable& table = quantised_table(machine.isa, rows, w.bits(), w.group());
     QuantisedRows to{};
     to.rows = rows;
     to.side = table.filled ? table.side : ceil_div(rows, ceil_div(rows, table.side)); // blocks about as high

@@ -45,6 +45,6 @@ class QuantisedMatrix {
 // out (T, rows) = x (T, cols) · wᵀ + bias, x rounded to 8 bits in the groups of w.
 void linear_quantised(const Machine&, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w);
 
-const QuantisedTable& quantised_table(Isa, int64_t rows); // of x
+const QuantisedTable& quantised_table(Isa, int64_t rows, uint32_t bits, int64_t group); // rows of x
 
 }  // namespace patchbay::kernels

@@ -89,6 +89,9 @@ inline F load_halves(const uint8_t* p) { // finite, so that an exponent is moved
 // With many rows codes of 8 bits are taken plus 128 and as two halves of 4 bits: sums of eight such products fit into
 // 16 bits, which saves half of the operations for codes of 4 bits, and the sign's for those of 8.
 constexpr int kManyRows = 4;
+constexpr int kTallRows = kManyRows;
+template <int kBits, int kGroup>
+constexpr bool kTall = false;
 constexpr int64_t kNearDepth = 256; // of K, whose part of a panel stays in a first-level cache of 32 KiB
 template <int kBits>
 constexpr int kTileVectors = kBits == 8 ? 1 : 2; // of columns: two vectors of halves
