@@ -14,6 +14,8 @@ constexpr int64_t kMostBlock = 256, kMostGroups = 16;
 
 std::optional<CodeForm> form_of(Encoding encoding) {
     switch (encoding) {
+        case Encoding::kQ2_K: return CodeForm{PB_I4, 16, kSome};
+        case Encoding::kQ3_K: return CodeForm{PB_I4, 16, kNone};
         case Encoding::kQ4_0: return CodeForm{PB_I4, 32, kNone};
         case Encoding::kQ4_1: return CodeForm{PB_I4, 32, kSome};
         case Encoding::kQ4_K: return CodeForm{PB_I4, 32, kSome};
@@ -22,12 +24,16 @@ std::optional<CodeForm> form_of(Encoding encoding) {
         case Encoding::kQ5_K: return CodeForm{PB_I8, 32, kSome};
         case Encoding::kQ6_K: return CodeForm{PB_I8, 16, kNone};
         case Encoding::kQ8_0: return CodeForm{PB_I8, 32, kNone};
+        case Encoding::kIQ4_NL: return CodeForm{PB_I8, 32, kNone};
+        case Encoding::kIQ4_XS: return CodeForm{PB_I8, 32, kNone};
         default: return std::nullopt;
     }
 }
 
 void unpack_block(Encoding encoding, const std::byte* block, const BlockCodes& to) {
     switch (encoding) {
+        case Encoding::kQ2_K: return unpack_q2_k(block, to);
+        case Encoding::kQ3_K: return unpack_q3_k(block, to);
         case Encoding::kQ4_0: return unpack_q4_0(block, to);
         case Encoding::kQ4_1: return unpack_q4_1(block, to);
         case Encoding::kQ4_K: return unpack_q4_k(block, to);
@@ -36,6 +42,8 @@ void unpack_block(Encoding encoding, const std::byte* block, const BlockCodes& t
         case Encoding::kQ5_K: return unpack_q5_k(block, to);
         case Encoding::kQ6_K: return unpack_q6_k(block, to);
         case Encoding::kQ8_0: return unpack_q8_0(block, to);
+        case Encoding::kIQ4_NL: return unpack_iq4_nl(block, to);
+        case Encoding::kIQ4_XS: return unpack_iq4_xs(block, to);
         default: return;
     }
 }

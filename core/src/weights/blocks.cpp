@@ -1,5 +1,6 @@
 #include "weights/blocks.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -75,6 +76,32 @@ void codes_of_q5_k(const std::byte* block, int group, int8_t* out) {
         out[j] = static_cast<int8_t>((byte_at(fours, j) >> shift & 15) | (byte_at(fifths, j) >> group & 1) << 4);
 }
 
+// Q2_K and Q3_K: two halves of 128 numbers in four rows of 32, whose low two bits lie in the same 32 bytes.
+int two_bits(const std::byte* twos, int i) { return byte_at(twos, i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 3; }
+
+// What the four bits of IQ4_NL and IQ4_XS stand for.
+constexpr int8_t kUneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+// 16 bytes hold number j in their low and number j + 16 in their high four bits.
+void codes_of_iq4(const std::byte* fours, int8_t* out) {
+    for (int j = 0; j < 16; ++j) {
+        out[j] = kUneven[byte_at(fours, j) & 15];
+        out[j + 16] = kUneven[byte_at(fours, j) >> 4];
+    }
+}
+
+constexpr int kLargeBlock = 256;
+
+// A block of 256 by its codes.
+template <class Unpack>
+void decode_codes(const std::byte* block, Unpack unpack, int group, float* out) {
+    int8_t codes[kLargeBlock];
+    float scales[kLargeBlock / 16], offsets[kLargeBlock / 16];
+    unpack(block, {codes, scales, offsets});
+    for (int i = 0; i < kLargeBlock; ++i)
+        out[i] = static_cast<float>(codes[i]) * scales[i / group] + offsets[i / group];
+}
+
 }  // namespace
 
 void decode_q4_0(const std::byte* block, float* out) { decode_32(block + 2, 0, f16_at(block), 8, kNoOffset, out); }
@@ -114,11 +141,15 @@ void decode_q5_k(const std::byte* block, float* out) {
     }
 }
 
-void decode_q6_k(const std::byte* block, float* out) {
-    int8_t codes[256];
-    float scales[16];
-    unpack_q6_k(block, {codes, scales, nullptr});
-    for (int i = 0; i < 256; ++i) out[i] = scales[i / 16] * static_cast<float>(codes[i]);
+void decode_q2_k(const std::byte* block, float* out) { decode_codes(block, unpack_q2_k, 16, out); }
+void decode_q3_k(const std::byte* block, float* out) { decode_codes(block, unpack_q3_k, 16, out); }
+void decode_q6_k(const std::byte* block, float* out) { decode_codes(block, unpack_q6_k, 16, out); }
+void decode_iq4_xs(const std::byte* block, float* out) { decode_codes(block, unpack_iq4_xs, 32, out); }
+
+void decode_iq4_nl(const std::byte* block, float* out) {
+    int8_t codes[32];
+    codes_of_iq4(block + 2, codes);
+    for (int j = 0; j < 32; ++j) out[j] = static_cast<float>(codes[j]) * f16_at(block);
 }
 
 void unpack_q4_0(const std::byte* block, const BlockCodes& to) {
@@ -184,7 +215,50 @@ void unpack_q6_k(const std::byte* block, const BlockCodes& to) {
     }
     for (int i = 0; i < 16; ++i)
         to.scales[i] = f16_at(block + 208) * static_cast<float>(static_cast<int8_t>(byte_at(block + 192, i)));
-    if (to.offsets) std::memset(to.offsets, 0, 16 * sizeof(float));
+    std::fill_n(to.offsets, 16, kNoOffset);
+}
+
+// 16 bytes hold a scale in their low and an offset in their high four bits, each for a group of 16; 64 bytes of codes.
+void unpack_q2_k(const std::byte* block, const BlockCodes& to) {
+    const std::byte* twos = block + 16;
+    for (int i = 0; i < kLargeBlock; ++i) to.codes[i] = static_cast<int8_t>(two_bits(twos, i));
+    for (int group = 0; group < 16; ++group) {
+        to.scales[group] = f16_at(block + 80) * static_cast<float>(byte_at(block, group) & 15);
+        to.offsets[group] = -(f16_at(block + 82) * static_cast<float>(byte_at(block, group) >> 4));
+    }
+}
+
+// 32 bytes of high bits, one for each row of either half; 64 bytes of low two; scales of six bits for groups of 16, in
+// 8 bytes of low four (of groups i and i + 8) and 4 of high two (of groups i, i + 4, i + 8 and i + 12).
+void unpack_q3_k(const std::byte* block, const BlockCodes& to) {
+    const std::byte *thirds = block, *twos = block + 32, *fours = block + 96, *high = block + 104;
+    for (int i = 0; i < kLargeBlock; ++i) {
+        const int third = byte_at(thirds, i % 32) >> (i / 32) & 1;
+        to.codes[i] = static_cast<int8_t>((two_bits(twos, i) | third << 2) - 4);
+    }
+    for (int group = 0; group < 16; ++group) {
+        const int low = byte_at(fours, group % 8) >> (group / 8 * 4) & 15;
+        const int scale = low | (byte_at(high, group % 4) >> (group / 4 * 2) & 3) << 4;
+        to.scales[group] = f16_at(block + 108) * static_cast<float>(scale - 32);
+    }
+    std::fill_n(to.offsets, 16, kNoOffset);
+}
+
+void unpack_iq4_nl(const std::byte* block, const BlockCodes& to) {
+    codes_of_iq4(block + 2, to.codes);
+    to.scales[0] = f16_at(block);
+    to.offsets[0] = 0;
+}
+
+// Scales of six bits for groups of 32: the high two of all in 16 bits, the low four in 4 bytes.
+void unpack_iq4_xs(const std::byte* block, const BlockCodes& to) {
+    for (int group = 0; group < 8; ++group) {
+        codes_of_iq4(block + 8 + group * 16, to.codes + group * 32);
+        const int low = byte_at(block + 4, group / 2) >> (group % 2 * 4) & 15;
+        const int high = byte_at(block + 2, group / 4) >> (group % 4 * 2) & 3;
+        to.scales[group] = f16_at(block) * static_cast<float>((low | high << 4) - 32);
+        to.offsets[group] = kNoOffset;
+    }
 }
 
 }  // namespace patchbay::weights

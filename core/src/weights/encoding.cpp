@@ -22,12 +22,20 @@ void decode_block(Encoding encoding, const std::byte* block, float* out) {
             return decode_q5_1(block, out);
         case Encoding::kQ8_0:
             return decode_q8_0(block, out);
+        case Encoding::kQ2_K:
+            return decode_q2_k(block, out);
+        case Encoding::kQ3_K:
+            return decode_q3_k(block, out);
         case Encoding::kQ4_K:
             return decode_q4_k(block, out);
         case Encoding::kQ5_K:
             return decode_q5_k(block, out);
         case Encoding::kQ6_K:
             return decode_q6_k(block, out);
+        case Encoding::kIQ4_NL:
+            return decode_iq4_nl(block, out);
+        case Encoding::kIQ4_XS:
+            return decode_iq4_xs(block, out);
         default:
             return;  // plain
     }
@@ -37,9 +45,10 @@ void decode_block(Encoding encoding, const std::byte* block, float* out) {
 
 EncodingFacts facts_of(Encoding encoding) {
     static constexpr EncodingFacts kFacts[] = {
-        {"f32", 1, 4},    {"bf16", 1, 2},   {"f16", 1, 2},      {"i32", 1, 4},      {"i64", 1, 8},
-        {"i8", 1, 1},     {"u8", 1, 1},     {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},
-        {"Q5_1", 32, 24}, {"Q8_0", 32, 34}, {"Q4_K", 256, 144}, {"Q5_K", 256, 176}, {"Q6_K", 256, 210},
+        {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},      {"i32", 1, 4},      {"i64", 1, 8},
+        {"i8", 1, 1},       {"u8", 1, 1},       {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},
+        {"Q5_1", 32, 24},   {"Q8_0", 32, 34},   {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144},
+        {"Q5_K", 256, 176}, {"Q6_K", 256, 210}, {"IQ4_NL", 32, 18}, {"IQ4_XS", 256, 136},
     };
     return kFacts[static_cast<size_t>(encoding)];
 }

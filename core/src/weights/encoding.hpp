@@ -23,9 +23,13 @@ enum class Encoding : uint8_t {
     kQ5_0,
     kQ5_1,
     kQ8_0,
+    kQ2_K,
+    kQ3_K,
     kQ4_K,
     kQ5_K,
-    kQ6_K
+    kQ6_K,
+    kIQ4_NL,
+    kIQ4_XS
 };
 
 struct EncodingFacts {

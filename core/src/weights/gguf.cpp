@@ -122,12 +122,20 @@ std::optional<Encoding> encoding_of(uint32_t type) {
             return Encoding::kQ5_1;
         case 8:
             return Encoding::kQ8_0;
+        case 10:
+            return Encoding::kQ2_K;
+        case 11:
+            return Encoding::kQ3_K;
         case 12:
             return Encoding::kQ4_K;
         case 13:
             return Encoding::kQ5_K;
         case 14:
             return Encoding::kQ6_K;
+        case 20:
+            return Encoding::kIQ4_NL;
+        case 23:
+            return Encoding::kIQ4_XS;
         case 24:
             return Encoding::kI8;
         case 26:

@@ -14,7 +14,7 @@ class GgufCheckpoint final : public Checkpoint {
         if (const auto at = tensors_.unread.find(name); at != tensors_.unread.end())
             return fail("tensor '" + name + "' in " + file_.gguf.where + " is of type " + gguf_type_name(at->second) +
                         " (" + std::to_string(at->second) + "), which is not supported (supported: F32, F16, BF16, " +
-                        "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K)");
+                        "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS)");
         return fail("no tensor '" + name + "' in " + file_.gguf.where + did_you_mean(name, names()));
     }
     bool has(const std::string& name) const override {

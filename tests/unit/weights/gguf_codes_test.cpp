@@ -31,7 +31,9 @@ const Kind kKinds[] = {
     {Encoding::kQ4_0, 2, PB_I4, 32, false, {0}},    {Encoding::kQ4_1, 3, PB_I4, 32, true, {0, 2}},
     {Encoding::kQ5_0, 6, PB_I8, 32, false, {0}},    {Encoding::kQ5_1, 7, PB_I8, 32, true, {0, 2}},
     {Encoding::kQ8_0, 8, PB_I8, 32, false, {0}},    {Encoding::kQ4_K, 12, PB_I4, 32, true, {0, 2}},
-    {Encoding::kQ5_K, 13, PB_I8, 32, true, {0, 2}}, {Encoding::kQ6_K, 14, PB_I8, 16, false, {208}}};
+    {Encoding::kQ5_K, 13, PB_I8, 32, true, {0, 2}}, {Encoding::kQ6_K, 14, PB_I8, 16, false, {208}},
+    {Encoding::kQ2_K, 10, PB_I4, 16, true, {80, 82}}, {Encoding::kQ3_K, 11, PB_I4, 16, false, {108}},
+    {Encoding::kIQ4_NL, 20, PB_I8, 32, false, {0}}, {Encoding::kIQ4_XS, 23, PB_I8, 32, false, {0}}};
 
 const Kind& kind_of(Encoding encoding) {
     for (const Kind& kind : kKinds)
@@ -64,9 +66,10 @@ void expect_same(const LoadedWeight& codes, const std::vector<float>& decoded, c
 }
 
 TEST(GgufCodes, mean_what_the_fixtures_blocks_mean) {
-    const auto opened = open_gguf(kFixtures + "blocks.gguf");
-    ASSERT_TRUE(opened) << opened.error();
+    const auto first = open_gguf(kFixtures + "blocks.gguf"), more = open_gguf(kFixtures + "more_blocks.gguf");
+    ASSERT_TRUE(first && more);
     for (const Kind& kind : kKinds) {
+        const auto& opened = first->gguf.header.tensors.contains(facts_of(kind.encoding).name) ? first : more;
         const GgufTensor& tensor = opened->gguf.header.tensors.at(facts_of(kind.encoding).name);
         const TensorView view{*tensor.encoding, tensor.shape, opened->gguf.bytes.data() + tensor.begin,
                               tensor.end - tensor.begin};
@@ -157,6 +160,9 @@ TEST_F(GgufCodeFiles, fuse_kinds_in_the_form_that_holds_both) {
     EXPECT_EQ(both(Encoding::kQ4_0, Encoding::kQ4_K), std::tuple(PB_I4, 32u, true));
     EXPECT_EQ(both(Encoding::kQ4_K, Encoding::kQ6_K), std::tuple(PB_I8, 16u, true));
     EXPECT_EQ(both(Encoding::kQ4_0, Encoding::kQ8_0), std::tuple(PB_I8, 32u, false));
+    EXPECT_EQ(both(Encoding::kQ2_K, Encoding::kQ3_K), std::tuple(PB_I4, 16u, true)); // a Q2_K file mixes these
+    EXPECT_EQ(both(Encoding::kQ3_K, Encoding::kQ5_K), std::tuple(PB_I8, 16u, true));
+    EXPECT_EQ(both(Encoding::kIQ4_XS, Encoding::kQ4_K), std::tuple(PB_I8, 32u, true));
     EXPECT_EQ(both(Encoding::kQ6_K, Encoding::kF32), std::tuple(PB_F32, 0u, false));
 }
 
