@@ -272,7 +272,7 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
         w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
         if (w.all.end == 0) continue;
-        w.ahead.aim(part, w.block + kAheadKeys, w.block + kAheadKeys, int64_t(sizeof(Kv)));
+        if (part.queries <= kStep) w.ahead.aim(part, w.block + kAheadKeys, w.block + kAheadKeys, int64_t(sizeof(Kv)));
         if constexpr (kCodes) { // finite: what is not is in their scales
             stage_keys<Kv>(part, w.block, w.all, shape.depth, room.staging, w.groups);
             stage_code_values<Kv>(part, w.block, w.all, shape.width, room.staging.values);
