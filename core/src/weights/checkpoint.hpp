@@ -33,6 +33,7 @@ struct TensorView { // lives as long as its checkpoint; data may be unaligned
     uint64_t bytes;
     bool turned = false;        // the bytes are those of the transposed matrix
     int64_t interleaved = 0;    // n: of every n rows, r and r + n / 2 lie as rows 2·r and 2·r + 1; 0: in order
+    float added = 0;            // to every number, by what wrote the file; loading takes it away
 };
 
 class Checkpoint {

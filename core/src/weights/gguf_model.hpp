@@ -26,7 +26,7 @@ struct GgufFile {
 Result<GgufFile> open_gguf(const std::filesystem::path&);
 Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::filesystem::path&);
 
-// One of those whose names are known: llama, qwen2, qwen3, gpt2.
+// One of those whose names are known: llama, qwen2, gemma3, …
 Result<std::string> gguf_architecture(const Gguf&);
 // The keys that the architecture's config.json would have, as far as models need them.
 Result<FlatConfig> gguf_config(const Gguf&);

@@ -22,15 +22,34 @@ constexpr Name kGpt2[] = {{"token_embd", "transformer.wte"},
 constexpr Name kGpt2Layer[] = {{"attn_norm", "ln_1"}, {"attn_qkv", "attn.c_attn"}, {"attn_output", "attn.c_proj"},
                                {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc"},      {"ffn_down", "mlp.c_proj"}};
 
+// Gemma's, from the second generation on; the first has ffn_norm where Llama has it.
+constexpr Name kGemmaLayer[] = {{"attn_norm", "input_layernorm"},
+                                {"attn_q", "self_attn.q_proj"},
+                                {"attn_k", "self_attn.k_proj"},
+                                {"attn_v", "self_attn.v_proj"},
+                                {"attn_q_norm", "self_attn.q_norm"},
+                                {"attn_k_norm", "self_attn.k_norm"},
+                                {"attn_output", "self_attn.o_proj"},
+                                {"post_attention_norm", "post_attention_layernorm"},
+                                {"ffn_norm", "pre_feedforward_layernorm"},
+                                {"ffn_gate", "mlp.gate_proj"},
+                                {"ffn_up", "mlp.up_proj"},
+                                {"ffn_down", "mlp.down_proj"},
+                                {"post_ffw_norm", "post_feedforward_layernorm"}};
+
 struct Naming {
     std::string_view architecture;
     std::span<const Name> model, layer;
     std::string_view layers;  // before a layer's number
+    float norms_added = 0;    // by converters, to the numbers of norms
 };
 constexpr Naming kNamings[] = {{"llama", kLlama, kLlamaLayer, "model.layers."},
                                {"qwen2", kLlama, kLlamaLayer, "model.layers."},
                                {"qwen3", kLlama, kLlamaLayer, "model.layers."},
-                               {"gpt2", kGpt2, kGpt2Layer, "transformer.h."}};
+                               {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
+                               {"gemma", kLlama, kLlamaLayer, "model.layers.", 1},
+                               {"gemma2", kLlama, kGemmaLayer, "model.layers.", 1},
+                               {"gemma3", kLlama, kGemmaLayer, "model.layers.", 1}};
 
 struct Split {
     std::string_view layer, stem, kind;  // "12", "attn_q", "weight"; layer: empty where it is of none
@@ -107,6 +126,7 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
             continue;
         }
         TensorView view{*tensor.encoding, tensor.shape, file.bytes.data() + tensor.begin, tensor.end - tensor.begin};
+        if (part->stem.ends_with("norm")) view.added = naming.norms_added;
         if (architecture == "llama") {
             PB_TRY(view.interleaved, rows_interleaved(file, name, *part, tensor.shape[0]));
         }

@@ -77,6 +77,16 @@ Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     return {};
 }
 
+// To f32 numbers, which may be unaligned.
+void add(float sum, std::byte* numbers, int64_t count) {
+    for (; count > 0; --count, numbers += sizeof(float)) {
+        float value;
+        std::memcpy(&value, numbers, sizeof value);
+        value += sum;
+        std::memcpy(numbers, &value, sizeof value);
+    }
+}
+
 Failure no_memory(const Share& share, pb_dtype dtype) {
     return fail("no memory for '" + share.pieces[0].name + "' of shape " + shape_text({share.rows, share.cols}) +
                 " in " + dtype_name(dtype));
@@ -272,13 +282,26 @@ Result<LoadedWeight> WeightSource::load_codes(const Share& share, const CodeSour
     return out;
 }
 
+// To the numbers of each piece: the model's offset less what the file has added already.
+std::vector<float> WeightSource::to_add(const Share& share, float offset) const {
+    std::vector<float> out;
+    for (size_t i = 0; i < share.pieces.size(); ++i) {
+        out.push_back(checkpoint_ ? offset : 0); // dummy vectors are near 1 as they are
+        if (checkpoint_ && !share.packed[i])
+            out.back() -= checkpoint_->tensor(stored_name(share.pieces[i].name))->added;
+    }
+    return out;
+}
+
 Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype, float offset,
                                              LoadMemory memory) const {
-    if (offset != 0) dtype = PB_F32; // a sum that bf16 would round
+    const std::vector<float> sums = to_add(share, offset);
+    const bool whole = std::ranges::all_of(sums, [](float sum) { return sum == 0; });
+    if (offset != 0 || !whole) dtype = PB_F32; // a sum that bf16 would round
     LoadedWeight out{dtype, share.rows, share.cols, {}, {}, 0, {}, {}, {}, std::move(memory)};
     const auto bytes = static_cast<size_t>(out.rows * out.cols * dtype_bytes(dtype));
     const std::byte* in_place = nullptr;
-    if (checkpoint_ && share.pieces.size() == 1 && offset == 0 && !share.packed[0])
+    if (checkpoint_ && share.pieces.size() == 1 && whole && !share.packed[0])
         in_place = piece_in_place(share.pieces[0], *checkpoint_->tensor(stored_name(share.pieces[0].name)), dtype);
     const size_t bias_bytes = share.has_bias ? static_cast<size_t>(out.rows * dtype_bytes(dtype)) : 0;
     const size_t copied = in_place ? 0 : bytes;
@@ -293,14 +316,8 @@ Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype,
         if (share.packed[i]) write_real(*share.packed[i], share.pieces[i].rows, out.cols, dtype, target, pool_);
         else if (!in_place) read(share.pieces[i], dtype, target, pool_);
         if (share.has_bias) read(share.biases[i], dtype, bias + row * dtype_bytes(dtype), pool_);
+        if (sums[i] != 0) add(sums[i], target, share.pieces[i].rows * out.cols);
     }
-    if (offset != 0 && checkpoint_) // dummy vectors are near 1 as they are
-        for (int64_t i = 0; i < out.rows * out.cols; ++i) {
-            float value;
-            std::memcpy(&value, data + i * 4, 4);
-            value += offset;
-            std::memcpy(data + i * 4, &value, 4);
-        }
     return out;
 }
 

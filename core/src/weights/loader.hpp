@@ -86,6 +86,7 @@ class WeightSource {
     Result<Share> share(const pb_weight_spec&, uint32_t rank, uint32_t size) const;
     std::optional<std::string> packed_module(const std::string& name) const;
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
+    std::vector<float> to_add(const Share&, float offset) const;
     Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
     Result<LoadedWeight> load_codes(const Share&, const CodeSources&, LoadMemory) const;
     Result<LoadedWeight> outline(const pb_weight_spec&, const Share&, const WeightForm&, LoadMemory) const;
