@@ -15,6 +15,9 @@ class ConfigOf {
             PB_CHECK(read_decoder());
             if (is("gemma") || is("gemma2") || is("gemma3")) {
                 PB_CHECK(read_gemma());
+            } else if (is("phi3")) {
+                out("architectures.0") = "Phi3ForCausalLM";
+                out("hidden_act") = "silu";
             } else {
                 PB_CHECK(read_llama());
             }
@@ -75,8 +78,8 @@ class ConfigOf {
         if (keys_.has(own("attention.key_length"))) {
             PB_TRY(head_dim, keys_.integer(own("attention.key_length")));
         }
-        for (const char* key : {"attention.value_length", "rope.dimension_count"})
-            PB_CHECK(keys_.only(key, head_dim, ", the length of keys"));
+        PB_CHECK(keys_.only("attention.value_length", head_dim, ", the length of keys"));
+        if (!is("phi3")) PB_CHECK(keys_.only("rope.dimension_count", head_dim, ", the length of keys"));
         out("head_dim") = std::to_string(head_dim);
         return head_dim;
     }

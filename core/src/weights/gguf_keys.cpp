@@ -5,11 +5,19 @@
 
 namespace patchbay::weights {
 
-std::string text_of(float value) {
+namespace {
+
+template <class T>
+std::string shortest(T value) {
     char text[32];
     const auto [end, error] = std::to_chars(text, text + sizeof text, value);
     return std::string(text, end);
 }
+
+}  // namespace
+
+std::string text_of(float value) { return shortest(value); }
+std::string text_of(double value) { return shortest(value); }
 
 Failure GgufKeys::fault(const std::string& key, const std::string& expected) const {
     const GgufValue* const value = find(key);

@@ -32,8 +32,9 @@ struct GgufKeys {
     Result<> copy_numbers(const std::string& tensor, int64_t count, const std::string& to);
 };
 
-// A float as the shortest text that reads as it.
+// A number as the shortest text that reads as it.
 std::string text_of(float value);
+std::string text_of(double value);
 
 // What positions do: bases, scalings, the part of a head that turns.
 Result<> read_gguf_positions(GgufKeys& keys, int64_t head_dim);

@@ -1,5 +1,7 @@
 // How GGUF files scale rotary positions.
 
+#include <cmath>
+
 #include "weights/gguf_keys.hpp"
 
 namespace patchbay::weights {
@@ -31,11 +33,33 @@ Result<> read_scaling(GgufKeys& keys) {
                                       "rope_scaling.original_max_position_embeddings");
 }
 
+// Phi 3's: the part of a head that turns, and factors for short sequences and for long ones, of which models take the
+// first.
+Result<> read_phi3(GgufKeys& keys, int64_t head_dim) {
+    const std::string turning_key = keys.own("rope.dimension_count");
+    int64_t turning = head_dim;
+    if (keys.has(turning_key)) {
+        PB_TRY(turning, keys.integer(turning_key));
+        if (turning < 2 || turning > head_dim || turning % 2 != 0)
+            return keys.fault(turning_key, "an even number to " + std::to_string(head_dim));
+    }
+    double part = static_cast<double>(turning) / static_cast<double>(head_dim);
+    // Models multiply it by the head and drop what is behind the point.
+    if (static_cast<int64_t>(static_cast<double>(head_dim) * part) < turning) part = std::nextafter(part, 1);
+    keys.out["partial_rotary_factor"] = text_of(part);
+    if (!keys.has_tensor("rope_factors_short.weight")) return read_scaling(keys);
+    keys.out["rope_scaling.rope_type"] = "longrope";
+    PB_CHECK(keys.copy_numbers("rope_factors_short.weight", turning / 2, "rope_scaling.short_factor"));
+    PB_CHECK(keys.copy_number_if_there("rope.scaling.attn_factor", "rope_scaling.attention_factor"));
+    return keys.copy_integer("rope.scaling.original_context_length", "original_max_position_embeddings");
+}
+
 }  // namespace
 
 Result<> read_gguf_positions(GgufKeys& keys, int64_t head_dim) {
     keys.out["rope_theta"] = "10000";
     PB_CHECK(keys.copy_number_if_there("rope.freq_base", "rope_theta"));
+    if (keys.architecture == "phi3") return read_phi3(keys, head_dim);
     if (keys.has_tensor("rope_freqs.weight")) return read_factors(keys, head_dim);
     return read_scaling(keys);
 }

@@ -37,6 +37,13 @@ constexpr Name kGemmaLayer[] = {{"attn_norm", "input_layernorm"},
                                 {"ffn_down", "mlp.down_proj"},
                                 {"post_ffw_norm", "post_feedforward_layernorm"}};
 
+constexpr Name kPhi3Layer[] = {{"attn_norm", "input_layernorm"},
+                               {"attn_qkv", "self_attn.qkv_proj"},
+                               {"attn_output", "self_attn.o_proj"},
+                               {"ffn_norm", "post_attention_layernorm"},
+                               {"ffn_up", "mlp.gate_up_proj"},
+                               {"ffn_down", "mlp.down_proj"}};
+
 struct Naming {
     std::string_view architecture;
     std::span<const Name> model, layer;
@@ -49,7 +56,8 @@ constexpr Naming kNamings[] = {{"llama", kLlama, kLlamaLayer, "model.layers."},
                                {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
                                {"gemma", kLlama, kLlamaLayer, "model.layers.", 1},
                                {"gemma2", kLlama, kGemmaLayer, "model.layers.", 1},
-                               {"gemma3", kLlama, kGemmaLayer, "model.layers.", 1}};
+                               {"gemma3", kLlama, kGemmaLayer, "model.layers.", 1},
+                               {"phi3", kLlama, kPhi3Layer, "model.layers."}};
 
 struct Split {
     std::string_view layer, stem, kind;  // "12", "attn_q", "weight"; layer: empty where it is of none

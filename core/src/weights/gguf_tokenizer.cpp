@@ -137,12 +137,13 @@ class Embedded {
         if (name == "gpt-2" || name == "gpt2") return BeforeMerges{nullptr, byte_level(true)};
         if (name == "llama-bpe" || name == "llama3" || name == "llama-v3")
             return BeforeMerges{nullptr, sequence(split(kLlama3Pattern), byte_level(false)), true, true};
+        if (name == "dbrx") return BeforeMerges{nullptr, sequence(split(kLlama3Pattern), byte_level(false))};  // Phi 4
         if (name == "qwen2" || name == "deepseek-r1-qwen")
             return BeforeMerges{{{"type", "NFC"}}, sequence(split(kQwen2Pattern), byte_level(false))};
         if (name == "smollm" || name == "starcoder")
             return BeforeMerges{nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, byte_level(true))};
         return fault("pre",
-                     "gpt-2, llama-bpe, qwen2, deepseek-r1-qwen, smollm or starcoder (or name a folder with "
+                     "gpt-2, llama-bpe, dbrx, qwen2, deepseek-r1-qwen, smollm or starcoder (or name a folder with "
                      "tokenizer.json as the tokenizer)");
     }
 

@@ -111,7 +111,7 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, GgufModel,
-                         testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3"),
+                         testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3", "phi3"),
                          [](const auto& test) { return test.param; });
 
 class GgufFiles : public ModelFolder {
@@ -140,7 +140,7 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
     const std::string at = (folder / "m.gguf").string() + ": ";
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
               at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, qwen3, gpt2, "
-                   "gemma, gemma2, gemma3");
+                   "gemma, gemma2, gemma3, phi3");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "llama")),
               at + "no matrix 'token_embd.weight' (is it a part of a model?)");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
@@ -205,6 +205,30 @@ TEST_F(GgufFiles, of_gemma_say_what_its_layers_see_and_scale_queries_by) {
     write("m.gguf", gemma("", 1).tensor("blk.0.ffn_norm.weight", {36}, 0, 0).with(std::string(2048, '\0')));
     EXPECT_THAT((*Checkpoint::open(folder / "m.gguf"))->names(),
                 ElementsAre("model.embed_tokens.weight", "model.layers.0.post_attention_layernorm.weight"));
+}
+
+TEST_F(GgufFiles, of_phi3_turn_a_part_of_a_head) {
+    const auto phi3 = [](uint32_t turning, uint32_t head) {
+        GgufBytes out;
+        out.key("general.architecture", "phi3").key("phi3.context_length", 64u).key("phi3.block_count", 1u);
+        out.key("phi3.embedding_length", 2 * head).key("phi3.feed_forward_length", 32u);
+        out.key("phi3.attention.head_count", 2u).key("phi3.attention.layer_norm_rms_epsilon", 1e-5f);
+        return out.key("phi3.rope.dimension_count", turning).tensor("token_embd.weight", {32, 8}, 0, 0);
+    };
+    for (uint32_t head = 2; head <= 256; ++head)
+        for (uint32_t turning = 2; turning <= head; turning += 2) {
+            write("m.gguf", phi3(turning, head).with(std::string(1024, '\0')));
+            const auto config = *read_model_config(folder / "m.gguf");
+            const double part = std::stod(config.at("partial_rotary_factor"));
+            ASSERT_EQ(static_cast<uint32_t>(head * part), turning) << head;  // as the model counts
+            ASSERT_LE(part, 1);
+        }
+    EXPECT_THAT(config_error(phi3(10, 8)), HasSubstr("phi3.rope.dimension_count is 10, expected an even number to 8"));
+    EXPECT_THAT(config_error(phi3(5, 8)), HasSubstr("is 5, expected an even number"));
+    const auto scaled = phi3(4, 8).tensor("rope_factors_short.weight", {2}, 0, 0);
+    EXPECT_THAT(config_error(scaled), HasSubstr("phi3.rope.scaling.original_context_length is not there"));
+    EXPECT_THAT(config_error(phi3(8, 8).tensor("rope_factors_short.weight", {2}, 0, 0)),
+                HasSubstr("tensor 'rope_factors_short.weight' is not 4 f32 numbers"));
 }
 
 TEST_F(GgufFiles, name_the_type_of_a_tensor_that_cannot_be_read_only_when_it_is_asked_for) {
@@ -300,6 +324,7 @@ TEST_F(GgufFiles, split_text_by_the_name_of_their_pre_tokenizer) {
     };
     EXPECT_THAT(tokens("gpt-2", " the 123"), ElementsAre(" the", " ", "12", "3"));
     EXPECT_THAT(tokens("llama-bpe", " the 123"), ElementsAre("*", " the", " ", "123"));
+    EXPECT_THAT(tokens("dbrx", " the 123"), ElementsAre(" the", " ", "12", "3"));
     EXPECT_THAT(tokens("qwen2", " the 12"), ElementsAre(" the", " ", "1", "2"));
     EXPECT_THAT(tokens("smollm", "12 the<tool>"), ElementsAre("1", "2", " the", "<tool>"));
     EXPECT_THAT(tokens("gpt-2", "he\xC3\xA9\xF0\x9F\xA6\x99"), testing::SizeIs(7));
