@@ -85,15 +85,45 @@ class ConfigOf {
     }
 
     Result<> read_llama() {
-        const bool qwen = !is("llama");
-        out("architectures.0") = !qwen         ? "LlamaForCausalLM"
+        out("hidden_act") = "silu";
+        const bool bias = keys_.has_tensor("blk.0.attn_q.bias");
+        if (is("qwen3moe")) return read_qwen3_moe(bias);
+        if (is("llama") && keys_.has(own("expert_count"))) {
+            PB_TRY(const int64_t experts, keys_.integer(own("expert_count")));
+            if (experts > 0) return read_mixtral(bias);
+        }
+        PB_CHECK(keys_.only("expert_count", 0, ": of mixtures of experts llama and qwen3moe are supported"));
+        out("architectures.0") = is("llama")   ? "LlamaForCausalLM"
                                  : is("qwen2") ? "Qwen2ForCausalLM"
                                                : "Qwen3ForCausalLM";
-        out("hidden_act") = "silu";
-        PB_CHECK(keys_.only("expert_count", 0, ": mixtures of experts are read from safetensors only"));
-        if (!is("qwen2") && keys_.has_tensor("blk.0.attn_q.bias")) out("attention_bias") = "true";
-        if (!qwen && keys_.has_tensor("blk.0.ffn_gate.bias")) out("mlp_bias") = "true";
+        if (!is("qwen2") && bias) out("attention_bias") = "true";
+        if (is("llama") && keys_.has_tensor("blk.0.ffn_gate.bias")) out("mlp_bias") = "true";
         return {};
+    }
+
+    Result<> read_mixtral(bool bias) {
+        out("architectures.0") = "MixtralForCausalLM";
+        if (bias)
+            return fail(keys_.file.where + ": tensor 'blk.0.attn_q.bias' is there, but the attention of a mixture of " +
+                        "experts (llama.expert_count) has no biases");
+        return read_experts("num_local_experts");
+    }
+
+    Result<> read_qwen3_moe(bool bias) {
+        out("architectures.0") = "Qwen3MoeForCausalLM";
+        if (bias) out("attention_bias") = "true";
+        out("norm_topk_prob") = "true";  // no key says so; it holds for all that are published
+        PB_CHECK(keys_.copy_integer("expert_feed_forward_length", "moe_intermediate_size"));
+        return read_experts("num_experts");
+    }
+
+    Result<> read_experts(const std::string& count_key) {
+        PB_CHECK(keys_.copy_integer("expert_count", count_key));
+        PB_CHECK(keys_.copy_integer("expert_used_count", "num_experts_per_tok"));
+        PB_CHECK(keys_.only("expert_shared_count", 0));
+        PB_CHECK(keys_.only("expert_gating_func", 1, ", softmax"));
+        PB_CHECK(keys_.only("leading_dense_block_count", 0));
+        return keys_.only("expert_weights_scale", 1);
     }
 
     Result<> read_gemma() {

@@ -34,6 +34,7 @@ Result<FlatConfig> gguf_config(const Gguf&);
 struct GgufTensors {
     std::map<std::string, TensorView> read;
     std::map<std::string, uint32_t> unread;  // the type of those whose encoding is not read
+    size_t experts = 0;                      // matrices of experts among them that share a tensor with others
 };
 Result<GgufTensors> gguf_tensors(const Gguf&);
 

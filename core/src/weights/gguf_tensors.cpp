@@ -2,7 +2,7 @@
 #include <optional>
 #include <utility>
 
-#include "weights/gguf_model.hpp"
+#include "weights/gguf_experts.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -49,10 +49,14 @@ struct Naming {
     std::span<const Name> model, layer;
     std::string_view layers;  // before a layer's number
     float norms_added = 0;    // by converters, to the numbers of norms
+    ExpertNaming experts{};
 };
-constexpr Naming kNamings[] = {{"llama", kLlama, kLlamaLayer, "model.layers."},
+constexpr ExpertNaming kMixtral{"block_sparse_moe.", "gate", "w1", "w3", "w2"};
+constexpr ExpertNaming kQwen3Moe{"mlp.", "gate", "gate_proj", "up_proj", "down_proj"};
+constexpr Naming kNamings[] = {{"llama", kLlama, kLlamaLayer, "model.layers.", 0, kMixtral},
                                {"qwen2", kLlama, kLlamaLayer, "model.layers."},
                                {"qwen3", kLlama, kLlamaLayer, "model.layers."},
+                               {"qwen3moe", kLlama, kLlamaLayer, "model.layers.", 0, kQwen3Moe},
                                {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
                                {"gemma", kLlama, kLlamaLayer, "model.layers.", 1},
                                {"gemma2", kLlama, kGemmaLayer, "model.layers.", 1},
@@ -79,14 +83,18 @@ std::optional<Split> split(std::string_view name) {
     return out;
 }
 
+// What the names in a layer begin with.
+std::string begin_of(const Naming& naming, const Split& part) {
+    return part.layer.empty() ? "" : std::string(naming.layers) + std::string(part.layer) + ".";
+}
+
 std::optional<std::string> hugging_face_name(const Naming& naming, const Split& part) {
-    for (const auto& [ours, theirs] : part.layer.empty() ? naming.model : naming.layer) {
-        if (ours != part.stem) continue;
-        std::string out;
-        if (!part.layer.empty()) out = std::string(naming.layers) + std::string(part.layer) + ".";
-        return out + std::string(theirs) + "." + std::string(part.kind);
-    }
-    return std::nullopt;
+    const std::string begin = begin_of(naming, part), end = "." + std::string(part.kind);
+    for (const auto& [ours, theirs] : part.layer.empty() ? naming.model : naming.layer)
+        if (ours == part.stem) return begin + std::string(theirs) + end;
+    if (part.layer.empty()) return std::nullopt;
+    const auto theirs = expert_name(naming.experts, part.stem);
+    return theirs ? std::optional(begin + *theirs + end) : std::nullopt;
 }
 
 // Converters of llama models reorder the rows of each head of q and k, for kernels that turn neighbours
@@ -127,6 +135,10 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
     GgufTensors out;
     for (const auto& [name, tensor] : file.header.tensors) {
         const auto part = split(name);
+        if (part && !part->layer.empty() && part->kind == "weight" && holds_experts(naming.experts, part->stem)) {
+            PB_CHECK(add_experts(file, naming.experts, name, part->stem, begin_of(naming, *part), out));
+            continue;
+        }
         const auto theirs = part ? hugging_face_name(naming, *part) : std::nullopt;
         if (!theirs) continue;
         if (!tensor.encoding) {

@@ -111,7 +111,8 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, GgufModel,
-                         testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3", "phi3"),
+                         testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3", "phi3",
+                                         "mixtral", "qwen3_moe"),
                          [](const auto& test) { return test.param; });
 
 class GgufFiles : public ModelFolder {
@@ -139,15 +140,22 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
     EXPECT_EQ(config_error(llama()), "(was read)");
     const std::string at = (folder / "m.gguf").string() + ": ";
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
-              at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, qwen3, gpt2, "
-                   "gemma, gemma2, gemma3, phi3");
+              at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, qwen3, "
+                   "qwen3moe, gpt2, gemma, gemma2, gemma3, phi3");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "llama")),
               at + "no matrix 'token_embd.weight' (is it a part of a model?)");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
               at + "qwen2.embedding_length is not there, expected a size");
     EXPECT_EQ(config_error(llama().key("llama.rope.dimension_count", 4u)),
               at + "llama.rope.dimension_count is 4, expected 8, the length of keys");
-    EXPECT_THAT(config_error(llama().key("llama.expert_count", 8u)), HasSubstr("mixtures of experts"));
+    EXPECT_EQ(config_error(llama().key("llama.expert_count", 8u)),
+              at + "llama.expert_used_count is not there, expected a size");
+    EXPECT_EQ(config_error(llama().key("llama.expert_count", 0u)), "(was read)");
+    const auto mixture = [&] { return llama().key("llama.expert_count", 8u).key("llama.expert_used_count", 2u); };
+    EXPECT_EQ(config_error(mixture()), "(was read)");
+    EXPECT_EQ(config_error(mixture().key("llama.expert_gating_func", 2u)),
+              at + "llama.expert_gating_func is 2, expected 1, softmax");
+    EXPECT_THAT(config_error(mixture().tensor("blk.0.attn_q.bias", {32}, 0, 0)), HasSubstr("has no biases"));
     EXPECT_EQ(config_error(llama().key("llama.rope.scaling.type", "longrope")),
               at + "llama.rope.scaling.type is 'longrope', expected none, linear or yarn");
     EXPECT_EQ(config_error(llama().key("llama.rope.freq_base", "high")),
@@ -250,6 +258,56 @@ TEST_F(GgufFiles, name_the_type_of_a_tensor_that_cannot_be_read_only_when_it_is_
     EXPECT_THAT(Checkpoint::open(folder / "m.gguf").error(), HasSubstr("is one of 3 parts of a model"));
     EXPECT_THAT(Checkpoint::open(folder).error(),
                 HasSubstr("only m.gguf (a GGUF file is named itself, without its folder)"));
+}
+
+TEST_F(GgufFiles, say_how_many_experts_a_tensor_holds) {
+    const auto error = [&](const GgufBytes& bytes) {
+        write("m.gguf", bytes.with(std::string(4096, '\0')));
+        const auto opened = Checkpoint::open(folder / "m.gguf");
+        return opened ? "(was read)" : opened.error();
+    };
+    const std::string tensor = (folder / "m.gguf").string() + ": tensor 'blk.0.ffn_up_exps.weight' ";
+    const auto three = [&](uint32_t experts) {
+        return llama().key("llama.expert_count", experts).tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0);
+    };
+    EXPECT_EQ(error(three(3)), "(was read)");
+    EXPECT_EQ(error(three(2)), tensor + "holds 3 experts, but llama.expert_count is 2");
+    EXPECT_EQ(error(llama().tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0)),
+              tensor + "holds 3 experts, but llama.expert_count is not there");
+    EXPECT_EQ(error(llama().key("llama.expert_count", 3u).tensor("blk.0.ffn_up_exps.weight", {4, 3}, 0, 0)),
+              tensor + "has 2 dimensions, expected 3: experts, rows, columns");
+    GgufBytes many = llama().key("llama.expert_count", 2000u);
+    for (int i = 0; i < 66; ++i) many.tensor("blk." + std::to_string(i) + ".ffn_up_exps.weight", {1, 1, 2000}, 1, 0);
+    EXPECT_THAT(error(many), HasSubstr("experts have more than 131072 matrices"));
+    // Of a type that is not read.
+    EXPECT_EQ(error(llama().key("llama.expert_count", 2u).tensor("blk.0.ffn_up_exps.weight", {256, 1, 2}, 16, 0)),
+              "(was read)");
+    const auto opened = Checkpoint::open(folder / "m.gguf");
+    EXPECT_THAT((*opened)->tensor("model.layers.0.block_sparse_moe.experts.1.w3.weight").error(),
+                HasSubstr("is of type IQ2_XXS"));
+}
+
+TEST(GgufExperts, stay_in_codes) {
+    for (const std::string name : {"mixtral", "qwen3_moe"}) {
+        const auto source = WeightSource::from_folder(kFixtures + name + ".gguf");
+        const std::string mixtral = "model.layers.0.block_sparse_moe.experts.2.w1.weight",
+                          qwen = "model.layers.0.mlp.experts.2.gate_proj.weight";
+        pb_weight_spec spec{};
+        spec.part_count = 1;
+        spec.same_as = -1;
+        spec.role = PB_WEIGHT_LINEAR;
+        (name == "mixtral" ? mixtral : qwen).copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
+        spec.parts[0].rows = spec.cols = 32;
+        const auto real = source->load(spec, {PB_F32}, 0, 1);
+        const auto codes = source->load(spec, {PB_F32, Quantization::kAsStored}, 0, 1);
+        ASSERT_TRUE(real && codes) << (codes ? real : codes).error();
+        ASSERT_EQ(codes->dtype, PB_I8);
+        for (size_t i = 0; i < 32 * 32; ++i) {
+            float value;
+            std::memcpy(&value, real->data.data() + 4 * i, 4);
+            ASSERT_EQ(static_cast<float>(static_cast<int8_t>(codes->data[i])) * codes->scales[i / 32], value) << i;
+        }
+    }
 }
 
 TEST_F(GgufFiles, become_bf16_where_they_are_quantised) {
