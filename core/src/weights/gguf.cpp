@@ -205,7 +205,8 @@ Result<> check_start(Cursor& cursor, std::span<const std::byte> file, const std:
                 (version == 1 ? " (convert the model again)" : ""));
 }
 
-Result<> place_tensors(GgufHeader& header, uint64_t file_bytes, const std::string& where) {
+Result<> place_tensors(GgufHeader& header, std::span<const std::byte> file, const std::string& where) {
+    const uint64_t file_bytes = file.size();
     PB_TRY(const uint64_t alignment, alignment_of(header, where));
     header.bytes = (header.bytes + alignment - 1) / alignment * alignment;
     if (header.bytes > file_bytes && !header.tensors.empty())
@@ -225,6 +226,7 @@ Result<> place_tensors(GgufHeader& header, uint64_t file_bytes, const std::strin
                          std::to_string(data) + " (is it truncated?)");
         tensor.begin += header.bytes;
         tensor.end += header.bytes;
+        tensor.data = file.data() + tensor.begin;
     }
     return {};
 }
@@ -267,7 +269,7 @@ Result<GgufHeader> parse_gguf(std::span<const std::byte> file, const std::string
             return cursor.fault("the tensor '" + name + "' is there twice");
     }
     header.bytes = cursor.at();
-    PB_CHECK(place_tensors(header, file.size(), where));
+    PB_CHECK(place_tensors(header, file, where));
     return header;
 }
 

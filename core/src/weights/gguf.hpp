@@ -37,6 +37,7 @@ struct GgufTensor {
     std::optional<Encoding> encoding;  // none: one that is not read
     std::vector<int64_t> shape;        // outermost first: the file has it the other way
     uint64_t begin, end;               // in the file; of an encoding that is not read, begin is end
+    const std::byte* data = nullptr;   // where begin is
 };
 
 struct GgufHeader {

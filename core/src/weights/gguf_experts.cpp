@@ -55,7 +55,7 @@ Result<> add_experts(const Gguf& file, const ExpertNaming& naming, const std::st
             out.unread.emplace(std::move(theirs), tensor.type);
             continue;
         }
-        const std::byte* const data = file.bytes.data() + tensor.begin + static_cast<uint64_t>(i) * bytes;
+        const std::byte* const data = tensor.data + static_cast<uint64_t>(i) * bytes;
         out.read.emplace(std::move(theirs),
                          TensorView{*tensor.encoding, {tensor.shape[1], tensor.shape[2]}, data, bytes});
     }

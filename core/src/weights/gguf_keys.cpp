@@ -73,7 +73,7 @@ Result<> GgufKeys::copy_numbers(const std::string& name, int64_t count, const st
         return fail(file.where + ": tensor '" + name + "' is not " + std::to_string(count) + " f32 numbers");
     for (int64_t i = 0; i < count; ++i) {
         float number;
-        std::memcpy(&number, file.bytes.data() + at->second.begin + i * 4, 4);
+        std::memcpy(&number, at->second.data + i * 4, 4);
         out[to + "." + std::to_string(i)] = text_of(number);
     }
     return {};

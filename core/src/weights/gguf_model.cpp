@@ -43,14 +43,13 @@ Result<GgufFile> open_gguf(const std::filesystem::path& path) {
     PB_TRY(MappedFile mapping, MappedFile::open(path));
     PB_TRY(GgufHeader header, parse_gguf(mapping.bytes(), path.string()));
     const std::span<const std::byte> bytes = mapping.bytes();
-    return GgufFile{std::move(mapping), {path.string(), bytes, std::move(header)}};
+    GgufFile file{std::move(mapping), {path.string(), bytes, std::move(header)}};
+    PB_CHECK(open_gguf_parts(path, file));
+    return file;
 }
 
 Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::filesystem::path& path) {
     PB_TRY(GgufFile file, open_gguf(path));
-    if (const GgufValue* const parts = file.gguf.header.find("split.count"); parts && parts->integer().value_or(2) > 1)
-        return fail(path.string() + " is one of " + parts->shown() + " parts of a model, expected a whole one " +
-                    "(merge them with llama.cpp's gguf-split --merge)");
     PB_TRY(GgufTensors tensors, gguf_tensors(file.gguf));
     return std::unique_ptr<Checkpoint>(std::make_unique<GgufCheckpoint>(std::move(file), std::move(tensors)));
 }

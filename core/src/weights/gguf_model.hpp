@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "weights/checkpoint.hpp"
@@ -17,14 +18,19 @@ namespace patchbay::weights {
 struct Gguf {
     std::string where;  // its path, for errors
     std::span<const std::byte> bytes;
-    GgufHeader header;  // points into bytes
+    GgufHeader header;  // points into bytes; of a model in parts, its tensors into the others' too
 };
 struct GgufFile {
     MappedFile mapping;
-    Gguf gguf;  // points into the mapping
+    Gguf gguf;  // points into the mappings
+    std::vector<MappedFile> others{};  // of a model in parts
 };
+// Of a model in parts, path is the first, and the others lie beside it.
 Result<GgufFile> open_gguf(const std::filesystem::path&);
 Result<std::unique_ptr<Checkpoint>> open_gguf_checkpoint(const std::filesystem::path&);
+
+// Adds the other parts, if there are some: their mappings and their tensors.
+Result<> open_gguf_parts(const std::filesystem::path&, GgufFile&);
 
 // One of those whose names are known: llama, qwen2, gemma3, …
 Result<std::string> gguf_architecture(const Gguf&);

@@ -145,7 +145,7 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
             out.unread.emplace(*theirs, tensor.type);
             continue;
         }
-        TensorView view{*tensor.encoding, tensor.shape, file.bytes.data() + tensor.begin, tensor.end - tensor.begin};
+        TensorView view{*tensor.encoding, tensor.shape, tensor.data, tensor.end - tensor.begin};
         if (part->stem.ends_with("norm")) view.added = naming.norms_added;
         if (architecture == "llama") {
             PB_TRY(view.interleaved, rows_interleaved(file, name, *part, tensor.shape[0]));

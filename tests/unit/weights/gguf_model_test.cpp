@@ -254,8 +254,6 @@ TEST_F(GgufFiles, name_the_type_of_a_tensor_that_cannot_be_read_only_when_it_is_
     EXPECT_THAT((*opened)->tensor("lm_head.weight").error(),
                 HasSubstr("is of type IQ3_XXS (18), which is not supported (supported: F32, F16, BF16, Q8_0,"));
     EXPECT_THAT((*opened)->tensor("lm_heat.weight").error(), HasSubstr("(did you mean 'lm_head.weight'?)"));
-    write("m.gguf", llama().key("split.count", 3u).with(std::string(1024, '\0')));
-    EXPECT_THAT(Checkpoint::open(folder / "m.gguf").error(), HasSubstr("is one of 3 parts of a model"));
     EXPECT_THAT(Checkpoint::open(folder).error(),
                 HasSubstr("only m.gguf (a GGUF file is named itself, without its folder)"));
 }
@@ -308,6 +306,44 @@ TEST(GgufExperts, stay_in_codes) {
             ASSERT_EQ(static_cast<float>(static_cast<int8_t>(codes->data[i])) * codes->scales[i / 32], value) << i;
         }
     }
+}
+
+TEST_F(GgufFiles, lie_in_parts_beside_the_first) {
+    const auto part = [](GgufBytes bytes, uint32_t number, uint32_t count) {
+        return bytes.key("split.no", number).key("split.count", count).key("split.tensors.count", 2u);
+    };
+    const auto put = [&](const std::string& name, const GgufBytes& bytes, char value) {
+        write(name, bytes.with(std::string(1024, value)));
+        return folder / name;
+    };
+    const auto second = [&] { return GgufBytes().tensor("output.weight", {32, 8}, 0, 0); };
+    const auto error = [&](const std::filesystem::path& path) {
+        const auto opened = Checkpoint::open(path);
+        return opened ? "(was read)" : opened.error();
+    };
+    const auto first = put("m-00001-of-00002.gguf", part(llama(), 0, 2), '\1');
+    const std::string other = (folder / "m-00002-of-00002.gguf").string();
+    EXPECT_EQ(error(first), "part 2 of 2 of the model " + first.string() + ": cannot open " + other +
+                                ": No such file or directory");
+    put("m-00002-of-00002.gguf", part(second(), 1, 2), '\2');
+    EXPECT_EQ(error(first), "(was read)");
+    EXPECT_EQ(read_model_config(first)->at("tie_word_embeddings"), "false");  // says the second
+    const auto opened = Checkpoint::open(first);
+    EXPECT_EQ(*(*opened)->tensor("model.embed_tokens.weight")->data, std::byte{1});
+    EXPECT_EQ(*(*opened)->tensor("lm_head.weight")->data, std::byte{2});
+    EXPECT_EQ(error(other), other + " is part 2 of 2 of a model, expected the first (name the file that ends in "
+                                    "-00001-of-00002.gguf)");
+    put("m-00002-of-00002.gguf", part(second(), 0, 2), '\2');
+    EXPECT_EQ(error(first), other + " does not say that it is part 2 of 2 (split.no, split.count)");
+    put("m-00002-of-00002.gguf", part(second().tensor("token_embd.weight", {32, 8}, 0, 0), 1, 2), '\2');
+    EXPECT_EQ(error(first), "tensor 'token_embd.weight' in " + other + " is in another part of the model, too");
+    put("m-00002-of-00002.gguf", part(GgufBytes(), 1, 2), '\2');
+    EXPECT_THAT(error(first), HasSubstr("split.tensors.count is 2, but the parts have 1"));
+    EXPECT_THAT(error(put("m.gguf", part(llama(), 0, 2), '\1')),
+                HasSubstr("is one of 2 parts of a model, expected the first, whose name ends in -00001-of-00002.gguf"));
+    EXPECT_THAT(error(put("m.gguf", part(llama(), 0, 0), '\1')),
+                HasSubstr("split.count is 0, expected a number from 1"));
+    EXPECT_EQ(error(put("m.gguf", part(llama(), 0, 1), '\1')), "(was read)");
 }
 
 TEST_F(GgufFiles, become_bf16_where_they_are_quantised) {
