@@ -231,6 +231,12 @@ TEST_F(GgufFiles, of_phi3_turn_a_part_of_a_head) {
             ASSERT_EQ(static_cast<uint32_t>(head * part), turning) << head;  // as the model counts
             ASSERT_LE(part, 1);
         }
+    GgufBytes whole;  // heads of no size: models refuse them
+    whole.key("general.architecture", "phi3").key("phi3.context_length", 64u).key("phi3.block_count", 1u);
+    whole.key("phi3.embedding_length", 2u).key("phi3.feed_forward_length", 32u).key("phi3.attention.head_count", 4u);
+    whole.key("phi3.attention.layer_norm_rms_epsilon", 1e-5f).tensor("token_embd.weight", {32, 8}, 0, 0);
+    EXPECT_EQ(config_error(whole), "(was read)");
+    EXPECT_EQ(read_model_config(folder / "m.gguf")->at("partial_rotary_factor"), "1");
     EXPECT_THAT(config_error(phi3(10, 8)), HasSubstr("phi3.rope.dimension_count is 10, expected an even number to 8"));
     EXPECT_THAT(config_error(phi3(5, 8)), HasSubstr("is 5, expected an even number"));
     const auto scaled = phi3(4, 8).tensor("rope_factors_short.weight", {2}, 0, 0);
