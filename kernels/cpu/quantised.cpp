@@ -37,9 +37,9 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows, uint32_t bits, int6
     if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles())
         return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
     if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni"))
-        return rows <= kFewVnniRows        ? kVnniQuantised
-               : bits == 4 && group >= 64 ? kVnniTallQuantised
-                                          : kVnniManyQuantised;
+        return rows <= kFewVnniRows                       ? kVnniQuantised
+               : bits == kTallBits && group >= kTallGroup ? kVnniTallQuantised
+                                                          : kVnniManyQuantised;
     if (isa >= Isa::Avx2) return rows <= kFewAvx2Rows ? kAvx2Quantised : kAvx2ManyQuantised;
 #endif
     (void)isa, (void)rows, (void)bits, (void)group;

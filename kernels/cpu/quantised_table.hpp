@@ -55,7 +55,9 @@ extern const QuantisedTable kAvx2Quantised;
 extern const QuantisedTable kVnniQuantised;
 extern const QuantisedTable kAvx2ManyQuantised; // of any rows: faster from some on
 extern const QuantisedTable kVnniManyQuantised;
-extern const QuantisedTable kVnniTallQuantised; // of 4 bits in groups of 64 or 128
+extern const QuantisedTable kVnniTallQuantised; // of kTallBits in groups of kTallGroup or more, and only of them
+constexpr uint32_t kTallBits = 4;
+constexpr int64_t kTallGroup = 64;
 extern const QuantisedTable kAmxQuantised;
 extern const QuantisedTable kAmxFewQuantised; // of at most 8 rows
 

@@ -35,7 +35,7 @@ inline I add_products(I sum, Codes w, Codes x) { return {_mm512_dpbusd_epi32(sum
 constexpr int kManyRows = 6;        // by two vectors of columns: their whole sums and their sums fill 24 registers
 constexpr int kTallRows = 8;        // 16 whole sums wait less for one another than 12
 template <int kBits, int kGroup>
-constexpr bool kTall = kBits == 4 && kGroup >= 64; // 512 rows by codes of 8 bits are slower so
+constexpr bool kTall = kBits == kTallBits && kGroup >= kTallGroup; // 512 rows by codes of 8 bits are slower so
 constexpr int64_t kNearDepth = 512; // of K, whose part of a panel stays in the first-level cache
 template <int kBits>
 constexpr int kTileVectors = 2;
