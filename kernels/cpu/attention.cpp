@@ -126,12 +126,23 @@ void CpuAttention::plan(const AttentionBatch& batch) {
     states_ = static_cast<float*>(scratch_.at_least(splits_.size() * state_floats_ * sizeof(float)));
 }
 
+// Calls each(i, token, head) for the tile's pairs of a row and a head.
+template <class Each>
+void CpuAttention::for_rows(const AttentionBatch& batch, const Tile& tile, Each&& each) const {
+    const int32_t group = shape_.heads / shape_.kv_heads, first_head = tile.kv_head * group;
+    int32_t token = batch.query_starts[tile.seq] + tile.first / group, head = tile.first % group;
+    for (int32_t i = 0; i < tile.count; ++i) {
+        each(i, token, first_head + head);
+        if (++head == group) head = 0, ++token;
+    }
+}
+
 // Which keys any query of the tile sees.
 void CpuAttention::find_keys(const AttentionBatch& batch, Tile& tile) const {
-    const int32_t group = shape_.heads / shape_.kv_heads;
+    const int32_t group = shape_.heads / shape_.kv_heads, start = batch.query_starts[tile.seq];
     tile.begin = INT64_MAX;
-    for (int32_t pair = tile.first; pair < tile.first + tile.count; ++pair) {
-        const int64_t position = batch.positions[batch.query_starts[tile.seq] + pair / group];
+    for (int32_t row = tile.first / group; row * group < tile.first + tile.count; ++row) {
+        const int64_t position = batch.positions[start + row];
         tile.begin = std::min(tile.begin, first_key(shape_, position));
         tile.end = std::max(tile.end, position + 1);
     }
@@ -157,16 +168,13 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
     });
 }
 
-void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t split, int64_t ahead,
-                                const AttendState& state) const {
-    const Table& table = table_of(machine_.isa);
-    const int32_t group = shape_.heads / shape_.kv_heads;
+// All but the keys.
+AttendPart CpuAttention::part_of(const Call& call, const Tile& tile) const {
     AttendPart part;
-    for (int32_t i = 0; i < tile.count; ++i) {
-        const int32_t pair = tile.first + i, token = call.batch.query_starts[tile.seq] + pair / group;
-        part.q[i] = row_of(call.q, token, tile.kv_head * group + pair % group);
+    for_rows(call.batch, tile, [&](int32_t i, int32_t token, int32_t head) {
+        part.q[i] = row_of(call.q, token, head);
         part.position[i] = call.batch.positions[token];
-    }
+    });
     part.queries = tile.count;
     part.block_size = shape_.block_size;
     part.page_shift = page_shift_;
@@ -178,11 +186,17 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
     part.key_scales = part.values + value_bytes(shape_);
     part.value_scales = part.key_scales + scale_bytes(shape_);
     part.page_stride = call.kv.page_stride;
+    part.scale = shape_.scale;
+    part.soft_cap = shape_.soft_cap;
+    return part;
+}
+
+void CpuAttention::attend_split(const Tile& tile, AttendPart& part, int64_t split, int64_t ahead,
+                                const AttendState& state) const {
+    const Table& table = table_of(machine_.isa);
     part.begin = std::max(tile.begin, split * kSplit);
     part.end = std::min(tile.end, (split + 1) * kSplit);
     part.ahead = ahead;
-    part.scale = shape_.scale;
-    part.soft_cap = shape_.soft_cap;
     if (in_tiles_) loops_for(shape_.kv_dtype, *tile_attend_of(machine_.isa))(part, state);
     else if (shape_.kv_dtype == PB_F32) table.attend_f32(part, state);
     else loops_for(shape_.kv_dtype, table)(part, state);
@@ -192,27 +206,29 @@ void CpuAttention::attend_split(const Call& call, const Tile& tile, int64_t spli
 // gives: so a row's bits do not depend on where its tile begins.
 void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
     const Table& table = table_of(machine_.isa);
-    const int32_t group = shape_.heads / shape_.kv_heads;
     constexpr size_t kFloats = size_t(kTileQueries) * (2 + kMaxHeadDim);
     alignas(64) float first[kFloats];
     alignas(64) float one[kFloats];
     AttendState all = state_at(first, queries_, stride_);
     const int64_t begin = tile.begin / kSplit, end = (tile.end + kSplit - 1) / kSplit;
-    for (int64_t split = begin; split < end; ++split) {
-        AttendState state = state_at(split == begin ? first : one, queries_, stride_);
-        if (tile.scratch >= 0)
-            state = state_at(states_ + uint64_t(tile.scratch + split - begin) * state_floats_, queries_, stride_);
-        else
-            attend_split(call, tile, split, tile.end, state);
-        if (split == begin) all = state;
-        else table.merge(all, state, tile.count);
+    if (tile.scratch >= 0) {
+        for (int64_t split = begin; split < end; ++split) {
+            const AttendState state =
+                state_at(states_ + uint64_t(tile.scratch + split - begin) * state_floats_, queries_, stride_);
+            if (split == begin) all = state;
+            else table.merge(all, state, tile.count);
+        }
+    } else {
+        AttendPart part = part_of(call, tile);
+        for (int64_t split = begin; split < end; ++split) {
+            const AttendState state = state_at(split == begin ? first : one, queries_, stride_);
+            attend_split(tile, part, split, tile.end, state);
+            if (split > begin) table.merge(all, state, tile.count);
+        }
     }
-    for (int32_t i = 0; i < tile.count; ++i) {
-        const int32_t pair = tile.first + i;
-        table.divide(row_of(call.out, call.batch.query_starts[tile.seq] + pair / group,
-                            tile.kv_head * group + pair % group),
-                     all.sum + i * stride_, all.total[i], shape_.head_dim);
-    }
+    for_rows(call.batch, tile, [&](int32_t i, int32_t token, int32_t head) {
+        table.divide(row_of(call.out, token, head), all.sum + i * stride_, all.total[i], shape_.head_dim);
+    });
 }
 
 void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {
@@ -226,7 +242,8 @@ void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_
         for (int64_t i = splits * run / runs; i < end; ++i) {
             const Tile& tile = tiles_[splits_[size_t(i)].first];
             const int64_t split = splits_[size_t(i)].second;
-            attend_split(call, tile, split, std::min(tile.end, (split + end - i) * kSplit),
+            AttendPart part = part_of(call, tile);
+            attend_split(tile, part, split, std::min(tile.end, (split + end - i) * kSplit),
                          state_at(states_ + uint64_t(i) * state_floats_, queries_, stride_));
         }
     });

@@ -166,7 +166,7 @@ struct Work {
     float* sum; // (queries, width)
     Room& room;
     Rows rows;
-    float unit; // of what the scores are in
+    Unit unit;
 
     // The block's.
     int64_t block;
@@ -207,23 +207,21 @@ void multiply_values(Work& w, int first, KeyRange range, float* sum) {
     }
 }
 
+template <bool kMasked, bool kTimes>
 void soften_rows(Work& w, int first, int from, int until, const float* scores) {
     float* sum = w.sum + first * w.shape.width;
-    uint16_t* to = w.room.weights;
-    const float unit = w.unit * kLog2E;
     for (int n = from; n < until; ++n) {
         w.ahead.touch_some();
-        const KeyRange range = w.full ? KeyRange{} : w.ranges[first + n];
-        const float* const by = w.scales ? w.scales->values : nullptr;
-        const auto work = w.full ? (by ? soften<false, true> : soften<false, false>)
-                                 : (by ? soften<true, true> : soften<true, false>);
-        work(scores, by, to, n, first, range, w.all, unit, w.rows, sum, w.shape.width);
+        soften<kMasked, kTimes>(scores, kTimes ? w.scales->values : nullptr, w.room.weights, n, first,
+                                kMasked ? w.ranges[first + n] : KeyRange{}, w.all, w.unit, w.rows, sum, w.shape.width);
     }
 }
 
 // The tiles of the next step's scores are multiplied while this step's softmax runs.
 void attend_block(Work& w, float scale) {
     const int begin = w.all.begin / kTileDepth * 2, end = (w.all.end + kKeyGroup - 1) / kKeyGroup;
+    const auto soften_some = w.full ? (w.scales ? soften_rows<false, true> : soften_rows<false, false>)
+                                    : (w.scales ? soften_rows<true, true> : soften_rows<true, false>);
     for (int g = begin; g < end; g += 2) multiply_keys(w, 0, g, w.room.scores[0]);
     for (int first = 0, turn = 0; first < w.part.queries; first += kStep, turn = 1 - turn) {
         float* scores = w.room.scores[turn];
@@ -235,7 +233,7 @@ void attend_block(Work& w, float scale) {
         for (int g = begin; g < end; g += 2) {
             if (more) multiply_keys(w, first + kStep, g, w.room.scores[1 - turn]);
             const int until = g + 2 < end ? done + kSide < queries ? done + kSide : queries : queries;
-            soften_rows(w, first, done, until, scores);
+            soften_some(w, first, done, until, scores);
             done = until;
         }
         float* sum = w.sum + first * w.shape.width;
@@ -257,7 +255,7 @@ void attend(const AttendPart& part, const AttendState& state) {
     shape.lower = part.queries < kStep ? part.queries - shape.upper : kSide;
     configure(shape);
     const float scale = part.scale < 0 ? -part.scale : part.scale;
-    Work w{part, shape, state.sum, room, {}, part.soft_cap > 0 ? 1.0f : scale, 0, false, {}, {}, {}, true,
+    Work w{part, shape, state.sum, room, {}, Unit(part.soft_cap > 0 ? 1.0f : scale), 0, false, {}, {}, {}, true,
            kCodes ? &scales : nullptr, {}};
     int64_t least = part.position[0], most = least;
     for (int n = 0; n < part.queries; ++n) {
@@ -286,7 +284,7 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.ahead.touch_rest();
     }
     for (int n = 0; n < part.queries; ++n) {
-        state.most[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit;
+        state.most[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit.scale;
         state.total[n] = _mm512_reduce_add_ps(w.rows.total[n]);
     }
     release();

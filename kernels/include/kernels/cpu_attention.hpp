@@ -11,6 +11,7 @@
 
 namespace patchbay::kernels {
 
+struct AttendPart;
 struct AttendState;
 
 class CpuAttention {
@@ -41,7 +42,10 @@ class CpuAttention {
     struct Call; // one run()'s arguments
 
     void find_keys(const AttentionBatch&, Tile&) const;
-    void attend_split(const Call&, const Tile&, int64_t split, int64_t ahead, const AttendState&) const;
+    template <class Each>
+    void for_rows(const AttentionBatch&, const Tile&, Each&&) const;
+    AttendPart part_of(const Call&, const Tile&) const;
+    void attend_split(const Tile&, AttendPart&, int64_t split, int64_t ahead, const AttendState&) const;
     void finish_tile(const Call&, const Tile&);
 
     Machine machine_;
