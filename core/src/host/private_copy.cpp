@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -16,6 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr uint64_t kLargestLibrary = 1ull << 30;  // bytes
+constexpr size_t kHashDigits = 32;                // in a copy's name
+using FileClock = fs::file_time_type::clock;
+constexpr auto kUnusedFor = std::chrono::hours(24 * 30);  // after which a copy is removed
+constexpr auto kNotedEach = std::chrono::hours(24);       // a copy's use, as the time of its file
 
 Result<std::string> read_file(const fs::path& file) {
     std::error_code error;
@@ -75,6 +80,33 @@ Result<> write_new(const fs::path& file, const std::string& bytes) {  // atomica
     return fail("cannot write " + file.string() + ": " + std::strerror(why));
 }
 
+void note_use(const fs::path& copy) {
+    std::error_code ignored;
+    const auto now = FileClock::now();
+    if (fs::last_write_time(copy, ignored) < now - kNotedEach) fs::last_write_time(copy, now, ignored);
+}
+
+// Whether it is named as copies are, or as what write_new() is about to call one.
+bool is_ours(std::string_view name) {
+    const size_t end = name.rfind(".so");
+    if (end == name.npos || end <= kHashDigits || name[end - kHashDigits - 1] != '-') return false;
+    const std::string_view hash = name.substr(end - kHashDigits, kHashDigits), rest = name.substr(end + 3);
+    return hash.find_first_not_of("0123456789abcdef") == hash.npos &&
+           (rest.empty() || (rest.size() == 7 && rest[0] == '.'));
+}
+
+// Every build leaves copies that nobody asks for again, and a write that was broken off leaves half of one. A copy that
+// is mapped somewhere stays so.
+void remove_unused(const fs::path& folder) {
+    std::error_code ignored;
+    const auto oldest = FileClock::now() - kUnusedFor;
+    for (fs::directory_iterator at(folder, ignored), end; at != end; at.increment(ignored)) {
+        if (!is_ours(at->path().filename().string()) || !at->is_regular_file(ignored)) continue;
+        const auto used = at->last_write_time(ignored);
+        if (!ignored && used < oldest) fs::remove(at->path(), ignored);
+    }
+}
+
 }  // namespace
 
 Result<std::string> file_sha256(const fs::path& file) {
@@ -87,14 +119,15 @@ Result<PrivateCopy> private_copy(const fs::path& file) {
     PB_TRY(const fs::path folder, cache_folder());
     PrivateCopy copy;
     copy.sha256 = sha256_hex(bytes);
-    copy.path = folder / (file.stem().string() + "-" + copy.sha256.substr(0, 32) + ".so");
+    copy.path = folder / (file.stem().string() + "-" + copy.sha256.substr(0, kHashDigits) + ".so");
     std::error_code error;
     const bool there = fs::is_regular_file(copy.path, error) && fs::file_size(copy.path, error) == bytes.size();
-    if (there) {
-        PB_TRY(const std::string old, read_file(copy.path));
-        if (old == bytes) return copy;
+    if (const auto old = there ? read_file(copy.path) : fail(""); old && *old == bytes) {
+        note_use(copy.path);
+        return copy;
     }
     PB_CHECK(write_new(copy.path, bytes));
+    remove_unused(folder);
     return copy;
 }
 

@@ -13,7 +13,8 @@ struct PrivateCopy {
     std::string sha256;
 };
 
-// In $PATCHBAY_CACHE, else $XDG_CACHE_HOME/patchbay, else ~/.cache/patchbay, else the temporary folder; mode 0700.
+// In $PATCHBAY_CACHE, else $XDG_CACHE_HOME/patchbay, else ~/.cache/patchbay, else the temporary folder; mode 0700. What
+// has not been asked for in 30 days is removed when a copy is made.
 Result<PrivateCopy> private_copy(const std::filesystem::path& file);
 Result<std::string> file_sha256(const std::filesystem::path& file);
 

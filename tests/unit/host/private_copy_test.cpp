@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "unit/host/host_fixture.hpp"
 
 namespace patchbay::host {
@@ -48,6 +50,23 @@ TEST_F(PrivateCopyTest, ThatWasTamperedWithIsMadeAnew) {
         write(copy, other);
         EXPECT_EQ(bytes_of(must(private_copy(source)).path), "what was hashed");
     }
+}
+
+TEST_F(PrivateCopyTest, ThatNobodyUsesAnyMoreIsRemoved) {
+    const auto days_ago = [](int n) { return fs::file_time_type::clock::now() - std::chrono::hours(24 * n); };
+    const fs::path source = file("used.so", "used");
+    const fs::path used = must(private_copy(source)).path, unused = must(private_copy(file("old.so", "old"))).path;
+    const fs::path half = unused.string() + ".Xy12Zw", other = cache_ / "libother-abc.so";
+    write(half, "o"), write(other, "not ours");
+    for (const fs::path& one : {used, unused, half, other}) fs::last_write_time(one, days_ago(31));
+    (void)must(private_copy(source));
+    EXPECT_GT(fs::last_write_time(used), days_ago(1));
+    EXPECT_TRUE(fs::exists(unused)) << "nothing new was written";
+    (void)must(private_copy(file("new.so", "new")));
+    EXPECT_TRUE(fs::exists(used));
+    EXPECT_FALSE(fs::exists(unused));
+    EXPECT_FALSE(fs::exists(half));
+    EXPECT_TRUE(fs::exists(other));
 }
 
 TEST_F(PrivateCopyTest, TheCacheIsFoundByTheEnvironmentInItsOrder) {
