@@ -212,34 +212,38 @@ void Engine::State::keep_tree(Sequence& s, DraftTree tree) {
     s.branches.assign(std::make_move_iterator(paths.begin() + 1), std::make_move_iterator(paths.end()));
 }
 
-// 8 publish: hand the deltas out. Callbacks may add and abort requests.
+namespace {
+
+// Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.
+void clear_delta(RequestOutput& delta) {
+    delta.tokens.clear();
+    delta.logprobs.clear();
+    delta.text.clear();
+    delta.prompt_logprobs = {};
+}
+
+}  // namespace
+
+// 8 publish: hand the deltas out, those of sequences that go on first. Callbacks may add and abort requests; whom they
+// abort is there until the step ends.
 void Engine::State::publish() {
-    outputs.clear();
-    const uint64_t now = clock.now_ns();
-    std::vector<std::pair<std::unique_ptr<Sequence>, RequestOutput>> ended;
-    std::vector<std::pair<RequestId, RequestOutput>> going;
-    std::vector<Sequence*> made = std::exchange(ended_beams, {});
+    told.clear();
+    std::vector<std::unique_ptr<Sequence>> ended;
+    const auto collect = [&](Sequence& s) {
+        if (s.delta.tokens.empty() && s.delta.finish == FinishReason::kNone) return;
+        s.delta.time_ns = phase_began_ns;
+        if (s.delta.finish == FinishReason::kNone) return told.push_back(&s);
+        ended.push_back(std::move(sequences.extract(s.id).mapped()));
+    };
+    for (Sequence* s : std::exchange(ended_beams, {})) collect(*s);
     for (const Scheduled& item : scheduled)
-        if (!item.sequence->beams) made.push_back(item.sequence); // the outputs of beams are known at their end
-    for (Sequence* each : made) {
-        Sequence& s = *each;
-        if (s.delta.tokens.empty() && s.delta.finish == FinishReason::kNone) continue;
-        s.delta.time_ns = now;
-        RequestOutput delta = std::exchange(s.delta, delta_of(s));
-        if (delta.finish != FinishReason::kNone) {
-            const auto at = sequences.find(s.id);
-            ended.emplace_back(std::move(at->second), std::move(delta));
-            sequences.erase(at);
-        } else {
-            going.emplace_back(s.id, std::move(delta));
-        }
+        if (!item.sequence->beams) collect(*item.sequence); // the outputs of beams are known at their end
+    for (Sequence* s : told) {
+        if (s->request.on_output) s->request.on_output(s->delta);
+        clear_delta(s->delta);
     }
-    for (auto& [id, delta] : going) {
-        const auto at = sequences.find(id);
-        if (at != sequences.end() && at->second->request.on_output) at->second->request.on_output(delta);
-    }
-    for (auto& [s, delta] : ended) {
-        if (s->request.on_output) s->request.on_output(delta);
+    for (auto& s : ended) {
+        if (s->request.on_output) s->request.on_output(s->delta);
         if (s->table.held > 0) behind.push_back(std::move(s));
     }
 }

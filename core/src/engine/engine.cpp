@@ -262,7 +262,7 @@ Result<StepReport> Engine::step() {
         s.clock.wait_until_ns(s.pending.begin()->first);
 
     s.swap_at_boundary();
-    s.report.start_ns = clock().now_ns();
+    s.report.start_ns = s.phase_began_ns = clock().now_ns();
     s.kv->set_time(s.report.start_ns);
     s.landed = false;
     Result<> done = s.in_turn.empty() ? s.overlapped_step() : s.step_in_turn(s.in_turn);

@@ -124,6 +124,7 @@ struct Engine::State {
     uint64_t step = 0;
     uint32_t idle_plans = 0, bad_plans = 0; // in a row
     uint64_t proposer_faults = 0;           // ever
+    uint64_t phase_began_ns = 0; // of the phase under way: when the one before it ended
     StepReport report;
     std::vector<pb_sequence> running_records;
     std::vector<pb_sequence> seated_records; // of those that wait, where there are beams
@@ -153,7 +154,7 @@ struct Engine::State {
     uint32_t prompt_rows_left = 0;          // that the step may still have
     std::vector<RequestId> aborts;          // asked for during the step
     std::vector<RequestId> refused;         // arrived in the step, at a full queue
-    std::vector<RequestOutput> outputs;
+    std::vector<Sequence*> told;            // by publish, while they go on
     std::vector<Sequence*> ended_beams;     // in the step, to be published
     std::vector<std::unique_ptr<Sequence>> behind; // ended, but the draft model is to compute what others may share
 
@@ -209,12 +210,12 @@ struct Engine::State {
 
     // ---- parts of them ----
     template <class F>
-    Result<> in_phase(Phase phase, F&& f) { // adds up its time
-        const uint64_t start = clock.now_ns();
+    Result<> in_phase(Phase phase, F&& f) { // adds up its time, with what little came before it
         Result<> done;
         if constexpr (std::is_void_v<decltype(f())>) f();
         else done = f();
-        report.phase_ns[static_cast<size_t>(phase)] += clock.now_ns() - start;
+        const uint64_t now = clock.now_ns();
+        report.phase_ns[static_cast<size_t>(phase)] += now - std::exchange(phase_began_ns, now);
         return done;
     }
     Result<> step_in_turn(std::string_view why); // admit to publish, one after the other
@@ -229,7 +230,7 @@ struct Engine::State {
     bool pass_samples() const;                    // the pass of the step does, too
     runner::SampleCall sample_call();             // over sample_rows, for the sampler that is in its slot
     void take(const runner::SampledRows&);        // as what was sampled
-    pb_scheduler_in scheduler_view();
+    pb_scheduler_in scheduler_view(); // but for the time
     Result<> ask_scheduler();                     // for a plan that keeps the contract
     Result<> sample_rows_of_step();
     Result<> ask_sampler();                       // over logits

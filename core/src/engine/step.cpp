@@ -10,8 +10,7 @@ namespace patchbay::engine {
 
 // 1 admit: arrivals whose time has come.
 void Engine::State::admit() {
-    const uint64_t now = clock.now_ns();
-    while (!pending.empty() && pending.begin()->first <= now) {
+    while (!pending.empty() && pending.begin()->first <= phase_began_ns) {
         const RequestId id = pending.begin()->second;
         pending.erase(pending.begin());
         if (is_full(0)) refused.push_back(id);
@@ -36,7 +35,6 @@ pb_scheduler_in Engine::State::scheduler_view() {
     in.struct_size = sizeof in;
     in.sequence_stride = sizeof(pb_sequence);
     in.step = step;
-    in.now_us = clock.now_ns() / 1000;
     in.max_num_batched_tokens = settings.max_num_batched_tokens;
     in.max_num_seqs = settings.max_num_seqs;
     in.block_size = kv->block_size();
@@ -74,13 +72,14 @@ Result<> Engine::State::plan() {
 }
 
 Result<> Engine::State::ask_scheduler() {
-    const pb_scheduler_in in = scheduler_view();
+    pb_scheduler_in in = scheduler_view();
     items.resize(settings.max_num_seqs);
     preempts.resize(std::max<size_t>(running.size(), 1));
     plan_out = {sizeof(pb_scheduler_out), static_cast<uint32_t>(items.size()), items.data(), 0,
                 static_cast<uint32_t>(running.size()), preempts.data(), 0, 0};
     const host::Component& c = scheduler.current();
     const uint64_t start = clock.now_ns();
+    in.now_us = start / 1000;
     const Result<> done = c.check(host::table_of<pb_scheduler>(c).plan(c.self(), &in, &plan_out), "plan");
     report.plan_ns += clock.now_ns() - start;
     PB_CHECK(done);
@@ -253,9 +252,8 @@ void Engine::State::build() {
 
 // 5 run: one forward pass.
 Result<> Engine::State::run() {
-    const uint64_t start = clock.now_ns();
     PB_CHECK(forward());
-    note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - start);
+    note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - phase_began_ns);
     note_forward();
     return {};
 }

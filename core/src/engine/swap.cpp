@@ -70,6 +70,7 @@ void Engine::State::note_slot(const std::string& kind, const host::Identity& ide
 void Engine::State::resync(const host::Component& c) {
     if (const auto resync = host::table_of<pb_scheduler>(c).resync) {
         pb_scheduler_in in = scheduler_view();
+        in.now_us = clock.now_ns() / 1000;
         const auto all = waiting.records(); // also who is not shown for a time
         in.waiting = all.data();
         in.waiting_count = static_cast<uint32_t>(all.size());
