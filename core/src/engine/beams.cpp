@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/step_memory.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -141,7 +142,7 @@ bool Engine::State::has_room(const Sequence& s) const {
 
 // Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
 // others, step by step, and nothing would run. Nor is who came later, or they might wait for ever.
-std::span<const pb_sequence> Engine::State::shown_waiting() {
+PB_STEP_TEXT std::span<const pb_sequence> Engine::State::shown_waiting() {
     const auto all = waiting.records();
     if (beams.empty()) return all;
     seated_records.clear();

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
 
 // Appends one token; false if the sequence ended with it.
-bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
+PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     const SamplingParams& p = s.request.sampling;
     if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) { // a failing request fails alone
         report.sampler_faults += 1;
@@ -55,7 +56,7 @@ bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
 }
 
 // Takes the sampled tokens of one sequence: drafts are accepted while they equal what was sampled.
-void Engine::State::append_tokens(const Scheduled& item) {
+PB_STEP_TEXT void Engine::State::append_tokens(const Scheduled& item) {
     Sequence& s = *item.sequence;
     Branch* const winner = follow_drafts(item);
     const auto accepted = static_cast<uint32_t>(taken_rows.size()) - 1;
@@ -85,7 +86,7 @@ void Engine::State::append_tokens(const Scheduled& item) {
 }
 
 // 7 commit: append tokens, stop conditions, blocks freed or cached.
-void Engine::State::commit() {
+PB_STEP_TEXT void Engine::State::commit() {
     for (Scheduled& item : scheduled) {
         if (item.prompt_rows > 0) take_prompt_rows(item);
         if (item.rows == 0) item.sequence->computed += item.tokens;
@@ -226,7 +227,7 @@ void clear_delta(RequestOutput& delta) {
 
 // 8 publish: hand the deltas out, those of sequences that go on first. Callbacks may add and abort requests; whom they
 // abort is there until the step ends.
-void Engine::State::publish() {
+PB_STEP_TEXT void Engine::State::publish() {
     told.clear();
     std::vector<std::unique_ptr<Sequence>> ended;
     const auto collect = [&](Sequence& s) {
@@ -249,7 +250,7 @@ void Engine::State::publish() {
 }
 
 // What the step leaves behind, for metrics and records.
-void Engine::State::summarise() {
+PB_STEP_TEXT void Engine::State::summarise() {
     const kv::BlockPool& blocks = kv->pool();
     report.running_requests = static_cast<uint32_t>(running.size());
     report.waiting_requests = static_cast<uint32_t>(waiting.records().size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/step_memory.hpp"
 #include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
@@ -180,6 +181,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                 return grammar::Vocabulary::of(*tokenizer, size, eos);
             },
             clock);
+    s.pool->ask_while_waiting({step_text(), memory_of(*s.runner), memory_of(s), memory_of(*s.kv)});
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
@@ -235,7 +237,7 @@ void Engine::State::start_drafts() {
     if (drafts_by_model()) draft_model->start({*runner->guest(), *kv, sampler, eos, clock});
 }
 
-Result<> Engine::State::step_in_turn(std::string_view why) {
+PB_STEP_TEXT Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
     PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
     PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
@@ -250,7 +252,7 @@ Result<> Engine::State::step_in_turn(std::string_view why) {
     return in_phase(Phase::kCommit, [&] { propose(); });
 }
 
-Result<StepReport> Engine::step() {
+PB_STEP_TEXT Result<StepReport> Engine::step() {
     constexpr uint32_t kIdlePlansInARow = 1000;
     State& s = *state_;
     s.report = {};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -31,7 +32,7 @@ Result<> Engine::State::check_statistics(const SamplingParams& p) const {
     return {};
 }
 
-void Engine::State::note_logits() {
+PB_STEP_TEXT void Engine::State::note_logits() {
     row_statistics.clear();
     const auto note = [&](const Sequence& s, size_t first, size_t count) {
         if (!s.request.sampling.logits_statistics) return;
@@ -43,7 +44,7 @@ void Engine::State::note_logits() {
     for (const Branch& b : branches) note(*scheduled[b.item].sequence, b.first_row, b.rows());
 }
 
-void Engine::State::add_statistics(Sequence& s, size_t row) {
+PB_STEP_TEXT void Engine::State::add_statistics(Sequence& s, size_t row) {
     if (!s.request.sampling.logits_statistics || row >= row_statistics.size()) return;
     s.logits_sum.entropy += row_statistics[row].entropy;
     s.logits_sum.max_logit += row_statistics[row].max_logit;

@@ -1,6 +1,7 @@
 // The engine's other ranks: started before the model is loaded, told every batch, and asked when a step fails.
 #include <unistd.h>
 
+#include "base/step_memory.hpp"
 #include "config/check_file.hpp"
 #include "engine/state.hpp"
 #include "parallel/address.hpp"
@@ -52,7 +53,7 @@ void Engine::State::describe_ranks() {
         facts.ranks[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
 }
 
-Result<> Engine::State::forward() {
+PB_STEP_TEXT Result<> Engine::State::forward() {
     const auto pass = [&]() -> Result<> {
         if (pass_samples()) {
             PB_TRY(on_device, runner->forward(batch, sample_call()));

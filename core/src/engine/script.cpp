@@ -1,5 +1,6 @@
 #include "engine/script.hpp"
 
+#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -33,7 +34,7 @@ View Engine::view() const {
     return out;
 }
 
-void Engine::State::tell_script() {
+PB_STEP_TEXT void Engine::State::tell_script() {
     if (!script) return;
     std::vector<pb_plan_item> plan;
     for (const Scheduled& item : scheduled) plan.push_back({item.sequence->id, item.tokens, 0});

@@ -1,5 +1,7 @@
 #include "engine/sequence.hpp"
 
+#include "base/step_memory.hpp"
+
 namespace patchbay::engine {
 
 std::string_view name_of(FinishReason reason) {
@@ -20,7 +22,7 @@ RequestOutput delta_of(const Sequence& s) {
     return out;
 }
 
-pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
+PB_STEP_TEXT pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
     pb_sequence r{};
     r.id = s.id;
     r.group = s.group;

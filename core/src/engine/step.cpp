@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/step_memory.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -9,7 +10,7 @@
 namespace patchbay::engine {
 
 // 1 admit: arrivals whose time has come.
-void Engine::State::admit() {
+PB_STEP_TEXT void Engine::State::admit() {
     while (!pending.empty() && pending.begin()->first <= phase_began_ns) {
         const RequestId id = pending.begin()->second;
         pending.erase(pending.begin());
@@ -18,7 +19,7 @@ void Engine::State::admit() {
     }
 }
 
-pb_scheduler_in Engine::State::scheduler_view() {
+PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
     const kv::BlockPool& blocks = kv->pool();
     // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
     const size_t groups = kv->windows().size() + kv->state_pages();
@@ -71,7 +72,7 @@ Result<> Engine::State::plan() {
     return {};
 }
 
-Result<> Engine::State::ask_scheduler() {
+PB_STEP_TEXT Result<> Engine::State::ask_scheduler() {
     pb_scheduler_in in = scheduler_view();
     items.resize(settings.max_num_seqs);
     preempts.resize(std::max<size_t>(running.size(), 1));
@@ -87,7 +88,7 @@ Result<> Engine::State::ask_scheduler() {
 }
 
 // Of those that were shown; plans mostly name them in the order in which they run, from `hint` on.
-Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
+PB_STEP_TEXT Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
     if (hint < running.size() && running[hint]->id == id) return running[hint++];
     const auto at = sequences.find(id);
     if (at == sequences.end() || at->second->place == Place::kPending || at->second->place == Place::kHeld)
@@ -136,7 +137,7 @@ Result<> Engine::State::check_plan() {
 }
 
 // 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
-void Engine::State::apply() {
+PB_STEP_TEXT void Engine::State::apply() {
     scheduled.clear();
     if (plan_out.preempt_count > 0 && lacks_pages()) report.crowded_out += plan_out.preempt_count;
     prompt_rows_left = most_prompt_rows();
@@ -145,7 +146,7 @@ void Engine::State::apply() {
     fork_branches();
 }
 
-void Engine::State::schedule(Sequence& s, uint32_t tokens) {
+PB_STEP_TEXT void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     if (s.beams && s.beams->preempted_at == step) return; // with another one of its beams
     const bool admission = s.place == Place::kWaiting;
     if (admission && !has_room(s)) { // beams sit down together, also before one that the same plan admits
@@ -211,7 +212,7 @@ void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 }
 
 // 4 build: the flat token batch, and a row to sample for each logit row.
-void Engine::State::build() {
+PB_STEP_TEXT void Engine::State::build() {
     batch.clear(runner->batch_form());
     for (const kv::PageCopy& page : kv->copies()) {
         batch.copy(page);
@@ -251,18 +252,20 @@ void Engine::State::build() {
 }
 
 // 5 run: one forward pass.
-Result<> Engine::State::run() {
+PB_STEP_TEXT Result<> Engine::State::run() {
     PB_CHECK(forward());
+    for (const Memory what : {memory_of(*this), memory_of(*kv)}) ask_for(what);
+    for (const Scheduled& item : scheduled) ask_for(memory_of(*item.sequence));
     note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - phase_began_ns);
     note_forward();
     return {};
 }
 
-bool Engine::State::pass_samples() const {
+PB_STEP_TEXT bool Engine::State::pass_samples() const {
     return runner::runs_on_device(sampler.current()) && !sampler.previous() && !sample_rows.empty() && !facts.simulated;
 }
 
-void Engine::State::note_forward() {
+PB_STEP_TEXT void Engine::State::note_forward() {
     kv->forget_copies();
     report.forward = runner->call_times();
     report.sample_ns += report.forward.sampler;
@@ -296,14 +299,14 @@ void Engine::State::make_tokens() {
 }
 
 // 6 sample: the rows that need a token. A sampler on probation that fails leaves them to its predecessor.
-Result<> Engine::State::sample() {
+PB_STEP_TEXT Result<> Engine::State::sample() {
     if (sample_rows.empty()) return {};
     PB_CHECK(sample_rows_of_step());
     accept_by_rates();
     return {};
 }
 
-Result<> Engine::State::sample_rows_of_step() {
+PB_STEP_TEXT Result<> Engine::State::sample_rows_of_step() {
     if (facts.simulated) {
         make_tokens();
         return {};
@@ -323,7 +326,7 @@ Result<> Engine::State::sample_rows_of_step() {
     return done;
 }
 
-runner::SampleCall Engine::State::sample_call() {
+PB_STEP_TEXT runner::SampleCall Engine::State::sample_call() {
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(sample_rows.size());
@@ -345,7 +348,7 @@ void Engine::State::take(const runner::SampledRows& rows) {
     report.sampler_faults += rows.faults;
 }
 
-Result<> Engine::State::ask_sampler() {
+PB_STEP_TEXT Result<> Engine::State::ask_sampler() {
     const size_t rows = sample_rows.size();
     runner::SampleCall call = sample_call();
     const host::Component& c = call.sampler;

@@ -2,6 +2,7 @@
 // the drafts before it were accepted. Nothing here changes what other sequences get.
 #include <algorithm>
 
+#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -104,7 +105,7 @@ bool Engine::State::follow_grammar(Sequence& s, TokenId token) {
     return false;
 }
 
-void Engine::State::report_grammars() {
+PB_STEP_TEXT void Engine::State::report_grammars() {
     if (!grammars) return;
     const auto now = grammars->counts();
     const auto& before = grammars_reported;

@@ -2,6 +2,7 @@
 // two of them. What a slot itself does is in host/slot.hpp.
 #include <spdlog/spdlog.h>
 
+#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 #include "host/library.hpp"
 
@@ -78,7 +79,7 @@ void Engine::State::resync(const host::Component& c) {
     }
 }
 
-void Engine::State::swap_at_boundary() {
+PB_STEP_TEXT void Engine::State::swap_at_boundary() {
     for (host::Slot* slot : {&scheduler, &sampler}) {
         for (host::SwapRecord& r : slot->take_refusals()) report.swaps.push_back(std::move(r));
         auto record = slot->exchange(step, swap_settings.probation_steps, [&](const host::Component& c) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/step_memory.hpp"
+
 namespace patchbay::kv {
 namespace {
 
@@ -20,7 +22,7 @@ KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching cachin
     if (state_pages() > 0) caching_ = PrefixCaching::kOff;
 }
 
-size_t KvCache::first_seen(size_t group, uint64_t computed) const {
+PB_STEP_TEXT size_t KvCache::first_seen(size_t group, uint64_t computed) const {
     const uint64_t window = windows_[group];
     return window > 0 && computed + 1 > window ? (computed + 1 - window) / block_size() : 0;
 }
@@ -110,7 +112,7 @@ bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
     return true;
 }
 
-uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
+PB_STEP_TEXT uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
     const size_t block = at / block_size();
     uint32_t count = 0;
     for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g)
@@ -160,13 +162,13 @@ void KvCache::let_go(size_t group, BlockId page, Reuse reuse) {
     if (zeroing_ && !pool_.key_of(page)) clear(page);
 }
 
-uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
+PB_STEP_TEXT uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
     const uint64_t wanted = (tokens + block_size() - 1) / block_size();
     const uint64_t states = t.pages.empty() || t.held == 0 ? state_pages() : 0;
     return (wanted > t.blocks ? wanted - t.blocks : 0) * windows_.size() + (tokens > 0 ? states : 0);
 }
 
-uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
+PB_STEP_TEXT uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
     const uint32_t copies = shared_pages(t, computed);
     if (copies > pool_.free()) return 0;
     const uint64_t free = pool_.free() - copies;
@@ -177,7 +179,7 @@ uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) co
     return static_cast<uint32_t>(std::min<uint64_t>(n, room - computed));
 }
 
-bool KvCache::grow(BlockTable& t, uint32_t tokens) {
+PB_STEP_TEXT bool KvCache::grow(BlockTable& t, uint32_t tokens) {
     if (pages_to_grow(t, tokens) > pool_.free()) return false;
     if (tokens == 0) return true;
     const bool first = t.held == 0;
@@ -189,7 +191,7 @@ bool KvCache::grow(BlockTable& t, uint32_t tokens) {
     return true;
 }
 
-void KvCache::pass(BlockTable& t, uint32_t computed) {
+PB_STEP_TEXT void KvCache::pass(BlockTable& t, uint32_t computed) {
     for (size_t g = 0; g < windows_.size() && t.held > 0; ++g) {
         const size_t seen = std::min<size_t>(first_seen(g, computed), t.blocks);
         for (; t.passed[g] < seen; ++t.passed[g], --t.held)

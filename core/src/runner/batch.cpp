@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/step_memory.hpp"
+
 namespace patchbay::runner {
 
-void Batch::clear(const BatchForm& form) {
+PB_STEP_TEXT void Batch::clear(const BatchForm& form) {
     form_ = form;
     ids_.clear();
     positions_.clear();
@@ -24,7 +26,7 @@ void Batch::clear(const BatchForm& form) {
     max_blocks_ = max_query_ = max_seq_ = 0;
 }
 
-void Batch::add(const BatchRow& row) {
+PB_STEP_TEXT void Batch::add(const BatchRow& row) {
     const uint32_t block_size = form_.block_size;
     const auto count = static_cast<uint32_t>(row.tokens.size());
     const auto first = static_cast<int32_t>(ids_.size());
@@ -46,7 +48,7 @@ void Batch::add(const BatchRow& row) {
     max_seq_ = std::max(max_seq_, row.computed + count);
 }
 
-void Batch::finish() {
+PB_STEP_TEXT void Batch::finish() {
     for (uint32_t g = 0; g < form_.token_groups; ++g) {
         tables_[g].assign(size_t{sequences()} * max_blocks_, kv::kNoBlock);
         for (size_t s = 0; s < rows_.size(); ++s) {
@@ -93,7 +95,7 @@ void Batch::list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vecto
     }
 }
 
-pb_attention_batch Batch::attention(uint32_t group) const {
+PB_STEP_TEXT pb_attention_batch Batch::attention(uint32_t group) const {
     return {sizeof(pb_attention_batch), sequences(), tokens(), max_blocks_, query_starts_.data(), seq_lens_.data(),
             tables_[group].data(), slots_[group].data(), positions_.data(), max_query_, max_seq_};
 }

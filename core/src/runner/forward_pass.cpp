@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/step_memory.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "runner/model_runner.hpp"
 
 namespace patchbay::runner {
 
-pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
+PB_STEP_TEXT pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
     auto* runner = static_cast<ModelRunner*>(self);
     pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
     int64_t stride = 1;
@@ -88,7 +89,7 @@ void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
 // ---- inputs: all that differs from step to step. A graph finds them at the addresses that it was captured with, since
 // what comes before each has the length of the bucket; only the last, pages of all sequences and groups, has any. ----
 
-pb_tensor ModelRunner::place(std::span<const int32_t> values) {
+PB_STEP_TEXT pb_tensor ModelRunner::place(std::span<const int32_t> values) {
     const auto n = static_cast<int64_t>(values.size());
     if (!info_.computes) return tensor(nullptr, PB_I32, {n}, 1);
     if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
@@ -102,7 +103,8 @@ uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
            form_.state_groups * room(s.sequences, 4);
 }
 
-Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch, const std::optional<GraphBucket>& bucket) {
+PB_STEP_TEXT Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
+                                                                   const std::optional<GraphBucket>& bucket) {
     if (has_own_memory()) {
         blocks_.clear();
         block_starts_.resize(form_.token_groups);
@@ -144,7 +146,7 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch, const 
 }
 
 // What the model needs to find states.
-void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
+PB_STEP_TEXT void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
     states_.resize(form_.state_groups);
     if (states_.empty()) return;
     pb_state common{};
@@ -157,7 +159,7 @@ void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts
     }
 }
 
-Result<> ModelRunner::plan_attention() {
+PB_STEP_TEXT Result<> ModelRunner::plan_attention() {
     for (const KvLayers::BoundAttention& bound : kv_->bound())
         PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
             return attention_.table->plan(attention_.self(), bound.self, &batches_[bound.group], bound.plan_buffer);
@@ -166,7 +168,7 @@ Result<> ModelRunner::plan_attention() {
 }
 
 // Takes the workspace from its beginning, so that the same shapes lie at the same addresses.
-pb_forward ModelRunner::forward_of(const Inputs& inputs) {
+PB_STEP_TEXT pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     workspace_->reset();
     pb_forward out{};
     out.struct_size = sizeof out;
@@ -209,12 +211,12 @@ GraphChoice ModelRunner::choose(const Batch& batch) {
 }
 
 // What the host of a machine that is only told of does for a step, before the device gets it.
-void ModelRunner::pass_host_time() {
+PB_STEP_TEXT void ModelRunner::pass_host_time() {
     if (!info_.computes && device_.table->host_ns)
         clock_.wait_until_ns(clock_.now_ns() + device_.table->host_ns(device_.self()));
 }
 
-Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
+PB_STEP_TEXT Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
     pass_host_time();
     const GraphChoice choice = choose(batch);
     auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, call, end);
@@ -222,11 +224,11 @@ Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall*
     return logits;
 }
 
-Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+PB_STEP_TEXT Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     return batch.tokens() == 0 ? copy_only(batch) : pass(batch, nullptr, End::kWait);
 }
 
-Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
+PB_STEP_TEXT Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
     if (const auto done = pass(batch, &call, End::kWait); !done) {
         sampling_.forget();
         return fail(done.error());
@@ -278,7 +280,7 @@ void ModelRunner::abandon() {
     sampling_.forget();
 }
 
-Result<> ModelRunner::begin_step() {
+PB_STEP_TEXT Result<> ModelRunner::begin_step() {
     begin_ns_ = clock_.now_ns();
     const pb_status status = device_.table->begin_step(device_.self());
     times_.device_begin += clock_.now_ns() - begin_ns_;
@@ -292,7 +294,7 @@ uint64_t ModelRunner::device_busy_until() {
 }
 
 // `ns`: where time that nothing is computed in belongs.
-Result<> ModelRunner::end_step(uint64_t& ns) {
+PB_STEP_TEXT Result<> ModelRunner::end_step(uint64_t& ns) {
     const Result<> ended = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
     if (ended && !info_.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
@@ -309,7 +311,7 @@ Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, ui
     return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
 }
 
-Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
+PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
                                           const SampleCall* call, End end) {
     out_of_memory_ = false;
     layer_fault_.clear();
@@ -349,7 +351,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     return logits;
 }
 
-void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
+PB_STEP_TEXT void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
     const pb_ops& ops = *device_.table->ops(device_.self());
@@ -372,7 +374,7 @@ Result<> ModelRunner::enqueue_sampling(const SampleCall& call) {
     return timed(clock_, times_.sampler, [&] { return sampling_.enqueue(call, device_logits_); });
 }
 
-Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
+PB_STEP_TEXT Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     const size_t count = rows * facts_.vocab_size;
     auto* const there = static_cast<float*>(device_logits_.data);
     if (info_.host_memory || count == 0) return std::span(there, count);
@@ -409,9 +411,11 @@ Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
     return std::span<float>();
 }
 
-Result<> ModelRunner::compute(const pb_forward& forward) {
+PB_STEP_TEXT Result<> ModelRunner::compute(const pb_forward& forward) {
     const pb_status status =
         timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
+    // Much of it is there if this thread has waited for others.
+    for (const Memory what : {step_text(), memory_of(*this)}) ask_for(what);
     return model_.component->check(status, "forward");
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/step_memory.hpp"
+
 namespace patchbay::runner {
 
 std::vector<uint32_t> default_graph_sizes() {
@@ -40,7 +42,7 @@ GraphCache::GraphCache(GraphSettings settings, GraphScope scope, Free free)
         if (size <= scope_.max_num_batched_tokens) mixed_sizes_.push_back(size);
 }
 
-GraphMiss GraphCache::general_miss(GraphShape shape) const {
+PB_STEP_TEXT GraphMiss GraphCache::general_miss(GraphShape shape) const {
     if (!scope_.device) return GraphMiss::kDevice;
     if (settings_.mode == GraphMode::kNone) return GraphMiss::kDisabled;
     if (scope_.attention == PB_GRAPHS_NONE) return GraphMiss::kUnsupported;
@@ -57,7 +59,7 @@ GraphBucket GraphCache::bucket_of(GraphShape shape, uint32_t tokens) const {
             shape == GraphShape::kDecode ? tokens : static_cast<uint32_t>(std::min<uint64_t>(tokens, rows))};
 }
 
-GraphChoice GraphCache::choose(const BatchSize& batch) const {
+PB_STEP_TEXT GraphChoice GraphCache::choose(const BatchSize& batch) const {
     const GraphShape shape = batch.max_query_len <= 1 ? GraphShape::kDecode : GraphShape::kMixed;
     if (const GraphMiss miss = general_miss(shape); miss != GraphMiss::kNone) return {.miss = miss};
     const auto& sizes = sizes_of(shape);

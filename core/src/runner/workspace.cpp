@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "base/step_memory.hpp"
+
 namespace patchbay::runner {
 
 Workspace::~Workspace() {
     for (const Chunk& c : chunks_) device_->table->free(device_->self(), c.data);
 }
 
-void* Workspace::take(uint64_t bytes) {
+PB_STEP_TEXT void* Workspace::take(uint64_t bytes) {
     constexpr uint64_t kChunk = 8ull << 20, kAlign = 64;
     bytes = std::max((bytes + kAlign - 1) / kAlign * kAlign, kAlign);
     for (; chunk_ < chunks_.size(); ++chunk_, offset_ = 0) {
