@@ -312,7 +312,7 @@ Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, ui
 }
 
 PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
-                                          const SampleCall* call, End end) {
+                                                       const SampleCall* call, End end) {
     out_of_memory_ = false;
     layer_fault_.clear();
     cost_fault_.clear();

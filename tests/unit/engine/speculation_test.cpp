@@ -46,9 +46,14 @@ std::string refusal(const config::EngineConfig& c) {
     return made ? "" : made.error();
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSeeds = 400; // fifty times as slow, and looking for other faults
+#else
+constexpr uint64_t kSeeds = 2000;
+#endif
+
 // Second and third tokens of many seeds, among those that top_k leaves; n of them a request.
 std::map<std::vector<TokenId>, double> openings(const config::EngineConfig& c, uint64_t& accepted, uint32_t n = 1) {
-    constexpr uint64_t kSeeds = 2000;
     Harness h(c);
     SamplingParams p = seeded(0, 4);
     p.top_k = 3;
