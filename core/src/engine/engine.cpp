@@ -181,7 +181,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                 return grammar::Vocabulary::of(*tokenizer, size, eos);
             },
             clock);
-    s.pool->ask_while_waiting({step_text(), memory_of(*s.runner), memory_of(s), memory_of(*s.kv)});
+    s.list_touched();
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 

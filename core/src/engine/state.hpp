@@ -316,6 +316,7 @@ struct Engine::State {
     bool roll_back(host::Slot&, const std::string& phase, const std::string& reason);
     void resync(const host::Component& scheduler);
     void note_slot(const std::string& kind, const host::Identity&);
+    void list_touched(); // for the pool; again where a component is another one
 };
 
 }  // namespace patchbay::engine

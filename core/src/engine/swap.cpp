@@ -66,6 +66,7 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
 void Engine::State::note_slot(const std::string& kind, const host::Identity& identity) {
     for (host::Identity& p : facts.plugins)
         if (p.kind == kind) p = identity;
+    list_touched();
 }
 
 void Engine::State::resync(const host::Component& c) {
