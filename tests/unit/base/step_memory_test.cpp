@@ -1,0 +1,31 @@
+#include "base/step_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/clock.hpp"
+#include "base/thread_pool.hpp"
+
+namespace patchbay {
+namespace {
+
+#if defined(__ELF__)
+TEST(StepMemory, CodeOfStepsHasBoundsThatTheLinkerTells) {
+    EXPECT_GT(RealClock().now_ns(), 0u); // whose code is part of it
+    EXPECT_GT(step_text().size(), 0u);
+}
+#endif
+
+TEST(StepMemory, IsAskedForBehindJobsWhateverLiesThere) {
+    const std::byte one{}, many[10'000]{};
+    ThreadPool pool(2);
+    pool.ask_while_waiting({Memory(), memory_of(one), memory_of(many), {&one, size_t{1} << 20}, step_text()});
+    std::atomic<uint64_t> sum = 0;
+    for (int job = 0; job < 1000; ++job)
+        pool.run(4, [](void* arg, uint32_t i) { *static_cast<std::atomic<uint64_t>*>(arg) += i; }, &sum);
+    EXPECT_EQ(sum, 6000u);
+}
+
+}  // namespace
+}  // namespace patchbay
