@@ -11,7 +11,7 @@
 namespace patchbay::bench {
 namespace {
 
-constexpr uint32_t kMostStepTokens = 8192; // of a prefill step; longer prompts are chunked
+constexpr uint32_t kMostStepTokens = 8192; // of a batch's prompts, unless one prompt's step is to have more
 
 double median(std::vector<double> values) {
     if (values.empty()) return 0;
@@ -22,16 +22,21 @@ double median(std::vector<double> values) {
 
 double seconds_of(const engine::StepReport& r) { return static_cast<double>(r.end_ns - r.start_ns) * 1e-9; }
 
+// A step takes no more of a prompt than it would while serving. Yet all prompts of a case go through few steps, so that
+// its requests decode together.
 void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
     config::EngineSettings& e = c.engine;
+    const uint32_t chunk = e.max_num_batched_tokens, asked = e.long_prefill_token_threshold;
+    e.long_prefill_token_threshold = asked > 0 ? std::min(asked, chunk) : chunk;
     e.enable_prefix_caching = false; // random prompts, and no time for hashing them
     e.max_model_len = e.num_blocks = e.max_num_batched_tokens = e.max_num_seqs = 1;
     for (const Case& one : cases) {
         const uint32_t length = one.prompt + one.output;
         e.max_model_len = std::max(e.max_model_len, length);
         e.max_num_seqs = std::max(e.max_num_seqs, one.batch);
-        e.max_num_batched_tokens = // all prompts of a case in few steps, so that its requests decode together
-            std::max({e.max_num_batched_tokens, std::min(one.prompt * one.batch, kMostStepTokens), one.batch});
+        const uint32_t prompts = one.batch == 1 ? 0 : std::min(one.prompt * one.batch, kMostStepTokens);
+        e.max_num_batched_tokens =
+            std::max({e.max_num_batched_tokens, std::min(one.prompt, chunk), prompts, one.batch});
         e.num_blocks = std::max(e.num_blocks, one.batch * ((length + e.block_size - 1) / e.block_size + 1));
     }
     e.watermark = 0;
@@ -95,11 +100,28 @@ Work work_of(const engine::EngineFacts& f, double tokens, double rows, double co
                      tokens * context * static_cast<double>(w.attention_flop))};
 }
 
-void set_limit(Speed& speed, const Work& work, const Machine& machine, const std::string& matmul) {
+// Of passes after one another, each of which takes what the slower limit allows it.
+void set_limit(Speed& speed, const std::vector<Work>& passes, const Machine& machine, const std::string& matmul) {
     const double read = machine["memory_read"], multiply = machine[matmul];
-    const double memory = read > 0 ? work.bytes / read : 0, compute = multiply > 0 ? work.flop / multiply : 0;
-    speed.limit_seconds = std::max(memory, compute);
-    speed.bound_by = memory >= compute ? "memory_read" : matmul;
+    double bound[2] = {}; // seconds of the passes that memory, and that multiplications bound
+    for (const Work& work : passes) {
+        const double memory = read > 0 ? work.bytes / read : 0, compute = multiply > 0 ? work.flop / multiply : 0;
+        bound[compute > memory] += std::max(memory, compute);
+    }
+    speed.limit_seconds = bound[0] + bound[1];
+    speed.bound_by = bound[0] >= bound[1] ? "memory_read" : matmul;
+}
+
+// A prompt's steps, each of which sees the tokens of those before it.
+std::vector<Work> work_of_prefill(const engine::EngineFacts& f, const std::vector<uint32_t>& steps) {
+    std::vector<Work> out;
+    double before = 0;
+    for (size_t i = 0; i < steps.size(); ++i) {
+        const double tokens = steps[i];
+        out.push_back(work_of(f, tokens, i + 1 == steps.size(), before + (tokens + 1) / 2, 1, before + tokens));
+        before += tokens;
+    }
+    return out;
 }
 
 // Limits drift while a bench runs: what holds in its middle.
@@ -118,12 +140,17 @@ std::string matmul_limit(const std::string& weights, const Machine& machine) {
 Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,
                             const std::function<void(const std::string&)>& progress) {
     std::vector<double> prefills, steps, overheads;
+    std::vector<uint32_t> prefill_steps;
     const std::string name = "batch " + std::to_string(asked.batch) + ", prompt " + std::to_string(asked.prompt);
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
         progress(name + ", repeat " + std::to_string(repeat + 1) + " of " + std::to_string(repeats));
         PB_TRY(const auto alone, serve(e, 1, asked.prompt, 1));
         double prefill = 0;
-        for (const engine::StepReport& r : alone) prefill += seconds_of(r);
+        prefill_steps.clear();
+        for (const engine::StepReport& r : alone) {
+            prefill += seconds_of(r);
+            if (r.prefill_tokens > 0) prefill_steps.push_back(r.prefill_tokens);
+        }
         prefills.push_back(prefill);
         PB_TRY(const auto all, serve(e, asked.batch, asked.prompt, asked.output));
         for (const engine::StepReport& r : all) {
@@ -132,7 +159,7 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
             overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(r.forward.model_forward + r.sample_ns));
         }
     }
-    CaseResult out{asked, {}, {}, median(overheads)};
+    CaseResult out{asked, {}, std::move(prefill_steps), {}, median(overheads)};
     out.prefill.step_seconds = median(prefills);
     out.prefill.tokens = asked.prompt;
     out.decode.step_seconds = median(steps);
@@ -168,9 +195,9 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     const Machine machine = between(out.before, out.after);
     const std::string matmul = matmul_limit(out.facts.weight_dtype, machine);
     for (CaseResult& c : out.cases) {
-        const double prompt = c.asked.prompt, context = prompt + c.asked.output / 2.0, batch = c.asked.batch;
-        set_limit(c.prefill, work_of(out.facts, prompt, 1, (prompt + 1) / 2, 1, prompt), machine, matmul);
-        set_limit(c.decode, work_of(out.facts, batch, batch, context, batch, context), machine, matmul);
+        const double context = c.asked.prompt + c.asked.output / 2.0, batch = c.asked.batch;
+        set_limit(c.prefill, work_of_prefill(out.facts, c.prefill_steps), machine, matmul);
+        set_limit(c.decode, {work_of(out.facts, batch, batch, context, batch, context)}, machine, matmul);
     }
     return out;
 }

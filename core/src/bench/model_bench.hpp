@@ -26,7 +26,8 @@ struct Speed {
 
 struct CaseResult {
     Case asked;
-    Speed prefill;             // of one prompt
+    Speed prefill;             // of one prompt, in all its steps
+    std::vector<uint32_t> prefill_steps; // tokens of each
     Speed decode;              // of the batch, at the middle of its output; tokens 0: output is too short
     double overhead_seconds;   // a decode step outside of the model's forward pass and the sampler, median
 };
@@ -37,7 +38,8 @@ struct ModelBench {
     std::vector<CaseResult> cases;
 };
 
-// `config`: what to load; budgets and KV are sized for the cases. `progress`: told what is under way.
+// `config`: what to load; budgets and KV are sized for the cases, but no step takes more of one prompt than its
+// max_num_batched_tokens. `progress`: told what is under way.
 Result<ModelBench> bench_model(config::EngineConfig, const host::Registry&, const std::vector<Case>&, uint32_t repeats,
                                const std::function<void(const std::string&)>& progress);
 

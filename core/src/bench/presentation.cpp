@@ -50,7 +50,10 @@ std::string table_of(const ModelBench& bench) {
                   "reached", "bound by");
     out += head;
     for (const CaseResult& c : bench.cases) {
-        out += row("prefill " + std::to_string(c.asked.prompt), c.prefill);
+        const size_t steps = c.prefill_steps.size();
+        out += row("prefill " + std::to_string(c.asked.prompt) +
+                       (steps > 1 ? " in " + std::to_string(steps) + " steps" : ""),
+                   c.prefill);
         if (c.decode.tokens > 0)
             out += row("decode, batch " + std::to_string(c.asked.batch) + ", context " +
                            std::to_string(c.asked.prompt + c.asked.output / 2),
@@ -86,6 +89,7 @@ std::string json_of(const ModelBench& bench) {
                                 {"prompt", c.asked.prompt},
                                 {"output", c.asked.output},
                                 {"prefill", json_of(c.prefill)},
+                                {"prefill_steps", c.prefill_steps},
                                 {"decode", c.decode.tokens > 0 ? json_of(c.decode) : json()},
                                 {"step_overhead_seconds", c.overhead_seconds}});
     return out.dump(2);

@@ -121,6 +121,8 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
         key("--tensor-parallel-size", "engine.tensor_parallel_size",
             "ranks that compute the model together (default: 1)");
         key("--block-size", "engine.block_size", "tokens in a KV block");
+        key("--max-num-batched-tokens", "engine.max_num_batched_tokens",
+            "most tokens of a prompt in a step (default: 512)");
     }
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_flag("--json", o->json, "print JSON");

@@ -34,6 +34,7 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     ASSERT_EQ(bench->cases.size(), 2u);
     for (const CaseResult& c : bench->cases) {
         EXPECT_EQ(c.prefill.tokens, 20);
+        EXPECT_EQ(c.prefill_steps, std::vector<uint32_t>{20});
         EXPECT_EQ(c.decode.tokens, c.asked.batch) << "the requests of a case decode together";
         for (const Speed& s : {c.prefill, c.decode}) {
             EXPECT_GT(s.step_seconds, 0);
@@ -51,6 +52,21 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     EXPECT_EQ(tree["cases"][1]["batch"], 4);
     EXPECT_GT(tree["cases"][1]["decode"]["tokens_per_second"], 0);
     EXPECT_NE(table_of(*bench).find("decode, batch 4, context 23"), std::string::npos) << table_of(*bench);
+}
+
+TEST(BenchModel, PrefillsInStepsOfTheTokenBudget) {
+    config::EngineConfig c = engine::testing::tiny_model();
+    c.engine.max_num_batched_tokens = 8;
+    const auto bench =
+        bench_model(c, engine::testing::registry(), {{1, 20, 4}, {4, 20, 4}}, 1, [](const std::string&) {});
+    ASSERT_TRUE(bench) << bench.error();
+    for (const CaseResult& one : bench->cases) {
+        EXPECT_EQ(one.prefill_steps, (std::vector<uint32_t>{8, 8, 4}));
+        EXPECT_EQ(one.prefill.tokens, 20);
+        EXPECT_EQ(one.decode.tokens, one.asked.batch) << "the requests of a case decode together";
+    }
+    EXPECT_NE(table_of(*bench).find("prefill 20 in 3 steps"), std::string::npos) << table_of(*bench);
+    EXPECT_EQ(nlohmann::json::parse(json_of(*bench))["cases"][0]["prefill_steps"], nlohmann::json({8, 8, 4}));
 }
 
 // 8 experts of which a token chooses 2: a batch reads those that any of its tokens chooses.
