@@ -213,7 +213,7 @@ void soften_rows(Work& w, int first, int from, int until, const float* scores) {
     for (int n = from; n < until; ++n) {
         w.ahead.touch_some();
         soften<kMasked, kTimes>(scores, kTimes ? w.scales->values : nullptr, w.room.weights, n, first,
-                                kMasked ? w.ranges[first + n] : KeyRange{}, w.all, w.unit, w.rows, sum, w.shape.width);
+                                kMasked ? w.ranges[first + n] : KeyRange{}, w.unit, w.rows, sum, w.shape.width);
     }
 }
 
