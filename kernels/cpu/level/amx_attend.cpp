@@ -23,7 +23,7 @@ enum { kUpperLeft, kUpperRight, kLowerLeft, kLowerRight, kUpperRows, kLowerRows,
 #include "cpu/level/attend_block.inc"
 #include "cpu/level/attend_codes.inc"
 
-using Ahead = KeysAhead<2>;
+using Ahead = KeysAhead<2, 2>;
 constexpr int kAheadKeys = 2 * kBlock; // one block less is less than the time that memory takes
 
 // What a part works in. Little of it is touched where heads are small.
