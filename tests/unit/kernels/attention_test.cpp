@@ -346,6 +346,24 @@ TEST_P(Attention, TakesScalesThatAreNotPositive) {
         }
 }
 
+// Within one sum, slowly and by more than a block's weights may differ.
+TEST_P(Attention, FollowsScoresThatGrow) {
+    Random random(30);
+    AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .scale = 0.125f};
+    for (const pb_dtype dtype : kKvDtypes)
+        for (const float growth : {0.01f, 0.08f}) {
+            shape.kv_dtype = dtype;
+            std::vector<Sequence> sequences;
+            sequences.emplace_back(random, shape, 300);
+            for (float& q : sequences[0].q) q = 1 + q / 4;
+            for (size_t i = 0; i < sequences[0].k.size(); ++i)
+                sequences[0].k[i] = growth * float(i / 32) / (32 * shape.scale) + sequences[0].k[i] / 4;
+            SCOPED_TRACE(text(shape) + ", growth " + std::to_string(growth));
+            expect_close(shape, sequences, {at_once(sequences)});
+            if (HasFatalFailure()) return;
+        }
+}
+
 TEST_P(Attention, SurvivesScoresThatOverflowAPlainSoftmax) {
     Random random(27);
     const AttentionShape shape{.heads = 2, .kv_heads = 1, .head_dim = 8, .block_size = 16, .scale = 300.0f};
