@@ -37,7 +37,7 @@ class QuantisedMatrix {
     bool has_offsets_;
     int64_t code_bytes_, group_bytes_; // of a group of a panel: its codes; with scales and offsets
     float scale_unit_ = 1, offset_unit_ = 1;
-    AlignedBytes memory_;
+    std::shared_ptr<uint8_t[]> memory_;
     std::vector<float> bias_;
     std::vector<int32_t> order_;
 };

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "kernels/cpu_isa.hpp"
 #include "patchbay/abi/tensor.h"
@@ -33,10 +34,23 @@ class Scratch {
     uint64_t bytes_ = 0;
 };
 
+// Memory of matrices: those that are smaller than a huge page lie beside one another in huge pages. It stays while any
+// of them does, with or without this.
+class MatrixMemory {
+  public:
+    std::shared_ptr<uint8_t[]> take(uint64_t bytes); // on a 64-byte line, not zeroed. Throws std::bad_alloc. [any]
+
+  private:
+    std::mutex turn_;
+    std::shared_ptr<uint8_t[]> shared_;
+    uint64_t taken_ = 0; // of shared_, in bytes
+};
+
 struct Machine {
     Isa isa = Isa::Plain;
     Crew crew;
     Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
+    MatrixMemory* matrices = nullptr; // for packing; likewise
 };
 
 struct QuantisedSource { // w[r, c] = code · scale + offset, of column c / group: as pb_quant of patchbay/abi/device.h
@@ -82,7 +96,7 @@ class PackedMatrix {
     pb_dtype dtype_ = PB_F32;
     int64_t rows_ = 0, cols_ = 0, columns_ = 0;
     uint64_t panel_bytes_ = 0;
-    AlignedBytes memory_;
+    std::shared_ptr<uint8_t[]> memory_;
     std::unique_ptr<float[]> bias_;
     std::shared_ptr<const QuantisedMatrix> quantised_;
 };

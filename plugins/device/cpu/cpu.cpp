@@ -30,7 +30,7 @@ CpuDevice::CpuDevice(const Context& context)
     : pool_(context.host()),
       clock_(context.host()),
       metrics_(context.host()),
-      machine_{choose_isa(context), {}, &scratch_},
+      machine_{choose_isa(context), {}, &scratch_, &matrices_},
       ops_(cpu_ops(*this)) {
     machine_.crew.threads = pool_.threads();
     machine_.crew.ctx = &pool_;

@@ -64,6 +64,7 @@ class CpuDevice {
     HostClock clock_;
     Metrics metrics_;
     kernels::Scratch scratch_, expert_rows_, mlp_rows_;
+    kernels::MatrixMemory matrices_;
     kernels::Machine machine_;
     pb_ops ops_;
     std::string fault_; // of this step; ops after it do nothing

@@ -1,5 +1,9 @@
 #include "guarded.hpp"
 
+#include <cstring>
+#include <memory>
+#include <vector>
+
 #include "kernels/reference.hpp"
 
 namespace patchbay::kernels {
@@ -165,6 +169,23 @@ TEST_P(Linear, ReadsTheRowsOfATiedEmbeddingOutOfThePackedWeight) {
         EXPECT_EQ(out.values(), want);
         EXPECT_TRUE(out.intact());
     }
+}
+
+TEST(MatrixMemory, LaysSmallPartsBesideOneAnotherAndOutlivesItsOwner) {
+    std::vector<std::shared_ptr<uint8_t[]>> parts;
+    {
+        MatrixMemory memory;
+        for (const uint64_t bytes : {100, 64, 1 << 20}) parts.push_back(memory.take(bytes));
+        EXPECT_EQ(parts[1].get(), parts[0].get() + 128) << "on the next line";
+        EXPECT_EQ(parts[2].get(), parts[1].get() + 64);
+        for (int i = 0; i < 40; ++i) parts.push_back(memory.take(1 << 20)); // more than fit the first
+        parts.push_back(memory.take(5 << 20));
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(parts[i].get()) % 64, 0u);
+        std::memset(parts[i].get(), int(i), 64);
+    }
+    for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i][63], i) << "each is its own";
 }
 
 }  // namespace
