@@ -2,8 +2,10 @@
 // model pass the caches; what was there is gone, and would come back line by line, each when it is first used. So the
 // code of all steps lies beside one another in a section of its own. Used by the engine, and by whoever waits for it.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #if defined(__ELF__)
 // In front of the definition of a function that most steps run most of, unless it is a template.
@@ -20,6 +22,23 @@ inline constexpr size_t kCacheLine = 64; // bytes
 template <class T>
 Memory memory_of(const T& object) {
     return std::as_bytes(std::span<const T, 1>(&object, 1));
+}
+
+// The lines of an array that a step of few sequences touches: its first ones, or those of what was added last.
+template <class T>
+Memory front_of(const std::vector<T>& array) {
+    constexpr size_t kLines = 2;
+    return std::as_bytes(std::span(array.data(), std::min(array.capacity(), (kLines * kCacheLine) / sizeof(T) + 1)));
+}
+template <class T>
+Memory back_of(const std::vector<T>& array) {
+    const size_t behind = std::min<size_t>(array.capacity() - array.size(), 1); // where the next one comes
+    const size_t known = std::min<size_t>(array.size(), 1);
+    return std::as_bytes(std::span(array.data() + array.size() - known, known + behind));
+}
+template <class... T>
+void list_fronts(std::vector<Memory>& to, const std::vector<T>&... arrays) {
+    (to.push_back(front_of(arrays)), ...);
 }
 
 Memory step_text(); // empty where linkers do not tell

@@ -67,7 +67,7 @@ constexpr uint32_t kMostCandidates = 1024; // of a beam
 
 }  // namespace
 
-uint32_t needed_from(const Sequence& s) {
+PB_STEP_TEXT uint32_t needed_from(const Sequence& s) {
     uint32_t out = UINT32_MAX;
     const bool ended = s.delta.finish != FinishReason::kNone; // its search may be gone
     if (ended || !s.beams || s.beams->slots[0] != &s) return out;

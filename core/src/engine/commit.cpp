@@ -101,7 +101,7 @@ PB_STEP_TEXT void Engine::State::commit() {
 
 // After publish, so that no token waits for the drafts behind it: they are for the next step, and part of its commit
 // phase. Drafts only save time: a proposer that fails is counted, and the next step does without.
-void Engine::State::propose() {
+PB_STEP_TEXT void Engine::State::propose() {
     if (!proposer) return;
     const uint32_t k = choose_draft_length();
     std::vector<pb_propose_row> rows;

@@ -181,7 +181,6 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
                 return grammar::Vocabulary::of(*tokenizer, size, eos);
             },
             clock);
-    s.list_touched();
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 

@@ -53,15 +53,16 @@ void Engine::State::describe_ranks() {
         facts.ranks[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
 }
 
+PB_STEP_TEXT Result<> Engine::State::pass() {
+    if (pass_samples()) {
+        PB_TRY(on_device, runner->forward(batch, sample_call()));
+    } else {
+        PB_TRY(logits, runner->forward(batch));
+    }
+    return {};
+}
+
 PB_STEP_TEXT Result<> Engine::State::forward() {
-    const auto pass = [&]() -> Result<> {
-        if (pass_samples()) {
-            PB_TRY(on_device, runner->forward(batch, sample_call()));
-        } else {
-            PB_TRY(logits, runner->forward(batch));
-        }
-        return {};
-    };
     if (!group) return pass();
     const auto sent = group->broadcast(batch_rows, kv->copies(), clock);
     if (!sent) return fail(group->cause(sent.error()));

@@ -39,7 +39,7 @@ void Engine::State::keep_draft(Sequence& s, TokenId token, std::span<const float
 }
 
 // Rows at temperature 0 are left to be matched: their distribution has one token.
-Result<> Engine::State::judge_drafts(const host::Component& c) {
+PB_STEP_TEXT Result<> Engine::State::judge_drafts(const host::Component& c) {
     verdicts.clear();
     if (!by_rejection()) return {};
     const size_t vocab = facts.vocab_size;

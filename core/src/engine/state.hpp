@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/step_memory.hpp"
 #include "base/thread_pool.hpp"
 #include "engine/beams.hpp"
 #include "engine/draft_length.hpp"
@@ -226,7 +227,8 @@ struct Engine::State {
     void start_drafts();
     bool drafts_by_model() const { return runner->guest() != nullptr; }
     void describe_ranks();
-    Result<> forward();                           // into logits, or on_device
+    Result<> forward();                           // of all ranks
+    Result<> pass();                              // of this one, into logits, or on_device
     bool pass_samples() const;                    // the pass of the step does, too
     runner::SampleCall sample_call();             // over sample_rows, for the sampler that is in its slot
     void take(const runner::SampledRows&);        // as what was sampled
@@ -316,7 +318,13 @@ struct Engine::State {
     bool roll_back(host::Slot&, const std::string& phase, const std::string& reason);
     void resync(const host::Component& scheduler);
     void note_slot(const std::string& kind, const host::Identity&);
-    void list_touched(); // for the pool; again where a component is another one
+
+    // ---- memory asked for ahead (touched.cpp) ----
+    std::vector<Memory> touched;                  // by a step
+    bool lists_anew = true;                       // for the pool: with other components
+    void list_state();                            // as touched
+    void list_components();                       // behind it
+    void ask_for_touched();                       // after the forward pass, which keeps who is scheduled
 };
 
 }  // namespace patchbay::engine

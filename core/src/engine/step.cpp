@@ -57,7 +57,7 @@ PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
 
 // 2 plan: the scheduler decides; one on probation that fails leaves the step to its predecessor. A plan that breaks the
 // contract is refused: nothing runs, and it is counted.
-Result<> Engine::State::plan() {
+PB_STEP_TEXT Result<> Engine::State::plan() {
     constexpr uint32_t kBadPlansInARow = 8;
     Result<> done = ask_scheduler();
     if (!done && roll_back(scheduler, "plan", done.error())) done = ask_scheduler();
@@ -96,7 +96,7 @@ PB_STEP_TEXT Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
     return at->second.get();
 }
 
-Result<> Engine::State::check_plan() {
+PB_STEP_TEXT Result<> Engine::State::check_plan() {
     const auto breach = [&](const std::string& what) {
         return fail("scheduler '" + std::string(scheduler.current().type().name) + "' " + what);
     };
@@ -254,8 +254,7 @@ PB_STEP_TEXT void Engine::State::build() {
 // 5 run: one forward pass.
 PB_STEP_TEXT Result<> Engine::State::run() {
     PB_CHECK(forward());
-    for (const Memory what : {memory_of(*this), memory_of(*kv)}) ask_for(what);
-    for (const Scheduled& item : scheduled) ask_for(memory_of(*item.sequence));
+    ask_for_touched();
     note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - phase_began_ns);
     note_forward();
     return {};

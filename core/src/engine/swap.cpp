@@ -66,7 +66,7 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
 void Engine::State::note_slot(const std::string& kind, const host::Identity& identity) {
     for (host::Identity& p : facts.plugins)
         if (p.kind == kind) p = identity;
-    list_touched();
+    lists_anew = true;
 }
 
 void Engine::State::resync(const host::Component& c) {
@@ -117,7 +117,7 @@ bool Engine::State::roll_back(host::Slot& slot, const std::string& phase, const 
     return true;
 }
 
-void Engine::State::end_probation_step() {
+PB_STEP_TEXT void Engine::State::end_probation_step() {
     const struct {
         host::Slot& slot;
         bool called;

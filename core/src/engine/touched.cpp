@@ -6,6 +6,7 @@ namespace {
 
 constexpr size_t kPluginCode = 2048; // bytes of a function and what it calls
 constexpr size_t kPluginState = 256; // of an object
+constexpr size_t kSequences = 16;    // of the step; with more of them there is time to save elsewhere
 
 Memory memory_at(const void* address, size_t bytes) { // of nothing: nothing
     return {static_cast<const std::byte*>(address), address ? bytes : 0};
@@ -14,8 +15,9 @@ Memory memory_at(const void* address, size_t bytes) { // of nothing: nothing
 }  // namespace
 
 // Sizes of what is a plugin's are guessed: it is asked for without being read.
-void Engine::State::list_touched() {
-    std::vector<Memory> touched = {step_text(), memory_of(*runner), memory_of(*this), memory_of(*kv)};
+void Engine::State::list_components() {
+    touched.push_back(step_text());
+    runner->list_touched(touched);
     const auto add = [&](const host::Component& c, const auto& table, auto... functions) {
         touched.insert(touched.end(), {memory_of(c), memory_of(c.type()), memory_of(table)});
         for (const void* function : {reinterpret_cast<const void*>(functions)...})
@@ -30,7 +32,28 @@ void Engine::State::list_touched() {
     add(scheduler.current(), plans, plans.plan);
     const auto& attends = host::table_of<pb_attention>(runner->attention());
     add(runner->attention(), attends, attends.plan);
-    pool->ask_while_waiting(std::move(touched));
+}
+
+// What is the host's, but for the runner's. Of sequences those that the step computes.
+PB_STEP_TEXT void Engine::State::list_state() {
+    touched.assign({memory_of(*this), memory_of(*kv)});
+    list_fronts(touched, running, running_records, items, preempts, planned, to_preempt, scheduled, taken_rows,
+                batch_rows, sample_rows, sampled, sampled_logprobs, sampled_surprise, told);
+    batch.list_touched(touched);
+    for (const Scheduled& item : std::span(scheduled).first(std::min(scheduled.size(), kSequences))) {
+        const Sequence& s = *item.sequence;
+        touched.insert(touched.end(), {memory_of(s), back_of(s.tokens), back_of(s.delta.tokens)});
+        list_fronts(touched, s.table.pages, s.table.passed);
+        for (const auto& pages : s.table.pages) touched.push_back(back_of(pages));
+    }
+}
+
+PB_STEP_TEXT void Engine::State::ask_for_touched() {
+    list_state();
+    for (const Memory what : touched) ask_for(what);
+    if (!std::exchange(lists_anew, false) && report.admitted == 0) return;
+    list_components();
+    pool->ask_while_waiting(touched); // arrays that move as they grow stay asked for where they were
 }
 
 }  // namespace patchbay::engine

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/step_memory.hpp"
 #include "host/library.hpp"
 
 namespace patchbay::host {
@@ -12,14 +13,12 @@ namespace patchbay::host {
 struct Component::Parts {  // what is declared first goes last
     std::shared_ptr<Library> library;
     std::shared_ptr<void> kept;
-    const pb_component* type = nullptr;
-    std::string kind;
+    std::string kind, name;
     Services services;
     pb_host host{};
     pb_metrics metrics{};
     mutable std::mutex mutex;  // of error
     mutable std::string error;
-    void* self = nullptr;
 };
 
 namespace {
@@ -54,10 +53,10 @@ const char* word_of(pb_status status) {
 
 }  // namespace
 
-Component::Component(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Component::Component(std::unique_ptr<Parts> parts, const pb_component& type) : type_(type), parts_(std::move(parts)) {}
 
 Component::~Component() {
-    if (parts_->self) parts_->type->destroy(parts_->self);
+    if (self_) type_.destroy(self_);
 }
 
 Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> library, const pb_component& type,
@@ -72,15 +71,15 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
 
     auto parts = std::make_unique<Parts>();
     parts->library = std::move(library);
-    parts->type = &type;
     parts->kind = manifest.kind;
+    parts->name = type.name;
     parts->services = services;
     parts->host = {sizeof(pb_host),
                    0,
                    parts.get(),
                    [](void* ctx, int32_t level, pb_str text) {
                        const auto* p = static_cast<const Component::Parts*>(ctx);
-                       spdlog::log(level_of(level), "{} {}: {}", p->kind, p->type->name,
+                       spdlog::log(level_of(level), "{} {}: {}", p->kind, p->name,
                                    std::string_view(text.data, text.size));
                    },
                    [](void* ctx, pb_str text) {
@@ -101,32 +100,30 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     parts->metrics = {sizeof(pb_metrics), 0, parts.get(),
                       [](void* ctx, const char* name, double amount) {
                           const auto* p = static_cast<const Component::Parts*>(ctx);
-                          p->services.metrics->add(p->kind, p->type->name, name, amount);
+                          p->services.metrics->add(p->kind, p->name, name, amount);
                       },
                       [](void* ctx, const char* name, double value) {
                           const auto* p = static_cast<const Component::Parts*>(ctx);
-                          p->services.metrics->set(p->kind, p->type->name, name, value);
+                          p->services.metrics->set(p->kind, p->name, name, value);
                       }};
-    std::unique_ptr<Component> component(new Component(std::move(parts)));
-    Parts& p = *component->parts_;
+    std::unique_ptr<Component> component(new Component(std::move(parts), type));
+    const Parts& p = *component->parts_;
     void* self = nullptr;
     const pb_status status = type.create(&p.host, &config, &self);
     if (unavailable) *unavailable = status == PB_UNAVAILABLE;
     PB_CHECK(component->check(status, "create"));
     if (!self) return fail(p.kind + " '" + type.name + "': create: gave no object");
-    p.self = self;
+    component->self_ = self;
     return component;
 }
 
-const pb_component& Component::type() const { return *parts_->type; }
 const Library& Component::library() const { return *parts_->library; }
-void* Component::self() const { return parts_->self; }
 
-Result<> Component::check(pb_status status, const char* call) const {
+PB_STEP_TEXT Result<> Component::check(pb_status status, const char* call) const {
     if (status == PB_OK) return {};
     std::string reason = why();
     if (reason.empty()) reason = word_of(status);
-    return fail(parts_->kind + " '" + parts_->type->name + "': " + call + ": " + reason);
+    return fail(parts_->kind + " '" + parts_->name + "': " + call + ": " + reason);
 }
 
 std::string Component::why() const {
@@ -138,17 +135,17 @@ void Component::keep(std::shared_ptr<void> what) { parts_->kept = std::move(what
 
 Result<std::string> Component::save() const {
     std::string bytes;
-    if (!parts_->type->save) return bytes;
+    if (!type_.save) return bytes;
     const pb_sink sink{&bytes, [](void* ctx, const void* data, size_t size) {
                            static_cast<std::string*>(ctx)->append(static_cast<const char*>(data), size);
                        }};
-    PB_CHECK(check(parts_->type->save(parts_->self, &sink), "save"));
+    PB_CHECK(check(type_.save(self_, &sink), "save"));
     return bytes;
 }
 
 Result<> Component::load(const std::string& schema, std::string_view bytes) {
-    if (!parts_->type->load) return {};
-    return check(parts_->type->load(parts_->self, schema.c_str(), {bytes.data(), bytes.size()}), "load");
+    if (!type_.load) return {};
+    return check(type_.load(self_, schema.c_str(), {bytes.data(), bytes.size()}), "load");
 }
 
 }  // namespace patchbay::host

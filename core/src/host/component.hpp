@@ -46,9 +46,9 @@ class Component {
     Component(const Component&) = delete;
     Component& operator=(const Component&) = delete;
 
-    const pb_component& type() const;
+    const pb_component& type() const { return type_; }
+    void* self() const { return self_; }
     const Library& library() const;
-    void* self() const;
     Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);
 
@@ -60,7 +60,9 @@ class Component {
 
   private:
     struct Parts;
-    explicit Component(std::unique_ptr<Parts>);
+    Component(std::unique_ptr<Parts>, const pb_component&);
+    const pb_component& type_;
+    void* self_ = nullptr; // null: it was not made
     std::unique_ptr<Parts> parts_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/step_memory.hpp"
 #include "host/library.hpp"
 
 namespace patchbay::host {
@@ -128,14 +129,14 @@ void Slot::post(const std::shared_ptr<Swap>& swap, uint64_t not_before_ns) {
     }
 }
 
-std::vector<SwapRecord> Slot::take_refusals() {
+PB_STEP_TEXT std::vector<SwapRecord> Slot::take_refusals() {
     if (!has_mail_) return {};
     const std::lock_guard lock(mutex_);
     has_mail_ = !line_.empty();
     return std::exchange(refusals_, {});
 }
 
-std::shared_ptr<Swap> Slot::next_due() {
+PB_STEP_TEXT std::shared_ptr<Swap> Slot::next_due() {
     if (!has_mail_) return nullptr;
     const std::lock_guard lock(mutex_);
     if (line_.empty() || line_.front().not_before_ns > clock_.now_ns()) return nullptr;
@@ -171,7 +172,7 @@ Result<> Slot::hand_over(Swap& swap, std::string& phase) {
     return swap.candidate_->load(from.state, swap.state_);
 }
 
-std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
+PB_STEP_TEXT std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
                                          const std::function<void(const Component&)>& greet) {
     if (under_way_) return std::nullopt;
     under_way_ = next_due();

@@ -199,7 +199,7 @@ PB_STEP_TEXT void KvCache::pass(BlockTable& t, uint32_t computed) {
     }
 }
 
-void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
+PB_STEP_TEXT void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
     if (!caches_prefixes()) return;
     const size_t full = tokens.size() / block_size();
     for (size_t i = t.keys.size(); i < full; ++i) {

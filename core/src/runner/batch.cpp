@@ -100,4 +100,10 @@ PB_STEP_TEXT pb_attention_batch Batch::attention(uint32_t group) const {
             tables_[group].data(), slots_[group].data(), positions_.data(), max_query_, max_seq_};
 }
 
+PB_STEP_TEXT void Batch::list_touched(std::vector<Memory>& to) const {
+    list_fronts(to, ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_, tables_, slots_, rows_);
+    for (const auto& table : tables_) to.push_back(front_of(table));
+    for (const auto& slots : slots_) to.push_back(front_of(slots));
+}
+
 }  // namespace patchbay::runner

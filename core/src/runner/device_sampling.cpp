@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/step_memory.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "runner/step_inputs.hpp"
 
@@ -27,7 +28,9 @@ std::span<const T> values(const std::vector<std::byte>& bytes, uint64_t at, uint
 
 }  // namespace
 
-bool runs_on_device(const host::Component& sampler) { return table_of(sampler).device != std::string_view("host"); }
+PB_STEP_TEXT bool runs_on_device(const host::Component& sampler) {
+    return table_of(sampler).device != std::string_view("host");
+}
 
 Result<> check_sampler(const host::Component& sampler, std::string_view device, const pb_device_info& info) {
     const pb_sampler& table = table_of(sampler);

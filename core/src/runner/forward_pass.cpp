@@ -199,7 +199,7 @@ PB_STEP_TEXT pb_forward ModelRunner::forward_of(const Inputs& inputs) {
 // ---- passes ----
 
 // The graph that fits, and padded_ if one is to be replayed or captured.
-GraphChoice ModelRunner::choose(const Batch& batch) {
+PB_STEP_TEXT GraphChoice ModelRunner::choose(const Batch& batch) {
     const GraphChoice choice =
         graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
                          batch.max_query_len()});
@@ -301,7 +301,7 @@ PB_STEP_TEXT Result<> ModelRunner::end_step(uint64_t& ns) {
     return ended;
 }
 
-Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
+PB_STEP_TEXT Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
     if (out_of_memory_)
         return fail("the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
     if (!layer_fault_.empty())
@@ -409,6 +409,16 @@ Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
     PB_CHECK(end_step(times_.device_end));
     PB_CHECK(done);
     return std::span<float>();
+}
+
+PB_STEP_TEXT void ModelRunner::list_touched(std::vector<Memory>& to) const {
+    constexpr size_t kAttention = 512; // bytes of what is bound, and of its plan: a guess
+    to.insert(to.end(), {memory_of(*this), memory_of(*kv_), memory_of(*workspace_), memory_of(*graphs_)});
+    list_fronts(to, batches_);
+    to.push_back(std::as_bytes(kv_->bound()));
+    for (const KvLayers::BoundAttention& bound : kv_->bound())
+        for (const void* what : {bound.self, bound.plan_buffer})
+            to.push_back({static_cast<const std::byte*>(what), what && info_.host_memory ? kAttention : 0});
 }
 
 PB_STEP_TEXT Result<> ModelRunner::compute(const pb_forward& forward) {

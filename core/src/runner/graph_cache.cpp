@@ -14,7 +14,7 @@ std::vector<uint32_t> default_graph_sizes() {
     return out;
 }
 
-std::string_view name_of(GraphMiss miss) {
+PB_STEP_TEXT std::string_view name_of(GraphMiss miss) {
     switch (miss) {
         case GraphMiss::kNone: return "";
         case GraphMiss::kDevice: return "device";

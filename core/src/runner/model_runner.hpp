@@ -128,6 +128,7 @@ class ModelRunner {
     uint32_t most_tokens() const { return most_tokens_; } // of a batch
     const HiddenStates* goes_on_from() const { return goes_on_from_; } // of a head; else null
 
+    void list_touched(std::vector<Memory>&) const; // by steps, of this and what it holds
     const GraphCache& graphs() const { return *graphs_; }
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
     void invalidate_graphs() { graphs_->invalidate(); } // something under them is exchanged; steps capture them again
