@@ -58,25 +58,11 @@ void write_codes(const AttentionShape& s, uint8_t* head, int64_t offset, const f
     scales[round_up(s.block_size, kKeyGroup) + offset] = to_codes(s.kv_dtype, v, dim, value);
 }
 
-// tiles: null, or the level's.
-void write_token(const TileAttend* tiles, const AttentionShape& s, uint8_t* keys, uint8_t* values, int64_t offset,
-                 const float* k, const float* v) {
-    const int64_t dim = s.head_dim, group = offset / kKeyGroup, lane = offset % kKeyGroup;
-    if (s.kv_dtype == PB_BF16 && tiles) {
-        tiles->write_token(reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim + lane * 2,
-                           reinterpret_cast<uint16_t*>(values) + offset / 2 * 2 * dim, int(offset % 2), k, v, dim);
-    } else if (s.kv_dtype == PB_BF16) {
-        auto* key = reinterpret_cast<uint16_t*>(keys) + group * kKeyGroup * dim;
-        auto* value = reinterpret_cast<uint16_t*>(values) + offset / 2 * 2 * dim + offset % 2;
-        for (int64_t d = 0; d < dim; ++d) {
-            key[(d / 2 * kKeyGroup + lane) * 2 + d % 2] = f32_to_bf16(k[d]);
-            value[2 * d] = f32_to_bf16(v[d]);
-        }
-    } else {
-        float* key = reinterpret_cast<float*>(keys) + group * kKeyGroup * dim;
-        for (int64_t d = 0; d < dim; ++d) key[d * kKeyGroup + lane] = k[d];
-        std::memcpy(reinterpret_cast<float*>(values) + offset * dim, v, size_t(dim) * sizeof(float));
-    }
+void write_f32(const AttentionShape& s, uint8_t* head, int64_t offset, const float* k, const float* v) {
+    const int64_t dim = s.head_dim;
+    float* const key = reinterpret_cast<float*>(head) + offset / kKeyGroup * kKeyGroup * dim + offset % kKeyGroup;
+    for (int64_t d = 0; d < dim; ++d) key[d * kKeyGroup] = k[d];
+    std::memcpy(reinterpret_cast<float*>(head + key_bytes(s)) + offset * dim, v, size_t(dim) * sizeof(float));
 }
 
 }  // namespace
@@ -152,6 +138,8 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
                              const pb_tensor& v) const {
     const uint64_t key_size = key_bytes(shape_), head_size = head_bytes(shape_);
     const TileAttend* tiles = tile_attend_of(machine_.isa);
+    const auto write_bf16 = tiles ? tiles->write_token : table_of(machine_.isa).write_token;
+    const int64_t dim = shape_.head_dim;
     const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
     split_rows(machine_.crew, batch.token_count, work, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
@@ -162,7 +150,12 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
                 const int64_t offset = slot % shape_.block_size;
                 const float *key = row_of(k, t, h), *value = row_of(v, t, h);
                 if (in_codes(shape_.kv_dtype)) write_codes(shape_, page, offset, key, value);
-                else write_token(tiles, shape_, page, page + key_size, offset, key, value);
+                else if (shape_.kv_dtype == PB_F32) write_f32(shape_, page, offset, key, value);
+                else
+                    write_bf16(reinterpret_cast<uint16_t*>(page) + offset / kKeyGroup * kKeyGroup * dim +
+                                   offset % kKeyGroup * 2,
+                               reinterpret_cast<uint16_t*>(page + key_size) + offset / 2 * 2 * dim, int(offset % 2),
+                               key, value, dim);
             }
         }
     });

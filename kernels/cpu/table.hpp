@@ -142,6 +142,8 @@ struct Table {
     // into += later, for keys after those of `into`
     void (*merge)(const AttendState& into, const AttendState& later, int32_t queries);
     void (*divide)(float* out, const float* a, float by, int64_t n);
+    // Of bf16: one token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
+    void (*write_token)(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim);
     void (*layer_norm)(float* out, const float* x, const float* w, const float* b, int64_t n, float eps);
     void (*gelu_tanh)(float* x, int64_t n);
     void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);
@@ -173,7 +175,6 @@ struct TileAttend {
     void (*attend_bf16)(const AttendPart&, const AttendState&); // sums 64-byte aligned, here and below
     void (*attend_int8)(const AttendPart&, const AttendState&);
     void (*attend_fp8)(const AttendPart&, const AttendState&);
-    // Of bf16: one token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
     void (*write_token)(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim);
 };
 

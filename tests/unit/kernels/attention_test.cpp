@@ -399,7 +399,17 @@ TEST_P(Attention, WritesTheSamePagesAtEveryLevel) {
                                     tensor(v.data(), PB_F32, {tokens, 2, head_dim}));
                 return memory;
             };
-            ASSERT_EQ(pages(machine), pages({Isa::Plain, {}})) << text(shape);
+            std::vector<uint8_t> want(size_t(2 * CpuAttention(machine, shape).page_bytes()), 0xa5);
+            const size_t dim = size_t(head_dim), key_bytes = (size_t(block_size) + 15) / 16 * 16 * dim * 2;
+            for (size_t t = 1; t < slots.size(); ++t)
+                for (size_t i = 0; i < 2 * dim; ++i) {
+                    const size_t page = size_t(slots[t] / block_size), at = size_t(slots[t] % block_size), d = i % dim;
+                    uint8_t* const head = want.data() + want.size() / 4 * (page * 2 + i / dim);
+                    const uint16_t key = f32_to_bf16(k[t * 2 * dim + i]), value = f32_to_bf16(v[t * 2 * dim + i]);
+                    std::memcpy(head + 2 * (at / 16 * 16 * dim + d / 2 * 32 + at % 16 * 2 + d % 2), &key, sizeof key);
+                    std::memcpy(head + key_bytes + 2 * (at / 2 * 2 * dim + 2 * d + at % 2), &value, sizeof value);
+                }
+            ASSERT_EQ(pages(machine), want) << text(shape);
         }
 }
 
