@@ -16,4 +16,9 @@ Memory step_text() {
 #endif
 }
 
+PB_STEP_TEXT void list_front(std::vector<Memory>& to, const void* array, size_t bytes) {
+    constexpr size_t kMost = 2 * kCacheLine;
+    to.emplace_back(static_cast<const std::byte*>(array), std::min(bytes, kMost));
+}
+
 }  // namespace patchbay

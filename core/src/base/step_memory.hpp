@@ -24,21 +24,17 @@ Memory memory_of(const T& object) {
     return std::as_bytes(std::span<const T, 1>(&object, 1));
 }
 
-// The lines of an array that a step of few sequences touches: its first ones, or those of what was added last.
-template <class T>
-Memory front_of(const std::vector<T>& array) {
-    constexpr size_t kLines = 2;
-    return std::as_bytes(std::span(array.data(), std::min(array.capacity(), (kLines * kCacheLine) / sizeof(T) + 1)));
-}
-template <class T>
-Memory back_of(const std::vector<T>& array) {
-    const size_t behind = std::min<size_t>(array.capacity() - array.size(), 1); // where the next one comes
-    const size_t known = std::min<size_t>(array.size(), 1);
-    return std::as_bytes(std::span(array.data() + array.size() - known, known + behind));
-}
+// Adds the first bytes of an array of `bytes`: what a step of few sequences touches of it.
+void list_front(std::vector<Memory>& to, const void* array, size_t bytes);
 template <class... T>
 void list_fronts(std::vector<Memory>& to, const std::vector<T>&... arrays) {
-    (to.push_back(front_of(arrays)), ...);
+    (list_front(to, arrays.data(), arrays.capacity() * sizeof(T)), ...);
+}
+// Adds the last element, and where the next one comes if there is room for it.
+template <class T>
+void list_back(std::vector<Memory>& to, const std::vector<T>& array) {
+    const size_t last = array.size() - (array.empty() ? 0 : 1);
+    list_front(to, array.data() + last, std::min<size_t>(array.capacity() - last, 2) * sizeof(T));
 }
 
 Memory step_text(); // empty where linkers do not tell

@@ -51,7 +51,7 @@ bool Engine::State::fork_branch(size_t i, const DraftPath& path, uint32_t& token
     return true;
 }
 
-PB_STEP_TEXT void Engine::State::add_branches() {
+void Engine::State::add_branches() {
     for (Branch& b : branches) {
         const Scheduled& item = scheduled[b.item];
         Sequence& s = *item.sequence;

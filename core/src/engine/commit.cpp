@@ -8,17 +8,35 @@
 
 namespace patchbay::engine {
 
+// What few steps do lies apart from the code of all steps (base/step_memory.hpp): how a sequence ends,
+bool Engine::State::end_with(Sequence& s, FinishReason how, std::string_view reason) {
+    finish(s, how, std::string(reason));
+    return false;
+}
+
+bool Engine::State::refuse_token(Sequence& s, TokenId token) { // a failing request fails alone
+    report.sampler_faults += 1;
+    launched.spoilt = launched.spoilt || (s.in_flight > 0 && !facts.simulated); // it computes with that token
+    return end_with(s, FinishReason::kError,
+                    "sampler '" + std::string(sampler.current().type().name) + "' gave token " +
+                        std::to_string(token) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
+}
+
+// and logprobs.
+void Engine::State::note_logprobs(Sequence& s, size_t row) {
+    s.delta.logprobs.push_back(logprobs_of(row, *s.request.sampling.logprobs));
+}
+
+PB_STEP_TEXT bool Engine::State::append_text(Sequence& s, TokenId token, bool may_stop) {
+    const std::string text = s.detokenizer->add(token);
+    s.delta.text += may_stop ? s.stops.add(text) : text;
+    return s.stops.matched().empty() || end_with(s, FinishReason::kStop, s.stops.matched());
+}
+
 // Appends one token; false if the sequence ended with it.
 PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     const SamplingParams& p = s.request.sampling;
-    if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) { // a failing request fails alone
-        report.sampler_faults += 1;
-        launched.spoilt = launched.spoilt || (s.in_flight > 0 && !facts.simulated); // it computes with that token
-        finish(s, FinishReason::kError,
-               "sampler '" + std::string(sampler.current().type().name) + "' gave token " + std::to_string(token) +
-                   ", expected 0 to " + std::to_string(facts.vocab_size - 1));
-        return false;
-    }
+    if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) return refuse_token(s, token);
     if (!check_stuck(s, row)) return false;
     if (s.matcher && !follow_grammar(s, token)) return false;
     s.tokens.push_back(token);
@@ -27,31 +45,16 @@ PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t
     report.sampled_tokens += 1;
     add_statistics(s, row);
     if (s.params.logprobs >= 0) s.logprob_sum += sampled_logprobs[row];
-    if (p.logprobs) s.delta.logprobs.push_back(logprobs_of(row, *p.logprobs));
+    if (p.logprobs) note_logprobs(s, row);
     const uint32_t made = s.outputs();
     const bool may_stop = made > p.min_tokens;
     const bool is_eos = !p.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
     const bool is_stop = std::find(p.stop_token_ids.begin(), p.stop_token_ids.end(), token) != p.stop_token_ids.end();
-    if (may_stop && (is_eos || is_stop)) {
-        finish(s, FinishReason::kStop, is_stop ? std::to_string(token) : "");
-        return false;
-    }
-    if (s.detokenizer) {
-        const std::string text = s.detokenizer->add(token);
-        s.delta.text += may_stop ? s.stops.add(text) : text;
-        if (!s.stops.matched().empty()) {
-            finish(s, FinishReason::kStop, s.stops.matched());
-            return false;
-        }
-    }
-    if (s.matcher && s.matcher->finished()) { // nothing may follow, min_tokens or not
-        finish(s, FinishReason::kStop, "");
-        return false;
-    }
-    if (made >= p.max_tokens || s.tokens.size() >= facts.max_model_len) {
-        finish(s, FinishReason::kLength, "");
-        return false;
-    }
+    if (may_stop && is_stop) return end_with(s, FinishReason::kStop, std::to_string(token));
+    if (may_stop && is_eos) return end_with(s, FinishReason::kStop, "");
+    if (s.detokenizer && !append_text(s, token, may_stop)) return false;
+    if (s.matcher && s.matcher->finished()) return end_with(s, FinishReason::kStop, ""); // min_tokens or not
+    if (made >= p.max_tokens || s.tokens.size() >= facts.max_model_len) return end_with(s, FinishReason::kLength, "");
     return true;
 }
 
@@ -101,8 +104,7 @@ PB_STEP_TEXT void Engine::State::commit() {
 
 // After publish, so that no token waits for the drafts behind it: they are for the next step, and part of its commit
 // phase. Drafts only save time: a proposer that fails is counted, and the next step does without.
-PB_STEP_TEXT void Engine::State::propose() {
-    if (!proposer) return;
+void Engine::State::propose() {
     const uint32_t k = choose_draft_length();
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;

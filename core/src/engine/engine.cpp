@@ -248,6 +248,7 @@ PB_STEP_TEXT Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kSample, [&] { return sample(); }));
     PB_CHECK(in_phase(Phase::kCommit, [&] { commit(); }));
     PB_CHECK(in_phase(Phase::kPublish, [&] { publish(); }));
+    if (!proposer) return {};
     return in_phase(Phase::kCommit, [&] { propose(); });
 }
 
@@ -287,7 +288,7 @@ PB_STEP_TEXT Result<StepReport> Engine::step() {
         s.fail_all(done.error());
         return fail(done.error());
     }
-    s.end_probation_step();
+    if (s.scheduler.previous() || s.sampler.previous()) s.end_probation_step();
     if (s.settings.adaptive_watermark && !s.scheduled.empty()) s.pressure.step(s.report.crowded_out);
     if (!has_unfinished()) PB_CHECK(s.flush_copies());
     s.tell_kv_events();

@@ -39,9 +39,8 @@ void Engine::State::keep_draft(Sequence& s, TokenId token, std::span<const float
 }
 
 // Rows at temperature 0 are left to be matched: their distribution has one token.
-PB_STEP_TEXT Result<> Engine::State::judge_drafts(const host::Component& c) {
+Result<> Engine::State::judge_drafts(const host::Component& c) {
     verdicts.clear();
-    if (!by_rejection()) return {};
     const size_t vocab = facts.vocab_size;
     std::vector<pb_sample_row> rows;
     judged.clear();

@@ -236,7 +236,12 @@ struct Engine::State {
     Result<> ask_scheduler();                     // for a plan that keeps the contract
     Result<> sample_rows_of_step();
     Result<> ask_sampler();                       // over logits
+    Result<> sample_on_device(const runner::SampleCall&);
+    void clear_samples(size_t rows);
+    Result<> plan_anew(Result<> failed);          // by the scheduler before one on probation; else counts it
     Result<> check_plan();
+    using Number = std::optional<uint64_t>;
+    Failure breach(std::string_view does, Number = {}, std::string_view rest = {}, Number limit = {}) const;
     Sequence* find_shown(RequestId, size_t& hint);
     void make_tokens();
     void tell_script(); // what is planned (script.cpp)
@@ -244,7 +249,12 @@ struct Engine::State {
     void schedule(Sequence&, uint32_t tokens);
     void append_tokens(const Scheduled&);
     TokenLogprobs logprobs_of(size_t row, int32_t top) const; // of what was sampled
-    bool append_token(Sequence&, TokenId, size_t row); // false: the sequence ended with it
+    // False: the sequence ended with it.
+    bool append_token(Sequence&, TokenId, size_t row);
+    bool append_text(Sequence&, TokenId, bool may_stop); // of the token
+    bool refuse_token(Sequence&, TokenId);
+    bool end_with(Sequence&, FinishReason, std::string_view reason);
+    void note_logprobs(Sequence&, size_t row);
     bool stays_behind(const Sequence&) const;
     void propose();
     uint32_t choose_draft_length();               // for the drafts behind this step
@@ -323,7 +333,7 @@ struct Engine::State {
     std::vector<Memory> touched;                  // by a step
     bool lists_anew = true;                       // for the pool: with other components
     void list_state();                            // as touched
-    void list_components();                       // behind it
+    std::vector<Memory> list_components() const;
     void ask_for_touched();                       // after the forward pass, which keeps who is scheduled
 };
 

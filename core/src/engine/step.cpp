@@ -8,6 +8,23 @@
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::engine {
+namespace {
+
+// Few lines of code each, where assign() is many.
+PB_STEP_TEXT [[gnu::noinline]] void refill(std::vector<TokenId>& tokens, size_t count) {
+    tokens.resize(count);
+    for (TokenId& t : tokens) t = -1;
+}
+PB_STEP_TEXT [[gnu::noinline]] void refill(std::vector<float>& values, size_t count) {
+    values.resize(count);
+    for (float& v : values) v = 0;
+}
+
+[[gnu::noinline]] Failure not_a_token(TokenId token, uint32_t vocab_size) {
+    return fail("gave token " + std::to_string(token) + ", expected 0 to " + std::to_string(vocab_size - 1));
+}
+
+}  // namespace
 
 // 1 admit: arrivals whose time has come.
 PB_STEP_TEXT void Engine::State::admit() {
@@ -58,9 +75,15 @@ PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
 // 2 plan: the scheduler decides; one on probation that fails leaves the step to its predecessor. A plan that breaks the
 // contract is refused: nothing runs, and it is counted.
 PB_STEP_TEXT Result<> Engine::State::plan() {
-    constexpr uint32_t kBadPlansInARow = 8;
     Result<> done = ask_scheduler();
-    if (!done && roll_back(scheduler, "plan", done.error())) done = ask_scheduler();
+    if (!done) return plan_anew(std::move(done));
+    bad_plans = 0;
+    return {};
+}
+
+Result<> Engine::State::plan_anew(Result<> done) {
+    constexpr uint32_t kBadPlansInARow = 8;
+    if (roll_back(scheduler, "plan", done.error())) done = ask_scheduler();
     if (done) {
         bad_plans = 0;
         return {};
@@ -96,10 +119,17 @@ PB_STEP_TEXT Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
     return at->second.get();
 }
 
+// The scheduler "<does><number><rest><limit>".
+Failure Engine::State::breach(std::string_view does, Number number, std::string_view rest, Number limit) const {
+    std::string text = "scheduler '" + std::string(scheduler.current().type().name) + "' ";
+    text += does;
+    if (number) text += std::to_string(*number);
+    text += rest;
+    if (limit) text += std::to_string(*limit);
+    return fail(std::move(text));
+}
+
 PB_STEP_TEXT Result<> Engine::State::check_plan() {
-    const auto breach = [&](const std::string& what) {
-        return fail("scheduler '" + std::string(scheduler.current().type().name) + "' " + what);
-    };
     if (plan_out.item_count > plan_out.item_capacity || plan_out.preempt_count > plan_out.preempt_capacity)
         return breach("wrote past its buffers");
     plans_checked += 1;
@@ -111,8 +141,8 @@ PB_STEP_TEXT Result<> Engine::State::check_plan() {
         const uint64_t id = preempts[i].id;
         Sequence* s = find_shown(id, hint);
         if (!s || s->place != Place::kRunning)
-            return breach("preempts " + std::to_string(id) + ", which is not running");
-        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
+            return breach("preempts ", id, ", which is not running");
+        if (twice(*s)) return breach("names ", id, " twice");
         to_preempt.push_back(s);
     }
     uint64_t tokens = 0, stay = running.size() - plan_out.preempt_count;
@@ -120,19 +150,18 @@ PB_STEP_TEXT Result<> Engine::State::check_plan() {
     for (uint32_t i = 0; i < plan_out.item_count; ++i) {
         const uint64_t id = items[i].id;
         Sequence* s = find_shown(id, hint);
-        if (!s) return breach("plans " + std::to_string(id) + ", which it was not shown");
-        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
-        if (items[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
+        if (!s) return breach("plans ", id, ", which it was not shown");
+        if (twice(*s)) return breach("names ", id, " twice");
+        if (items[i].tokens == 0) return breach("plans no tokens for ", id);
         tokens += items[i].tokens;
         stay += s->place == Place::kWaiting;
         planned.push_back(s);
     }
     if (tokens > settings.max_num_batched_tokens)
-        return breach("plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens of " +
-                      std::to_string(settings.max_num_batched_tokens));
+        return breach("plans ", tokens, " tokens, more than max_num_batched_tokens of ",
+                      settings.max_num_batched_tokens);
     if (stay > settings.max_num_seqs)
-        return breach("has " + std::to_string(stay) + " sequences running, more than max_num_seqs of " +
-                      std::to_string(settings.max_num_seqs));
+        return breach("has ", stay, " sequences running, more than max_num_seqs of ", settings.max_num_seqs);
     return {};
 }
 
@@ -245,7 +274,7 @@ PB_STEP_TEXT void Engine::State::build() {
         if (item.prompt_rows > 0)
             max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(s.prompt_params.logprobs));
     }
-    add_branches();
+    if (!branches.empty()) add_branches();
     batch.finish();
     report.scheduled_seqs = static_cast<uint32_t>(scheduled.size());
     report.scheduled_tokens = batch.tokens();
@@ -347,36 +376,43 @@ void Engine::State::take(const runner::SampledRows& rows) {
     report.sampler_faults += rows.faults;
 }
 
+Result<> Engine::State::sample_on_device(const runner::SampleCall& call) {
+    PB_TRY(const auto there, runner->sample(logits.first(sample_rows.size() * facts.vocab_size), call));
+    take(there);
+    return {};
+}
+
+PB_STEP_TEXT void Engine::State::clear_samples(size_t rows) {
+    refill(sampled, rows);
+    refill(sampled_logprobs, rows);
+    refill(top_tokens, rows * max_logprobs);
+    refill(top_logprobs, rows * max_logprobs);
+    refill(sampled_surprise, rows);
+}
+
 PB_STEP_TEXT Result<> Engine::State::ask_sampler() {
-    const size_t rows = sample_rows.size();
     runner::SampleCall call = sample_call();
     const host::Component& c = call.sampler;
     const uint64_t start = clock.now_ns();
     if (runner::runs_on_device(c)) {
-        PB_TRY(const runner::SampledRows there, runner->sample(logits.first(rows * facts.vocab_size), call));
-        take(there);
+        PB_CHECK(sample_on_device(call));
     } else {
-        sampled.assign(rows, -1);
-        sampled_logprobs.assign(rows, 0);
-        top_tokens.assign(rows * max_logprobs, -1);
-        top_logprobs.assign(rows * max_logprobs, 0);
-        sampled_surprise.assign(rows, 0);
+        clear_samples(sample_rows.size());
         pb_sample_batch& b = call.batch;
         b.tokens = sampled.data();
         b.logprobs = sampled_logprobs.data();
         b.top_tokens = top_tokens.data();
         b.top_logprobs = top_logprobs.data();
         b.surprise = sampled_surprise.data();
-        PB_CHECK(judge_drafts(c));
+        if (by_rejection()) PB_CHECK(judge_drafts(c));
         PB_CHECK(c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample"));
         report.sampler_faults += static_cast<uint32_t>(b.fault_count);
         follow_verdicts();
     }
     report.sample_ns += clock.now_ns() - start;
-    const auto in_range = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < facts.vocab_size; };
-    if (const auto bad = std::find_if_not(sampled.begin(), sampled.end(), in_range);
-        bad != sampled.end() && sampler.previous()) // of one that has passed its probation only the request fails
-        return fail("gave token " + std::to_string(*bad) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
+    if (!sampler.previous()) return {}; // of one that has passed its probation only the request fails
+    for (const TokenId t : sampled)
+        if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size) return not_a_token(t, facts.vocab_size);
     return {};
 }
 

@@ -117,7 +117,7 @@ bool Engine::State::roll_back(host::Slot& slot, const std::string& phase, const 
     return true;
 }
 
-PB_STEP_TEXT void Engine::State::end_probation_step() {
+void Engine::State::end_probation_step() {
     const struct {
         host::Slot& slot;
         bool called;

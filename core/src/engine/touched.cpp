@@ -15,14 +15,13 @@ Memory memory_at(const void* address, size_t bytes) { // of nothing: nothing
 }  // namespace
 
 // Sizes of what is a plugin's are guessed: it is asked for without being read.
-void Engine::State::list_components() {
-    touched.push_back(step_text());
-    runner->list_touched(touched);
+std::vector<Memory> Engine::State::list_components() const {
+    std::vector<Memory> list;
     const auto add = [&](const host::Component& c, const auto& table, auto... functions) {
-        touched.insert(touched.end(), {memory_of(c), memory_of(c.type()), memory_of(table)});
+        list.insert(list.end(), {memory_of(c), memory_of(c.type()), memory_of(table)});
         for (const void* function : {reinterpret_cast<const void*>(functions)...})
-            touched.push_back(memory_at(function, kPluginCode));
-        touched.push_back(memory_at(c.self(), kPluginState));
+            list.push_back(memory_at(function, kPluginCode));
+        list.push_back(memory_at(c.self(), kPluginState));
     };
     const auto& device = host::table_of<pb_device>(runner->device());
     add(runner->device(), device, device.end_step, device.begin_step);
@@ -32,6 +31,8 @@ void Engine::State::list_components() {
     add(scheduler.current(), plans, plans.plan);
     const auto& attends = host::table_of<pb_attention>(runner->attention());
     add(runner->attention(), attends, attends.plan);
+    runner->list_touched(list);
+    return list;
 }
 
 // What is the host's, but for the runner's. Of sequences those that the step computes.
@@ -42,9 +43,11 @@ PB_STEP_TEXT void Engine::State::list_state() {
     batch.list_touched(touched);
     for (const Scheduled& item : std::span(scheduled).first(std::min(scheduled.size(), kSequences))) {
         const Sequence& s = *item.sequence;
-        touched.insert(touched.end(), {memory_of(s), back_of(s.tokens), back_of(s.delta.tokens)});
+        touched.push_back(memory_of(s));
+        list_back(touched, s.tokens);
+        list_back(touched, s.delta.tokens);
         list_fronts(touched, s.table.pages, s.table.passed);
-        for (const auto& pages : s.table.pages) touched.push_back(back_of(pages));
+        for (const auto& pages : s.table.pages) list_back(touched, pages);
     }
 }
 
@@ -52,8 +55,10 @@ PB_STEP_TEXT void Engine::State::ask_for_touched() {
     list_state();
     for (const Memory what : touched) ask_for(what);
     if (!std::exchange(lists_anew, false) && report.admitted == 0) return;
-    list_components();
-    pool->ask_while_waiting(touched); // arrays that move as they grow stay asked for where they were
+    std::vector<Memory> behind_jobs = list_components(); // first what nobody asks for after the pass
+    behind_jobs.push_back(step_text());
+    behind_jobs.insert(behind_jobs.end(), touched.begin(), touched.end()); // where arrays lie that do not grow any more
+    pool->ask_while_waiting(std::move(behind_jobs));
 }
 
 }  // namespace patchbay::engine

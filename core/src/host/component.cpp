@@ -120,7 +120,10 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
 const Library& Component::library() const { return *parts_->library; }
 
 PB_STEP_TEXT Result<> Component::check(pb_status status, const char* call) const {
-    if (status == PB_OK) return {};
+    return status == PB_OK ? Result<>() : failure(status, call);
+}
+
+Failure Component::failure(pb_status status, const char* call) const {
     std::string reason = why();
     if (reason.empty()) reason = word_of(status);
     return fail(parts_->kind + " '" + parts_->name + "': " + call + ": " + reason);

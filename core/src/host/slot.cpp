@@ -172,7 +172,7 @@ Result<> Slot::hand_over(Swap& swap, std::string& phase) {
     return swap.candidate_->load(from.state, swap.state_);
 }
 
-PB_STEP_TEXT std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
+std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
                                          const std::function<void(const Component&)>& greet) {
     if (under_way_) return std::nullopt;
     under_way_ = next_due();

@@ -198,15 +198,17 @@ PB_STEP_TEXT pb_forward ModelRunner::forward_of(const Inputs& inputs) {
 
 // ---- passes ----
 
+void ModelRunner::pad(const Batch& batch, const GraphBucket& bucket) {
+    padded_ = batch;
+    padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
+}
+
 // The graph that fits, and padded_ if one is to be replayed or captured.
 PB_STEP_TEXT GraphChoice ModelRunner::choose(const Batch& batch) {
     const GraphChoice choice =
         graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
                          batch.max_query_len()});
-    if (choice.bucket) {
-        padded_ = batch;
-        padded_.pad(choice.bucket->tokens, choice.bucket->sequences, choice.bucket->logit_rows);
-    }
+    if (choice.bucket) pad(batch, *choice.bucket);
     return choice;
 }
 
@@ -302,13 +304,23 @@ PB_STEP_TEXT Result<> ModelRunner::end_step(uint64_t& ns) {
 }
 
 PB_STEP_TEXT Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
+    const bool good = done && ended && !out_of_memory_ && layer_fault_.empty() && cost_fault_.empty();
+    return good ? Result<>() : why_not(done, ended, tokens);
+}
+
+Result<> ModelRunner::why_not(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
     if (out_of_memory_)
         return fail("the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
     if (!layer_fault_.empty())
         return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
     PB_CHECK(done);
     PB_CHECK(ended);
-    return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
+    return fail(cost_fault_);
+}
+
+[[gnu::noinline]] static Failure too_many_tokens(uint32_t tokens, uint32_t most) {
+    return fail("a pass over " + std::to_string(tokens) + " tokens, with room for the hidden states of " +
+                std::to_string(most));
 }
 
 PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
@@ -318,8 +330,7 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_
     cost_fault_.clear();
     times_ = {};
     if (hidden_ && batch.tokens() > hidden_->target_rows())
-        return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
-                    std::to_string(hidden_->target_rows()));
+        return too_many_tokens(batch.tokens(), hidden_->target_rows());
     PB_CHECK(begin_step());
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
@@ -411,7 +422,7 @@ Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
     return std::span<float>();
 }
 
-PB_STEP_TEXT void ModelRunner::list_touched(std::vector<Memory>& to) const {
+void ModelRunner::list_touched(std::vector<Memory>& to) const {
     constexpr size_t kAttention = 512; // bytes of what is bound, and of its plan: a guess
     to.insert(to.end(), {memory_of(*this), memory_of(*kv_), memory_of(*workspace_), memory_of(*graphs_)});
     list_fronts(to, batches_);

@@ -182,9 +182,11 @@ class ModelRunner {
     Result<> begin_step();
     Result<> end_step(uint64_t& ns);
     GraphChoice choose(const Batch&);
+    void pad(const Batch&, const GraphBucket&); // into padded_
     void pass_host_time();
     uint64_t device_busy_until(); // with the step that was ended last
     Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
+    Result<> why_not(const Result<>& done, const Result<>& ended, uint32_t tokens) const; // the pass is good
     enum class End { kWait, kSubmit };
     // What run() leaves: logits where forward() leaves them, unless they were sampled from.
     Result<std::span<float>> pass(const Batch&, const SampleCall*, End);

@@ -18,22 +18,24 @@ TEST(StepMemory, CodeOfStepsHasBoundsThatTheLinkerTells) {
 #endif
 
 TEST(StepMemory, OfArraysIsWhereFewElementsLieAndWhereTheNextOneComes) {
+    std::vector<Memory> all;
     std::vector<uint64_t> none, some;
-    EXPECT_TRUE(front_of(none).empty());
-    EXPECT_TRUE(back_of(none).empty());
     some.reserve(100);
     some.assign(10, 7);
-    const auto offset = [&](Memory what) { return what.data() - std::as_bytes(std::span(some)).data(); };
-    EXPECT_EQ(offset(front_of(some)), 0);
-    EXPECT_EQ(front_of(some).size(), 2 * kCacheLine + sizeof some[0]); // wherever in a line it begins
-    EXPECT_EQ(offset(back_of(some)), 9 * 8);
-    EXPECT_EQ(back_of(some).size(), 16u);
-    some.resize(some.capacity());
-    EXPECT_EQ(back_of(some).size(), 8u); // the next one comes elsewhere
-    std::vector<Memory> all;
     list_fronts(all, none, some);
-    ASSERT_EQ(all.size(), 2u);
-    EXPECT_EQ(all[1].data(), front_of(some).data());
+    list_back(all, none);
+    list_back(all, some);
+    ASSERT_EQ(all.size(), 4u);
+    const auto* const first = std::as_bytes(std::span(some)).data();
+    EXPECT_TRUE(all[0].empty());
+    EXPECT_EQ(all[1].data(), first);
+    EXPECT_EQ(all[1].size(), 2 * kCacheLine);
+    EXPECT_TRUE(all[2].empty());
+    EXPECT_EQ(all[3].data(), first + 9 * sizeof some[0]);
+    EXPECT_EQ(all[3].size(), 2 * sizeof some[0]);
+    some.resize(some.capacity());
+    list_back(all, some);
+    EXPECT_EQ(all[4].size(), sizeof some[0]) << "the next one comes elsewhere";
 }
 
 TEST(StepMemory, IsAskedForBehindJobsWhateverLiesThere) {
