@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
 
 std::vector<std::string> headers() {  // "abi.h", "sdk/scheduler.hpp"
-    const fs::path root = PATCHBAY_SOURCE_DIR "/core/include/patchbay";
+    const fs::path root = std::string(patchbay::kSourceDir) + "/core/include/patchbay";
     std::vector<std::string> out;
     for (const auto& entry : fs::recursive_directory_iterator(root))
         if (entry.is_regular_file() && entry.path().extension() != ".txt")
@@ -35,8 +37,8 @@ class Header : public ::testing::TestWithParam<std::string> {
     static void expect_compiles(const std::string& compiler, const std::string& language) {
         const std::string command = "printf '#include \"patchbay/" + GetParam() + "\"\\n' | '" + compiler + "' " +
                                     language +
-                                    " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -I'" PATCHBAY_SOURCE_DIR
-                                    "/core/include' -I'" PATCHBAY_BINARY_DIR "/include' - 2>&1";
+                                    " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -I'" +
+                                    patchbay::kSourceDir + "/core/include' -I'" + patchbay::kBuildDir + "/include' - 2>&1";
         FILE* pipe = popen(command.c_str(), "r");
         ASSERT_NE(pipe, nullptr);
         std::string said;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr layout_entry kOfCxx[] = {
 #include "layout.inc"
+#include "paths.hpp"
 };
 
 struct Place {
@@ -34,7 +35,7 @@ std::string text(const Place& p) {
 
 Layout committed() {
     Layout out;
-    std::ifstream in(PATCHBAY_SOURCE_DIR "/tests/abi/layout.txt");
+    std::ifstream in(std::string(patchbay::kSourceDir) + "/tests/abi/layout.txt");
     for (std::string line; std::getline(in, line);) {
         std::istringstream words(line);
         std::string name;
@@ -76,7 +77,7 @@ TEST(Layout, InCxxIsTheCommittedOne) { expect_same(committed(), layout_of(kOfCxx
 // name → its fields, read from the headers.
 std::map<std::string, std::vector<std::string>> declared() {
     std::map<std::string, std::vector<std::string>> out;
-    const std::string folder = PATCHBAY_SOURCE_DIR "/core/include/patchbay/";
+    const std::string folder = std::string(patchbay::kSourceDir) + "/core/include/patchbay/";
     std::string all;
     for (const char* file : {"abi.h", "abi/services.h", "abi/tensor.h", "abi/cost.h", "abi/scheduler.h",
                              "abi/sampler.h", "abi/proposer.h", "abi/attention.h", "abi/device.h", "abi/model.h"}) {

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,7 +78,7 @@ Ran run(const std::string& command, const fs::path& folder) {
     const fs::path script = folder / ".command";
     std::ofstream(script) << command << "\n";
     const std::string shell = "cd '" + folder.string() +
-                              "' && PATH=\"" PATCHBAY_BINARY_DIR "/bin:$PATH\" SRC='" PATCHBAY_SOURCE_DIR
+                              "' && PATH=\"" + patchbay::kBuildDir + "/bin:$PATH\" SRC='" + patchbay::kSourceDir +
                               "' PATCHBAY_CACHE='" +
                               folder.string() + "/.cache' sh .command 2>&1 </dev/null";
     FILE* pipe = popen(shell.c_str(), "r");
@@ -93,7 +95,7 @@ Ran run(const std::string& command, const fs::path& folder) {
 class CommandLine : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CommandLine, PrintsWhatTheFileSays) {
-    const fs::path file = fs::path(PATCHBAY_SOURCE_DIR) / "tests/cli" / (GetParam() + ".test");
+    const fs::path file = fs::path(patchbay::kSourceDir) / "tests/cli" / (GetParam() + ".test");
     std::string name = (fs::temp_directory_path() / "patchbay-cli-XXXXXX").string();
     const std::vector<Step> steps = parse(file);
     ASSERT_FALSE(steps.empty());
@@ -113,7 +115,7 @@ TEST_P(CommandLine, PrintsWhatTheFileSays) {
 
 std::vector<std::string> files() {
     std::vector<std::string> out;
-    for (const auto& entry : fs::directory_iterator(fs::path(PATCHBAY_SOURCE_DIR) / "tests/cli"))
+    for (const auto& entry : fs::directory_iterator(fs::path(patchbay::kSourceDir) / "tests/cli"))
         if (entry.path().extension() == ".test") out.push_back(entry.path().stem().string());
     std::sort(out.begin(), out.end());
     return out;

@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
@@ -37,7 +38,7 @@ class Llama2c : public ::testing::Test {
 
     // What the script said; empty: it succeeded.
     std::string import(const fs::path& checkpoint, const std::string& options) const {
-        const std::string command = std::string(PATCHBAY_PYTHON) + " " + PATCHBAY_SOURCE_DIR +
+        const std::string command = std::string(PATCHBAY_PYTHON) + " " + kSourceDir +
                                     "/scripts/import_llama2c.py '" + checkpoint.string() + "' --out '" +
                                     (folder_ / "model").string() + "' " + options + " > '" +
                                     (folder_ / "log").string() + "' 2>&1";
@@ -109,7 +110,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
   protected:
     static fs::path given() {
         const char* const data = std::getenv("PATCHBAY_TEST_DATA");
-        return fs::path(data ? data : std::string(PATCHBAY_SOURCE_DIR) + "/../shared/data") / "weights" /
+        return fs::path(data ? data : std::string(kSourceDir) + "/../shared/data") / "weights" /
                GetParam().folder;
     }
     // What the independent program said.
@@ -154,7 +155,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
 TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
     if (!fs::exists(given())) GTEST_SKIP() << "no " << given() << "; set PATCHBAY_TEST_DATA";
     const json golden = import_published();
-    const auto registry = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    const auto registry = must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
 
     config::EngineConfig c;
     c.model.path = (folder_ / "model").string();
@@ -194,7 +195,7 @@ TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
 TEST_P(PublishedLlama2c, MostlyGoesOnAsThatProgramDidWhenItsWeightsAreRounded) {
     if (!fs::exists(given())) GTEST_SKIP() << "no " << given() << "; set PATCHBAY_TEST_DATA";
     const json golden = import_published();
-    const auto registry = must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    const auto registry = must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
     const auto vocab = golden.at("config").at("vocab_size").get<size_t>();
     using weights::Quantization;
     struct Bound {

@@ -8,6 +8,7 @@
 
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
+#include "paths.hpp"
 
 namespace {
 
@@ -16,14 +17,14 @@ using namespace patchbay;
 const host::Registry& registry() {
     static const auto all = [] {
         spdlog::set_level(spdlog::level::off);
-        return host::Registry::open({PATCHBAY_BINARY_DIR "/lib/patchbay/plugins"});
+        return host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     }();
     if (!all || all->names("scheduler").empty()) abort();
     return *all;
 }
 
 std::string outcome_of(const scenario::Scenario& s) {
-    static host::Prober prober({.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    static host::Prober prober({.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     const auto played = scenario::play(s, registry(), prober);
     if (!played) return played.error().empty() ? __builtin_trap(), "" : played.error();
     if (!played->difference) return "";

@@ -5,12 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
 
 using json = nlohmann::json;
-const std::string kSource = PATCHBAY_SOURCE_DIR;
+const std::string kSource = kSourceDir;
 
 json golden(const std::string& name) {
     std::ifstream in(kSource + "/tests/golden/" + name);
@@ -29,7 +30,7 @@ TEST(DemoGolden, TheTokenizerAgreesOnEveryText) {
 }
 
 void check_greedy(const std::string& model) {
-    const auto registry = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     ASSERT_TRUE(registry) << registry.error();
     config::EngineConfig c;
     c.model.path = kSource + "/models/" + model;

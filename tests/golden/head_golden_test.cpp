@@ -12,12 +12,13 @@
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
 #include "weights/loader.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
 
 using json = nlohmann::json;
-const std::string kGolden = std::string(PATCHBAY_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = std::string(kSourceDir) + "/tests/golden/";
 constexpr uint32_t kBlocks = 32, kBlock = 16, kPasses = 8, kRows = 64;
 
 template <class T>
@@ -31,7 +32,7 @@ class Head {
     Head(const std::string& name, const std::string& target) : pool_(2) {
         const host::Services services{&pool_.service(), nullptr, nullptr};
         const host::Registry registry =
-            must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+            must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(kGolden + "models/" + target));
         r.weights = {PB_F32};

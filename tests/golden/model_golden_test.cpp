@@ -13,12 +13,13 @@
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
 #include "weights/loader.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
 
 using json = nlohmann::json;
-const std::string kGolden = std::string(PATCHBAY_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = std::string(kSourceDir) + "/tests/golden/";
 
 template <class T>
 T must(Result<T> r) {
@@ -40,7 +41,7 @@ struct Setting {
 };
 
 host::Registry plugins() {
-    return must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+    return must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
 }
 
 class Golden {

@@ -8,6 +8,7 @@
 
 #include "patchbay/sdk/philox.hpp"
 #include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -124,14 +125,14 @@ class RestlessClock final : public Clock {
 };
 
 const host::Registry& with_faulty() {
-    static const auto all = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/tests/swap_plugins"});
+    static const auto all = host::Registry::open({std::string(kBuildDir) + "/tests/swap_plugins"});
     if (!all) throw std::runtime_error(all.error());
     return *all;
 }
 
 // To samplers that fail on probation: what they leave undone another does.
 void swap_sampler(Harness& h, uint32_t step) {
-    static host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     if (step % 25 > 0 || step > 500) return;
     const config::PluginChoice to{"faulty", {{"fault", step % 50 ? "throws" : "negative"}, {"vocab", "300"}}};
     const auto swap = h.engine->swap({SwapSlot::kSampler, to, with_faulty(), prober});

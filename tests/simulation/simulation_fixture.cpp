@@ -3,6 +3,7 @@
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "simulation/alone_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr uint32_t kVocab = 1000;
 constexpr TokenId kStop = 7;
 constexpr uint64_t kMs = 1'000'000; // ns
-const std::string kBuild = PATCHBAY_BINARY_DIR;
+const std::string kBuild = kBuildDir;
 
 const host::Registry& all_plugins() {
     static const auto all =

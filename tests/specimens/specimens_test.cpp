@@ -7,13 +7,14 @@
 #include <set>
 
 #include "host/probe.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kFolder = PATCHBAY_BINARY_DIR "/tests/specimens";
-const host::ProbeOptions kOptions{PATCHBAY_BINARY_DIR "/bin/patchbay-probe", 120};
+const fs::path kFolder = std::string(kBuildDir) + "/tests/specimens";
+const host::ProbeOptions kOptions{std::string(kBuildDir) + "/bin/patchbay-probe", 120};
 
 struct Specimen {
     const char* library;  // without ".so"

@@ -1,11 +1,12 @@
 #include "swap/swap_fixture.hpp"
+#include "paths.hpp"
 
 #include <stdexcept>
 
 namespace patchbay::engine::testing {
 namespace {
 
-const std::string kBuild = PATCHBAY_BINARY_DIR;
+const std::string kBuild = kBuildDir;
 
 host::Registry open(const std::vector<std::filesystem::path>& folders) {
     auto opened = host::Registry::open(folders);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tree.hpp"
+#include "paths.hpp"
 
 namespace patchbay::tidy {
 namespace {
@@ -48,7 +49,7 @@ TEST(Files, HeadersSayWhatTheyAreFor) {
 
 // Every source is compiled, or included by one that is.
 TEST(Files, NoneIsDead) {
-    const std::string commands = read(std::string(PATCHBAY_BINARY_DIR) + "/compile_commands.json");
+    const std::string commands = read(std::string(kBuildDir) + "/compile_commands.json");
     ASSERT_FALSE(commands.empty());
     std::set<std::string> included;
     const std::regex quoted("#\\s*include\\s+[\"<]([^\">]+)[\">]");
@@ -80,7 +81,7 @@ std::vector<std::string> matches(const std::string& text, const std::string& pat
 }
 
 TEST(Environment, IsReadOnlyWhereThePageSaysSo) {
-    const std::string page = read(std::filesystem::path(PATCHBAY_SOURCE_DIR) / "docs/configuration.md");
+    const std::string page = read(std::filesystem::path(kSourceDir) / "docs/configuration.md");
     std::set<std::string> variables;
     for (const SourceText& file : sources())
         for (const std::string& line : file.path.starts_with("tests/") ? std::vector<std::string>{} : file.lines)
@@ -91,7 +92,7 @@ TEST(Environment, IsReadOnlyWhereThePageSaysSo) {
 }
 
 TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
-    const std::filesystem::path source = PATCHBAY_SOURCE_DIR;
+    const std::filesystem::path source = kSourceDir;
     const auto list = matches(read(source / "scripts/install-deps"), "packages=\\(([^)]*)\\)");
     ASSERT_EQ(list.size(), 1u);
     const std::string parties = read(source / "THIRD_PARTY.md");
@@ -103,7 +104,7 @@ TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
 
 // The pins say what models and golden files were made with.
 TEST(Packages, ModelsAreOfTheTransformersThatIsPinned) {
-    const std::filesystem::path source = PATCHBAY_SOURCE_DIR;
+    const std::filesystem::path source = kSourceDir;
     const auto pinned = matches(read(source / "scripts/requirements-train.txt"), "transformers==(\\S+)");
     ASSERT_EQ(pinned.size(), 1u);
     size_t seen = 0;

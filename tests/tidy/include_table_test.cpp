@@ -7,12 +7,13 @@
 #include <set>
 
 #include "tree.hpp"
+#include "paths.hpp"
 
 namespace patchbay::tidy {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kRoot = PATCHBAY_SOURCE_DIR;
+const fs::path kRoot = kSourceDir;
 
 std::vector<std::string> cells(const std::string& row) {
     std::vector<std::string> out;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tree.hpp"
+#include "paths.hpp"
 
 namespace patchbay::tidy {
 namespace {
@@ -22,7 +23,7 @@ std::set<std::string> tests_of_the_tree() {
 }
 
 TEST(Promises, NameScenariosAndTestsThatExist) {
-    const std::filesystem::path root = PATCHBAY_SOURCE_DIR;
+    const std::filesystem::path root = kSourceDir;
     const std::set<std::string> tests = tests_of_the_tree();
     ASSERT_GT(tests.size(), 500u);
     std::stringstream page(read(root / "docs/engine-behaviour.md"));

@@ -1,4 +1,5 @@
 #include "tree.hpp"
+#include "paths.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -18,7 +19,7 @@ std::string read(const fs::path& file) {
 const std::vector<SourceText>& sources() {
     static const std::vector<SourceText> all = [] {
         std::vector<SourceText> out;
-        const fs::path root = PATCHBAY_SOURCE_DIR;
+        const fs::path root = kSourceDir;
         for (const char* folder : {"core", "plugins", "kernels", "metrics", "tests"})
             for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
                 const std::string ending = entry.path().extension().string();

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/scheduler_bench.hpp"
+#include "paths.hpp"
 
 namespace {
 
@@ -30,7 +31,7 @@ void step(benchmark::State& state, const host::Registry& registry, const char* s
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto registry = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     if (!registry) return std::fprintf(stderr, "%s\n", registry.error().c_str()), 1;
     for (const char* scheduler : {"fcfs", "priority", "sjf", "edf"})
         benchmark::RegisterBenchmark((std::string("step/") + scheduler).c_str(),

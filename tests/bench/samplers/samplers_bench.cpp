@@ -10,6 +10,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
+#include "paths.hpp"
 
 namespace {
 
@@ -79,7 +80,7 @@ void sample(benchmark::State& state, const host::Sampler& sampler, const Paramet
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto registry = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     if (!registry) return std::fprintf(stderr, "%s\n", registry.error().c_str()), 1;
     const auto sampler = registry->sampler("standard", {}, {});
     if (!sampler) return std::fprintf(stderr, "%s\n", sampler.error().c_str()), 1;

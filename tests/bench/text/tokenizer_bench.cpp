@@ -9,13 +9,14 @@
 #include <iterator>
 
 #include "text/tokenizer.hpp"
+#include "paths.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace patchbay::text;
 
-const fs::path kSource = PATCHBAY_SOURCE_DIR;
+const fs::path kSource = kSourceDir;
 
 fs::path test_data() {
     const char* given = std::getenv("PATCHBAY_TEST_DATA");

@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include "unit/config/config_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::config {
 namespace {
@@ -258,12 +259,12 @@ TEST_F(Load, speculation_can_be_switched_off_over_a_base) {
 
 TEST_F(Load, the_files_in_the_tree_are_right) {
     for (const auto& entry :
-         std::filesystem::directory_iterator(std::string(PATCHBAY_SOURCE_DIR) + "/configs/models")) {
+         std::filesystem::directory_iterator(std::string(kSourceDir) + "/configs/models")) {
         const auto l = load_engine_config(entry.path(), registry());
         ASSERT_TRUE(l) << l.error();
         EXPECT_TRUE(l->config.model.shape.contains("architectures.0")) << entry.path();
     }
-    const auto demo = load_engine_config(std::string(PATCHBAY_SOURCE_DIR) + "/configs/engine/demo.yaml", registry());
+    const auto demo = load_engine_config(std::string(kSourceDir) + "/configs/engine/demo.yaml", registry());
     EXPECT_TRUE(demo) << demo.error();
 }
 

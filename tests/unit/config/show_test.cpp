@@ -4,6 +4,7 @@
 
 #include "config/check_file.hpp"
 #include "unit/config/config_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::config {
 namespace {
@@ -150,7 +151,7 @@ std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
 }
 
 TEST_F(Show, the_documentation_has_a_row_of_every_key) {
-    std::ifstream in(std::string(PATCHBAY_SOURCE_DIR) + "/docs/configuration.md");
+    std::ifstream in(std::string(kSourceDir) + "/docs/configuration.md");
     std::stringstream page;
     page << in.rdbuf();
     EXPECT_TRUE(page.str().find(rows(engine_config_table(registry()).keys(), "")) != std::string::npos)

@@ -8,11 +8,12 @@
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/devices/loaded_plugin.hpp"
+#include "paths.hpp"
 
 namespace patchbay::kernels::cuda {
 namespace {
 
-const std::string kPlugins = PATCHBAY_BINARY_DIR "/lib/patchbay/plugins/";
+const std::string kPlugins = std::string(kBuildDir) + "/lib/patchbay/plugins/";
 constexpr uint32_t kRows = 80, kTop = 4;
 constexpr int64_t kVocab = 1013;
 

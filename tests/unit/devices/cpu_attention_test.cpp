@@ -34,7 +34,7 @@ class CpuAttentionPlugins : public testing::TestWithParam<const char*> {
     LoadedPlugin plugin{GetParam(), 2};
     const pb_attention* attention = nullptr;
 };
-INSTANTIATE_TEST_SUITE_P(Plugins, CpuAttentionPlugins, testing::Values(PAGED_LIBRARY, REFERENCE_LIBRARY),
+INSTANTIATE_TEST_SUITE_P(Plugins, CpuAttentionPlugins, testing::Values("attention-paged", "attention-reference"),
                          [](const auto& test) { return std::string(test.index == 0 ? "paged" : "reference"); });
 
 TEST_P(CpuAttentionPlugins, RefuseWhatTheyDoNotDoWithAReason) {
@@ -144,7 +144,7 @@ TEST_P(CpuAttentionPlugins, RefuseAPlanThatReachesPastTheTable) {
 }
 
 TEST(PagedAttention, RefusesHeadSizesThatItsVectorsDoNotFit) {
-    LoadedPlugin plugin(PAGED_LIBRARY, 1);
+    LoadedPlugin plugin("attention-paged", 1);
     ASSERT_EQ(plugin.create("auto"), PB_OK);
     pb_attention_layout layout{};
     pb_attention_spec spec = kSpec;
@@ -157,7 +157,7 @@ TEST(PagedAttention, RefusesHeadSizesThatItsVectorsDoNotFit) {
 }
 
 TEST(ReferenceAttention, TakesAnyHeadSize) {
-    LoadedPlugin plugin(REFERENCE_LIBRARY, 1);
+    LoadedPlugin plugin("attention-reference", 1);
     ASSERT_EQ(plugin.create("auto"), PB_OK);
     pb_attention_layout layout{};
     pb_attention_spec spec = kSpec;

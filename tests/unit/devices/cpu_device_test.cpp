@@ -36,7 +36,7 @@ class CpuDevice : public testing::TestWithParam<kernels::Isa> {
         return out;
     }
 
-    LoadedPlugin plugin{CPU_DEVICE_LIBRARY, 2};
+    LoadedPlugin plugin{"device-cpu", 2};
     const pb_device* device = nullptr;
     const pb_ops* ops = nullptr;
 };
@@ -296,7 +296,7 @@ TEST_P(CpuDevice, RefusesQuantisedWeightsThatMakeNoSense) {
 }
 
 TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {
-    LoadedPlugin lowered(CPU_DEVICE_LIBRARY, 1), refused(CPU_DEVICE_LIBRARY, 1);
+    LoadedPlugin lowered("device-cpu", 1), refused("device-cpu", 1);
     setenv(kernels::kIsaVariable, "plain", 1);
     ASSERT_EQ(lowered.create("auto"), PB_OK);
     setenv(kernels::kIsaVariable, "altivec", 1);

@@ -10,14 +10,20 @@
 
 #include "base/thread_pool.hpp"
 #include "host/library.hpp"
+#include "paths.hpp"
 #include "patchbay/abi.h"
 
 namespace patchbay {
 
+inline std::string built_plugin(const std::string& plugin) {
+    return std::string(kBuildDir) + "/lib/patchbay/plugins/" + plugin + ".so";
+}
+
 class LoadedPlugin {
   public:
-    LoadedPlugin(const char* library, uint32_t threads) : pool_(threads) {
-        auto opened = host::Library::open(library, "");
+    // `plugin` is "kind-name", as built.
+    LoadedPlugin(const std::string& plugin, uint32_t threads) : pool_(threads) {
+        auto opened = host::Library::open(built_plugin(plugin), "");
         if (!opened) throw std::runtime_error(opened.error());
         library_ = *opened;
         component_ = library_->plugin().components[0];

@@ -5,6 +5,7 @@
 
 #include "host/component.hpp"
 #include "host/library.hpp"
+#include "loaded_plugin.hpp"
 #include "patchbay/abi/device.h"
 #include "patchbay/sdk/attention_cost.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -19,7 +20,7 @@ class Sim {
         host::Settings settings(given);
         settings.insert({{"matmul_bf16", "1e9"}, {"matmul_f32", "5e8"}, {"memory_read", "1e9"},
                          {"memory_bytes", "2000000"}});
-        auto library = host::Library::open(SIM_LIBRARY, "");
+        auto library = host::Library::open(built_plugin("device-sim"), "");
         if (!library) throw std::runtime_error(library.error());
         auto made = host::Component::create(*library, *(*library)->plugin().components[0], settings, {});
         if (!made) throw std::runtime_error(made.error());

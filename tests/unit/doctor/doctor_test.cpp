@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "doctor/findings.hpp"
+#include "paths.hpp"
 
 namespace patchbay::doctor {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(Doctor, SurvivesAMachineThatTellsNothing) {
 }
 
 TEST(DoctorDevices, TriesEachChoiceOfInstructions) {
-    const auto registry = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     ASSERT_TRUE(registry) << registry.error();
     const auto all = check_devices(*registry);
     EXPECT_EQ(named(all, "cpu").state, State::kGood);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -244,7 +245,7 @@ TEST(AsyncOnADevice, SaysWhyStepsComeInTurn) {
 
 // A sampler takes the slot after four steps; texts are those without.
 Ran swapped(config::EngineConfig c, const config::PluginChoice& to) {
-    static host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     c.swap.probation_steps = 3;
     c.engine.max_num_batched_tokens = 200;
     Harness h(c);
@@ -292,7 +293,7 @@ TEST(AsyncOnADevice, OneThatFailsThereLeavesItsStepToThePredecessor) {
 }
 
 TEST(AsyncOnADevice, OneOfAnotherDeviceIsRefusedTheSlot) {
-    static host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     Harness h(tiny_model()); // on the CPU
     const auto swap = h.engine->swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober});
     EXPECT_EQ(swap->record().state, host::SwapState::kRefused);

@@ -1,15 +1,16 @@
 #include "unit/engine/engine_fixture.hpp"
 
 #include "patchbay/sdk/philox.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine::testing {
 
-std::string repository(const std::string& path) { return std::string(PATCHBAY_SOURCE_DIR) + "/" + path; }
+std::string repository(const std::string& path) { return std::string(kSourceDir) + "/" + path; }
 
 const host::Registry& registry() {
     static const host::Registry all = [] {
-        auto opened = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins",
-                                            std::string(PATCHBAY_BINARY_DIR) + "/tests/engine_plugins"});
+        auto opened = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins",
+                                            std::string(kBuildDir) + "/tests/engine_plugins"});
         if (!opened) throw std::runtime_error(opened.error());
         return *std::move(opened);
     }();

@@ -3,6 +3,7 @@
 
 #include "parallel/world.hpp"
 #include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -113,7 +114,7 @@ TEST(PromptLogprobs, AreThoseOfOneRankWhenThereAreTwo) {
     Harness one(tiny_model());
     auto c = tiny_model();
     c.engine.tensor_parallel_size = 2;
-    parallel::World world(PATCHBAY_BINARY_DIR "/bin/patchbay");
+    parallel::World world(std::string(kBuildDir) + "/bin/patchbay");
     VirtualClock clock;
     const auto two = Engine::create(c, registry(), clock, nullptr, &world);
     ASSERT_TRUE(two) << two.error();

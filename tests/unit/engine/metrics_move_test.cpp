@@ -6,6 +6,7 @@
 #include "engine/engine_metrics.hpp"
 #include "parallel/world.hpp"
 #include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -64,7 +65,7 @@ class Watched {
     }
 
     void swap_scheduler(const char* name) {
-        host::Prober prober(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+        host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
         engine_->swap({SwapSlot::kScheduler, {name, {}}, registry(), prober});
     }
 
@@ -89,7 +90,7 @@ class Watched {
 
   private:
     TickingClock clock_;
-    parallel::World world_{std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay"};
+    parallel::World world_{std::string(kBuildDir) + "/bin/patchbay"};
     metrics::Metrics all_;
     std::unique_ptr<Engine> engine_;
     std::optional<EngineMetrics> metrics_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -11,7 +12,7 @@ using namespace testing;
 using ::testing::HasSubstr;
 
 host::Prober& prober() {
-    static host::Prober one(host::ProbeOptions{.program = PATCHBAY_BINARY_DIR "/bin/patchbay-probe"});
+    static host::Prober one(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     return one;
 }
 

@@ -7,6 +7,7 @@
 
 #include "experiment/arrivals.hpp"
 #include "experiment/input_files.hpp"
+#include "paths.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -109,7 +110,7 @@ TEST(AzureTrace, FaultsNameTheFileAndTheLine) {
 TEST(AzureTrace, ReadsTheRealOne) {
     const char* data = std::getenv("PATCHBAY_TEST_DATA");
     const std::filesystem::path path =
-        (data ? std::filesystem::path(data) : std::filesystem::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data") /
+        (data ? std::filesystem::path(data) : std::filesystem::path(kSourceDir) / ".." / "shared" / "data") /
         "traces" / "azure2023_conv.csv";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
     const auto rows = read_azure_trace(path, 0, ~0u);

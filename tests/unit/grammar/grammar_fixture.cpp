@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "patchbay/sdk/philox.hpp"
+#include "paths.hpp"
 
 namespace patchbay::grammar::testing {
 
@@ -49,7 +50,7 @@ std::shared_ptr<const Vocabulary> small() {
 std::optional<std::filesystem::path> real_tokenizer(const std::string& name) {
     const char* given = std::getenv("PATCHBAY_TEST_DATA");
     const auto data =
-        given ? std::filesystem::path(given) : std::filesystem::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data";
+        given ? std::filesystem::path(given) : std::filesystem::path(kSourceDir) / ".." / "shared" / "data";
     const auto folder = data / "tokenizers" / name;
     if (!std::filesystem::exists(folder)) return std::nullopt;
     return folder;

@@ -4,12 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "unit/grammar/grammar_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::grammar::testing {
 namespace {
 
 TEST(JsonSchema, AcceptsAndRefusesWhatAnotherValidatorDoes) {
-    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/tests/unit/grammar/schema_goldens.json");
+    std::ifstream file(std::string(kSourceDir) + "/tests/unit/grammar/schema_goldens.json");
     const auto cases = nlohmann::json::parse(file);
     ASSERT_GT(cases.size(), 40u);
     for (const auto& one : cases) {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "patchbay/abi/proposer.h"
+#include "paths.hpp"
 
 namespace patchbay::host {
 
@@ -34,7 +35,7 @@ Variable::~Variable() {
         unsetenv(name_);
 }
 
-fs::path built(const std::string& plugin) { return fs::path(PATCHBAY_BINARY_DIR) / "tests/host" / (plugin + ".so"); }
+fs::path built(const std::string& plugin) { return fs::path(kBuildDir) / "tests/host" / (plugin + ".so"); }
 
 std::string bytes_of(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);

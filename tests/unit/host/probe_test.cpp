@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "unit/host/host_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const ProbeOptions kOptions{PATCHBAY_BINARY_DIR "/bin/patchbay-probe", 60};
+const ProbeOptions kOptions{std::string(kBuildDir) + "/bin/patchbay-probe", 60};
 
 class ProbeTest : public HostTest {
   protected:

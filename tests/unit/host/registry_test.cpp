@@ -5,6 +5,7 @@
 
 #include "host/private_copy.hpp"
 #include "unit/host/host_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -14,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::IsEmpty;
 
-const fs::path kBuildTree = fs::path(PATCHBAY_BINARY_DIR) / "lib/patchbay/plugins";
+const fs::path kBuildTree = fs::path(kBuildDir) / "lib/patchbay/plugins";
 
 class RegistryTest : public HostTest {
   protected:

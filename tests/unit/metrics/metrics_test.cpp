@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "metrics/server.hpp"
+#include "paths.hpp"
 
 namespace patchbay::metrics {
 namespace {
@@ -38,7 +39,7 @@ std::string http_get(uint16_t port, const std::string& path) {
 }
 
 TEST(Metrics, TheCompiledCatalogueIsTheFile) {
-    EXPECT_EQ(catalogue_yaml(), read(PATCHBAY_SOURCE_DIR "/metrics/metrics.yaml"));
+    EXPECT_EQ(catalogue_yaml(), read(std::string(kSourceDir) + "/metrics/metrics.yaml"));
 }
 
 TEST(Metrics, EveryNameFollowsPrometheusPractice) {
@@ -52,7 +53,7 @@ TEST(Metrics, EveryNameFollowsPrometheusPractice) {
 }
 
 TEST(Metrics, DocsNameEveryMetricAndNoOther) {
-    const std::string docs = read(PATCHBAY_SOURCE_DIR "/docs/metrics.md");
+    const std::string docs = read(std::string(kSourceDir) + "/docs/metrics.md");
     for (const Entry& e : parse_catalogue(catalogue_yaml())) {
         std::string labels;
         for (const std::string& l : e.labels) labels += (labels.empty() ? " " : ", ") + l;
@@ -104,7 +105,7 @@ TEST(Metrics, AScrapeOverHttpGivesTheTextFormat) {
 }
 
 TEST(Metrics, AScrapeHasNothingThatIsNotDocumented) {
-    std::ifstream page(PATCHBAY_SOURCE_DIR "/docs/metrics.md");
+    std::ifstream page(std::string(kSourceDir) + "/docs/metrics.md");
     const std::string documented{std::istreambuf_iterator<char>(page), {}};
     Metrics m;
     m.counter("patchbay_steps_total").Increment();

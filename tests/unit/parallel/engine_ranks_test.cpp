@@ -10,6 +10,7 @@
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "parallel/world.hpp"
+#include "paths.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -26,13 +27,13 @@ T must(Result<T> r) {
 
 const host::Registry& registry() {
     static const host::Registry all =
-        must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+        must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
     return all;
 }
 
 config::EngineConfig demo(uint32_t ranks) {
     config::EngineConfig c;
-    c.model.path = std::string(PATCHBAY_SOURCE_DIR) + "/models/demo-target";
+    c.model.path = std::string(kSourceDir) + "/models/demo-target";
     c.model.dtype = config::DType::kF32;
     c.engine.tensor_parallel_size = ranks;
     c.engine.num_blocks = 64;
@@ -85,7 +86,7 @@ class Ranks : public ::testing::Test {
         return Engine::create(c, registry(), clock_, nullptr, &world_);
     }
 
-    parallel::World world_{std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay"};
+    parallel::World world_{std::string(kBuildDir) + "/bin/patchbay"};
     RealClock clock_;
 };
 

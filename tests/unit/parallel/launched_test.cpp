@@ -9,13 +9,15 @@
 #include <fstream>
 #include <string>
 
+#include "paths.hpp"
+
 namespace patchbay {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kProgram = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay";
-const std::string kSource = PATCHBAY_SOURCE_DIR;
+const std::string kProgram = std::string(kBuildDir) + "/bin/patchbay";
+const std::string kSource = kSourceDir;
 
 struct Ran {
     std::string printed; // on both streams

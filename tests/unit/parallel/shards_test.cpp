@@ -13,6 +13,7 @@
 #include "runner/ranks.hpp"
 #include "unit/parallel/store_group_fixture.hpp"
 #include "weights/loader.hpp"
+#include "paths.hpp"
 
 namespace patchbay {
 namespace {
@@ -25,7 +26,7 @@ T must(Result<T> r) {
 
 const host::Registry& registry() {
     static const host::Registry all =
-        must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+        must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
     return all;
 }
 
@@ -50,7 +51,7 @@ struct Rank { // of one model
 };
 
 Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
-    const std::string folder = std::string(PATCHBAY_SOURCE_DIR) + "/tests/golden/models/" + model;
+    const std::string folder = std::string(kSourceDir) + "/tests/golden/models/" + model;
     const host::Services services{&rank.pool.service(), nullptr, nullptr};
     runner::RunnerSettings r;
     PB_TRY(r.model_config, weights::read_model_config(folder));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unit/policies/plugins_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::policies {
 namespace {
@@ -202,7 +203,7 @@ TEST(Models, BambaKeepsAStateWhereItDoesNotAttend) {
 TEST(Models, SurviveAnyValueOfAnyKey) {
     namespace fs = std::filesystem;
     size_t tried = 0, refused = 0;
-    for (const auto& entry : fs::directory_iterator(fs::path(PATCHBAY_SOURCE_DIR) / "tests/golden/models")) {
+    for (const auto& entry : fs::directory_iterator(fs::path(kSourceDir) / "tests/golden/models")) {
         std::ifstream in(entry.path() / "config.json");
         Config good;
         const nlohmann::json flat = nlohmann::json::parse(in).flatten();

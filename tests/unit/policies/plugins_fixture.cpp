@@ -1,10 +1,11 @@
 #include "unit/policies/plugins_fixture.hpp"
+#include "paths.hpp"
 
 namespace patchbay::policies {
 
 const host::Registry& registry() {
     static const host::Registry all =
-        must(host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"}));
+        must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
     return all;
 }
 

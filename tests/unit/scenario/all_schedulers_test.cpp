@@ -4,12 +4,13 @@
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
+#include "paths.hpp"
 
 namespace patchbay::scenario {
 namespace {
 
 const host::Registry& registry() {
-    static const auto all = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    static const auto all = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     return *all;
 }
 
@@ -55,7 +56,7 @@ constexpr Engine kEngines[] = {
 class EveryScheduler : public ::testing::TestWithParam<Engine> {};
 
 TEST_P(EveryScheduler, LetsNobodyStarve) {
-    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    host::Prober prober({.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     ASSERT_GE(registry().names("scheduler").size(), 11u);
     for (const std::string& policy : registry().names("scheduler"))
         for (uint64_t seed = 1; seed <= 4; ++seed) {

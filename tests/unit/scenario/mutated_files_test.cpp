@@ -8,6 +8,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
+#include "paths.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -27,13 +28,13 @@ std::string mutate(std::string text, const PhiloxBlock& bits) {
 }
 
 TEST(MutatedScenarios, AreRefusedOrPlayed) {
-    const std::string build = PATCHBAY_BINARY_DIR;
+    const std::string build = kBuildDir;
     const auto registry = host::Registry::open({build + "/lib/patchbay/plugins"});
     ASSERT_TRUE(registry) << registry.error();
     host::Prober prober({.program = build + "/bin/patchbay-probe"});
     uint64_t file_number = 0;
     size_t refused = 0, played = 0, differed = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_SOURCE_DIR "/tests/scenarios")) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(kSourceDir) + "/tests/scenarios")) {
         if (entry.path().extension() != ".yaml") continue;
         std::stringstream read;
         read << std::ifstream(entry.path()).rdbuf();

@@ -7,6 +7,7 @@
 
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
+#include "paths.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const host::Registry& registry() {
-    static const auto all = host::Registry::open({std::string(PATCHBAY_BINARY_DIR) + "/lib/patchbay/plugins"});
+    static const auto all = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
     return *all;
 }
 
@@ -33,7 +34,7 @@ std::string faults_of(const std::string& yaml) {
 std::string outcome_of(const std::string& yaml) {
     const auto loaded = load_text(yaml);
     if (!loaded) return loaded.error();
-    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    host::Prober prober({.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     const auto played = play(*loaded, registry(), prober);
     if (!played) return played.error();
     return played->difference ? played->difference->text() : "";
@@ -144,7 +145,7 @@ std::string outcome_within(uint64_t work, const std::string& yaml) {
     if (!root) return root.error();
     const auto scenario = load(*root, registry(), {.work = work});
     if (!scenario) return scenario.error();
-    host::Prober prober({.program = std::string(PATCHBAY_BINARY_DIR) + "/bin/patchbay-probe"});
+    host::Prober prober({.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     const auto played = play(*scenario, registry(), prober);
     if (!played) return played.error();
     return played->difference ? played->difference->text() : "";
@@ -194,14 +195,14 @@ TEST(ScenarioDifference, IsMoreWorkThanAFileMayMakeOfExpectations) {
 }
 
 TEST(ScenarioFile, ItsSchemaIsTheOneInTheDocumentation) {
-    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/docs/scenario.schema.json");
+    std::ifstream file(std::string(kSourceDir) + "/docs/scenario.schema.json");
     std::stringstream text;
     text << file.rdbuf();
     EXPECT_EQ(text.str(), json_schema() + "\n") << "patchbay scenario schema > docs/scenario.schema.json";
 }
 
 TEST(ScenarioFile, EverySubjectIsDocumented) {
-    std::ifstream file(std::string(PATCHBAY_SOURCE_DIR) + "/docs/scenarios.md");
+    std::ifstream file(std::string(kSourceDir) + "/docs/scenarios.md");
     std::stringstream text;
     text << file.rdbuf();
     for (const SubjectInfo& s : subjects())

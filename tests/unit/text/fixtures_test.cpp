@@ -11,6 +11,7 @@
 #include "text/characters.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
+#include "paths.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -20,7 +21,7 @@ using nlohmann::json;
 
 fs::path fixtures() { // another folder: for a longer comparison by hand
     const char* given = std::getenv("PATCHBAY_TOKENIZER_FIXTURES");
-    return given ? fs::path(given) : fs::path(PATCHBAY_SOURCE_DIR) / "tests" / "unit" / "text" / "fixtures";
+    return given ? fs::path(given) : fs::path(kSourceDir) / "tests" / "unit" / "text" / "fixtures";
 }
 
 std::string content(const fs::path& file) {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "text/tokenizer.hpp"
+#include "paths.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 fs::path test_data() {
     const char* given = std::getenv("PATCHBAY_TEST_DATA");
-    return given ? fs::path(given) : fs::path(PATCHBAY_SOURCE_DIR) / ".." / "shared" / "data";
+    return given ? fs::path(given) : fs::path(kSourceDir) / ".." / "shared" / "data";
 }
 
 std::string content(const fs::path& file) {

@@ -9,6 +9,7 @@
 #include "unit/weights/weight_specs.hpp"
 #include "weights/block_codes.hpp"
 #include "weights/gguf_model.hpp"
+#include "paths.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kFixtures = std::string(PATCHBAY_SOURCE_DIR) + "/tests/unit/weights/fixtures/";
+const std::string kFixtures = std::string(kSourceDir) + "/tests/unit/weights/fixtures/";
 constexpr WeightForm kStored{PB_F32, Quantization::kAsStored};
 
 struct Kind {

@@ -9,6 +9,7 @@
 #include "unit/weights/safetensors_fixture.hpp"
 #include "weights/gguf_tokenizer.hpp"
 #include "weights/loader.hpp"
+#include "paths.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kFixtures = std::string(PATCHBAY_SOURCE_DIR) + "/tests/unit/weights/fixtures/";
+const std::string kFixtures = std::string(kSourceDir) + "/tests/unit/weights/fixtures/";
 
 std::vector<float> decoded(const Gguf& file, const GgufTensor& t, int64_t first, int64_t count) {
     std::vector<float> out(static_cast<size_t>(count));
