@@ -13,7 +13,17 @@ function(patchbay_module name)
     target_link_libraries(patchbay_${name} ${scope} patchbay_sdk ${arg_DEPS})
 endfunction()
 
-# patchbay_unit_tests(<name> <folder> [DEPS …]): <folder>/*_test.cpp as one GoogleTest program, a ctest entry a test.
+# patchbay_discover_tests(<program> [TIMEOUT s]): a ctest entry a test, labelled with the program.
+function(patchbay_discover_tests program)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "")
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 300)
+    endif()
+    gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${program})
+    set_property(GLOBAL APPEND PROPERTY PATCHBAY_TEST_PROGRAMS ${program})
+endfunction()
+
+# patchbay_unit_tests(<name> <folder> [DEPS …]): <folder>/*_test.cpp as one GoogleTest program.
 function(patchbay_unit_tests name folder)
     cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS")
     file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp" "${folder}/*_fixture.cpp")
@@ -23,5 +33,5 @@ function(patchbay_unit_tests name folder)
     add_executable(${name} ${sources})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/core/src")
     target_link_libraries(${name} PRIVATE ${arg_DEPS} test_paths GTest::gmock_main GTest::gmock GTest::gtest)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    patchbay_discover_tests(${name})
 endfunction()

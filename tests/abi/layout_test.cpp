@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "paths.hpp"
 #include "patchbay/abi/attention.h"
 #include "patchbay/abi/model.h"
 #include "patchbay/abi/proposer.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr layout_entry kOfCxx[] = {
 #include "layout.inc"
-#include "paths.hpp"
 };
 
 struct Place {

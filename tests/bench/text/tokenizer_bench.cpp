@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace patchbay::text;
 
-const fs::path kSource = kSourceDir;
+const fs::path kSource = patchbay::kSourceDir;
 
 fs::path test_data() {
     const char* given = std::getenv("PATCHBAY_TEST_DATA");
