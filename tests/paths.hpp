@@ -1,4 +1,5 @@
-// Where the checkout and its build lie. The paths are compiled in one place only, so that a compiler cache serves every checkout.
+// Where the checkout and its build lie. The paths are compiled in one place only, so that a compiler cache serves every
+// checkout.
 #pragma once
 
 namespace patchbay {

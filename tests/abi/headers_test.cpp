@@ -35,10 +35,11 @@ std::vector<std::string> words(const std::string& list) {
 class Header : public ::testing::TestWithParam<std::string> {
   protected:
     static void expect_compiles(const std::string& compiler, const std::string& language) {
+        const std::string include = std::string(" -I'") + patchbay::kSourceDir + "/core/include' -I'" +
+                                    patchbay::kBuildDir + "/include'";
         const std::string command = "printf '#include \"patchbay/" + GetParam() + "\"\\n' | '" + compiler + "' " +
-                                    language +
-                                    " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only -I'" +
-                                    patchbay::kSourceDir + "/core/include' -I'" + patchbay::kBuildDir + "/include' - 2>&1";
+                                    language + " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only" + include +
+                                    " - 2>&1";
         FILE* pipe = popen(command.c_str(), "r");
         ASSERT_NE(pipe, nullptr);
         std::string said;

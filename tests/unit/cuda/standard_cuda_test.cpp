@@ -8,12 +8,11 @@
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/devices/loaded_plugin.hpp"
-#include "paths.hpp"
 
 namespace patchbay::kernels::cuda {
 namespace {
 
-const std::string kPlugins = std::string(kBuildDir) + "/lib/patchbay/plugins/";
+bool has_cuda_sampler() { return std::filesystem::exists(built_plugin("sampler-standard_cuda")); }
 constexpr uint32_t kRows = 80, kTop = 4;
 constexpr int64_t kVocab = 1013;
 
@@ -68,13 +67,13 @@ struct Batch { // every kind of request
 };
 
 TEST(StandardCuda, DrawsWhatStandardDraws) {
-    if (!std::filesystem::exists(kPlugins + "sampler-standard_cuda.so")) GTEST_SKIP() << "built without CUDA";
+    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA";
     Batch want, got;
-    LoadedPlugin standard((kPlugins + "sampler-standard.so").c_str(), 1);
+    LoadedPlugin standard("sampler-standard", 1);
     ASSERT_EQ(standard.create(""), PB_OK) << standard.error();
     ASSERT_EQ(standard.table<pb_sampler>().sample(standard.self(), &want.wire), PB_OK);
 
-    LoadedPlugin plugin((kPlugins + "sampler-standard_cuda.so").c_str(), 1);
+    LoadedPlugin plugin("sampler-standard_cuda", 1);
     ASSERT_EQ(plugin.create(""), PB_OK) << plugin.error();
     ASSERT_EQ(plugin.table<pb_sampler>().device, std::string_view("cuda"));
     pb_sample_batch shown = got.wire;
@@ -104,8 +103,8 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
 }
 
 TEST(StandardCuda, WorksInNoOrderButTheQueues) {
-    if (!std::filesystem::exists(kPlugins + "sampler-standard_cuda.so")) GTEST_SKIP() << "built without CUDA";
-    LoadedPlugin plugin((kPlugins + "sampler-standard_cuda.so").c_str(), 1);
+    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA";
+    LoadedPlugin plugin("sampler-standard_cuda", 1);
     ASSERT_EQ(plugin.create(""), PB_OK) << plugin.error();
     pb_sample_work work{};
     work.struct_size = sizeof work;
