@@ -79,7 +79,7 @@ __global__ void attend_kernel(AttentionCall call, RowsOf<Q> out, RowsOf<const Q>
             if (item.partial >= 0) continue;
             Q* const result = out.row(at.token * heads + at.head);
             for (int i = 0; i < kPerLane; ++i)
-                if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(total[i] / all.l);
+                if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(result_of(total[i], all));
         }
     }
 }
@@ -110,7 +110,7 @@ __global__ void merge_kernel(AttentionCall call, RowsOf<Q> out) {
                 all = {share.m, merged(all.l, share.a, s.l, share.b)};
             }
             for (int i = 0; i < kPerLane; ++i)
-                if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(total[i] / all.l);
+                if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(result_of(total[i], all));
         }
     }
 }

@@ -27,6 +27,9 @@ __device__ inline float merged(float first, float a, float second, float b) {
     return fused_multiply_add(second, b, product(first, a));
 }
 
+// What a row gives: the values' sum over that of the weights. Merged splits and whole rows divide alike.
+__device__ inline float result_of(float sum, const Sums& all) { return quotient(sum, all.l); }
+
 // A score as a power of 2, from q · k.
 __device__ inline float score_of(const AttentionShape& shape, float dot) {
     float score = dot * shape.scale;

@@ -29,6 +29,7 @@ __device__ inline uint32_t pack_bf16(float low, float high) {
 // Rounded once each, however the compiler would fuse them.
 __device__ inline float product(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline float quotient(float a, float b) { return __fdiv_rn(a, b); }
 
 __device__ inline float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }

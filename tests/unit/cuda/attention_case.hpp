@@ -1,6 +1,7 @@
 // Batches over pages, for tests of how attention is split and of the kernels that do it.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "kernels/cuda_attention.hpp"
@@ -13,12 +14,16 @@ struct Span { // tokens [from, to) of a sequence are computed
     int32_t from, to;
 };
 
+// The values of a token: 0 its query, 1 its key, 2 its value.
+using ValuesOfToken = std::function<Floats(int which, int32_t position, size_t count)>;
+
 // A batch, its arrays, and pages (in the reference's layout) that hold the KV of all tokens before `to`; everything
 // else in the pages is NaN.
 class Case {
   public:
-    Case(const AttentionShape& shape, pb_dtype activations, std::vector<Span> spans, uint64_t seed = 1)
-        : shape_(shape), dtype_(activations), spans_(std::move(spans)), seed_(seed) {
+    // values: of every sequence alike; none: noise
+    Case(const AttentionShape& shape, pb_dtype activations, std::vector<Span> spans, ValuesOfToken values = {})
+        : shape_(shape), dtype_(activations), spans_(std::move(spans)), values_(std::move(values)) {
         starts_ = {0};
         block_starts_ = {0};
         for (const Span& s : spans_) max_blocks_ = std::max(max_blocks_, blocks_of(s.to));
@@ -101,8 +106,9 @@ class Case {
     };
     int32_t blocks_of(int32_t tokens) const { return (tokens + shape_.block_size - 1) / shape_.block_size; }
     Floats row_of(int which, size_t s, int32_t t, int32_t heads) const {
-        return rounded(dtype_, noise(seed_ + uint64_t(which) * 1000003 + s * 10007 + uint64_t(t) * 3,
-                                     size_t(heads) * size_t(shape_.head_dim)));
+        const size_t count = size_t(heads) * size_t(shape_.head_dim);
+        if (values_) return rounded(dtype_, values_(which, t, count));
+        return rounded(dtype_, noise(1 + uint64_t(which) * 1000003 + s * 10007 + uint64_t(t) * 3, count));
     }
     void fill_pages() { // by the reference, token by token
         const size_t pages = spans_.size() * size_t(max_blocks_) * 2 + 1;
@@ -125,7 +131,7 @@ class Case {
     AttentionShape shape_;
     pb_dtype dtype_;
     std::vector<Span> spans_;
-    uint64_t seed_;
+    ValuesOfToken values_;
     int32_t max_blocks_ = 1;
     Ints starts_, lengths_, tables_, packed_, block_starts_, positions_;
     Shared<int64_t> slots_;

@@ -61,6 +61,21 @@ TEST_P(CudaAttention, GivesATokenTheSameBitsInEveryChunk) {
     }
 }
 
+// All keys weigh alike, so that an output is the mean of its values: half of them 2 − 2⁻⁶, half 2 − 2⁻⁷, and their mean
+// lies midway between two numbers of bf16. A quotient is that mean; for these counts the product by 1 / count is not,
+// and rounds to the other neighbour.
+TEST_P(CudaAttention, DividesBySumsOfWeightsAlikeHoweverItIsSplit) {
+    const auto values = [](int which, int32_t position, size_t count) {
+        return Floats(count, which == 0 ? 0.f : position % 2 ? 2 - 0x1p-7f : 2 - 0x1p-6f);
+    };
+    std::vector<Span> decoding;
+    for (const int32_t n : {334, 362, 380, 416, 446, 480, 500, 510}) decoding.push_back({n - 1, n});
+    Case c(GetParam().shape, GetParam().activations, decoding, values);
+    const auto whole = c.attend_by(1);
+    for (const float x : whole) ASSERT_EQ(x, rounded(GetParam().activations, 2 - 0x1p-7f - 0x1p-8f));
+    EXPECT_EQ(c.attend_by(200), whole);
+}
+
 TEST_P(CudaAttention, AppendsIntoTheSlotsAndNowhereElse) {
     const AttentionShape& shape = GetParam().shape;
     Case c(shape, GetParam().activations, {{3, 30}, {17, 18}});

@@ -30,6 +30,7 @@ inline uint32_t pack_bf16(float low, float high) {
 
 inline float product(float a, float b) { return a * b; }
 inline float fused_multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
+inline float quotient(float a, float b) { return a / b; }
 
 inline uint32_t lane_index() { return threadIdx.x % 32; }
 
