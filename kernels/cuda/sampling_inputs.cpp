@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "kernels/cuda_sampling.hpp"
 
@@ -9,6 +9,7 @@ namespace patchbay::kernels::cuda {
 
 void SamplingInputs::clear(int64_t vocab) {
     vocab_ = vocab;
+    places_.resize(static_cast<size_t>(vocab));
     rows_.clear();
     entries_.clear();
     masks_.clear();
@@ -27,22 +28,25 @@ void SamplingInputs::add(const SamplingRequest& r) {
     row.top_k = r.top_k >= vocab_ ? 0 : r.top_k;
     row.logprobs = r.logprobs;
 
-    std::map<int32_t, SamplingEntry> entries; // by token, so that equal rows are packed alike
-    const auto entry = [&](int32_t token) -> SamplingEntry& {
-        return entries.try_emplace(token, SamplingEntry{token, 0, -1}).first->second;
-    };
-    for (const SamplingBias& b : r.bias)
-        if (b.token >= 0 && b.token < vocab_) entry(b.token).bias += b.bias;
-    if (r.repetition != 1 || r.presence != 0 || r.frequency != 0) {
-        for (const int32_t token : r.prompt) entry(token).count = 0;
-        for (const int32_t token : r.output) {
-            SamplingEntry& e = entry(token);
-            e.count = e.count < 0 ? 1 : e.count + 1;
+    const size_t first = entries_.size();
+    const auto with_entry = [&](int32_t token, auto&& change) { // in order of appearance; ids without a logit: none
+        if (token < 0 || token >= vocab_) return;
+        uint32_t& place = places_[static_cast<size_t>(token)];
+        if (place == 0) {
+            entries_.push_back({token, 0, -1});
+            place = static_cast<uint32_t>(entries_.size() - first);
         }
+        change(entries_[first + place - 1]);
+    };
+    for (const SamplingBias& b : r.bias) with_entry(b.token, [&](SamplingEntry& e) { e.bias += b.bias; });
+    if (r.repetition != 1 || r.presence != 0 || r.frequency != 0) {
+        for (const int32_t token : r.prompt) with_entry(token, [](SamplingEntry& e) { e.count = 0; });
+        for (const int32_t token : r.output)
+            with_entry(token, [](SamplingEntry& e) { e.count = std::max(e.count, 0) + 1; });
     }
-    row.entry = static_cast<uint32_t>(entries_.size());
-    row.entry_count = static_cast<uint32_t>(entries.size());
-    for (const auto& [token, e] : entries) entries_.push_back(e);
+    row.entry = static_cast<uint32_t>(first);
+    row.entry_count = static_cast<uint32_t>(entries_.size() - first);
+    for (size_t i = first; i < entries_.size(); ++i) places_[static_cast<size_t>(entries_[i].token)] = 0;
 
     row.mask = -1;
     if (r.allowed) {

@@ -67,6 +67,7 @@ class SamplingInputs {
     std::vector<SamplingEntry> entries_;
     std::vector<uint32_t> masks_;
     std::vector<std::byte> packed_;
+    std::vector<uint32_t> places_; // (vocab): 1 + the entry of a token among those of the row being added; 0: none
 };
 
 struct SamplingWork { // of device memory

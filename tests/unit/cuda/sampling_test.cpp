@@ -216,7 +216,7 @@ TEST(CudaSampling, PacksWhatRowsAskForOnce) {
     SamplingInputs inputs;
     inputs.clear(70);
     const std::vector<SamplingBias> bias = {{5, 1}, {70, 9}, {-1, 9}};
-    const std::vector<int32_t> prompt = {5, 6}, output = {6, 8, 6};
+    const std::vector<int32_t> prompt = {5, 6, 70, -1}, output = {6, 8, 6, 70};
     const std::vector<uint32_t> allowed = {1, 2, 3};
     SamplingRequest r;
     r.top_k = 70; // all of them: off
@@ -239,7 +239,7 @@ TEST(CudaSampling, PacksWhatRowsAskForOnce) {
     EXPECT_EQ(rows[0].entry_count, 1u) << "without penalties only the bias, of tokens that there are";
     EXPECT_EQ(rows[0].mask, -1);
     EXPECT_EQ(rows[1].entry, 1u);
-    ASSERT_EQ(rows[1].entry_count, 3u);
+    ASSERT_EQ(rows[1].entry_count, 3u) << "no token is packed that has no logit";
     const SamplingEntry* const entries = at(header.entries_at, SamplingEntry{}) + rows[1].entry;
     EXPECT_EQ(entries[0].token, 5);
     EXPECT_EQ(entries[0].bias, 1);
