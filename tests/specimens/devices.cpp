@@ -11,8 +11,7 @@
 #include "optional_ops.hpp"
 #include "plain_loops.hpp"
 #include "quantised_weights.hpp"
-
-struct pb_graph {};
+#include "recording_device.hpp"
 
 namespace {
 
@@ -208,7 +207,8 @@ constexpr pb_component component(const char* name) {
 
 }  // namespace
 
-PATCHBAY_PLUGIN(component<Loops>("healthy"), component<HasNoMemory>("has_no_memory"),
+PATCHBAY_PLUGIN(component<Loops>("healthy"), component<specimens::Recorder>("healthy_recorder"),
+                component<HasNoMemory>("has_no_memory"),
                 component<CopiesToTheWrongPage>("copies_to_the_wrong_page"),
                 component<PreparesAnyRole>("prepares_any_role"), component<ForgetsTheBias>("forgets_the_bias"),
                 component<TakesTheRowBefore>("takes_the_row_before"),

@@ -51,14 +51,14 @@ Bench::Bench(Bench&& o) noexcept
       rows_(o.rows_),
       steps_(o.steps_),
       info_(o.info_),
-      buffers_(std::exchange(o.buffers_, {})),
+      placed_(std::exchange(o.placed_, {})),
       weights_(std::exchange(o.weights_, {})),
       graphs_(std::exchange(o.graphs_, {})) {}
 
 Bench::~Bench() {
     for (pb_graph* g : graphs_) table().graph_free(component_->self(), g);
     for (pb_weight* w : weights_) table().release(component_->self(), w);
-    for (void* b : buffers_) table().free(component_->self(), b);
+    for (const Placed& p : placed_) table().free(component_->self(), p.memory);
 }
 
 float Bench::rounded(float x) const { return info_.activation_dtype == PB_BF16 ? bf16_to_f32(f32_to_bf16(x)) : x; }
@@ -72,7 +72,7 @@ Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, s
                                int64_t row) {
     void* memory = nullptr;
     PB_CHECK(component_->check(table().alloc(component_->self(), size, &memory), "alloc"));
-    buffers_.push_back(memory);
+    placed_.push_back({memory, {static_cast<const uint8_t*>(bytes), static_cast<const uint8_t*>(bytes) + size}});
     PB_CHECK(component_->check(table().to_device(component_->self(), memory, bytes, size), "to_device"));
     pb_tensor t = tensor(memory, dtype, shape, info_.host_memory ? 0 : 1);
     if (t.rank > 1) t.strides[0] = row;
@@ -141,8 +141,12 @@ Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
     return done ? ended : done;
 }
 
+// What is captured has run once before, as pb_device promises; then memory is as it was.
 Result<> Bench::replay(const std::function<void(const pb_ops&)>& f) {
     void* const self = component_->self();
+    f(ops());
+    for (const Placed& p : placed_)
+        PB_CHECK(component_->check(table().to_device(self, p.memory, p.bytes.data(), p.bytes.size()), "to_device"));
     PB_CHECK(component_->check(table().graph_begin(self), "graph_begin"));
     f(ops());
     pb_graph* graph = nullptr;

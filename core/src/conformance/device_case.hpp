@@ -10,7 +10,7 @@ namespace patchbay::conformance {
 using Floats = std::vector<float>;
 
 enum class Rows { kDense, kStrided /* elements of padding behind each row */ };
-enum class Steps { kRun, kReplay /* what a step does is captured, and then run by the graph */ };
+enum class Steps { kRun, kReplay /* what a step does is run, undone, captured, and then run by the graph */ };
 
 // What one case puts on a device; goes with it.
 class Bench {
@@ -54,7 +54,11 @@ class Bench {
     Rows rows_;
     Steps steps_;
     pb_device_info info_{};
-    std::vector<void*> buffers_;
+    struct Placed { // memory of the device, and what was put there
+        void* memory;
+        std::vector<uint8_t> bytes;
+    };
+    std::vector<Placed> placed_;
     std::vector<pb_weight*> weights_;
     std::vector<pb_graph*> graphs_;
 };
