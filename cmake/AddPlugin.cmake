@@ -1,7 +1,8 @@
-# add_plugin(<name> [VERSION v] [SOURCES a.cpp …] [LIBRARIES t …] [NO_PROBE])
+# add_plugin(<name> [VERSION v] [SOURCES a.cpp …] [LIBRARIES t …] [NO_PROBE] [KEEP_REFUSED])
 #
 # The whole build of a plugin, in the tree and from an installed SDK alike. SOURCES defaults to <name>.cpp. The library
-# exports one symbol, leaves nothing unresolved, and is probed: a plugin that breaks its contract does not build.
+# exports one symbol, leaves nothing unresolved, and is probed: a plugin that breaks its contract does not build. With
+# KEEP_REFUSED the build goes on without it and says so: for what is checked on hardware that a machine may have.
 # Target plugin_<kind>_<name>, where the parent folder is named as a kind; else plugin_<name>.
 include_guard(GLOBAL)
 
@@ -10,7 +11,7 @@ if(NOT TARGET all_plugins)
 endif()
 
 function(add_plugin name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "NO_PROBE" "VERSION" "SOURCES;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "NO_PROBE;KEEP_REFUSED" "VERSION" "SOURCES;LIBRARIES")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "add_plugin(${name}): unknown argument: ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -54,11 +55,17 @@ function(add_plugin name)
         add_dependencies(all_plugins ${target})
         add_dependencies(${target} ${probe})
         set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "$<TARGET_FILE:${probe}>") # other checks: probed again
+        set(optional "")
+        set(byproducts BYPRODUCTS "${manifest}")
+        if(arg_KEEP_REFUSED)   # it may have no manifest
+            set(optional OPTIONAL)
+            set(byproducts "")
+        endif()
         add_custom_command(TARGET ${target} POST_BUILD
-            COMMAND $<TARGET_FILE:${probe}> $<TARGET_FILE:${target}>
-            BYPRODUCTS "${manifest}" VERBATIM)
+            COMMAND $<TARGET_FILE:${probe}> $<$<BOOL:${arg_KEEP_REFUSED}>:--keep-refused> $<TARGET_FILE:${target}>
+            ${byproducts} VERBATIM COMMAND_EXPAND_LISTS)
         # Copied byte by byte: the manifest vouches for these and no others.
         install(FILES $<TARGET_FILE:${target}> "${manifest}" DESTINATION lib/patchbay/plugins COMPONENT plugins
-                PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+                PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ ${optional})
     endif()
 endfunction()

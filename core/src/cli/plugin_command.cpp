@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
@@ -19,7 +20,7 @@ struct Options {
     std::vector<std::string> plugin_dirs;
     std::string kind, name, file;
     bool as_json = false;
-    uint32_t timeout_s = host::ProbeOptions{}.timeout_s;
+    std::optional<uint32_t> timeout_s;
 };
 
 Result<host::Registry> open_registry(const Options& o) {
@@ -209,9 +210,10 @@ void add_plugin_command(Commands& commands) {
     CLI::App* test_app =
         add_action(commands, app, o, "test", "Run a library's checks in a child process and write its manifest", test);
     test_app->add_option("FILE.so", o->file, "the library")->required();
-    test_app->add_option("--timeout", o->timeout_s, "seconds after which it is killed")
-        ->check(CLI::Range(1, 3600))
-        ->capture_default_str();
+    test_app
+        ->add_option("--timeout", o->timeout_s,
+                     "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
+        ->check(CLI::Range(1, 86400));
     test_app->footer(
         "Example:\n  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\nExit codes: 0 usable, "
         "1 refused, 2 bad usage.");

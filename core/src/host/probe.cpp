@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/clock.hpp"
 #include "host/probe_wire.hpp"
@@ -161,9 +164,54 @@ std::vector<std::string> environment_with_cache(const std::string& folder) {
     return out;
 }
 
+// A text of somebody else's without control characters, and of a readable length.
+std::string one_line(std::string_view text) {
+    std::string out(text.substr(0, 1000));
+    for (char& c : out)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    return out;
+}
+
+// A whole number from an environment variable that is set.
+Result<> read_variable(const char* name, uint64_t least, uint64_t most, uint64_t& out) {
+    const char* const text = std::getenv(name);
+    if (!text) return {};
+    const std::string_view view = text;
+    const auto [end, ec] = std::from_chars(view.data(), view.data() + view.size(), out);
+    if (ec == std::errc{} && end == view.data() + view.size() && out >= least && out <= most) return {};
+    return fail(std::string(name) + " is '" + one_line(view) + "', expected a whole number from " +
+                std::to_string(least) + " to " + std::to_string(most));
+}
+
+fs::path refusal_path(const fs::path& library) { return fs::path(library).replace_extension(".refused.txt"); }
+
+void record_refusal(const fs::path& library, const ProbeReport& report) {
+    std::error_code error;
+    if (fs::is_regular_file(library, error)) // best effort: a folder may be read-only
+        std::ofstream(refusal_path(library)) << one_line(report.check + ": " + report.reason) << '\n';
+}
+
 }  // namespace
 
+Result<ProbeLimits> probe_limits() {
+    const ProbeLimits usual;
+    uint64_t timeout_s = usual.timeout_s, memory_mib = usual.memory_mib;
+    PB_CHECK(read_variable("PATCHBAY_PROBE_TIMEOUT_S", 1, 86400, timeout_s));
+    PB_CHECK(read_variable("PATCHBAY_PROBE_MEMORY_MIB", 0, uint64_t{1} << 32, memory_mib));
+    return ProbeLimits{static_cast<uint32_t>(timeout_s), memory_mib};
+}
+
+std::string recorded_refusal(const fs::path& library) {
+    std::string line(1024, '\0');
+    std::ifstream file(refusal_path(library));
+    file.read(line.data(), static_cast<std::streamsize>(line.size()));
+    line.resize(static_cast<size_t>(file.gcount()));
+    return one_line(line.substr(0, line.find('\n')));
+}
+
 Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) {
+    PB_TRY(const ProbeLimits limits, probe_limits());
+    const uint32_t timeout_s = options.timeout_s.value_or(limits.timeout_s);
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
@@ -178,7 +226,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     fcntl(verdict.get(), F_SETFL, O_NONBLOCK);
 
     std::vector<std::string> words{program.string(), "--child", std::to_string(kVerdictFd),
-                                   std::to_string(options.timeout_s), library.string()};
+                                   std::to_string(timeout_s), library.string()};
     if (options.only) {
         words.push_back(options.only->kind + "/" + options.only->name);
         for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);
@@ -202,16 +250,19 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     posix_spawnattr_destroy(&attributes);
     if (failed) return fail("cannot start " + program.string() + ": " + std::strerror(failed));
     theirs.reset();
-    return report_of(wait_for(child, verdict, options.timeout_s), library, options.timeout_s);
+    return report_of(wait_for(child, verdict, timeout_s), library, timeout_s);
 }
 
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
     PB_TRY(ProbeReport report, probe(library, options));
     std::error_code ignored;
-    if (report.manifest)
+    if (report.manifest) {
         PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));
-    else
+        fs::remove(refusal_path(library), ignored);
+    } else {
         fs::remove(manifest_path(library), ignored);  // an older one would vouch for other bytes
+        record_refusal(library, report);
+    }
     return report;
 }
 

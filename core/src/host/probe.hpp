@@ -36,15 +36,25 @@ struct ProbedComponent { // one of a library's, with the settings that it is to 
     Settings settings;
 };
 
+struct ProbeLimits {
+    uint32_t timeout_s = 60;    // of wall time, after which the child is killed
+    uint64_t memory_mib = 4096; // of its data; 0: no limit
+};
+// The defaults, or what PATCHBAY_PROBE_TIMEOUT_S and PATCHBAY_PROBE_MEMORY_MIB say: a large GPU's driver may want more.
+Result<ProbeLimits> probe_limits();
+
 struct ProbeOptions {
     std::filesystem::path program; // empty: patchbay-probe beside this program
-    uint32_t timeout_s = 60;       // of wall time, after which the child is killed
+    std::optional<uint32_t> timeout_s{}; // none: that of probe_limits()
     std::optional<ProbedComponent> only{}; // none: all, with their defaults
 };
 
 // Fails only where no probe could be run; a bad library is a report.
 Result<ProbeReport> probe(const std::filesystem::path& library, const ProbeOptions&);
-// The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed.
+// The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed, and the refusal
+// written to <plugin>.refused.txt.
 Result<ProbeReport> probe_and_record(const std::filesystem::path& library, const ProbeOptions&);
+// What is written there, as one line; empty: nothing is.
+std::string recorded_refusal(const std::filesystem::path& library);
 
 }  // namespace patchbay::host

@@ -10,6 +10,7 @@
 #include "base/suggest.hpp"
 #include "host/inner_devices.hpp"
 #include "host/library.hpp"
+#include "host/probe.hpp"
 #include "host/private_copy.hpp"
 
 namespace patchbay::host {
@@ -56,7 +57,10 @@ void Registry::scan(const fs::path& folder) {
         if (file.extension() != ".so") continue;
         const fs::path json = manifest_path(file);
         if (fs::symlink_status(json, error).type() == fs::file_type::not_found) {
-            remarks_.push_back(file.string() + ": not probed yet (run `patchbay plugin test " + file.string() + "`)");
+            const std::string refusal = recorded_refusal(file);
+            remarks_.push_back(file.string() + ": " +
+                               (refusal.empty() ? "not probed yet" : "refused by its probe: " + refusal) +
+                               " (run `patchbay plugin test " + file.string() + "`)");
             continue;
         }
         auto manifest = read_manifest(json);
@@ -94,6 +98,9 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
             if (c.kind == kind && c.name == name) return &c;
     const auto known = names(kind);
     std::string text = "no " + std::string(kind) + " '" + std::string(name) + "'";
+    const std::string file = "/" + std::string(kind) + "-" + std::string(name) + ".so: ";
+    for (const std::string& remark : remarks_)
+        if (remark.find(file) != std::string::npos) return fail(text + ": " + remark);
     const std::string guess = did_you_mean(name, known);
     if (!guess.empty()) return fail(text + guess);
     if (known.empty())

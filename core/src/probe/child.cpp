@@ -26,7 +26,6 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-constexpr uint64_t kMemory = 4ull << 30; // bytes of data; not of address space, which GPU runtimes reserve freely
 
 void limit(__rlimit_resource what, uint64_t most) {
     const rlimit value{most, most};
@@ -48,7 +47,9 @@ void give_away() {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (unshare(CLONE_NEWNET) == 0) raise_loopback(); // no network but that of itself; needs privileges
     limit(RLIMIT_CORE, 0);
-    if (!kSanitized) limit(RLIMIT_DATA, kMemory);
+    const auto limits = host::probe_limits(); // the parent has read them, too
+    if (!kSanitized && limits && limits->memory_mib > 0)
+        limit(RLIMIT_DATA, limits->memory_mib << 20); // not of address space, which GPU runtimes reserve freely
 }
 
 host::CheckOutcome outcome_of(const conformance::Outcome& o) {

@@ -20,13 +20,27 @@ namespace {
 using namespace patchbay;
 
 constexpr const char* kUsage =
-    "usage: patchbay-probe [--timeout SECONDS] FILE.so\n"
-    "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it.\n"
+    "usage: patchbay-probe [--timeout SECONDS] [--keep-refused] FILE.so\n"
+    "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it; else the\n"
+    "reason to FILE.refused.txt. PATCHBAY_PROBE_TIMEOUT_S (60) and PATCHBAY_PROBE_MEMORY_MIB (4096; 0: no limit)\n"
+    "bound the child. --keep-refused: exits with 0 then, so that a build goes on without the plugin.\n"
     "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
     "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
 
-int run_parent(const std::string& file, uint32_t timeout_s) {
-    const auto report = host::probe_and_record(file, {"/proc/self/exe", timeout_s});
+bool read_number(std::string_view text, uint32_t& out) {
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return ec == std::errc{} && end == text.data() + text.size();
+}
+
+struct Arguments {
+    std::optional<uint32_t> timeout_s;
+    bool keep_refused = false;
+    std::string file;
+};
+
+int run_parent(const Arguments& a) {
+    const std::string& file = a.file;
+    const auto report = host::probe_and_record(file, {"/proc/self/exe", a.timeout_s});
     if (!report) {
         std::fprintf(stderr, "%s: %s\n", file.c_str(), report.error().c_str());
         return 1;
@@ -37,12 +51,32 @@ int run_parent(const std::string& file, uint32_t timeout_s) {
                          line.component.c_str(), line.component.empty() ? "" : ": ", line.reason.c_str());
     if (report->verdict == host::Verdict::kUnavailable)
         std::printf("%s: not available on this machine: %s\n", file.c_str(), report->reason.c_str());
-    return report->verdict == host::Verdict::kRefused ? 1 : 0;
+    if (report->verdict != host::Verdict::kRefused) return 0;
+    if (!a.keep_refused) return 1;
+    std::printf("warning: %s: refused, as said above, and not usable; the build goes on without it "
+                "(`patchbay plugin test %s` tries it again)\n",
+                file.c_str(), file.c_str());
+    return 0;
 }
 
-bool read_number(std::string_view text, uint32_t& out) {
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return ec == std::errc{} && end == text.data() + text.size();
+// None: bad usage.
+std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
+    Arguments out;
+    for (size_t i = 0; i < words.size(); ++i) {
+        uint32_t seconds = 0;
+        if (words[i] == "--keep-refused") {
+            out.keep_refused = true;
+        } else if (words[i] == "--timeout" && i + 1 < words.size() && read_number(words[i + 1], seconds)) {
+            out.timeout_s = seconds;
+            ++i;
+        } else if (words[i].starts_with("-") || !out.file.empty()) {
+            return std::nullopt;
+        } else {
+            out.file = words[i];
+        }
+    }
+    if (out.file.empty()) return std::nullopt;
+    return out;
 }
 
 // "scheduler/sjf" "ageing=2" …: the one component that is asked about, and its settings.
@@ -62,19 +96,18 @@ std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& word
 int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN); // a manifest beyond the limit of a file's size is a failed write
     spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
-    uint32_t fd = 0, timeout_s = 60;
+    uint32_t fd = 0, timeout_s = 0;
     if (argc >= 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
         read_number(argv[3], timeout_s))
         return probe::run_child(static_cast<int>(fd), timeout_s, argv[4], chosen({argv + 5, argv + argc}));
-    int at = 1;
     if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
         std::fputs(kUsage, stdout);
         return 0;
     }
-    if (argc > 2 && std::strcmp(argv[1], "--timeout") == 0 && read_number(argv[2], timeout_s)) at = 3;
-    if (argc != at + 1 || argv[at][0] == '-') {
+    const auto arguments = arguments_of({argv + 1, argv + argc});
+    if (!arguments) {
         std::fputs(kUsage, stderr);
         return 2;
     }
-    return run_parent(argv[at], timeout_s);
+    return run_parent(*arguments);
 }

@@ -7,12 +7,15 @@
 
 #include <cstring>
 
+#include "host/registry.hpp"
 #include "unit/host/host_fixture.hpp"
 #include "paths.hpp"
 
 namespace patchbay::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -106,6 +109,44 @@ TEST_F(ProbeTest, ARefusalTakesTheOlderManifestAway) {
     EXPECT_EQ(report.check, "file.loads");
     EXPECT_THAT(report.reason, StartsWith("ended by signal 6"));
     EXPECT_FALSE(fs::exists(manifest_path(file)));
+}
+
+TEST_F(ProbeTest, ARefusalIsKeptBesideTheLibraryUntilItPasses) {
+    const fs::path file = folder_ / "proposer-answer.so";
+    write(file, bytes_of(built("aborts")));
+    const ProbeReport refused = must(probe_and_record(file, kOptions));
+    ASSERT_EQ(refused.verdict, Verdict::kRefused);
+    EXPECT_EQ(recorded_refusal(file), refused.check + ": " + refused.reason);
+    const Registry registry = must(Registry::open({folder_.path()}));
+    EXPECT_THAT(registry.remarks(), Contains(HasSubstr("answer.so: refused by its probe: file.loads: ended by")));
+    EXPECT_THAT(error_of(registry.find("proposer", "answer")),
+                AllOf(StartsWith("no proposer 'answer': "), HasSubstr("refused by its probe: file.loads: ended by")));
+
+    write(file, bytes_of(built("says_one")));
+    ASSERT_EQ(must(probe_and_record(file, kOptions)).verdict, Verdict::kOk);
+    EXPECT_EQ(recorded_refusal(file), "");
+}
+
+TEST_F(ProbeTest, AForgedRefusalIsOneReadableLine) {
+    write(folder_ / "answer.so", "a library");
+    write(folder_ / "answer.refused.txt", "\x1b[2Jfine\a\nall is well\n" + std::string(1 << 20, 'x'));
+    EXPECT_EQ(recorded_refusal(folder_ / "answer.so"), "?[2Jfine?");
+}
+
+TEST_F(ProbeTest, TheEnvironmentMaySetItsLimits) {
+    EXPECT_EQ(must(probe_limits()).timeout_s, 60u);
+    EXPECT_EQ(must(probe_limits()).memory_mib, 4096u);
+    const Variable timeout("PATCHBAY_PROBE_TIMEOUT_S", "7");
+    {
+        const Variable memory("PATCHBAY_PROBE_MEMORY_MIB", "1");
+        EXPECT_EQ(must(probe_limits()).timeout_s, 7u);
+        EXPECT_EQ(probed(built("says_one")).verdict, Verdict::kRefused) << "in 1 MiB";
+    }
+    const Variable memory("PATCHBAY_PROBE_MEMORY_MIB", "0");
+    EXPECT_EQ(probed(built("says_one")).verdict, Verdict::kOk);
+    const Variable wrong("PATCHBAY_PROBE_TIMEOUT_S", "a minute");
+    EXPECT_EQ(error_of(probe(built("says_one"), kOptions)),
+              "PATCHBAY_PROBE_TIMEOUT_S is 'a minute', expected a whole number from 1 to 86400");
 }
 
 TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {
