@@ -60,12 +60,10 @@ __global__ void add_kernel(RowsOf<T> a, RowsOf<T> b, int64_t rows, int64_t n) {
 }
 
 template <class T>
-__global__ void bias_kernel(RowsOf<T> x, const float* bias, int64_t rows, int64_t n) {
+__global__ void bias_kernel(RowsOf<T> out, RowsOf<float> sums, const float* bias, int64_t rows, int64_t n) {
     const int64_t step = int64_t(gridDim.x) * blockDim.x;
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
-        T* at = x.row(i / n) + i % n;
-        *at = from_float<T>(to_float(*at) + bias[i % n]);
-    }
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step)
+        out.row(i / n)[i % n] = from_float<T>(sums.row(i / n)[i % n] + bias[i % n]);
 }
 
 __global__ void to_bf16_kernel(Bf16* out, RowsOf<float> x, int64_t rows, int64_t n) {
@@ -149,12 +147,13 @@ void add(Stream stream, const pb_tensor& a, const pb_tensor& b) {
     });
 }
 
-void add_bias(Stream stream, const pb_tensor& out, const float* bias) {
+void add_bias(Stream stream, const pb_tensor& out, const pb_tensor& sums, const float* bias) {
     const int64_t rows = row_count(out), n = row_width(out);
     if (rows == 0) return;
     with_type(out.dtype, [&](auto t) {
         using T = decltype(t);
-        launch(bias_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out), bias, rows, n);
+        launch(bias_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out),
+               rows_of<float>(sums), bias, rows, n);
     });
 }
 

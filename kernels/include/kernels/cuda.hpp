@@ -51,7 +51,8 @@ struct ExpertTable { // matrices of one shape and dtype
 // ids (T, k) i32, dense
 void expert_linear(Stream, const pb_tensor& out, const pb_tensor& x, const ExpertTable&, const int32_t* ids,
                    int32_t* fault);
-void add_bias(Stream, const pb_tensor& out, const float* bias); // out (T, n) += bias (n)
+// out (T, n) = sums (T, n) F32 + bias (n), rounded once; sums may be out
+void add_bias(Stream, const pb_tensor& out, const pb_tensor& sums, const float* bias);
 void to_bf16(Stream, uint16_t* out, const pb_tensor& x);        // out dense, x (T, n) F32
 
 struct Codes { // of pb_quant, in device memory

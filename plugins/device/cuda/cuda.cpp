@@ -47,6 +47,7 @@ CudaDevice::CudaDevice(const Context& context)
         unavailable(std::string(properties_.name) + " is sm_" + std::to_string(properties_.major) +
                     std::to_string(properties_.minor) + ", expected sm_80 or later");
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    check_cuda(cudaStreamCreateWithFlags(&unrecorded_, cudaStreamNonBlocking), "a stream");
     cudaMemPool_t pool = nullptr; // what is freed stays with this process: steps take and give back alike
     check_cuda(cudaDeviceGetDefaultMemPool(&pool, index_), "the memory pool");
     uint64_t keep = UINT64_MAX;
@@ -87,7 +88,8 @@ CudaDevice::~CudaDevice() {
     for (const Later& copy : later_) cudaFreeHost(copy.pinned.memory);
     for (const Pinned& pinned : pinned_) cudaFreeHost(pinned.memory);
     if (kernel_fault_) cudaFreeAsync(kernel_fault_, stream_);
-    if (stream_) cudaStreamDestroy(stream_);
+    for (const cudaStream_t stream : {unrecorded_, stream_})
+        if (stream) cudaStreamDestroy(stream);
 }
 
 void CudaDevice::use() const { check_cuda(cudaSetDevice(index_), "cudaSetDevice"); }
@@ -137,6 +139,7 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::submit_step() {
     use();
+    if (!faulty()) check_others("the step's end");
     // In order with the kernels: the next step may have begun by the time that anybody looks.
     auto kernel_fault = std::make_unique<int32_t>(0);
     to_host_later(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
@@ -176,12 +179,21 @@ void CudaDevice::finish(const Submitted& step) {
         throw Error(PB_INVALID, text_of(static_cast<kernels::cuda::KernelFault>(*step.kernel_fault)));
 }
 
+cudaError_t CudaDevice::latest_error() const {
+    const cudaError_t code = cudaGetLastError();
+    return code == cudaSuccess && check_each_op_ && !capturing_ ? cudaStreamSynchronize(stream_) : code;
+}
+
 void CudaDevice::check_launch(const char* op) {
-    if (const cudaError_t code = cudaGetLastError(); code != cudaSuccess)
-        return set_fault(std::string(op) + ": " + cudaGetErrorString(code));
-    if (!check_each_op_ || capturing_) return;
-    if (const cudaError_t code = cudaStreamSynchronize(stream_); code != cudaSuccess)
+    if (const cudaError_t code = latest_error(); code != cudaSuccess)
         set_fault(std::string(op) + ": " + cudaGetErrorString(code));
+}
+
+// Attention and samplers start kernels in this stream themselves, and attention's calls return no status.
+void CudaDevice::check_others(const char* next) {
+    if (const cudaError_t code = latest_error(); code != cudaSuccess)
+        set_fault("attention, or another plugin's kernel, before " + std::string(next) + ": " +
+                  cudaGetErrorString(code));
 }
 
 void CudaDevice::graph_begin() {

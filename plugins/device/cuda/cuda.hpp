@@ -80,20 +80,23 @@ class CudaDevice {
     void connect(const pb_group&);
     void disconnect() noexcept; // [any]
 
-    // For ops.cpp.
+    // For ops.cpp. [step]
     pb_dtype activation_dtype() const { return activation_dtype_; }
     int32_t* kernel_fault() const { return kernel_fault_; }
-    void* scratch(uint64_t bytes); // until the next call; the same address for the same bytes once a step has run
+    void* scratch(uint64_t bytes); // until the next call; it moves only to grow, and what graphs hold of it stays
     const kernels::cuda::DeviceMatrix* expert_table(const pb_weight* const* experts, uint32_t count);
     Products& products() { return *products_; }
     Ranks& ranks() { return *ranks_; } // of ops that are there only once they are connected
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
-    void check_launch(const char* op); // what an op that has been started says of itself
+    void check_launch(const char* op); // sets the fault where a kernel of this op did not start
+    void check_others(const char* next); // the same for what other plugins started, before this op or end of a step
 
   private:
     void use() const; // makes this thread's calls go to this GPU
-    void* take(uint64_t bytes); // not zeroed
+    void* take(uint64_t bytes); // not zeroed; also while a step is captured
+    void upload_table(void* to, const void* from, uint64_t bytes); // likewise, into memory that nothing has used yet
+    cudaError_t latest_error() const; // of this thread; with check_each_op of all that the GPU has been given
     template <class T>
     const T* upload(pb_weight&, const T* from, uint64_t count);
 
@@ -103,6 +106,7 @@ class CudaDevice {
     HostClock clock_;
     cudaDeviceProp properties_{};
     cudaStream_t stream_ = nullptr;
+    cudaStream_t unrecorded_ = nullptr; // for what a captured step needs at once and is not to be part of its graph
     void* workspace_ = nullptr; // of products
     std::unique_ptr<Staging> staging_;
     std::unique_ptr<Products> products_;

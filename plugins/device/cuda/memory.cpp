@@ -66,9 +66,27 @@ void Staging::download(void* to, const void* from, uint64_t bytes) {
     }
 }
 
+namespace {
+
+// While a stream of this thread is captured, calls that CUDA holds to be unsafe then are allowed to other streams.
+class Unrecorded {
+  public:
+    Unrecorded() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    ~Unrecorded() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    Unrecorded(const Unrecorded&) = delete;
+    Unrecorded& operator=(const Unrecorded&) = delete;
+
+  private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace
+
 void* CudaDevice::take(uint64_t bytes) {
     void* memory = nullptr;
-    const cudaError_t code = cudaMallocAsync(&memory, std::max<uint64_t>(bytes, 1), stream_);
+    const Unrecorded unrecorded;
+    cudaError_t code = cudaMallocAsync(&memory, std::max<uint64_t>(bytes, 1), capturing_ ? unrecorded_ : stream_);
+    if (code == cudaSuccess && capturing_) code = cudaStreamSynchronize(unrecorded_);
     if (code == cudaSuccess) return memory;
     cudaGetLastError(); // else the next check would meet it again
     throw Error(PB_FAILED, "cannot allocate " + std::to_string(bytes) + " bytes of the GPU's memory: " +
@@ -143,21 +161,26 @@ void CudaDevice::page_to_device(void* to, const void* from, uint64_t bytes) {
 
 void* CudaDevice::scratch(uint64_t bytes) {
     if (!scratch_.empty() && scratch_.back().second >= bytes) return scratch_.back().first;
-    if (capturing_) throw Error(PB_FAILED, "a captured step needs more scratch memory than the one that ran before it");
     const uint64_t size = std::max(bytes, scratch_.empty() ? uint64_t{1} << 20 : 2 * scratch_.back().second);
     scratch_.push_back({take(size), size});
     return scratch_.back().first;
+}
+
+void CudaDevice::upload_table(void* to, const void* from, uint64_t bytes) {
+    if (!capturing_) return staging_->upload(to, from, bytes);
+    const Unrecorded unrecorded;
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, unrecorded_), "a table of experts");
+    check_cuda(cudaStreamSynchronize(unrecorded_), "a table of experts");
 }
 
 const kernels::cuda::DeviceMatrix* CudaDevice::expert_table(const pb_weight* const* experts, uint32_t count) {
     const std::vector<const pb_weight*> key(experts, experts + count);
     auto found = expert_tables_.find(key);
     if (found == expert_tables_.end()) {
-        if (capturing_) throw Error(PB_FAILED, "a captured step uses experts that the one before it did not");
         std::vector<kernels::cuda::DeviceMatrix> table;
         for (const pb_weight* e : key) table.push_back(e->matrix);
         void* const memory = take(table.size() * sizeof table[0]);
-        staging_->upload(memory, table.data(), table.size() * sizeof table[0]);
+        upload_table(memory, table.data(), table.size() * sizeof table[0]);
         found = expert_tables_.emplace(key, memory).first;
     }
     return static_cast<const kernels::cuda::DeviceMatrix*>(found->second);

@@ -1,5 +1,5 @@
-// The ops table: each checks what it is given, then starts its kernel. What does not fit becomes the step's fault,
-// and ops after it do nothing.
+// The ops table: each checks what it is given, then starts its kernel. What does not fit, or does not start, becomes
+// the step's fault, and later ops of the step do nothing.
 #include "cuda.hpp"
 #include "patchbay/sdk/op_checks.hpp"
 
@@ -8,10 +8,13 @@ namespace {
 
 namespace cuda = kernels::cuda;
 
-// Runs f(device, stream), unless the step is faulty, and keeps what it throws.
+// Runs f(device, stream), unless the step is faulty, and keeps what it throws. What other plugins (attention) started
+// before it is checked first, so that their faults are not blamed on this op.
 template <class F>
 void run(void* ctx, const char* op, F&& f) noexcept {
     auto& device = *static_cast<CudaDevice*>(ctx);
+    if (device.faulty()) return;
+    device.check_others(op);
     if (device.faulty()) return;
     try {
         f(device, static_cast<cuda::Stream>(device.queue()));
@@ -49,8 +52,21 @@ void embedding(void* ctx, const pb_tensor* out, const pb_weight* table, const pb
     });
 }
 
-// bf16 weights beside f32 activations: x is rounded. f32 weights beside bf16 activations are multiplied as they are,
-// which no library does: slowly. Bias is added in f32.
+// By cuBLASLt; false where it has no algorithm. With a bias, sums stay f32 until it is added: they are rounded once.
+bool multiply(CudaDevice& device, cuda::Stream stream, const pb_tensor& out, const pb_tensor& x,
+              const cuda::DeviceMatrix& matrix) {
+    pb_tensor sums = out;
+    if (matrix.bias && out.dtype != PB_F32) { // x is not in the scratch memory then: it has the dtype of out
+        void* const memory = device.scratch(static_cast<uint64_t>(elements(out)) * sizeof(float));
+        sums = tensor(memory, PB_F32, {out.shape[0], out.shape[1]}, out.device);
+    }
+    if (!device.products().multiply(sums, x, matrix)) return false;
+    if (matrix.bias) cuda::add_bias(stream, out, sums, matrix.bias);
+    return true;
+}
+
+// bf16 weights beside f32 activations: x is rounded to bf16, and the result is not that of f32 weights. f32 weights
+// beside bf16 activations are multiplied as they are by a plain kernel, slowly, since cuBLASLt takes one dtype.
 void linear(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
     run(ctx, "linear", [&](CudaDevice& device, cuda::Stream stream) {
         const cuda::DeviceMatrix& matrix = matrix_of(w, PB_WEIGHT_LINEAR, "linear");
@@ -64,11 +80,8 @@ void linear(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight
             cuda::to_bf16(stream, static_cast<uint16_t*>(rounded), *x);
             in = tensor(rounded, PB_BF16, {x->shape[0], x->shape[1]}, x->device);
         }
-        if (in.dtype == matrix.dtype && device.products().multiply(*out, in, matrix)) {
-            if (matrix.bias) cuda::add_bias(stream, *out, matrix.bias);
-        } else {
+        if (in.dtype != matrix.dtype || !multiply(device, stream, *out, in, matrix))
             cuda::plain_linear(stream, *out, in, matrix);
-        }
     });
 }
 
@@ -146,7 +159,7 @@ void gather_rows(void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_t
     });
 }
 
-// An op on the rows of x, in place; of logits too.
+// An op on the rows of x, in place: activations, or logits, which are f32 beside bf16 activations too.
 template <class F>
 void in_place(void* ctx, const char* op, const pb_tensor& x, F&& f) {
     run(ctx, op, [&](CudaDevice& device, cuda::Stream stream) {
@@ -214,8 +227,6 @@ void expect_dense(const char* name, const pb_tensor& t) {
     if (t.shape[0] > 1 && t.strides[0] != t.shape[1]) throw Mismatch{std::string(name) + " is not contiguous"};
 }
 
-// Gathered, then added in the order of ranks on each of them: the same bits on all, whatever else is in the batch.
-// NCCL's own sum would add in an order that depends on the place.
 void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
     run(ctx, "take_tokens", [&](CudaDevice& device, cuda::Stream stream) {
         expect_rank("ids", *ids, 1, 1);
@@ -227,6 +238,8 @@ void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
     });
 }
 
+// Gathered, then added in the order of ranks on each of them: the same bits on all, whatever else is in the batch.
+// NCCL's own sum adds in an order that depends on where an element lies.
 void all_reduce(void* ctx, const pb_tensor* x) {
     run(ctx, "all_reduce", [&](CudaDevice& device, cuda::Stream stream) {
         expect_activation("x", *x, device.activation_dtype(), 2, 2);

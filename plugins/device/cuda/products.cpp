@@ -1,5 +1,6 @@
 #include "products.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "patchbay/plugin.hpp"
@@ -9,6 +10,7 @@ namespace {
 
 constexpr size_t kMostPlans = 8192;       // prompts come in any length
 constexpr int64_t kTokensToChooseBy = 256; // of the one algorithm for all sizes
+constexpr uint32_t kAlignmentToChooseBy = 16; // bytes; likewise
 
 void check(cublasStatus_t status, const char* what) {
     if (status != CUBLAS_STATUS_SUCCESS)
@@ -82,6 +84,7 @@ Products::Products(cudaStream_t stream, void* workspace, uint64_t workspace_byte
 
 Products::~Products() {
     plans_.clear();
+    chosen_.clear();
     if (handle_) cublasLtDestroy(handle_);
 }
 
@@ -108,26 +111,43 @@ Products::Plan& Products::plan_for(const Shape& shape) {
     if (const auto found = plans_.find(shape); found != plans_.end()) return *found->second;
     if (plans_.size() >= kMostPlans) plans_.clear();
     auto plan = std::make_unique<Plan>(shape);
-    if (algorithms_ == Algorithms::kBest || shape.tokens == kTokensToChooseBy) {
-        plan->found = choose(shape, *plan);
-    } else {
-        Shape other = shape;
-        other.tokens = kTokensToChooseBy;
-        other.x_stride = shape.cols; // rows one after the other, on lines as wide as can be: alike for all batches
-        other.out_stride = shape.rows;
-        other.x_alignment = other.out_alignment = 16;
-        const Plan& chosen = plan_for(other);
-        cublasLtMatmulHeuristicResult_t result{};
-        plan->found = chosen.found && cublasLtMatmulAlgoCheck(handle_, plan->product.handle, plan->w.handle,
-                                                              plan->x.handle, plan->out.handle, plan->out.handle,
-                                                              &chosen.algorithm, &result) == CUBLAS_STATUS_SUCCESS;
-        plan->algorithm = chosen.algorithm;
-        if (chosen.found && !plan->found)
-            throw Error(PB_FAILED, "batch_invariant: cuBLASLt's algorithm for " + std::to_string(kTokensToChooseBy) +
-                                       " rows does not take " + std::to_string(shape.tokens) + " rows of a (" +
-                                       std::to_string(shape.rows) + ", " + std::to_string(shape.cols) + ") weight");
-    }
+    if (algorithms_ == Algorithms::kBest) plan->found = choose(shape, *plan);
+    else adopt(shape, *plan);
     return *(plans_[shape] = std::move(plan));
+}
+
+// The algorithm that is best for kTokensToChooseBy dense rows, for any number of rows: what it is chosen by does not
+// depend on the batch. Memory that is aligned to less than it needs is left to the plain kernel, as is a weight for
+// which there is no algorithm.
+void Products::adopt(const Shape& shape, Plan& plan) {
+    if (std::min(shape.x_alignment, shape.out_alignment) < kAlignmentToChooseBy) return;
+    Shape usual = shape;
+    usual.tokens = kTokensToChooseBy;
+    usual.x_stride = shape.cols;
+    usual.out_stride = shape.rows;
+    usual.x_alignment = usual.out_alignment = kAlignmentToChooseBy;
+    auto& chosen = chosen_[usual];
+    if (!chosen) {
+        chosen = std::make_unique<Plan>(usual);
+        chosen->found = choose(usual, *chosen);
+    }
+    if (!chosen->found) return;
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(handle_, plan.product.handle, plan.w.handle, plan.x.handle, plan.out.handle,
+                                plan.out.handle, &chosen->algorithm, &result);
+    const std::string what = "batch_invariant: cuBLASLt's algorithm for " + std::to_string(kTokensToChooseBy) +
+                             " rows of a (" + std::to_string(shape.rows) + ", " + std::to_string(shape.cols) +
+                             ") weight ";
+    if (status != CUBLAS_STATUS_SUCCESS)
+        throw Error(PB_FAILED, what + "does not take " + std::to_string(shape.tokens) + " rows: " +
+                                   cublasLtGetStatusString(status));
+    if (result.workspaceSize > workspace_bytes_)
+        throw Error(PB_FAILED, what + "wants " + std::to_string(result.workspaceSize) + " bytes to multiply " +
+                                   std::to_string(shape.tokens) + " rows in, there are " +
+                                   std::to_string(workspace_bytes_) + " (workspace_mib)");
+    plan.algorithm = chosen->algorithm;
+    plan.found = true;
 }
 
 bool Products::multiply(const pb_tensor& out, const pb_tensor& x, const kernels::cuda::DeviceMatrix& w) {

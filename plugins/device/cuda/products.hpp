@@ -33,6 +33,7 @@ class Products {
     struct Plan;
     Plan& plan_for(const Shape&);
     bool choose(const Shape&, Plan&) const;
+    void adopt(const Shape&, Plan&); // throws Error
 
     cudaStream_t stream_;
     void* workspace_;
@@ -40,6 +41,7 @@ class Products {
     Algorithms algorithms_;
     cublasLtHandle_t handle_ = nullptr;
     std::map<Shape, std::unique_ptr<Plan>> plans_;
+    std::map<Shape, std::unique_ptr<Plan>> chosen_; // of kOneForAllSizes, for each weight's shape
 };
 
 }  // namespace patchbay

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "patchbay/plugin.hpp"
@@ -57,6 +58,8 @@ struct Ranks::Links {
 
 namespace {
 constexpr auto kPause = std::chrono::milliseconds(1); // between two questions
+// Questions without a pause, at first: a thread of NCCL begins a collective within microseconds.
+constexpr uint32_t kEagerQuestions = 20000;
 }
 
 // Runs f(communicator), unless they have been aborted; then ends the communicator if that was asked for meanwhile.
@@ -82,15 +85,20 @@ void Ranks::work(F&& f) {
     f(links_->all);
 }
 
-// Until the latest call is done. `most`: of pauses; 0: none but abort() ends it.
-void Ranks::wait(ncclComm* all, int begun, const char* what, uint32_t most) {
+// Until the latest call is done. max_pauses: 0: only abort() ends it.
+void Ranks::wait(ncclComm* all, int begun, const char* what, uint32_t max_pauses) {
     auto result = static_cast<ncclResult_t>(begun);
-    for (uint32_t pauses = 0; result == ncclInProgress; ++pauses) {
+    for (uint32_t questions = 0, pauses = 0; result == ncclInProgress;) {
         if (given_up_ || aborted_) throw Error(PB_FAILED, std::string(what) + ": disconnected from the other ranks");
-        if (most > 0 && pauses >= most)
-            throw Error(PB_FAILED, std::string(what) + ": not all ranks were there within " + std::to_string(most) +
+        if (max_pauses > 0 && pauses >= max_pauses)
+            throw Error(PB_FAILED, std::string(what) + ": not all ranks were there within " +
+                                       std::to_string(max_pauses) +
                                        " ms (is one without a GPU, or behind a firewall? NCCL_DEBUG=INFO says more)");
-        if (pauses > 0) {
+        if (questions < kEagerQuestions) {
+            ++questions;
+            std::this_thread::yield(); // NCCL's thread may want this core
+        } else {
+            ++pauses;
             std::unique_lock lock(links_->mutex);
             links_->changed.wait_for(lock, kPause);
         }

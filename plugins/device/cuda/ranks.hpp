@@ -31,7 +31,7 @@ class Ranks {
     struct Links;
     template <class F>
     void work(F&&);
-    void wait(ncclComm*, int begun, const char* what, uint32_t most);
+    void wait(ncclComm*, int begun, const char* what, uint32_t max_pauses);
 
     uint32_t size_, timeout_ms_ = 0;
     cudaStream_t stream_;

@@ -117,9 +117,20 @@ TEST_P(CudaOps, ElementwiseOpsWorkInPlace) {
     Values other(dtype(), {3, n}, y);
     check([&](const pb_tensor& t) { add(nullptr, t, other.tensor()); },
           [&](float* e, int64_t count) { reference::add(e, y.data(), count); });
-    const auto bias = noise(15, size_t(n));
-    check([&](const pb_tensor& t) { add_bias(nullptr, t, bias.data()); },
-          [&](float* e, int64_t count) { for (int64_t i = 0; i < count; ++i) e[i] += bias[size_t(i % n)]; });
+}
+
+TEST_P(CudaOps, BiasIsAddedBeforeSumsAreRounded) {
+    const int64_t n = 50;
+    const auto x = noise(13, size_t(3 * n), -8, 8), bias = noise(15, size_t(n));
+    Values sums(PB_F32, {3, n}, x), out(dtype(), {3, n});
+    Floats expected;
+    for (size_t i = 0; i < x.size(); ++i) expected.push_back(rounded(dtype(), x[i] + bias[i % size_t(n)]));
+    add_bias(nullptr, out.tensor(), sums.tensor(), bias.data());
+    EXPECT_EQ(out.dense(), expected);
+    if (dtype() == PB_F32) {
+        add_bias(nullptr, sums.tensor(), sums.tensor(), bias.data());
+        EXPECT_EQ(sums.dense(), expected);
+    }
 }
 
 TEST(CudaTokens, AreTakenFromThoseThatWereSampled) {
