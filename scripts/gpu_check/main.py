@@ -1,13 +1,17 @@
-"""The stages of scripts/gpu-check, and what runs them within a time."""
+"""Runs the stages of scripts/gpu-check within a time, keeps what they found, and takes up what is left."""
 import argparse
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import time
 
 from gpu_check import bundle
-from gpu_check.stages import STAGES, Context
+from gpu_check.context import Context
+from gpu_check.stages import STAGES
+
+MAX_TRIES = 2  # calls that may cut a stage off which does not go on where it was
 
 
 def arguments(about):
@@ -15,9 +19,14 @@ def arguments(about):
     parser.add_argument("--bundle", metavar="DIR", help="make the bundle of third-party files, and stop")
     parser.add_argument("--build", metavar="DIR", default="build/release", help="a finished build, for --bundle")
     parser.add_argument("--with", metavar="DIR", dest="bundled", help="use this bundle (default: the system's packages)")
-    parser.add_argument("--out", metavar="DIR", default="build/gpu-check", help="where all of it goes")
+    parser.add_argument("--work", metavar="DIR", default="build/gpu-check",
+                        help="where it builds, and keeps what has passed (default: build/gpu-check)")
+    parser.add_argument("--out", metavar="DIR", default=os.environ.get("OUT"),
+                        help="where results.json, results.md and logs.tar.gz go after every stage (default: the "
+                             "environment's OUT, else --work)")
     parser.add_argument("--minutes", type=float, default=8.5, help="that a call takes at most")
-    parser.add_argument("--only", metavar="STAGE", action="append", help="run these stages, passed or not")
+    parser.add_argument("--only", metavar="STAGE", action="append",
+                        help="run this stage, passed or not, whatever became of those that it needs")
     parser.add_argument("--fresh", action="store_true", help="forget what has passed")
     parser.add_argument("--dry-run", action="store_true", help="print what would run")
     parser.add_argument("--packages", metavar="DIR", help="Python packages with nvidia/ in it: cuBLAS, NCCL")
@@ -36,18 +45,119 @@ def table(results):
     lines = ["| stage | state | seconds | what it found |", "|---|---|---|---|"]
     for stage in STAGES:
         r = results["stages"].get(stage.name, {"state": "not run"})
-        found = str(r.get("found", "")).replace("\n", " ").replace("|", "/")
+        found = r.get("found", "")
+        found = str(found.get("summary", found) if isinstance(found, dict) else found).replace("\n", " ").replace("|", "/")
         lines.append(f"| {stage.name} | {r['state']} | {r.get('seconds', '')} | {found} |")
     return "\n".join(lines) + "\n"
 
 
-def save(out, results):
-    os.makedirs(out, exist_ok=True)
-    with open(os.path.join(out, "results.json.new"), "w") as file:
-        json.dump(results, file, indent=1)
-    os.replace(os.path.join(out, "results.json.new"), os.path.join(out, "results.json"))
-    with open(os.path.join(out, "results.md"), "w") as file:
-        file.write(table(results))
+def replace(path, write):
+    """Writes a file under another name first: a call may be killed at any time."""
+    write(path + ".new")
+    os.replace(path + ".new", path)
+
+
+def write_text(text):
+    def write(path):
+        with open(path, "w") as file:
+            file.write(text)
+    return write
+
+
+class Check:
+    """One call: the stages that it runs, and what is kept of them."""
+
+    def __init__(self, args, context, out, results):
+        self.args, self.context, self.out, self.results = args, context, out, results
+        self.end = context.deadline
+        self.left = []  # stages that another call is to run
+
+    def state(self, name):
+        return self.results["stages"].get(name, {}).get("state", "not run")
+
+    def keep(self, stage, state, found, seconds=0.0, tries=0):
+        self.results["stages"][stage.name] = {"state": state, "seconds": round(seconds, 1), "found": found}
+        if tries:
+            self.results["stages"][stage.name]["tries"] = tries
+        if isinstance(found, dict):
+            self.results.setdefault("measured", {})[stage.name] = found
+        self.save()
+
+    def save(self):
+        """All that is known, where the next call and where the caller look for it."""
+        if self.args.dry_run:
+            return
+        logs = os.path.join(self.context.work, "logs")
+
+        def pack(path):
+            with tarfile.open(path, "w:gz") as tar:
+                if os.path.isdir(logs):
+                    tar.add(logs, arcname="logs")
+
+        for folder in dict.fromkeys((self.context.work, self.out)):
+            os.makedirs(folder, exist_ok=True)
+            replace(os.path.join(folder, "results.json"), write_text(json.dumps(self.results, indent=1)))
+            replace(os.path.join(folder, "results.md"), write_text(table(self.results)))
+        replace(os.path.join(self.out, "logs.tar.gz"), pack)
+
+    def order(self):
+        """What has not run comes first, then what failed in an earlier call: a failure takes no other stage's time."""
+        if self.args.only:
+            return [s for s in STAGES if s.name in self.args.only]
+        wanted = [s for s in STAGES if s.always or self.args.dry_run or self.state(s.name) != "passed"]
+        failed = [s for s in wanted if self.state(s.name) == "failed" and not s.always and not self.args.dry_run]
+        return [s for s in wanted if s not in failed] + failed
+
+    def may_begin(self, stage):
+        if self.args.dry_run:
+            return True
+        left = self.end - time.monotonic()
+        if not self.args.only:
+            missing = [n for n in stage.needs if self.state(n) != "passed"]
+            if any(n in self.left for n in missing):
+                self.left.append(stage.name)
+                return False
+            if missing:
+                self.keep(stage, "waits", f"needs {', '.join(missing)}")
+                return False
+        if left < stage.least:
+            print(f"gpu-check: {left:.0f} s are left, {stage.name} wants {stage.least}")
+            self.left.append(stage.name)
+            return False
+        return True
+
+    def cut_off(self, stage, before, seconds):
+        """What becomes of a stage whose time is up."""
+        tries = before.get("tries", 0) + 1
+        if stage.most and time.monotonic() < self.end:
+            return self.keep(stage, "failed", f"is not done after {stage.most:.0f} s", seconds)
+        if stage.most and tries >= MAX_TRIES:
+            return self.keep(stage, "failed", f"was cut off by {tries} calls; more --minutes?", seconds)
+        self.left.append(stage.name)
+        return self.keep(stage, "unfinished", "out of time", seconds, tries)
+
+    def run(self, stage):
+        if not self.may_begin(stage):
+            return None
+        print(f"== {stage.name}", flush=True)
+        before = self.results["stages"].get(stage.name, {})
+        if before.get("state") == "running":  # the call was killed in it
+            before["tries"] = before.get("tries", 0) + 1
+            if stage.most and before["tries"] >= MAX_TRIES:
+                return self.keep(stage, "failed", f"{before['tries']} calls were killed in it")
+        start = time.monotonic()
+        self.context.deadline = min(self.end, start + stage.most) if stage.most else self.end
+        if self.args.dry_run:
+            return stage.run(self.context)
+        self.keep(stage, "running", "", tries=before.get("tries", 0))
+        try:
+            self.keep(stage, "passed", stage.run(self.context), time.monotonic() - start)
+        except subprocess.TimeoutExpired:
+            self.cut_off(stage, before, time.monotonic() - start)
+        except (RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
+            self.keep(stage, "failed", str(error) or type(error).__name__, time.monotonic() - start)
+        r = self.results["stages"][stage.name]
+        return print(f"   {r['state']}: {r['found']}", flush=True)
 
 
 def main(about):
@@ -57,55 +167,22 @@ def main(about):
     if args.bundle:
         bundle.make(root, args.build, args.bundle)
         return 0
-    deadline = time.monotonic() + 60 * args.minutes
-    out = os.path.abspath(args.out)
-    results = {"stages": {}} if args.fresh else load(os.path.join(out, "results.json"))
-    context = Context(root, out, args.bundled and os.path.abspath(args.bundled), args.packages, deadline, args.dry_run)
-    if args.only:
-        unknown = set(args.only) - {s.name for s in STAGES}
-        if unknown:
-            print(f"gpu-check: no stage {', '.join(sorted(unknown))}; there are {', '.join(s.name for s in STAGES)}")
-            return 2
-    failed = set()
-    for stage in STAGES:
-        if args.only and stage.name not in args.only:
-            continue
-        before = results["stages"].get(stage.name, {})
-        if before.get("state") == "passed" and not args.only and not stage.always:
-            continue
-        missing = [n for n in stage.needs if n in failed or
-                   (results["stages"].get(n, {}).get("state") != "passed" and not args.dry_run)]
-        if missing:
-            results["stages"][stage.name] = {"state": "waits", "found": f"needs {', '.join(missing)}"}
-            failed.add(stage.name)
-            continue
-        left = deadline - time.monotonic()
-        if left < stage.least and not args.dry_run:
-            print(f"gpu-check: {left:.0f} s are left, {stage.name} wants {stage.least}: call again")
-            save(out, results)
-            return 3
-        print(f"== {stage.name}", flush=True)
-        start = time.monotonic()
-        try:
-            found, state = stage.run(context), "passed"
-        except subprocess.TimeoutExpired:
-            found, state = "out of time", "unfinished"
-        except (RuntimeError, OSError, ValueError, KeyError) as error:
-            found, state = str(error), "failed"
-        if args.dry_run:
-            continue
-        results["stages"][stage.name] = {"state": state, "seconds": round(time.monotonic() - start, 1), "found": found}
-        if isinstance(found, dict):
-            results.setdefault("measured", {})[stage.name] = found
-        save(out, results)
-        print(f"   {state}: {found}", flush=True)
-        if state == "unfinished":
-            print("gpu-check: call again to go on")
-            return 3
-        if state == "failed":
-            failed.add(stage.name)
+    unknown = set(args.only or ()) - {s.name for s in STAGES}
+    if unknown:
+        print(f"gpu-check: no stage {', '.join(sorted(unknown))}; there are {', '.join(s.name for s in STAGES)}")
+        return 2
+    work = os.path.abspath(args.work)
+    results = {"stages": {}} if args.fresh else load(os.path.join(work, "results.json"))
+    context = Context(root, work, args.bundled and os.path.abspath(args.bundled), args.packages,
+                      time.monotonic() + 60 * args.minutes, args.dry_run)
+    check = Check(args, context, os.path.abspath(args.out or work), results)
+    for stage in check.order():
+        check.run(stage)
     if args.dry_run:
         return 0
-    save(out, results)
+    check.save()
     sys.stdout.write(table(results))
-    return 1 if any(r["state"] == "failed" for r in results["stages"].values()) else 0
+    if check.left:
+        print(f"gpu-check: call again for {', '.join(check.left)}")
+        return 3
+    return 0 if all(r["state"] == "passed" for r in results["stages"].values()) else 1

@@ -1,0 +1,117 @@
+"""Where a stage of scripts/gpu-check works, and how it runs a command there."""
+import dataclasses
+import glob
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+BUILD_TOOLS = ("cmake", "ninja", "nvcc")  # which are the system's, and are to load the system's libraries
+TOOLKIT = "/usr/local/cuda/bin"           # where NVIDIA's installers put it, often outside of PATH
+
+
+@dataclasses.dataclass
+class Context:
+    root: str
+    work: str
+    bundled: str | None
+    packages: str | None  # Python packages with nvidia/ in it
+    deadline: float
+    dry_run: bool
+    patience: float = 10  # seconds that a command has to end after SIGTERM
+    architecture: str | None = None  # "90", once the machine has said so
+    toolkit: str = TOOLKIT
+
+    @property
+    def build(self):
+        return os.path.join(self.work, "build")
+
+    @property
+    def program(self):
+        return os.path.join(self.build, "bin", "patchbay")
+
+    @property
+    def third_party(self):
+        return os.path.join(self.work, "third-party", "usr")
+
+    @property
+    def libraries(self):
+        """Folders of the bundle's libraries."""
+        if not self.bundled:
+            return []
+        return [os.path.join(self.third_party, "lib", "x86_64-linux-gnu"), os.path.join(self.third_party, "lib")]
+
+    def left(self):
+        return max(self.deadline - time.monotonic(), 1)
+
+    def environment(self, tool):
+        env = dict(os.environ)
+        if not shutil.which("nvcc", path=env.get("PATH")) and os.path.isdir(self.toolkit):
+            env["PATH"] = env.get("PATH", os.defpath) + os.pathsep + self.toolkit
+        env.setdefault("PATCHBAY_PROBE_TIMEOUT_S", "300")  # a GPU's driver starts slowly in a container
+        env.setdefault("PATCHBAY_PROBE_MEMORY_MIB", "0")   # and maps as much as the GPU has
+        found = [*self.libraries, *filter(None, [env.pop("LD_LIBRARY_PATH", None)])]
+        if found and os.path.basename(tool) not in BUILD_TOOLS:
+            env["LD_LIBRARY_PATH"] = os.pathsep.join(found)
+        return env
+
+    def nvcc(self):
+        return shutil.which("nvcc", path=self.environment("nvcc").get("PATH")) or "nvcc"
+
+    def write(self, name, text):
+        """A file of the work folder; its path."""
+        path = os.path.join(self.work, name)
+        if not self.dry_run:
+            os.makedirs(self.work, exist_ok=True)
+            with open(path, "w") as file:
+                file.write(text)
+        return path
+
+    def call(self, name, command, check=True):
+        """Runs a command, its output in a log; gives the output."""
+        if self.dry_run:
+            print("  ", " ".join(shlex.quote(c) for c in command))
+            return ""
+        os.makedirs(os.path.join(self.work, "logs"), exist_ok=True)
+        log = os.path.join(self.work, "logs", name + ".log")
+        environment = self.environment(command[0])
+        found = shutil.which(command[0], path=environment.get("PATH")) or command[0]
+        with open(log, "w") as file:
+            process = subprocess.Popen([found, *command[1:]], stdout=file, stderr=subprocess.STDOUT, env=environment,
+                                       start_new_session=True)
+            try:
+                code = process.wait(self.left())
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(self.patience)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+                raise
+        with open(log, errors="replace") as file:
+            text = file.read()
+        if check and code != 0:
+            raise RuntimeError(f"{os.path.basename(command[0])} exits with {code} (logs/{name}.log): {text[-400:]}")
+        return text
+
+
+def nvidia_packages(context):
+    """Where pip lays cuBLAS, if the toolkit came without: of this tree, or of a Python on the PATH."""
+    if context.packages:
+        return context.packages
+    folders = [os.path.join(context.root, ".cuda")]
+    for python in dict.fromkeys(filter(None, [sys.executable, shutil.which("python3"), "/opt/torch/.venv/bin/python3"])):
+        try:
+            shown = subprocess.run([python, "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True,
+                                   text=True, timeout=60)
+            folders += shown.stdout.splitlines()
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+    for folder in folders:
+        if glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libcublasLt.so.*")):
+            return folder
+    return folders[0]
