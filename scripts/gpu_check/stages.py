@@ -153,7 +153,8 @@ engine: {{{', '.join(f'{k}: {v}' for k, v in keys.items())}}}
             return None
         found = json_in(text)
         speeds = [f"{c['batch']} x {c['prompt']}: prefill {c['prefill']['tokens_per_second']:.0f}, decode "
-                  f"{c['decode']['tokens_per_second']:.0f} tokens/s" for c in found["cases"]]
+                  f"{c['decode']['tokens_per_second']:.0f} tokens/s, {c['replayed']:.0%} by a graph, "
+                  f"{c['in_flight']:.0%} in flight" for c in found["cases"]]
         return {"summary": "; ".join(speeds), "bench": found}
     return run
 

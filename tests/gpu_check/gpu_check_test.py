@@ -260,10 +260,12 @@ class Commands(unittest.TestCase):
         self.assertEqual(stages.conformance("device-cuda")(self.there), "device-cuda.so: ok")
 
     def test_benches_run_as_one_would_serve(self):
-        cases = [{"batch": 1, "prompt": 512, "prefill": {"tokens_per_second": 1e4}, "decode": {"tokens_per_second": 99}}]
+        cases = [{"batch": 1, "prompt": 512, "prefill": {"tokens_per_second": 1e4}, "decode": {"tokens_per_second": 99},
+                  "replayed": 1, "in_flight": 0.5}]
         self.patchbay(f"echo '{json.dumps({'cases': cases})}'\n")
         run = next(s.run for s in stages.STAGES if s.name == "bench_8b")
-        self.assertEqual(run(self.there)["summary"], "1 x 512: prefill 10000, decode 99 tokens/s")
+        self.assertEqual(run(self.there)["summary"],
+                         "1 x 512: prefill 10000, decode 99 tokens/s, 100% by a graph, 50% in flight")
         config = (self.folder / "work/bench_8b.yaml").read_text()
         for key in ("cudagraph_mode: FULL_DECODE_ONLY", "async_scheduling: on", "sampler: standard_cuda",
                     "include: " + str(SOURCE) + "/configs/models/llama-3.1-8b.yaml"):

@@ -140,6 +140,7 @@ std::string matmul_limit(const std::string& weights, const Machine& machine) {
 Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,
                             const std::function<void(const std::string&)>& progress) {
     std::vector<double> prefills, steps, overheads;
+    double replayed = 0;
     std::vector<uint32_t> prefill_steps;
     const std::string name = "batch " + std::to_string(asked.batch) + ", prompt " + std::to_string(asked.prompt);
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
@@ -156,7 +157,9 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
         for (const engine::StepReport& r : all) {
             if (r.prefill_tokens > 0 || r.decode_tokens != asked.batch) continue;
             steps.push_back(seconds_of(r));
-            overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(r.forward.model_forward + r.sample_ns));
+            replayed += r.graph_replayed;
+            const uint64_t inside = r.forward.model_forward + r.forward.device_launch + r.sample_ns;
+            if (!r.in_turn.empty()) overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(inside));
         }
     }
     CaseResult out{asked, {}, std::move(prefill_steps), {}, median(overheads)};
@@ -164,6 +167,11 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
     out.prefill.tokens = asked.prompt;
     out.decode.step_seconds = median(steps);
     out.decode.tokens = steps.empty() ? 0 : asked.batch;
+    if (!steps.empty()) {
+        const auto count = static_cast<double>(steps.size());
+        out.replayed = replayed / count;
+        out.in_flight = 1 - static_cast<double>(overheads.size()) / count;
+    }
     return out;
 }
 

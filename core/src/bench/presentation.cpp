@@ -62,6 +62,12 @@ std::string table_of(const ModelBench& bench) {
     for (const CaseResult& c : bench.cases) {
         if (c.decode.tokens == 0) continue;
         char line[120];
+        if (c.replayed > 0 || c.in_flight > 0) {
+            std::snprintf(line, sizeof line, "decode steps, batch %u: %.0f %% by a graph, %.0f %% in flight\n",
+                          c.asked.batch, 100 * c.replayed, 100 * c.in_flight);
+            out += line;
+        }
+        if (c.in_flight == 1) continue;
         std::snprintf(line, sizeof line, "step outside the forward pass and the sampler, batch %u: %.1f µs\n",
                       c.asked.batch, c.overhead_seconds * 1e6);
         out += line;
@@ -91,7 +97,9 @@ std::string json_of(const ModelBench& bench) {
                                 {"prefill", json_of(c.prefill)},
                                 {"prefill_steps", c.prefill_steps},
                                 {"decode", c.decode.tokens > 0 ? json_of(c.decode) : json()},
-                                {"step_overhead_seconds", c.overhead_seconds}});
+                                {"replayed", c.replayed},
+                                {"in_flight", c.in_flight},
+                                {"step_overhead_seconds", c.in_flight < 1 ? json(c.overhead_seconds) : json()}});
     return out.dump(2);
 }
 

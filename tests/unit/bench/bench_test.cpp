@@ -54,6 +54,28 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     EXPECT_NE(table_of(*bench).find("decode, batch 4, context 23"), std::string::npos) << table_of(*bench);
 }
 
+TEST(BenchModel, SaysHowManyStepsAGraphReplayedAndHowManyWereInFlight) {
+    config::EngineConfig c = engine::testing::tiny_model();
+    c.device = {"sim", {{"memory_read", "1e12"}, {"matmul_bf16", "1e14"}, {"matmul_f32", "1e13"},
+                        {"memory_bytes", "1000000000"}}};
+    const auto run = [&] { return bench_model(c, engine::testing::registry(), {{4, 20, 6}}, 1, [](const auto&) {}); };
+    c.engine.cudagraph_mode = config::GraphMode::kNone;
+    c.engine.async_scheduling = config::AsyncScheduling::kOff;
+    const auto plain = run();
+    ASSERT_TRUE(plain) << plain.error();
+    EXPECT_EQ(plain->cases[0].replayed, 0);
+    EXPECT_EQ(plain->cases[0].in_flight, 0);
+    EXPECT_NE(table_of(*plain).find("step outside"), std::string::npos);
+    c.engine.cudagraph_mode = config::GraphMode::kFullDecodeOnly;
+    c.engine.async_scheduling = config::AsyncScheduling::kOn;
+    const auto served = run();
+    ASSERT_TRUE(served) << served.error();
+    EXPECT_EQ(served->cases[0].replayed, 1);
+    EXPECT_EQ(served->cases[0].in_flight, 1);
+    EXPECT_TRUE(nlohmann::json::parse(json_of(*served))["cases"][0]["step_overhead_seconds"].is_null());
+    EXPECT_EQ(table_of(*served).find("step outside"), std::string::npos);
+}
+
 TEST(BenchModel, PrefillsInStepsOfTheTokenBudget) {
     config::EngineConfig c = engine::testing::tiny_model();
     c.engine.max_num_batched_tokens = 8;
