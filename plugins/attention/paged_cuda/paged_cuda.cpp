@@ -19,7 +19,9 @@ namespace {
 namespace cuda = kernels::cuda;
 
 void check_cuda(cudaError_t code, const char* what) {
-    if (code != cudaSuccess) throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code));
+    if (code == cudaSuccess) return;
+    cudaGetLastError(); // else the device's next check would meet it again
+    throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code));
 }
 
 kernels::AttentionShape shape_of(const pb_attention_spec& spec) {

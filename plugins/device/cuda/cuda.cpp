@@ -203,6 +203,7 @@ void CudaDevice::graph_begin() {
 }
 
 pb_graph* CudaDevice::graph_end() {
+    if (!faulty()) check_others("the end of a capture");
     capturing_ = false;
     cudaGraph_t recorded = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(stream_, &recorded);

@@ -7,6 +7,7 @@ namespace patchbay {
 
 void check_cuda(cudaError_t code, const char* what) {
     if (code == cudaSuccess) return;
+    cudaGetLastError(); // else the next check would meet it again
     throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")");
 }
 
