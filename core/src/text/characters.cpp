@@ -55,6 +55,10 @@ bool is_punctuation(char32_t c) {
     return (U_GET_GC_MASK(icu(c)) & U_GC_P_MASK) != 0;
 }
 
+bool is_script_name(const std::string& name) {
+    return u_getPropertyValueEnum(UCHAR_SCRIPT, name.c_str()) != UCHAR_INVALID_CODE;
+}
+
 void append_lowercase(std::string& out, char32_t c) {
     append_character(out, static_cast<char32_t>(u_tolower(icu(c))));
     if (c == 0x130) append_character(out, 0x307); // the one character whose lower case is two

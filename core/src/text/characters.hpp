@@ -16,6 +16,7 @@ bool is_word(char32_t);        // \w: Alphabetic, Mark, Decimal_Number, Connecto
 bool is_number(char32_t);      // Nd, Nl, No
 bool is_punctuation(char32_t); // P, and ASCII's symbols
 bool is_mark(char32_t);        // M
+bool is_script_name(const std::string&); // "Han", "hani": a value of the property Script
 void append_lowercase(std::string&, char32_t); // without a look at its neighbours
 
 }  // namespace patchbay::text

@@ -3,12 +3,24 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <new>
 
 #include "text/characters.hpp"
 
 namespace patchbay::text {
 namespace {
+
+// \w of Oniguruma, which it builds with other data inside of a class than alone: alone it has ² ³ ¹ ¼ ½ ¾ too.
+constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr const char* kWordAlone = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+
+// The inside of \p{…}. PCRE2 reads a script's name as Script_Extensions, Oniguruma as Script.
+std::string property_of(std::string_view name) {
+    const size_t begin = std::min(name.find_first_not_of(" ^"), name.size());
+    const std::string bare(name.substr(begin));
+    return std::string(name.substr(0, begin)) + (is_script_name(bare) ? "sc:" : "") + bare;
+}
 
 // Oniguruma's pattern in PCRE2's syntax. \s is Unicode's White_Space in one and a little more in the other.
 Result<std::string> translate(std::string_view pattern) {
@@ -27,12 +39,12 @@ Result<std::string> translate(std::string_view pattern) {
                 out += "\\p{WSpace}";
             else if (escaped == 'S')
                 out += "\\P{WSpace}";
-            else if (escaped == 'w')
-                out += in_class ? "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" : "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]";
+            else if (escaped == 'w' && in_class)
+                out += kWord;
             else if (escaped == 'W' && in_class)
                 return refuse("\\W in a class");
-            else if (escaped == 'W')
-                out += "[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]";
+            else if (escaped == 'w' || escaped == 'W')
+                out += std::string(escaped == 'w' ? "[" : "[^") + kWord + kWordAlone + "]";
             else
                 out += {c, escaped};
             const bool braces = std::string_view("pPxou").find(escaped) != std::string_view::npos &&
@@ -40,7 +52,9 @@ Result<std::string> translate(std::string_view pattern) {
             if (braces) { // \p{L}: not a repeat count
                 const size_t close = pattern.find('}', i);
                 if (close == pattern.npos) return refuse("a brace that does not close");
-                out += pattern.substr(i + 1, close - i);
+                const std::string_view inside = pattern.substr(i + 2, close - i - 2);
+                const bool property = escaped == 'p' || escaped == 'P';
+                out += "{" + (property ? property_of(inside) : std::string(inside)) + "}";
                 i = close;
             }
             continue;
