@@ -1,6 +1,6 @@
 #include "text/bpe.hpp"
 
-#include <array>
+#include <algorithm>
 
 #include "text/byte_alphabet.hpp"
 
@@ -25,18 +25,13 @@ Result<MergeTable> read_merge_table(const Vocabulary& vocabulary, const std::vec
 }
 
 Result<Bpe> Bpe::create(const Vocabulary& vocabulary, const std::vector<MergePair>& merges, WholeWords whole_words) {
-    std::array<TokenId, 256> byte_ids;
-    for (uint32_t b = 0; b < 256; ++b) {
-        const std::string spelled = spell_byte(static_cast<unsigned char>(b));
-        const auto id = vocabulary.find(spelled);
-        if (!id)
-            return fail("the vocabulary lacks '" + spelled + "', the byte " + std::to_string(b) +
-                        " (is it a byte-level one?)");
-        byte_ids[b] = *id;
-    }
     PB_TRY(MergeTable table, read_merge_table(vocabulary, merges));
     Bpe out(std::move(table));
-    out.byte_ids_ = byte_ids;
+    for (uint32_t b = 0; b < 256; ++b)
+        out.byte_ids_[b] = vocabulary.find(spell_byte(static_cast<unsigned char>(b))).value_or(kNoToken);
+    const auto lacking = std::count(out.byte_ids_.begin(), out.byte_ids_.end(), kNoToken);
+    if (lacking == 256) return fail("the vocabulary has a token for none of the 256 bytes (is it a byte-level one?)");
+    out.lacks_bytes_ = lacking > 0;
     std::vector<TokenId> merged;
     for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
         const auto bytes = spelled_bytes(vocabulary.spelled(id));
@@ -57,9 +52,26 @@ void Bpe::encode(std::string_view word, std::vector<TokenId>& out) const {
 
 void Bpe::merge(std::string_view word, std::vector<TokenId>& out) const {
     const size_t first = out.size();
+    append_symbols(word, out);
+    out.resize(first + merges_.merge(std::span(out).subspan(first)));
+}
+
+void Bpe::append_symbols(std::string_view word, std::vector<TokenId>& out) const {
+    const size_t first = out.size();
     out.resize(first + word.size());
     for (size_t i = 0; i < word.size(); ++i) out[first + i] = byte_ids_[static_cast<unsigned char>(word[i])];
-    out.resize(first + merges_.merge(std::span(out).subspan(first)));
+    if (!lacks_bytes_) return;
+    size_t kept = first;
+    bool in_run = false;
+    for (size_t i = first; i < out.size(); ++i) {
+        const TokenId id = out[i];
+        if (id != kNoToken)
+            out[kept++] = id;
+        else if (unknown_.id != kNoToken && !(in_run && unknown_.fused))
+            out[kept++] = unknown_.id;
+        in_run = id == kNoToken;
+    }
+    out.resize(kept);
 }
 
 }  // namespace patchbay::text

@@ -1,12 +1,13 @@
-// Byte-level BPE: a word is its bytes, and every byte is a token, so nothing is unknown.
+// Byte-level BPE: a word is its bytes. Where the vocabulary lacks a byte, it becomes the unknown token or, without one,
+// is left out, as in Hugging Face tokenizers.
 #pragma once
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.hpp"
+#include "text/byte_tokens.hpp"
 #include "text/merge_table.hpp"
 #include "text/subword_model.hpp"
 #include "text/vocabulary.hpp"
@@ -24,13 +25,23 @@ class Bpe final : public SubwordModel {
   public:
     // merges: spelled in the byte alphabet. vocabulary: of the model, without added tokens.
     static Result<Bpe> create(const Vocabulary&, const std::vector<MergePair>& merges, WholeWords);
+
+    struct Unknown {           // what a byte becomes that is no token
+        TokenId id = kNoToken; // kNoToken: nothing
+        bool fused = false;    // a run of such bytes is one token
+    };
+    bool lacks_bytes() const { return lacks_bytes_; }
+    void set_unknown(Unknown unknown) { unknown_ = unknown; }
     void encode(std::string_view word, std::vector<TokenId>& out) const override;
 
   private:
     explicit Bpe(MergeTable merges) : merges_(std::move(merges)) {}
     void merge(std::string_view word, std::vector<TokenId>& out) const;
+    void append_symbols(std::string_view word, std::vector<TokenId>& out) const;
 
-    std::array<TokenId, 256> byte_ids_{};
+    ByteTokens byte_ids_{}; // kNoToken: the vocabulary lacks it
+    Unknown unknown_;
+    bool lacks_bytes_ = false;
     MergeTable merges_;
     WordTable words_; // by bytes: the tokens that merging their own bytes gives; with kLookedUp all of them
 };

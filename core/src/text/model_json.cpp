@@ -43,6 +43,15 @@ Result<std::vector<MergePair>> read_merges(const json& list) {
     return out;
 }
 
+// unk_token; kNoToken: there is none.
+Result<TokenId> read_unknown(const json& model, const Vocabulary& vocabulary) {
+    const json& unk = member(model, "unk_token");
+    if (unk.is_null()) return kNoToken;
+    const auto id = vocabulary.find(text_or(unk, ""));
+    if (!id) return fail("model: unk_token " + shown(unk) + " is not in the vocabulary");
+    return *id;
+}
+
 Result<Model> read_character_bpe(const json& model, const std::vector<MergePair>& merges,
                                  const Vocabulary& vocabulary) {
     CharacterBpe::Parts parts;
@@ -54,11 +63,7 @@ Result<Model> read_character_bpe(const json& model, const std::vector<MergePair>
         if (const char32_t c = next_character(spelled, at); at == spelled.size()) parts.characters.emplace(c, id);
         parts.tokens.emplace_back(spelled, id);
     }
-    if (const json& unk = member(model, "unk_token"); !unk.is_null()) {
-        const auto id = vocabulary.find(text_or(unk, ""));
-        if (!id) return fail("model: unk_token " + shown(unk) + " is not in the vocabulary");
-        parts.unk = *id;
-    }
+    PB_TRY(parts.unk, read_unknown(model, vocabulary));
     PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));
     if (byte_fallback) parts.bytes = byte_tokens(vocabulary);
     PB_TRY(parts.fuse_unk, flag(model, "fuse_unk", false));
@@ -82,6 +87,12 @@ Result<Model> read_bpe(const json& model, Alphabet alphabet, Vocabulary& vocabul
     if (alphabet == Alphabet::kCharacters) return read_character_bpe(model, merges, vocabulary);
     PB_TRY(const bool ignore_merges, flag(model, "ignore_merges", false));
     PB_TRY(Bpe bpe, Bpe::create(vocabulary, merges, ignore_merges ? WholeWords::kLookedUp : WholeWords::kMerged));
+    if (bpe.lacks_bytes()) {
+        Bpe::Unknown unknown;
+        PB_TRY(unknown.id, read_unknown(model, vocabulary));
+        PB_TRY(unknown.fused, flag(model, "fuse_unk", false));
+        bpe.set_unknown(unknown);
+    }
     return Model(std::make_unique<Bpe>(std::move(bpe)));
 }
 

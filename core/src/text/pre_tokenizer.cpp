@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
 #include "text/pattern_json.hpp"
@@ -100,11 +101,15 @@ Result<> PreTokenizer::add(const json& part) {
         for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
-    if (byte_level_) return fail((type.empty() ? "what comes" : type) + " after ByteLevel is not supported");
+    if (byte_level_ && (type == "ByteLevel" || type == "Metaspace"))
+        return fail(type + " after ByteLevel is not supported");
     if (type == "ByteLevel") return add_byte_level(part);
     if (type == "Metaspace") return add_metaspace(part);
     PB_TRY(Splitter splitter, read_splitter(part, type));
-    steps_.push_back(std::move(splitter));
+    if (byte_level_)
+        steps_.push_back(AfterByteLevel{std::move(splitter)});
+    else
+        steps_.push_back(std::move(splitter));
     return {};
 }
 
@@ -142,6 +147,33 @@ void PreTokenizer::apply(const Splitter& splitter, std::vector<Piece>& pieces) {
     pieces.swap(out);
 }
 
+// A character of the spelling is a byte of the piece.
+void PreTokenizer::apply(const AfterByteLevel& step, std::vector<Piece>& pieces) {
+    auto scratch = step.splitter.scratch();
+    std::vector<Span> spans;
+    std::vector<size_t> begins; // of each byte in the spelling
+    std::string spelled;
+    std::vector<Piece> out;
+    for (const Piece& piece : pieces) {
+        spans.clear();
+        begins.clear();
+        spelled.clear();
+        for (const char c : piece.text) {
+            begins.push_back(spelled.size());
+            spelled += spell_byte(static_cast<unsigned char>(c));
+        }
+        step.splitter.split(spelled, scratch, spans);
+        const auto byte_at = [&](size_t at) {
+            return static_cast<size_t>(std::lower_bound(begins.begin(), begins.end(), at) - begins.begin());
+        };
+        for (const Span s : spans) {
+            const size_t begin = byte_at(s.begin), size = byte_at(s.end) - begin;
+            out.push_back({piece.text.substr(begin, size), begin == 0 ? piece.begin : TextBegin::kNo});
+        }
+    }
+    pieces.swap(out);
+}
+
 void PreTokenizer::apply(const Prefix&, std::vector<Piece>& pieces, std::deque<std::string>& changed) {
     for (Piece& piece : pieces)
         if (!piece.text.starts_with(' ')) piece.text = changed.emplace_back(" " + std::string(piece.text));
@@ -170,6 +202,8 @@ void PreTokenizer::split(std::string_view text, TextBegin begin, Words& out) con
     for (const Step& step : steps_) {
         if (const auto* splitter = std::get_if<Splitter>(&step))
             apply(*splitter, pieces);
+        else if (const auto* after = std::get_if<AfterByteLevel>(&step))
+            apply(*after, pieces);
         else if (const auto* metaspace = std::get_if<Metaspace>(&step))
             apply(*metaspace, pieces, out.changed);
         else

@@ -35,7 +35,10 @@ class PreTokenizer {
         std::string space;
         PrefixScheme scheme;
     };
-    using Step = std::variant<Splitter, Prefix, Metaspace>;
+    struct AfterByteLevel { // cuts the spelling of a piece's bytes in the byte alphabet
+        Splitter splitter;
+    };
+    using Step = std::variant<Splitter, Prefix, Metaspace, AfterByteLevel>;
     struct Piece {
         std::string_view text;
         TextBegin begin;
@@ -47,10 +50,11 @@ class PreTokenizer {
     Result<> add_metaspace(const nlohmann::json&);
     static void apply(const Splitter&, std::vector<Piece>&);
     static void apply(const Prefix&, std::vector<Piece>&, std::deque<std::string>& changed);
+    static void apply(const AfterByteLevel&, std::vector<Piece>&);
     static void apply(const Metaspace&, std::vector<Piece>&, std::deque<std::string>& changed);
 
     std::vector<Step> steps_;
-    bool byte_level_ = false; // seen: must be the last
+    bool byte_level_ = false; // seen: only what cuts may follow
 };
 
 // Metaspace's, which its decoder has too.
