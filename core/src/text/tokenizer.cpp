@@ -6,6 +6,7 @@
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/vocab_and_merges.hpp"
+#include "text/vocabulary.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -30,8 +31,27 @@ Result<> add_older_tokens(const fs::path& folder, json& config) {
     return {};
 }
 
+// tiktoken's format, as Meta gives its own tokenizer.model since Llama 3: a line for each token, "aGVsbG8= 345".
+bool is_tiktoken(std::string_view file) {
+    const std::string_view line = file.substr(0, file.find('\n'));
+    const size_t space = line.find(' ');
+    if (space == line.npos || space == 0 || line.size() > kMostTokenBytes * 2) return false;
+    const auto only = [](std::string_view text, std::string_view of) {
+        return !text.empty() && text.find_first_not_of(of) == text.npos;
+    };
+    constexpr std::string_view kDigits = "0123456789";
+    constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+    std::string_view rank = line.substr(space + 1);
+    if (rank.ends_with('\r')) rank.remove_suffix(1);
+    return space % 4 == 0 && only(line.substr(0, space), kBase64) && only(rank, kDigits);
+}
+
 Result<std::shared_ptr<const Tokenizer>> load_sentencepiece(const fs::path& file, json config) {
     PB_TRY(const std::string bytes, read_whole_file(file, JsonLimits{}.bytes));
+    if (is_tiktoken(bytes))
+        return fail(file.string() +
+                    " has tiktoken's format, which does not say how text is split; SentencePiece's was expected: add "
+                    "the tokenizer.json of the model's Hugging Face folder");
     auto model = parse_sentencepiece(bytes);
     if (!model) return fail(file.string() + ": " + model.error());
     return sentencepiece_tokenizer(*model, std::move(config), file.parent_path().string());

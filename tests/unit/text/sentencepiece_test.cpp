@@ -126,6 +126,26 @@ TEST(SentencePiece, refuses_by_name_what_it_does_not_do) {
     EXPECT_THAT(refusal(kSmall + bytes(3, bytes(2, "abc"))), HasSubstr("the charsmap of 3 bytes has no size"));
 }
 
+std::string load_error(const std::string& file) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::temp_directory_path() / ("patchbay-tiktoken-" + std::to_string(getpid()));
+    fs::create_directories(folder);
+    std::ofstream(folder / "tokenizer.model", std::ios::binary) << file;
+    const auto t = Tokenizer::load(folder);
+    fs::remove_all(folder);
+    return t ? "(was accepted)" : t.error();
+}
+
+TEST(SentencePiece, is_told_from_the_format_of_tiktoken) {
+    for (const char* file : {"IQ== 0\nIg== 1\n", "IHRoZQ== 279", "IQ== 0\r\n"}) {
+        EXPECT_THAT(load_error(file), HasSubstr("tokenizer.model has tiktoken's format")) << file;
+        EXPECT_THAT(load_error(file), HasSubstr("add the tokenizer.json of the model's Hugging Face folder"));
+    }
+    for (const char* file : {"", "IQ==", "IQ== x\n", "I Q\n", " 3\n", "IQ==  0\n"})
+        EXPECT_THAT(load_error(file), HasSubstr("no SentencePiece model that can be read")) << file;
+    EXPECT_EQ(load_error(kSmall + kBpe), "(was accepted)");
+}
+
 TEST(SentencePiece, loads_from_a_folder_with_its_older_list_of_added_tokens) {
     namespace fs = std::filesystem;
     const fs::path folder = fs::temp_directory_path() / ("patchbay-sentencepiece-" + std::to_string(getpid()));
