@@ -21,6 +21,14 @@ constexpr const char* kLlama3Pattern =
 constexpr const char* kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+// Tokens that end a turn. Some files give them the type of plain text, in which no prompt would ever find them.
+bool ends_turn(std::string_view token) {
+    constexpr std::string_view kNames[] = {"<|im_end|>",    "<|end|>",         "<|eot_id|>",
+                                           "<|eom_id|>",    "<|endoftext|>",   "<|end_of_text|>",
+                                           "<end_of_turn>", "<end_of_utterance>", "<EOT>"};
+    return std::find(std::begin(kNames), std::end(kNames), token) != std::end(kNames);
+}
+
 class Embedded {
   public:
     explicit Embedded(const Gguf& file) : file_(file) {}
@@ -73,7 +81,57 @@ class Embedded {
             kinds_.push_back(static_cast<PieceKind>(static_cast<int>(kind)));
         }
         kinds_.resize(tokens_.size(), PieceKind::kNormal);
+        for (size_t id = 0; id < tokens_.size(); ++id)
+            if (kinds_[id] == PieceKind::kNormal && ends_turn(tokens_[id])) kinds_[id] = PieceKind::kControl;
         return {};
+    }
+
+    bool is_added(size_t id) const { // found in text before anything else
+        const PieceKind kind = kinds_[id];
+        return kind == PieceKind::kControl || kind == PieceKind::kUserDefined || kind == PieceKind::kUnknown;
+    }
+
+    // The added tokens, as tokenizer.json lists them.
+    json added_tokens() const {
+        json out = json::array();
+        const bool phi3 = is_phi3();
+        for (size_t id = 0; id < tokens_.size(); ++id) {
+            if (!is_added(id) || tokens_[id].empty()) continue;
+            const std::string_view token = tokens_[id];
+            const bool strips = phi3 && token != "<s>" && token != "<unk>" && token != "<|endoftext|>";
+            out.push_back({{"content", std::string(token)},
+                           {"id", id},
+                           {"special", kinds_[id] != PieceKind::kUserDefined},
+                           {"rstrip", strips}});
+        }
+        return out;
+    }
+
+    // Its tokens take the white space after them. The format has no place for that: the model is known by its name.
+    bool is_phi3() const {
+        const auto value = [&](const char* key) {
+            const GgufValue* const found = file_.header.find(key);
+            std::string out(found ? found->text().value_or("") : "");
+            for (char& c : out)
+                if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+            return out;
+        };
+        const std::string name = value("general.name");
+        return value("tokenizer.ggml.model") == "llama" &&
+               (value("general.architecture") == "phi3" || name.find("phi-3") != name.npos ||
+                name.find("phi3") != name.npos);
+    }
+
+    // The piece that stands for the unknown. Some files give it another type, and its type to others.
+    size_t unknown_piece() const {
+        const GgufValue* const value = find("unknown_token_id");
+        const auto named = value ? value->integer() : std::nullopt;
+        if (named && *named >= 0 && static_cast<size_t>(*named) < tokens_.size() &&
+            is_added(static_cast<size_t>(*named)))
+            return static_cast<size_t>(*named);
+        const auto typed = std::find(kinds_.begin(), kinds_.end(), PieceKind::kUnknown);
+        if (typed != kinds_.end()) return static_cast<size_t>(typed - kinds_.begin());
+        return static_cast<size_t>(std::find(tokens_.begin(), tokens_.end(), "<unk>") - tokens_.begin());
     }
 
     // What tokenizer_config.json would say. begins: where the file does not.
@@ -102,9 +160,15 @@ class Embedded {
         model.kind = text::SentencePieceModel::Kind::kBpe;
         PB_TRY(const auto scores, by_token("scores"));
         if (scores.empty()) return fault("scores", "an array of numbers, one for each token");
+        const size_t unknown = unknown_piece();
         for (size_t id = 0; id < tokens_.size(); ++id) {
-            // What pads a vocabulary to a round size is in no text.
-            const PieceKind kind = kinds_[id] == PieceKind::kUnused ? PieceKind::kControl : kinds_[id];
+            PieceKind kind = kinds_[id];
+            if (id == unknown)
+                kind = PieceKind::kUnknown;
+            else if (kind == PieceKind::kUserDefined)
+                kind = PieceKind::kNormal; // found as an added token; between those, merging may still make it
+            else if (kind == PieceKind::kUnused || kind == PieceKind::kUnknown)
+                kind = PieceKind::kControl; // what pads a vocabulary to a round size is in no text
             model.pieces.push_back({std::string(tokens_[id]), static_cast<float>(scores[id]), kind});
         }
         model.byte_fallback = std::find(kinds_.begin(), kinds_.end(), PieceKind::kByte) != kinds_.end();
@@ -112,9 +176,10 @@ class Embedded {
         PB_TRY(model.remove_extra_whitespaces, flag("remove_extra_whitespaces", false));
         model.eos_id = -1;  // named by the configuration, or there is none
         PB_TRY(json settings, config(true));
-        json& named = settings["additional_special_tokens"] = json::array();
-        for (size_t id = 0; id < tokens_.size(); ++id)
-            if (kinds_[id] == PieceKind::kControl) named.push_back(std::string(tokens_[id]));
+        for (json& token : added_tokens()) {
+            const std::string id = token["id"].dump();
+            settings["added_tokens_decoder"][id] = std::move(token);
+        }
         return text::sentencepiece_tokenizer(model, std::move(settings), file_.where);
     }
 
@@ -152,14 +217,11 @@ class Embedded {
         const GgufValue* const merges = find("merges");
         const auto listed = merges ? merges->texts() : std::nullopt;
         if (!listed) return fault("merges", "an array of strings");
-        json vocabulary = json::object(), added = json::array(), pairs = json::array();
+        json vocabulary = json::object(), pairs = json::array();
         for (const std::string_view pair : *listed) pairs.push_back(std::string(pair));
         for (size_t id = 0; id < tokens_.size(); ++id) {
-            std::string token(tokens_[id]);
-            const PieceKind kind = kinds_[id];
-            if (kind == PieceKind::kControl || kind == PieceKind::kUserDefined || kind == PieceKind::kUnknown)
-                added.push_back({{"content", token}, {"id", id}, {"special", kind != PieceKind::kUserDefined}});
-            else if (!vocabulary.emplace(token, id).second)
+            if (is_added(id)) continue;
+            if (!vocabulary.emplace(std::string(tokens_[id]), id).second)
                 return fail(file_.where + ": " + kPrefix + "tokens has number " + std::to_string(id) + " twice");
         }
         json model = {{"type", "BPE"},
@@ -169,7 +231,7 @@ class Embedded {
         const json tokenizer = {{"normalizer", std::move(before.normalizer)},
                                 {"pre_tokenizer", std::move(before.pre_tokenizer)},
                                 {"model", std::move(model)},
-                                {"added_tokens", std::move(added)}};
+                                {"added_tokens", added_tokens()}};
         PB_TRY(const json settings, config(before.begins));
         return text::tokenizer_from_json(tokenizer, settings, file_.where);
     }
