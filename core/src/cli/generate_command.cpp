@@ -242,6 +242,7 @@ void add_generate_command(Commands& commands) {
     key("--block-size", "engine.block_size", "tokens in a KV block");
     key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
     key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
+    key("--max-logprobs", "engine.max_logprobs", "--logprobs that may be asked for (default: 100; -1: all tokens)");
     key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
     key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
     key("--preemption-mode", "engine.preemption_mode", "recompute, swap or auto");

@@ -25,12 +25,18 @@ Result<> check_range(const char* name, double value, double low, double high) {
 }
 
 Result<> check_logprobs(const char* name, std::optional<int32_t>& asked, int32_t most, uint32_t vocab) {
+    if (!asked) return {};
     const auto all = static_cast<int32_t>(vocab);
-    if (asked == -1) asked = all;
-    const int32_t limit = most < 0 ? all : most;
-    if (!asked || (*asked >= 0 && *asked <= limit)) return {};
-    return fail(std::string(name) + " is " + std::to_string(*asked) + ", expected 0 to " + std::to_string(limit) +
-                " (the engine's max_logprobs)");
+    const int32_t limit = most < 0 ? all : most, wanted = *asked == -1 ? all : *asked;
+    if (wanted < 0 || wanted > limit) {
+        const std::string meaning = *asked == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
+        const bool allowed_elsewhere = wanted > limit && limit < all;
+        return fail(std::string(name) + " is " + std::to_string(*asked) + meaning + ", expected 0 to " +
+                    std::to_string(limit) +
+                    (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
+    }
+    asked = wanted;
+    return {};
 }
 
 }  // namespace

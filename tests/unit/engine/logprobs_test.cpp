@@ -154,10 +154,15 @@ TEST(Logprobs, AreLimitedByTheEngine) {
     Request r;
     r.prompt = {1, 2};
     r.sampling.logprobs = -1;
-    EXPECT_EQ(h.engine->add_request(r).error(), "logprobs is 300, expected 0 to 5 (the engine's max_logprobs)");
+    EXPECT_EQ(h.engine->add_request(r).error(),
+              "logprobs is -1 (all 300 tokens of the vocabulary), expected 0 to 5: raise engine.max_logprobs "
+              "(--max-logprobs; -1: all tokens)");
+    r.sampling.logprobs = 6;
+    EXPECT_EQ(h.engine->add_request(r).error(),
+              "logprobs is 6, expected 0 to 5: raise engine.max_logprobs (--max-logprobs; -1: all tokens)");
     r.sampling.logprobs.reset();
     r.sampling.prompt_logprobs = -2;
-    EXPECT_THAT(h.engine->add_request(r).error(), HasSubstr("prompt_logprobs is -2"));
+    EXPECT_EQ(h.engine->add_request(r).error(), "prompt_logprobs is -2, expected 0 to 5");
 }
 
 TEST(LogitsStatistics, AreMeansOverTheDistributionsOfTheTokens) {
