@@ -23,11 +23,34 @@ double best_rate(uint64_t (*now_ns)(void* ctx), void* ctx, F&& work) { // work()
     return best;
 }
 
+// Each thread reads its own part of the buffer again and again, from the cache that holds it.
+double measure_reread(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, int64_t part, int64_t times) {
+    const int64_t tasks = machine.crew.threads;
+    const AlignedBytes memory = allocate_aligned(uint64_t(tasks * part) * sizeof(float));
+    auto* const from = reinterpret_cast<float*>(memory.get());
+    const Table& table = table_of(machine.isa);
+    run_tasks(machine.crew, tasks, [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
+    return best_rate(now_ns, ctx, [&] {
+        run_tasks(machine.crew, tasks, [&](int64_t i) {
+            for (int64_t n = 0; n < times; ++n) {
+                volatile float used = table.read(from + i * part, part);
+                (void)used;
+            }
+        });
+        return double(tasks * part * times) * sizeof(float);
+    });
+}
+
 }  // namespace
 
 double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, uint64_t bytes) {
+    constexpr int64_t kRound = (16 << 20) / sizeof(float); // elements of a thread: take longer than starting it
+    constexpr int64_t kUnit = 64;                          // elements, as read() takes them
+    const auto elements = int64_t(bytes / sizeof(float));
+    const int64_t part = std::max<int64_t>(elements / int64_t(machine.crew.threads) / kUnit, 1) * kUnit;
+    if (part <= kRound / 2) return measure_reread(machine, now_ns, ctx, part, kRound / part);
     constexpr int64_t kPiece = 1 << 18; // elements of a task
-    const int64_t pieces = std::max<int64_t>(int64_t(bytes / sizeof(float)) / kPiece, 1);
+    const int64_t pieces = std::max<int64_t>(elements / kPiece, 1);
     const AlignedBytes memory = allocate_aligned(uint64_t(pieces * kPiece) * sizeof(float));
     auto* const from = reinterpret_cast<float*>(memory.get());
     const Table& table = table_of(machine.isa);

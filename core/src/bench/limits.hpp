@@ -19,6 +19,14 @@ struct Machine {
     uint32_t threads;
     std::vector<Limit> limits;
     double operator[](const std::string& name) const; // 0: not measured
+
+    // The least seconds in which so many bytes are read that were read just before: of what the caches hold, by the
+    // limits "memory_read_16MiB" and the like, between two of them in proportion. 0: not measured.
+    struct Read {
+        double seconds;
+        std::string limit; // which one that is
+    };
+    Read read_of(double bytes) const;
 };
 
 // Takes a second or two. Fails where the device cannot tell. threads 0: as many as there are cores.

@@ -102,14 +102,17 @@ Work work_of(const engine::EngineFacts& f, double tokens, double rows, double co
 
 // Of passes after one another, each of which takes what the slower limit allows it.
 void set_limit(Speed& speed, const std::vector<Work>& passes, const Machine& machine, const std::string& matmul) {
-    const double read = machine["memory_read"], multiply = machine[matmul];
+    const double multiply = machine[matmul];
     double bound[2] = {}; // seconds of the passes that memory, and that multiplications bound
+    Machine::Read slowest{0, "memory_read"};
     for (const Work& work : passes) {
-        const double memory = read > 0 ? work.bytes / read : 0, compute = multiply > 0 ? work.flop / multiply : 0;
-        bound[compute > memory] += std::max(memory, compute);
+        const Machine::Read memory = machine.read_of(work.bytes);
+        const double compute = multiply > 0 ? work.flop / multiply : 0;
+        bound[compute > memory.seconds] += std::max(memory.seconds, compute);
+        if (memory.seconds > slowest.seconds) slowest = memory;
     }
     speed.limit_seconds = bound[0] + bound[1];
-    speed.bound_by = bound[0] >= bound[1] ? "memory_read" : matmul;
+    speed.bound_by = bound[0] >= bound[1] ? slowest.limit : matmul;
 }
 
 // A prompt's steps, each of which sees the tokens of those before it.

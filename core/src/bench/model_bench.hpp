@@ -19,7 +19,7 @@ struct Speed {
     double step_seconds = 0;   // the median: of a whole prefill, or of one step of decoding
     double tokens = 0;         // computed in it
     double limit_seconds = 0;  // what the slowest of the limits allows; 0: none was measured
-    std::string bound_by;      // which one that is: "memory_read"
+    std::string bound_by;      // which one that is: "memory_read", "memory_read_16MiB"
     double tokens_per_second() const { return tokens / step_seconds; }
     double reached() const { return limit_seconds / step_seconds; } // share of the limit
 };

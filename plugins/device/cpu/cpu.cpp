@@ -111,6 +111,13 @@ std::vector<pb_limit> CpuDevice::measure() const {
         out.push_back(limit);
     };
     add("memory_read", "B/s", kernels::measure_read(machine_, now, clock, bytes));
+    for (uint64_t held = 256 << 10; held <= 512 << 20 && held < bytes; held *= 2) { // from caches, while they hold it
+        char name[32];
+        const bool mebi = held >= 1 << 20;
+        std::snprintf(name, sizeof name, "memory_read_%llu%s",
+                      static_cast<unsigned long long>(mebi ? held >> 20 : held >> 10), mebi ? "MiB" : "KiB");
+        add(name, "B/s", kernels::measure_read(machine_, now, clock, held));
+    }
     add("matmul_f32", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_F32));
     add("matmul_bf16", "FLOP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_BF16));
     add("matmul_i8", "OP/s", 2 * kernels::measure_multiply_add(machine_, now, clock, PB_I8));

@@ -26,12 +26,33 @@ TEST(BenchMachine, HasWhatTheDeviceMeasured) {
     EXPECT_EQ((*machine)["nothing"], 0);
 }
 
+TEST(BenchMachine, ReadsWhatCachesHoldAtTheirLimit) {
+    constexpr double kMebi = 0x1p20;
+    const Machine plain{"", 1, {{"memory_read", "B/s", 10e9}}};
+    EXPECT_DOUBLE_EQ(plain.read_of(kMebi).seconds, kMebi / 10e9);
+    const Machine cached{"", 1, {{"memory_read", "B/s", 10e9}, {"memory_read_16MiB", "B/s", 40e9},
+                                {"memory_read_256KiB", "B/s", 80e9}, {"memory_read_x", "B/s", 1}}};
+    const auto expect = [&](double bytes, double seconds, const char* limit) {
+        const Machine::Read read = cached.read_of(bytes);
+        EXPECT_DOUBLE_EQ(read.seconds, seconds) << bytes;
+        EXPECT_EQ(read.limit, limit) << bytes;
+    };
+    expect(kMebi / 8, kMebi / 8 / 80e9, "memory_read_256KiB");
+    expect(16 * kMebi, 16 * kMebi / 40e9, "memory_read_16MiB");
+    expect(2048 * kMebi, 2048 * kMebi / 10e9, "memory_read");
+    // Half way between 16 MiB and the GiB of memory_read, the time lies half way, too.
+    expect(520 * kMebi, (16 * kMebi / 40e9 + 1024 * kMebi / 10e9) / 2, "memory_read");
+    EXPECT_EQ(cached.read_of(0).seconds, 0);
+    EXPECT_EQ((Machine{"", 1, {}}).read_of(kMebi).seconds, 0);
+}
+
 TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     std::vector<std::string> said;
     const auto bench = bench_model(engine::testing::tiny_model(), engine::testing::registry(), {{1, 20, 6}, {4, 20, 6}},
                                    2, [&](const std::string& what) { said.push_back(what); });
     ASSERT_TRUE(bench) << bench.error();
     ASSERT_EQ(bench->cases.size(), 2u);
+    const Machine& machine = bench->before;
     for (const CaseResult& c : bench->cases) {
         EXPECT_EQ(c.prefill.tokens, 20);
         EXPECT_EQ(c.prefill_steps, std::vector<uint32_t>{20});
@@ -39,7 +60,8 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
         for (const Speed& s : {c.prefill, c.decode}) {
             EXPECT_GT(s.step_seconds, 0);
             EXPECT_GT(s.limit_seconds, 0);
-            EXPECT_TRUE(s.bound_by == "memory_read" || s.bound_by == "matmul_f32") << s.bound_by;
+            EXPECT_TRUE(s.bound_by.starts_with("memory_read_") || s.bound_by == "matmul_f32") << s.bound_by;
+            EXPECT_GT(machine[s.bound_by], 0) << s.bound_by;
         }
     }
     // Twice the layers' matrices (q 4, k and v 2 heads of 16, o, gate, up, down), and the head.
