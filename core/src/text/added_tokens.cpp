@@ -1,7 +1,5 @@
 #include "text/added_tokens.hpp"
 
-#include <algorithm>
-
 #include "text/characters.hpp"
 
 namespace patchbay::text {
@@ -43,7 +41,8 @@ AddedTokens::Match AddedTokens::longest_at(std::string_view text, size_t at) con
 
 std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text) const {
     std::vector<Section> out;
-    size_t done = 0; // everything before is in `out`
+    size_t done = 0;     // everything before is in `out`
+    Span white = {1, 0}; // the last run that a token took
     for (size_t at = 0; at < text.size() && !tokens_.empty();) {
         const Match match = starts_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : Match{-1, 0};
         if (match.token < 0) {
@@ -56,12 +55,16 @@ std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text) cons
         if (token.single_word && word_touches(text, span)) continue;
         if (token.lstrip)
             for (size_t i = span.begin; i > done && is_white_space(character_before(text, i));) span.begin = i;
-        if (token.rstrip)
-            for (size_t i = span.end; i < text.size() && is_white_space(next_character(text, i));) span.end = i;
+        if (token.rstrip) {
+            if (span.end < white.begin || span.end > white.end) { // each run is looked at once
+                white = {span.end, span.end};
+                for (size_t i = white.end; i < text.size() && is_white_space(next_character(text, i));) white.end = i;
+            }
+            span.end = white.end;
+        }
         if (span.begin > done) out.push_back({{done, span.begin}, kText});
         out.push_back({span, token.id});
-        done = span.end;
-        at = std::max(at, done);
+        done = span.end; // a token that begins in white space which the one before took is found all the same
     }
     if (done < text.size()) out.push_back({{done, text.size()}, kText});
     return out;

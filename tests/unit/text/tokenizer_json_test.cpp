@@ -45,6 +45,16 @@ TEST(Tokenizer, lets_added_tokens_take_the_white_space_around_them_where_they_sa
     EXPECT_THAT(t->encode("<m>  <m>"), ElementsAre(300, 300));
 }
 
+// As Hugging Face tokenizers 0.23: tokens are found first, then take white space.
+TEST(Tokenizer, finds_added_tokens_in_the_white_space_that_another_takes) {
+    const auto t = built(with_added(byte_tokenizer(), {added(300, "<m>", {{"rstrip", true}}), added(301, "\n"),
+                                                       added(302, " y"), added(303, "\t", {{"rstrip", true}})}));
+    EXPECT_THAT(t->encode("<m>\n\nx"), ElementsAre(300, 301, 301, 'x'));
+    EXPECT_THAT(t->encode("<m>\n  x"), ElementsAre(300, 301, ' ', ' ', 'x'));
+    EXPECT_THAT(t->encode("<m>  yx"), ElementsAre(300, 302, 'x'));
+    EXPECT_EQ(t->encode(std::string(1'000'000, '\t')).size(), 1'000'000u) << "in linear time";
+}
+
 TEST(Tokenizer, takes_single_word_tokens_only_where_no_letter_touches_them) {
     const auto t = built(with_added(byte_tokenizer(), {added(300, "cat", {{"single_word", true}})}));
     EXPECT_THAT(t->encode("cat,"), ElementsAre(300, ','));
