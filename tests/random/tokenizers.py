@@ -19,20 +19,10 @@ import shutil
 import subprocess
 import sys
 
+from pinned import into_environment
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REQUIREMENTS = pathlib.Path(__file__).with_name("requirements-tokenizers.txt")
-
-
-def into_environment(folder):
-    """Runs the rest under a Python that has the pinned packages."""
-    python, noted = folder / "bin" / "python", folder / "installed.txt"
-    if not noted.exists() or noted.read_text() != REQUIREMENTS.read_text():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", REQUIREMENTS], check=True)
-        noted.write_text(REQUIREMENTS.read_text())
-    if pathlib.Path(sys.prefix) != folder:
-        os.execv(python, [python, __file__, *sys.argv[1:]])
 
 
 def random_tokenizer(rng):
@@ -126,8 +116,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     args = parser.parse_args()
     work = args.build.resolve() / "random"
-    into_environment(work / "tokenizers-venv")
-    sys.path.remove(str(pathlib.Path(__file__).resolve().parent))  # this file has the name of a package that it uses
+    into_environment(__file__, work / "tokenizers-venv", REQUIREMENTS)
     sys.path[:0] = [str(ROOT / "tests" / "unit" / folder / "fixtures") for folder in ("text", "weights")]
     import make_fixtures
     import make_llama_cpp_vectors

@@ -78,7 +78,7 @@ TEST(GgufTokenizer, gives_the_ids_of_llama_cpp_for_each_kind_of_file) {
             ++cases;
         }
     }
-    EXPECT_GT(cases, 800u);
+    EXPECT_GE(cases, vectors()["files"].size() * 30);
 }
 
 TEST(GgufTokenizer, of_phi_3_takes_the_white_space_after_special_tokens) {
