@@ -203,10 +203,8 @@ Result<> Engine::State::check_accepted(const pb_sampling_params& params) const {
 }
 
 std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t index) {
-    const SamplingParams& sampling = request.sampling;
     const RequestId id = next_id++;
-    using Keep = StopMatcher::Keep;
-    StopMatcher stops(sampling.stop, sampling.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+    StopMatcher stops = stops_of(request.sampling);
     auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(stops));
     Sequence& s = *sequence;
     const SamplingParams& params = s.request.sampling;
@@ -260,15 +258,9 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     kv->drop(s.swapped);
     if (s.in_flight > 0) leave_flight(s);
     else if (!stays_behind(s)) kv->release(s.table);
-    if (s.detokenizer && s.stops.matched().empty()) {
-        s.delta.text += s.stops.add(s.detokenizer->finish());
-        s.delta.text += s.stops.flush();
-    }
     s.delta.finish = reason;
     s.delta.stop_reason = std::move(why);
-    if (s.params.logprobs >= 0) s.delta.cumulative_logprob = s.logprob_sum;
-    if (const double rows = s.logits_rows; rows > 0)
-        s.delta.logits = {s.logits_sum.entropy / rows, s.logits_sum.max_logit / rows, s.logits_sum.first_share / rows};
+    close_delta(s);
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
@@ -288,6 +280,21 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
 void Engine::State::abort(RequestId id) {
     if (in_step) { // from a callback: after the step
         aborts.push_back(id);
+// The text that is still held back, and what is said of the output as a whole.
+void Engine::State::close_delta(Sequence& s) {
+    if (s.detokenizer && s.stops.matched().empty()) {
+        s.delta.text += s.stops.add(s.detokenizer->finish());
+        s.delta.text += s.stops.flush();
+    }
+    if (s.params.logprobs >= 0) s.delta.cumulative_logprob = s.sums.logprob;
+    const LogitsStatistics& sum = s.sums.logits;
+    const double rows = s.sums.logits_rows;
+    s.delta.logits.reset();
+    if (rows > 0) s.delta.logits = {sum.entropy / rows, sum.max_logit / rows, sum.first_share / rows};
+}
+
+bool Engine::State::is_aborted(const Sequence& s) const { return std::ranges::find(aborts, s.group) != aborts.end(); }
+
         return;
     }
     end(id, FinishReason::kAbort, "");

@@ -15,6 +15,11 @@ std::string_view name_of(FinishReason reason) {
     return "?";
 }
 
+StopMatcher stops_of(const SamplingParams& p) {
+    using Keep = StopMatcher::Keep;
+    return StopMatcher(p.stop, p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+}
+
 RequestOutput delta_of(const Sequence& s) {
     RequestOutput out{};
     out.id = s.group;

@@ -39,6 +39,12 @@ struct DraftKv {
 };
 
 struct TokenRules { // what min_tokens, allowed_token_ids and bad_words forbid (token_masks.cpp)
+struct OutputSums { // over the output's tokens
+    double logprob = 0;
+    LogitsStatistics logits; // of so many of them
+    uint32_t logits_rows = 0;
+};
+
     std::vector<uint32_t> allowed; // a bit for each token that may be sampled; empty: all
     std::vector<uint32_t> no_stop; // the same before min_tokens; empty: no other
     std::vector<std::vector<TokenId>> bad_words; // of several tokens
@@ -81,9 +87,7 @@ struct Sequence {
     uint32_t prompt_noted = 1;          // prompt tokens that have theirs; the first one has none
     std::vector<uint32_t> prompt_masks; // of the step under way: (prompt rows, words)
 
-    double logprob_sum = 0;      // of the output
-    LogitsStatistics logits_sum; // of so many of its tokens
-    uint32_t logits_rows = 0;
+    OutputSums sums, published_sums; // published: of the tokens that were handed out
 
     // ---- structured output (structured.cpp) ----
     std::unique_ptr<grammar::Matcher> matcher; // of the output; null: it may be any text
@@ -146,6 +150,7 @@ struct Sequence {
 
 RequestOutput delta_of(const Sequence&); // an empty one
 // `hint`: tokens found cached, for one that waits.
+StopMatcher stops_of(const SamplingParams&);
 pb_sequence record_of(const Sequence&, uint32_t hint, uint32_t block_size);
 
 }  // namespace patchbay::engine

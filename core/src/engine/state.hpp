@@ -184,6 +184,9 @@ struct Engine::State {
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
     void fail_all(const std::string& reason);     // the engine cannot go on
 
+    void close_delta(Sequence&);                  // with what comes at the end only
+    bool is_aborted(const Sequence&) const;       // within the step under way: it ends with it
+    void take_back_step(Sequence&);               // what the step appended to it
     // ---- beam search (beams.cpp) ----
     Result<> check_beams(const Request&) const;
     void add_beams(Sequence& first);
