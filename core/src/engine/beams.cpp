@@ -165,7 +165,7 @@ void Engine::State::seat_beams(BeamGroup& g) {
         report.admitted += 1;
         if (s->announced) continue;
         s->announced = true;
-        announce(record_of(*s, 0, kv->block_size()));
+        announce(record_of(*s, {}, kv->block_size()));
     }
 }
 

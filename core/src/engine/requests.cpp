@@ -241,6 +241,12 @@ void Engine::State::enqueue(Sequence& s) {
     announce(waiting.records().back());
 }
 
+void Engine::State::leave_queue(Sequence& s) {
+    unwatch_prefix(s);
+    waiting.erase(s.ticket);
+    waiting_tokens -= s.confirmed();
+}
+
 void Engine::State::announce(const pb_sequence& record) {
     scheduler.each([&](const host::Component& c) {
         if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &record);
@@ -249,10 +255,7 @@ void Engine::State::announce(const pb_sequence& record) {
 
 void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     if (s.place == Place::kPending) pending.erase({s.request.arrival_ns, s.id});
-    if (s.place == Place::kWaiting) {
-        waiting.erase(s.ticket);
-        waiting_tokens -= s.confirmed();
-    }
+    if (s.place == Place::kWaiting) leave_queue(s);
     if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
     kv->drop(s.swapped);
@@ -277,9 +280,6 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     }
 }
 
-void Engine::State::abort(RequestId id) {
-    if (in_step) { // from a callback: after the step
-        aborts.push_back(id);
 // The text that is still held back, and what is said of the output as a whole.
 void Engine::State::close_delta(Sequence& s) {
     if (s.detokenizer && s.stops.matched().empty()) {
@@ -295,6 +295,9 @@ void Engine::State::close_delta(Sequence& s) {
 
 bool Engine::State::is_aborted(const Sequence& s) const { return std::ranges::find(aborts, s.group) != aborts.end(); }
 
+void Engine::State::abort(RequestId id) {
+    if (in_step) { // from a callback: after the step
+        aborts.push_back(id);
         return;
     }
     end(id, FinishReason::kAbort, "");

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,13 +39,13 @@ struct DraftKv {
     std::vector<int32_t> made;  // and rows of those that it made itself: behind no draft, behind one, …
 };
 
-struct TokenRules { // what min_tokens, allowed_token_ids and bad_words forbid (token_masks.cpp)
 struct OutputSums { // over the output's tokens
     double logprob = 0;
     LogitsStatistics logits; // of so many of them
     uint32_t logits_rows = 0;
 };
 
+struct TokenRules { // what min_tokens, allowed_token_ids and bad_words forbid (token_masks.cpp)
     std::vector<uint32_t> allowed; // a bit for each token that may be sampled; empty: all
     std::vector<uint32_t> no_stop; // the same before min_tokens; empty: no other
     std::vector<std::vector<TokenId>> bad_words; // of several tokens
@@ -72,6 +73,7 @@ struct Sequence {
     uint64_t named_by_plan = 0;  // the latest one that does, by their number
     kv::BlockTable table;
     kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
+    std::optional<size_t> watched; // while it waits: its place in kv::PrefixWatch
     kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
     DraftKv draft_kv;
 
@@ -148,9 +150,10 @@ struct Sequence {
     }
 };
 
-RequestOutput delta_of(const Sequence&); // an empty one
-// `hint`: tokens found cached, for one that waits.
 StopMatcher stops_of(const SamplingParams&);
-pb_sequence record_of(const Sequence&, uint32_t hint, uint32_t block_size);
+RequestOutput delta_of(const Sequence&); // an empty one
+std::span<const TokenId> findable_prefix(const Sequence&); // tokens whose KV it may take over from the prefix cache
+// `hint`: what is cached, for one that waits.
+pb_sequence record_of(const Sequence&, kv::CachedPrefix hint, uint32_t block_size);
 
 }  // namespace patchbay::engine
