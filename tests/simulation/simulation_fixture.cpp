@@ -285,6 +285,7 @@ class Simulation final : Script {
         if (at == open_.end()) return note("output after the end");
         Expected& e = at->second;
         if (e.alone) e.got = out.tokens;
+        else if (e.aborted && !out.tokens.empty()) note("tokens after an abort");
         for (const TokenId t : e.alone ? std::vector<TokenId>() : out.tokens) {
             const TokenId want = token_of(e, e.prompt + e.got.size());
             if (t != want) note("request " + std::to_string(out.id) + " has token " + std::to_string(t) + " for " +

@@ -114,10 +114,16 @@ std::vector<View> random_views() {
                 s.output_tokens = noise.below(s.max_tokens);
             }
             if (noise.one_in(5)) s.flags |= PB_SEQ_NO_CHUNK;
-            if (noise.one_in(3)) s.cached_tokens = noise.below(s.prompt_tokens);
+            if (noise.one_in(3)) {
+                s.cached_tokens = noise.below(s.prompt_tokens);
+                s.cached_pages_in_use = noise.below(s.cached_tokens / v.in.block_size + 1);
+            } else if (noise.one_in(8)) {
+                s.beams = noise.between(1, v.in.max_num_seqs);
+            }
             if (k < preempted && noise.one_in(2)) { // its KV lies in host memory
                 s.flags |= PB_SEQ_SWAPPED;
                 s.cached_tokens = s.prompt_tokens + s.output_tokens - 1;
+                s.cached_pages_in_use = 0;
             }
             v.waiting.push_back(s);
         }

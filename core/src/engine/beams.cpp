@@ -165,7 +165,7 @@ void Engine::State::seat_beams(BeamGroup& g) {
         report.admitted += 1;
         if (s->announced) continue;
         s->announced = true;
-        announce(record_of(*s, 0, kv->block_size()));
+        announce(record_of(*s, {}, kv->block_size()));
     }
 }
 
@@ -192,7 +192,7 @@ void Engine::State::preempt_beams(BeamGroup& g) {
 // One beam's row is back.
 void Engine::State::take_candidates(const Scheduled& item) {
     Sequence& s = *item.sequence;
-    if (s.delta.finish != FinishReason::kNone) return; // with another one
+    if (s.delta.finish != FinishReason::kNone || is_aborted(s)) return; // with another one, or with the step
     BeamGroup& g = *s.beams;
     s.computed = item.confirmed;
     s.idle = true;
@@ -304,7 +304,7 @@ void Engine::State::end_beams(BeamGroup& g, FinishReason reason, const std::stri
             s->delta.logprobs = h.logprobs;
             s->delta.text = h.text;
             s->delta.beam_score = h.score;
-            s->logprob_sum = h.sum;
+            s->sums.logprob = h.sum;
             finish(*s, h.finish, h.stop_reason);
         } else {
             finish(*s, reason == FinishReason::kNone ? FinishReason::kError : reason,

@@ -44,7 +44,7 @@ PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t
     if (s.samples_by_surprise()) s.surprise.push_back(row < sampled_surprise.size() ? sampled_surprise[row] : 0);
     report.sampled_tokens += 1;
     add_statistics(s, row);
-    if (s.params.logprobs >= 0) s.logprob_sum += sampled_logprobs[row];
+    if (s.params.logprobs >= 0) s.sums.logprob += sampled_logprobs[row];
     if (p.logprobs) note_logprobs(s, row);
     const uint32_t made = s.outputs();
     const bool may_stop = made > p.min_tokens;
@@ -61,6 +61,11 @@ PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t
 // Takes the sampled tokens of one sequence: drafts are accepted while they equal what was sampled.
 PB_STEP_TEXT void Engine::State::append_tokens(const Scheduled& item) {
     Sequence& s = *item.sequence;
+    if (is_aborted(s)) { // it ends with the step, without the step's tokens
+        s.drop_drafts();
+        s.computed = item.confirmed;
+        return;
+    }
     Branch* const winner = follow_drafts(item);
     const auto accepted = static_cast<uint32_t>(taken_rows.size()) - 1;
     uint32_t verified = 0;
@@ -109,6 +114,7 @@ void Engine::State::propose() {
     std::vector<pb_propose_row> rows;
     std::vector<Sequence*> owners;
     for (Sequence* s : running) {
+        if (is_aborted(*s)) continue;
         if (s->beams) continue; // a draft continues one beam, and each step takes up others
         if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         if (s->samples_by_surprise()) continue;
@@ -227,8 +233,30 @@ void clear_delta(RequestOutput& delta) {
 
 }  // namespace
 
-// 8 publish: hand the deltas out, those of sequences that go on first. Callbacks may add and abort requests; whom they
-// abort is there until the step ends.
+// Its request was aborted in the step that made the delta, before it was handed out: the tokens are dropped, and what
+// the output ends with is the text that was held back before them.
+void Engine::State::take_back_step(Sequence& s) {
+    const SamplingParams& p = s.request.sampling;
+    const size_t published = s.outputs() - s.delta.tokens.size(); // the others stay: a draft model may compute them yet
+    s.sums = s.published_sums;
+    clear_delta(s.delta);
+    s.delta.beam_score.reset();
+    if (s.detokenizer) {
+        s.detokenizer = std::make_unique<text::Detokenizer>(tokenizer);
+        s.stops = stops_of(p);
+        for (size_t i = 0; i < published; ++i) {
+            const std::string text = s.detokenizer->add(s.tokens[s.prompt_count + i]);
+            if (i + 1 > p.min_tokens) s.stops.add(text);
+        }
+    }
+    if (s.delta.finish == FinishReason::kNone) return; // the step ends it
+    s.delta.finish = FinishReason::kAbort;
+    s.delta.stop_reason.clear();
+    close_delta(s);
+}
+
+// 8 publish: hand the deltas out, those of sequences that go on first. Callbacks may add and abort requests: those that
+// they abort are there until the step ends, and are handed nothing more of it.
 PB_STEP_TEXT void Engine::State::publish() {
     told.clear();
     std::vector<std::unique_ptr<Sequence>> ended;
@@ -242,10 +270,16 @@ PB_STEP_TEXT void Engine::State::publish() {
     for (const Scheduled& item : scheduled)
         if (!item.sequence->beams) collect(*item.sequence); // the outputs of beams are known at their end
     for (Sequence* s : told) {
+        if (is_aborted(*s)) {
+            take_back_step(*s);
+            continue;
+        }
         if (s->request.on_output) s->request.on_output(s->delta);
         clear_delta(s->delta);
+        s->published_sums = s->sums;
     }
     for (auto& s : ended) {
+        if (is_aborted(*s)) take_back_step(*s);
         if (s->request.on_output) s->request.on_output(s->delta);
         if (s->table.held > 0) behind.push_back(std::move(s));
     }

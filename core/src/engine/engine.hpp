@@ -71,7 +71,9 @@ class Engine {
     // Compiles what requests may ask for in structured_outputs ahead of them, so that add_request() finds it: compiling
     // takes up to a second, and add_request() may hold up the steps. [any thread, also while another one steps]
     Result<> compile_grammar(const grammar::StructuredOutputs&);
-    void abort(RequestId);            // in any state; unknown ids are ignored
+    // In any state; unknown ids are ignored. By a callback of a step: the request ends with the step, and is handed
+    // nothing more of it.
+    void abort(RequestId);
     bool has_unfinished() const;      // requests, or a step in flight
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
     // go on.

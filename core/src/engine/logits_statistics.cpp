@@ -46,10 +46,10 @@ PB_STEP_TEXT void Engine::State::note_logits() {
 
 PB_STEP_TEXT void Engine::State::add_statistics(Sequence& s, size_t row) {
     if (!s.request.sampling.logits_statistics || row >= row_statistics.size()) return;
-    s.logits_sum.entropy += row_statistics[row].entropy;
-    s.logits_sum.max_logit += row_statistics[row].max_logit;
-    s.logits_sum.first_share += row_statistics[row].first_share;
-    s.logits_rows += 1;
+    s.sums.logits.entropy += row_statistics[row].entropy;
+    s.sums.logits.max_logit += row_statistics[row].max_logit;
+    s.sums.logits.first_share += row_statistics[row].first_share;
+    s.sums.logits_rows += 1;
 }
 
 }  // namespace patchbay::engine

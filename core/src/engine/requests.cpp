@@ -209,10 +209,8 @@ Result<> Engine::State::check_accepted(const pb_sampling_params& params) const {
 }
 
 std::unique_ptr<Sequence> Engine::State::make_sequence(Request request, uint32_t index) {
-    const SamplingParams& sampling = request.sampling;
     const RequestId id = next_id++;
-    using Keep = StopMatcher::Keep;
-    StopMatcher stops(sampling.stop, sampling.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+    StopMatcher stops = stops_of(request.sampling);
     auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(stops));
     Sequence& s = *sequence;
     const SamplingParams& params = s.request.sampling;
@@ -249,6 +247,12 @@ void Engine::State::enqueue(Sequence& s) {
     announce(waiting.records().back());
 }
 
+void Engine::State::leave_queue(Sequence& s) {
+    unwatch_prefix(s);
+    waiting.erase(s.ticket);
+    waiting_tokens -= s.confirmed();
+}
+
 void Engine::State::announce(const pb_sequence& record) {
     scheduler.each([&](const host::Component& c) {
         if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &record);
@@ -257,24 +261,15 @@ void Engine::State::announce(const pb_sequence& record) {
 
 void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     if (s.place == Place::kPending) pending.erase({s.request.arrival_ns, s.id});
-    if (s.place == Place::kWaiting) {
-        waiting.erase(s.ticket);
-        waiting_tokens -= s.confirmed();
-    }
+    if (s.place == Place::kWaiting) leave_queue(s);
     if (s.place == Place::kRunning) running.erase(std::find(running.begin(), running.end(), &s));
     s.drop_drafts();
     kv->drop(s.swapped);
     if (s.in_flight > 0) leave_flight(s);
     else if (!stays_behind(s)) kv->release(s.table);
-    if (s.detokenizer && s.stops.matched().empty()) {
-        s.delta.text += s.stops.add(s.detokenizer->finish());
-        s.delta.text += s.stops.flush();
-    }
     s.delta.finish = reason;
     s.delta.stop_reason = std::move(why);
-    if (s.params.logprobs >= 0) s.delta.cumulative_logprob = s.logprob_sum;
-    if (const double rows = s.logits_rows; rows > 0)
-        s.delta.logits = {s.logits_sum.entropy / rows, s.logits_sum.max_logit / rows, s.logits_sum.first_share / rows};
+    close_delta(s);
     s.delta.cached_tokens = s.cached_tokens;
     s.delta.preemptions = s.preemptions;
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
@@ -290,6 +285,21 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
         refresh_siblings(s.group);
     }
 }
+
+// The text that is still held back, and what is said of the output as a whole.
+void Engine::State::close_delta(Sequence& s) {
+    if (s.detokenizer && s.stops.matched().empty()) {
+        s.delta.text += s.stops.add(s.detokenizer->finish());
+        s.delta.text += s.stops.flush();
+    }
+    if (s.params.logprobs >= 0) s.delta.cumulative_logprob = s.sums.logprob;
+    const LogitsStatistics& sum = s.sums.logits;
+    const double rows = s.sums.logits_rows;
+    s.delta.logits.reset();
+    if (rows > 0) s.delta.logits = {sum.entropy / rows, sum.max_logit / rows, sum.first_share / rows};
+}
+
+bool Engine::State::is_aborted(const Sequence& s) const { return std::ranges::find(aborts, s.group) != aborts.end(); }
 
 void Engine::State::abort(RequestId id) {
     if (in_step) { // from a callback: after the step

@@ -16,14 +16,15 @@ Result<> Engine::follow(Script& script, host::Proposer proposer) {
 }
 
 View Engine::view() const {
+    state_->update_hints();
     const State& s = *state_;
     View out;
     const auto queue = s.waiting.records();
     out.waiting.assign(queue.begin(), queue.end());
     for (const auto& [arrival_ns, id] : s.pending)
         if (arrival_ns <= s.clock.now_ns())
-            out.waiting.push_back(record_of(*s.sequences.at(id), 0, s.kv->block_size()));
-    for (const Sequence* r : s.running) out.running.push_back(record_of(*r, 0, s.kv->block_size()));
+            out.waiting.push_back(record_of(*s.sequences.at(id), {}, s.kv->block_size()));
+    for (const Sequence* r : s.running) out.running.push_back(record_of(*r, {}, s.kv->block_size()));
     for (uint32_t i = 0; i < s.plan_out.preempt_count; ++i) out.preempted.push_back(s.preempts[i].id);
     out.free_blocks = s.kv->pool().free();
     out.cached_blocks = s.kv->pool().cached();

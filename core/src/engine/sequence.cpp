@@ -15,6 +15,11 @@ std::string_view name_of(FinishReason reason) {
     return "?";
 }
 
+StopMatcher stops_of(const SamplingParams& p) {
+    using Keep = StopMatcher::Keep;
+    return StopMatcher(p.stop, p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+}
+
 RequestOutput delta_of(const Sequence& s) {
     RequestOutput out{};
     out.id = s.group;
@@ -22,7 +27,7 @@ RequestOutput delta_of(const Sequence& s) {
     return out;
 }
 
-PB_STEP_TEXT pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t block_size) {
+PB_STEP_TEXT pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_size) {
     pb_sequence r{};
     r.id = s.id;
     r.group = s.group;
@@ -43,7 +48,9 @@ PB_STEP_TEXT pb_sequence record_of(const Sequence& s, uint32_t hint, uint32_t bl
         r.computed_tokens = s.confirmed();
         r.page_room = 0;
     }
-    r.cached_tokens = s.place == Place::kWaiting ? hint : s.cached_tokens;
+    r.cached_tokens = s.place == Place::kWaiting ? hint.tokens : s.cached_tokens;
+    r.cached_pages_in_use = s.place == Place::kWaiting ? hint.pages_in_use : 0;
+    r.beams = s.request.sampling.beam_width;
     r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
     if (!s.swapped.empty()) r.flags |= PB_SEQ_SWAPPED;
     r.preemptions = s.preemptions;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,12 @@ struct DraftKv {
     std::vector<int32_t> made;  // and rows of those that it made itself: behind no draft, behind one, …
 };
 
+struct OutputSums { // over the output's tokens
+    double logprob = 0;
+    LogitsStatistics logits; // of so many of them
+    uint32_t logits_rows = 0;
+};
+
 struct TokenRules { // what min_tokens, allowed_token_ids and bad_words forbid (token_masks.cpp)
     std::vector<uint32_t> allowed; // a bit for each token that may be sampled; empty: all
     std::vector<uint32_t> no_stop; // the same before min_tokens; empty: no other
@@ -66,6 +73,7 @@ struct Sequence {
     uint64_t named_by_plan = 0;  // the latest one that does, by their number
     kv::BlockTable table;
     kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
+    std::optional<size_t> watched; // while it waits: its place in kv::PrefixWatch
     kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
     DraftKv draft_kv;
 
@@ -81,9 +89,7 @@ struct Sequence {
     uint32_t prompt_noted = 1;          // prompt tokens that have theirs; the first one has none
     std::vector<uint32_t> prompt_masks; // of the step under way: (prompt rows, words)
 
-    double logprob_sum = 0;      // of the output
-    LogitsStatistics logits_sum; // of so many of its tokens
-    uint32_t logits_rows = 0;
+    OutputSums sums, published_sums; // published: of the tokens that were handed out
 
     // ---- structured output (structured.cpp) ----
     std::unique_ptr<grammar::Matcher> matcher; // of the output; null: it may be any text
@@ -144,8 +150,10 @@ struct Sequence {
     }
 };
 
+StopMatcher stops_of(const SamplingParams&);
 RequestOutput delta_of(const Sequence&); // an empty one
-// `hint`: tokens found cached, for one that waits.
-pb_sequence record_of(const Sequence&, uint32_t hint, uint32_t block_size);
+std::span<const TokenId> findable_prefix(const Sequence&); // tokens whose KV it may take over from the prefix cache
+// `hint`: what is cached, for one that waits.
+pb_sequence record_of(const Sequence&, kv::CachedPrefix hint, uint32_t block_size);
 
 }  // namespace patchbay::engine

@@ -6,15 +6,11 @@
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
-namespace {
 
-// Tokens whose KV it may take over from the prefix cache.
-std::span<const TokenId> findable(const Sequence& s) {
+std::span<const TokenId> findable_prefix(const Sequence& s) {
     const auto tokens = s.confirmed_tokens();
     return tokens.first(std::min<size_t>(tokens.size(), needed_from(s)));
 }
-
-}  // namespace
 
 void Engine::State::add_siblings(Sequence& first) {
     std::vector<Sequence*>& all = siblings[first.id];
@@ -80,30 +76,33 @@ void Engine::State::refresh_siblings(RequestId request) {
     const auto at = siblings.find(request);
     if (at == siblings.end()) return;
     for (const Sequence* s : at->second)
-        if (s->place == Place::kWaiting && s->swapped.empty() && !source_of(*s))
-            waiting.set_prefix(s->ticket, cached_prefix(*s), 0);
+        if (s->place == Place::kWaiting && s->swapped.empty() && !source_of(*s)) update_record(*s);
 }
 
 pb_sequence Engine::State::waiting_record(const Sequence& s) const {
-    if (!s.swapped.empty()) return record_of(s, s.swapped.tokens, kv->block_size());
-    const uint32_t cached = cached_prefix(s), prompt = source_of(s) ? s.prompt_count - 1 : 0;
-    pb_sequence out = record_of(s, std::max(cached, prompt), kv->block_size());
-    // Unlike what is cached, a sibling's pages take none of the free ones; the last is copied if it is not full.
-    if (prompt > cached) out.page_room = prompt / kv->block_size() * kv->block_size();
+    if (!s.swapped.empty()) return record_of(s, {s.swapped.tokens, 0}, kv->block_size());
+    const kv::CachedPrefix cached = cached_prefix(s);
+    const uint32_t prompt = source_of(s) ? s.prompt_count - 1 : 0;
+    if (prompt <= cached.tokens) return record_of(s, cached, kv->block_size());
+    pb_sequence out = record_of(s, {prompt, 0}, kv->block_size());
+    // A sibling's pages take none of the free ones; the last is copied if it is not full.
+    out.page_room = prompt / kv->block_size() * kv->block_size();
     return out;
 }
 
-// Of cached tokens there are no logprobs.
-uint32_t Engine::State::cached_prefix(const Sequence& s) const {
-    return s.reads_prefixes() ? kv->count_cached(findable(s), s.salt) : 0;
+// Of cached tokens there are no logprobs. That pages are in use is not counted on where it may be old.
+kv::CachedPrefix Engine::State::cached_prefix(const Sequence& s) const {
+    if (s.watched) return kv->watch().prefix(*s.watched);
+    return {s.reads_prefixes() ? kv->count_cached(findable_prefix(s), s.salt) : 0, 0};
 }
 
 uint32_t Engine::State::adopt(Sequence& s) {
     const Sequence* const source = source_of(s);
     const uint32_t prompt = s.prompt_count - 1;
-    s.forked = source && prompt > cached_prefix(s) && kv->fork(source->table, prompt, s.table);
+    const uint32_t cached = s.reads_prefixes() ? kv->count_cached(findable_prefix(s), s.salt) : 0;
+    s.forked = source && prompt > cached && kv->fork(source->table, prompt, s.table);
     if (s.forked || !s.reads_prefixes()) return s.forked ? prompt : 0;
-    return kv->adopt_prefix(s.table, findable(s), s.salt);
+    return kv->adopt_prefix(s.table, findable_prefix(s), s.salt);
 }
 
 }  // namespace patchbay::engine

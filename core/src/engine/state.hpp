@@ -1,5 +1,6 @@
 // What an Engine owns, and the eight phases of a step over it. Engine-internal.
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -167,6 +168,7 @@ struct Engine::State {
     bool is_full(size_t arrived) const;           // the queue, with those who arrived before and are not in it yet
     std::string full_queue() const;               // the text of it
     void enqueue(Sequence&);                      // from pending to waiting
+    void leave_queue(Sequence&);                  // of those that wait
     void announce(const pb_sequence&);            // to the scheduler: it waits
     void end_sequence(Sequence&, FinishReason, const std::string& why);
     Result<> check_sampling(SamplingParams&) const; // and says what depends on the model: logprobs of −1
@@ -179,10 +181,23 @@ struct Engine::State {
     void refresh_siblings(RequestId request);      // after one of them no longer runs
     const Sequence* source_of(const Sequence&) const; // a sibling whose prompt's KV it can take; null: there is none
     pb_sequence waiting_record(const Sequence&) const;
-    uint32_t cached_prefix(const Sequence&) const; // tokens that it would find
+    kv::CachedPrefix cached_prefix(const Sequence&) const; // that it would find; of watched ones at the latest update
     uint32_t adopt(Sequence&);                    // KV that is there already; returns its tokens
     void finish(Sequence&, FinishReason, std::string reason); // frees what it holds, closes its delta
+    void close_delta(Sequence&);                  // with what comes at the end only
+    bool is_aborted(const Sequence&) const;       // within the step under way: it ends with it
+    void take_back_step(Sequence&);               // what the step appended to it
     void fail_all(const std::string& reason);     // the engine cannot go on
+
+    // ---- cached prefixes of those that wait (prefix_hints.cpp) ----
+    std::array<Sequence*, kv::PrefixWatch::kMaxPrompts> watched{}; // by slot
+    uint64_t watched_at = 0;                      // by the queue's count of changes
+    void update_hints();                          // in the records that schedulers are shown
+    void update_record(const Sequence&);          // likewise, of one
+    void update_siblings();
+    void choose_watched();
+    void watch_prefix(Sequence&);
+    void unwatch_prefix(Sequence&);
 
     // ---- beam search (beams.cpp) ----
     Result<> check_beams(const Request&) const;

@@ -44,10 +44,11 @@ PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
     const bool scarce = blocks.free() < soon * groups;
     running_records.clear();
     for (const Sequence* s : running) {
-        running_records.push_back(record_of(*s, 0, kv->block_size()));
+        running_records.push_back(record_of(*s, {}, kv->block_size()));
         if (scarce) running_records.back().freeable = kv->freeable(s->table);
     }
     if (!beams.empty()) charge_copies();
+    update_hints();
     const auto waiting_records = shown_waiting();
     pb_scheduler_in in{};
     in.struct_size = sizeof in;
@@ -205,14 +206,12 @@ PB_STEP_TEXT void Engine::State::schedule(Sequence& s, uint32_t tokens) {
         if (admission) { // stays where it waits; what it was shown as cached may have gone since
             kv->release(s.table);
             s.computed = 0;
-            if (s.swapped.empty())
-                waiting.set_prefix(s.ticket, hit, s.forked ? hit / kv->block_size() * kv->block_size() : 0);
+            update_record(s);
         }
         return;
     }
     if (admission) {
-        waiting.erase(s.ticket);
-        waiting_tokens -= s.confirmed();
+        leave_queue(s);
         s.place = Place::kRunning;
         running.push_back(&s);
         report.admitted += 1;

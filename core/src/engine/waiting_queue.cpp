@@ -6,12 +6,14 @@
 namespace patchbay::engine {
 
 WaitingQueue::Ticket WaitingQueue::push_back(const pb_sequence& record) {
+    changes_ += 1;
     records_.push_back(record);
     tickets_.push_back(next_);
     return next_++;
 }
 
 WaitingQueue::Ticket WaitingQueue::push_front(const pb_sequence& record) {
+    changes_ += 1;
     if (head_ == 0) { // open a gap as long as the queue, so that this stays cheap on average
         const size_t gap = std::max<size_t>(records_.size(), 16);
         records_.insert(records_.begin(), gap, pb_sequence{});
@@ -30,13 +32,10 @@ size_t WaitingQueue::index_of(Ticket ticket) const {
     return static_cast<size_t>(at - tickets_.begin());
 }
 
-void WaitingQueue::set_prefix(Ticket ticket, uint32_t cached_tokens, uint32_t page_room) {
-    pb_sequence& record = records_[index_of(ticket)];
-    record.cached_tokens = cached_tokens;
-    record.page_room = page_room;
-}
+void WaitingQueue::replace(Ticket ticket, const pb_sequence& record) { records_[index_of(ticket)] = record; }
 
 void WaitingQueue::erase(Ticket ticket) {
+    changes_ += 1;
     const size_t i = index_of(ticket);
     const auto shift = [&](auto& v) {
         const auto first = v.begin() + static_cast<ptrdiff_t>(head_), at = v.begin() + static_cast<ptrdiff_t>(i);

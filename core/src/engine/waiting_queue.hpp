@@ -16,15 +16,17 @@ class WaitingQueue {
     Ticket push_back(const pb_sequence&);
     Ticket push_front(const pb_sequence&);
     void erase(Ticket);
-    void set_prefix(Ticket, uint32_t cached_tokens, uint32_t page_room);
+    void replace(Ticket, const pb_sequence&);
     std::span<const pb_sequence> records() const { return {records_.data() + head_, records_.size() - head_}; }
     bool empty() const { return head_ == records_.size(); }
+    uint64_t changes() const { return changes_; } // how often one came or left
 
   private:
     size_t index_of(Ticket) const;
     std::vector<pb_sequence> records_; // live from head_ on
     std::vector<Ticket> tickets_;      // beside them, ascending
     size_t head_ = 0;
+    uint64_t changes_ = 0;
     Ticket next_ = 0, before_ = -1;
 };
 

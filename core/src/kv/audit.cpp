@@ -41,12 +41,24 @@ Result<> BlockPool::audit(std::span<const uint32_t> references) const {
     for (size_t b = 0; b < blocks_.size(); ++b) {
         if (!blocks_[b].named) continue;
         named += 1;
-        const auto at = by_key_.find(blocks_[b].key);
-        if (at == by_key_.end() || at->second != static_cast<BlockId>(b))
-            return fail(block(b) + " has a name by which it is not found");
+        if (!by_key_.contains(blocks_[b].key)) return fail(block(b) + " has an identity by which it is not found");
     }
-    if (named != by_key_.size())
-        return fail(std::to_string(by_key_.size()) + " names for " + std::to_string(named) + " named blocks");
+    size_t found = 0;
+    for (const auto& [key, first] : by_key_) {
+        bool all_in_use = true; // so far
+        BlockId b = first;
+        do {
+            const Block& twin = blocks_[static_cast<size_t>(b)];
+            if (!twin.named || !(twin.key == key) || ++found > named)
+                return fail(block(static_cast<size_t>(b)) + " is found by an identity that it does not have");
+            if (twin.references > 0 && !all_in_use)
+                return fail(block(static_cast<size_t>(b)) + " is in use, after a free block of the same identity");
+            all_in_use = twin.references > 0;
+            b = twin.next_twin;
+        } while (b != first);
+    }
+    if (found != named)
+        return fail(std::to_string(found) + " blocks are found by their identity, of " + std::to_string(named));
     return {};
 }
 

@@ -56,17 +56,48 @@ void BlockPool::push_front(BlockId b) {
     cached_count_ += block.named;
 }
 
+void BlockPool::join_ring(BlockId b, BlockId head) {
+    Block& block = blocks_[b];
+    block.next_twin = head;
+    block.previous_twin = blocks_[head].previous_twin;
+    blocks_[block.previous_twin].next_twin = blocks_[head].previous_twin = b;
+}
+
+void BlockPool::leave_ring(BlockId b) {
+    Block& block = blocks_[b];
+    blocks_[block.previous_twin].next_twin = block.next_twin;
+    blocks_[block.next_twin].previous_twin = block.previous_twin;
+    block.previous_twin = block.next_twin = b;
+}
+
 void BlockPool::unname(BlockId b) {
-    if (!blocks_[b].named) return;
-    by_key_.erase(blocks_[b].key);
-    blocks_[b].named = false;
+    Block& block = blocks_[b];
+    if (!block.named) return;
+    note_change(block.key);
+    if (!has_twin(b)) by_key_.erase(block.key);
+    else if (BlockId& head = by_key_.at(block.key); head == b) head = block.next_twin;
+    leave_ring(b);
+    block.named = false;
+}
+
+// Those in use stay in front of its ring: whoever finds one of these takes no free block.
+void BlockPool::note_presence(BlockId b) {
+    Block& block = blocks_[b];
+    if (!block.named) return;
+    note_change(block.key);
+    if (!has_twin(b)) return;
+    BlockId& head = by_key_.at(block.key);
+    if (head == b) head = block.next_twin;
+    leave_ring(b);
+    join_ring(b, head);
+    if (block.references > 0) head = b;
 }
 
 BlockId BlockPool::allocate() {
     const BlockId b = first_free_;
     if (b == kNoBlock) return kNoBlock;
     unlink(b);
-    evictions_ += blocks_[b].named;
+    evictions_ += blocks_[b].named && !has_twin(b);
     unname(b);
     blocks_[b].references = 1;
     blocks_[b].since_ns = now_ns_;
@@ -76,12 +107,14 @@ BlockId BlockPool::allocate() {
 void BlockPool::hold(BlockId b) {
     if (blocks_[b].references++ > 0) return;
     unlink(b);
+    note_presence(b);
     blocks_[b].since_ns = now_ns_;
 }
 
 bool BlockPool::drop(BlockId b) {
     assert(blocks_[b].references > 0);
     if (--blocks_[b].references > 0) return false;
+    note_presence(b);
     if (timing_) residencies_.push_back(now_ns_ - std::min(now_ns_, blocks_[b].since_ns));
     return true;
 }
@@ -109,12 +142,30 @@ std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& pare
 
 bool BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
     assert(blocks_[b].references > 0 && tokens.size() == block_size_);
-    if (blocks_[b].named || !by_key_.emplace(key, b).second) return false;
-    blocks_[b].named = true;
-    blocks_[b].key = key;
-    blocks_[b].parent = parent;
+    Block& block = blocks_[b];
+    if (block.named) return false;
+    const auto [at, is_new] = by_key_.emplace(key, b);
+    block.named = true;
+    block.key = key;
+    block.parent = parent;
+    block.previous_twin = block.next_twin = b;
     std::copy(tokens.begin(), tokens.end(), tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_));
-    return true;
+    note_change(key);
+    if (is_new) return true;
+    if (blocks_[at->second].references > 0) join_ring(b, blocks_[at->second].next_twin);
+    else join_ring(b, at->second), at->second = b;
+    return false;
+}
+
+Presence BlockPool::presence(const BlockKey& key) const {
+    const auto at = by_key_.find(key);
+    if (at == by_key_.end()) return Presence::kAbsent;
+    return blocks_[at->second].references > 0 ? Presence::kInUse : Presence::kFree;
+}
+
+void BlockPool::note_changes(bool on) {
+    noting_ = on;
+    if (!on) changes_ = {};
 }
 
 void BlockPool::forget(BlockId b) {
@@ -123,6 +174,7 @@ void BlockPool::forget(BlockId b) {
 }
 
 void BlockPool::forget_all() {
+    for (const auto& [key, first] : by_key_) note_change(key);
     for (Block& block : blocks_) block.named = false;
     by_key_.clear();
     cached_count_ = 0;

@@ -26,6 +26,12 @@ BlockKey root_key(std::string_view what); // model, dtype and layout: so that a 
 BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens);
 BlockKey in_group(BlockKey, size_t group); // blocks of the same tokens have a page in each group
 
+struct BlockKeyHash {
+    size_t operator()(const BlockKey& k) const { return k.low; }
+};
+
+enum class Presence : uint8_t { kAbsent, kFree, kInUse }; // of an identity: no block has it, only free ones, a held one
+
 class BlockPool {
   public:
     BlockPool(uint32_t block_count, uint32_t block_size);
@@ -38,6 +44,8 @@ class BlockPool {
     uint32_t block_size() const { return block_size_; }
     uint32_t references(BlockId b) const { return blocks_[b].references; }
     const BlockKey* key_of(BlockId b) const { return blocks_[b].named ? &blocks_[b].key : nullptr; } // null: none
+    bool has_twin(BlockId b) const { return blocks_[b].named && blocks_[b].next_twin != b; } // of the same identity
+    Presence presence(const BlockKey&) const;
     BlockId next() const { return first_free_; } // that allocate() will give; kNoBlock: none
 
     // What time it is when blocks are taken and given back; from the first call on it is kept, until it is asked for,
@@ -53,12 +61,17 @@ class BlockPool {
     void release(BlockId);  // one reference less; at none it becomes the last to be reused
     void discard(BlockId);  // likewise, and the first one, if it has no name
 
-    // A block that holds just these tokens after that parent: compared in full, not only by hash.
+    // A block that holds just these tokens after that parent: compared in full, not only by hash. Of several the one
+    // that was named first among those in use, which costs no free block.
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
-    // Gives a held block an identity; false: it has one. Keeps the first block of two with the same identity.
+    // Gives a held block without an identity this one. True: no other block has it, so it can be found only now.
     bool name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
     void forget(BlockId);   // clears the identity of a held block, which is to be written to
     void forget_all();      // clears every identity
+
+    // From the first note_changes() on: identities whose presence may have changed since take_changes(), with repeats.
+    void note_changes(bool on);
+    std::vector<BlockKey> take_changes() { return std::exchange(changes_, {}); }
 
     // Whether its books agree with so many references, by block (audit.cpp). O(blocks).
     Result<> audit(std::span<const uint32_t> references) const;
@@ -68,27 +81,32 @@ class BlockPool {
         uint32_t references = 0;
         uint64_t since_ns = 0; // held
         BlockId previous = kNoBlock, next = kNoBlock; // in the free list
+        BlockId previous_twin = kNoBlock, next_twin = kNoBlock; // of the same identity: a ring, those in use first
         bool named = false;
         BlockKey key, parent;
-    };
-    struct KeyHash {
-        size_t operator()(const BlockKey& k) const { return k.low; }
     };
     void unlink(BlockId);
     void push_back(BlockId);
     void push_front(BlockId);
     bool drop(BlockId); // a reference; true: it was the last
     void unname(BlockId);
+    void join_ring(BlockId, BlockId head); // as its last
+    void leave_ring(BlockId);
+    void note_presence(BlockId); // of a named block that was taken or given back
+    void note_change(const BlockKey& key) {
+        if (noting_) changes_.push_back(key);
+    }
 
     uint32_t block_size_;
     std::vector<Block> blocks_;
     std::vector<int32_t> tokens_; // (blocks, block_size) of named blocks
-    std::unordered_map<BlockKey, BlockId, KeyHash> by_key_;
+    std::unordered_map<BlockKey, BlockId, BlockKeyHash> by_key_; // the first of its ring
     BlockId first_free_ = kNoBlock, last_free_ = kNoBlock;
     uint32_t free_count_ = 0, cached_count_ = 0;
     uint64_t evictions_ = 0, now_ns_ = 0;
-    bool timing_ = false;
+    bool timing_ = false, noting_ = false;
     std::vector<uint64_t> residencies_;
+    std::vector<BlockKey> changes_;
 };
 
 }  // namespace patchbay::kv

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/step_memory.hpp"
+#include "kv/prefix_length.hpp"
 
 namespace patchbay::kv {
 namespace {
@@ -20,42 +21,34 @@ KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching cachin
     for (const GroupSpec& g : groups_)
         if (!is_state(g)) windows_.push_back(g.window);
     if (state_pages() > 0) caching_ = PrefixCaching::kOff;
+    watch_.emplace(pool_, windows_);
 }
 
 PB_STEP_TEXT size_t KvCache::first_seen(size_t group, uint64_t computed) const {
-    const uint64_t window = windows_[group];
-    return window > 0 && computed + 1 > window ? (computed + 1 - window) / block_size() : 0;
+    return first_seen_block(windows_[group], computed, block_size());
 }
 
-// The longest prefix that leaves a token to compute and whose pages are there as far as that token sees them: in groups
-// that keep all from the first block on, in those with a window the last ones.
+// The longest prefix that leaves a token to compute.
 KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens, const BlockKey& salt) const {
     Prefix found{{}, std::vector<std::vector<BlockId>>(windows_.size())};
     if (!caches_prefixes() || tokens.empty()) return found;
     const size_t full = (tokens.size() - 1) / block_size();
-    std::vector<size_t> unbroken(windows_.size(), 0); // pages in a row up to here
-    size_t best = 0;
+    PrefixLength length(windows_, block_size());
     BlockKey parent = root(salt);
     for (size_t i = 0; i < full; ++i) {
         const auto own = tokens.subspan(i * block_size(), block_size());
         const BlockKey key = child_key(parent, own);
-        bool complete = true, ends = false;
-        for (size_t g = 0; g < windows_.size(); ++g) {
-            const BlockId page = pool_.find(in_group(key, g), in_group(parent, g), own).value_or(kNoBlock);
-            found.pages[g].push_back(page);
-            unbroken[g] = page == kNoBlock ? 0 : unbroken[g] + 1;
-            ends |= page == kNoBlock && windows_[g] == 0;
-            complete &= unbroken[g] >= i + 1 - first_seen(g, (i + 1) * block_size());
-        }
-        if (ends) break;
+        for (size_t g = 0; g < windows_.size(); ++g)
+            found.pages[g].push_back(pool_.find(in_group(key, g), in_group(parent, g), own).value_or(kNoBlock));
+        if (!length.add([&](size_t g) { return found.pages[g][i] != kNoBlock; })) break;
         found.keys.push_back(key);
-        if (complete) best = i + 1;
         parent = key;
     }
-    found.keys.resize(best);
+    const size_t blocks = length.blocks();
+    found.keys.resize(blocks);
     for (size_t g = 0; g < windows_.size(); ++g) {
-        found.pages[g].resize(best);
-        const auto seen = static_cast<ptrdiff_t>(std::min(best, first_seen(g, best * block_size())));
+        found.pages[g].resize(blocks);
+        const auto seen = static_cast<ptrdiff_t>(std::min(blocks, first_seen(g, blocks * block_size())));
         std::fill(found.pages[g].begin(), found.pages[g].begin() + seen, kNoBlock);
     }
     return found;
@@ -67,8 +60,16 @@ BlockKey KvCache::root(const BlockKey& salt) const {
     return root_key({reinterpret_cast<const char*>(parts), sizeof parts});
 }
 
-uint32_t KvCache::count_cached(std::span<const int32_t> tokens, const BlockKey& salt) const {
-    return static_cast<uint32_t>(find_prefix(tokens, salt).keys.size()) * block_size();
+CachedPrefix KvCache::cached_prefix(std::span<const int32_t> tokens, const BlockKey& salt) const {
+    const Prefix prefix = find_prefix(tokens, salt);
+    CachedPrefix out{static_cast<uint32_t>(prefix.keys.size()) * block_size(), 0};
+    for (const auto& pages : prefix.pages)
+        for (const BlockId page : pages) out.pages_in_use += page != kNoBlock && pool_.references(page) > 0;
+    return out;
+}
+
+std::optional<size_t> KvCache::watch_prefix(std::span<const int32_t> tokens, const BlockKey& salt) {
+    return caches_prefixes() ? watch_->add(tokens, root(salt)) : std::nullopt;
 }
 
 uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> tokens, const BlockKey& salt) {
@@ -137,7 +138,8 @@ void KvCache::own_pages(BlockTable& t, uint32_t at) {
 
 void KvCache::note_removed(BlockId page) {
     const BlockKey* const key = recording_ ? pool_.key_of(page) : nullptr;
-    if (key) events_.push_back({.kind = CacheEvent::Kind::kRemoved, .key = *key, .parent = {}, .tokens = {}});
+    if (key && !pool_.has_twin(page))
+        events_.push_back({.kind = CacheEvent::Kind::kRemoved, .key = *key, .parent = {}, .tokens = {}});
 }
 
 BlockId KvCache::allocate(size_t group) {
@@ -193,9 +195,9 @@ PB_STEP_TEXT bool KvCache::grow(BlockTable& t, uint32_t tokens) {
 
 PB_STEP_TEXT void KvCache::pass(BlockTable& t, uint32_t computed) {
     for (size_t g = 0; g < windows_.size() && t.held > 0; ++g) {
-        const size_t seen = std::min<size_t>(first_seen(g, computed), t.blocks);
-        for (; t.passed[g] < seen; ++t.passed[g], --t.held)
-            let_go(g, std::exchange(t.pages[g][t.passed[g]], kNoBlock));
+        const auto seen = static_cast<uint32_t>(std::min<size_t>(first_seen(g, computed), t.blocks));
+        for (uint32_t i = seen; i-- > t.passed[g]; --t.held) let_go(g, std::exchange(t.pages[g][i], kNoBlock));
+        t.passed[g] = std::max(t.passed[g], seen);
     }
 }
 

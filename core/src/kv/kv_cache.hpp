@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/result.hpp"
 #include "kv/block_pool.hpp"
 #include "kv/groups.hpp"
+#include "kv/prefix_watch.hpp"
 #include "kv/swap_space.hpp"
 
 namespace patchbay::kv {
@@ -59,6 +61,7 @@ class KvCache {
     // is that of its latest token, not of a block's last one.
     KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching, std::string_view root,
             std::vector<GroupSpec> groups = {GroupSpec{}}, uint32_t swap_slots = 0);
+    KvCache(const KvCache&) = delete;
 
     const BlockPool& pool() const { return pool_; }
     const SwapSpace& swap_space() const { return swap_; }
@@ -76,9 +79,16 @@ class KvCache {
     void set_time(uint64_t ns) { pool_.set_time(ns); } // of what is taken and given back
     std::vector<uint64_t> take_residencies() { return pool_.take_residencies(); } // ns that pages were held
 
-    // Leading tokens that are cached now: a hint. At least the last token is always left to compute. `salt`: sequences
-    // with another one find nothing of this one's; the default: none.
-    uint32_t count_cached(std::span<const int32_t> tokens, const BlockKey& salt = {}) const;
+    // What is cached of `tokens` now: a hint. At least the last token is always left to compute. `salt`: sequences with
+    // another one find nothing of this one's; the default: none.
+    CachedPrefix cached_prefix(std::span<const int32_t> tokens, const BlockKey& salt = {}) const;
+    uint32_t count_cached(std::span<const int32_t> tokens, const BlockKey& salt = {}) const {
+        return cached_prefix(tokens, salt).tokens;
+    }
+    // The same from now on, of `tokens` that stay where they are: a slot of watch(). nullopt: all are taken, or
+    // prefixes are not cached.
+    std::optional<size_t> watch_prefix(std::span<const int32_t> tokens, const BlockKey& salt = {});
+    PrefixWatch& watch() { return *watch_; }
     // Gives an empty table the longest cached prefix; returns its tokens.
     uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens, const BlockKey& salt = {});
 
@@ -97,7 +107,7 @@ class KvCache {
     uint32_t fitting(const BlockTable&, uint32_t computed, uint32_t n) const;
     // Makes room for `tokens` in all. False: not enough free pages, nothing changed.
     bool grow(BlockTable&, uint32_t tokens);
-    // Gives back what no token from `computed` on sees.
+    // Gives back what no token from `computed` on sees: deeper blocks become reusable before shallower ones.
     void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (the computed ones, all confirmed) fill, so that others may share them.
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
@@ -156,6 +166,7 @@ class KvCache {
     std::vector<GroupSpec> groups_; // those of tokens before those of states
     std::vector<uint32_t> windows_;
     std::array<uint32_t, kGroupKinds> used_{};
+    std::optional<PrefixWatch> watch_; // of pool_ and windows_
 };
 
 }  // namespace patchbay::kv

@@ -137,6 +137,44 @@ TEST(Engine, ACallbackMayAbortAndAdd) {
     EXPECT_EQ(h.outputs.size(), 2u);
 }
 
+// Aborted by the callback of another one, which is handed its token first.
+TEST(Engine, AnAbortWithinAStepDropsTheTokensOfTheStep) {
+    for (const uint32_t at : {1u, 4u, 5u}) { // in the fifth step they end anyhow
+        Harness h(tiny_model());
+        RequestId victim = 0, several = 0;
+        uint32_t deltas = 0;
+        Request r;
+        r.prompt = random_prompt(2, 20);
+        r.sampling = greedy(20);
+        r.on_output = [&](const RequestOutput&) {
+            if (++deltas != at) return;
+            h.engine->abort(victim);
+            h.engine->abort(several);
+        };
+        ASSERT_TRUE(h.engine->add_request(std::move(r)));
+        SamplingParams p = greedy(5);
+        p.logprobs = 0;
+        victim = h.add(random_prompt(1, 20), p);
+        p = seeded(3, 5);
+        p.n = 2;
+        several = h.add(random_prompt(3, 20), p);
+        h.run_all();
+        const Output& got = h.outputs.at(victim);
+        EXPECT_EQ(got.finish, FinishReason::kAbort);
+        EXPECT_EQ(got.stop_reason, "");
+        EXPECT_EQ(got.tokens.size(), at - 1);
+        double sum = 0;
+        for (const TokenLogprobs& token : got.logprobs) sum += token.sampled;
+        EXPECT_EQ(got.logprobs.size(), at - 1);
+        EXPECT_NEAR(got.cumulative_logprob.value(), sum, 1e-6);
+        EXPECT_EQ(h.outputs.at(several).tokens.size(), at - 1);
+        EXPECT_EQ(h.outputs.at(several).finish, FinishReason::kAbort);
+        EXPECT_EQ((h.others.at({several, 1}).tokens.size()), at > 1 ? at - 2 : 0u) << "it began a step later";
+        EXPECT_EQ((h.others.at({several, 1}).finish), FinishReason::kAbort);
+        EXPECT_TRUE(h.engine->reset_prefix_cache()) << "blocks are still in use";
+    }
+}
+
 TEST(Engine, ArrivalsInTheFutureWaitForTheirTime) {
     Harness h(tiny_model());
     Request r;

@@ -113,6 +113,47 @@ TEST(Output, StopStringsAreCutWhereTheyStand) {
     }
 }
 
+// By the callback of another request, which is handed its own delta first. What was held back before comes at the end.
+TEST(Output, OfARequestThatIsAbortedWithinAStepIsThatOfTheTokensBefore) {
+    for (const bool drafts : {false, true}) {
+        Harness h(speaking(drafts));
+        size_t flushed = 0;
+        for (uint64_t seed = 0; seed < 24; ++seed) {
+            const Deltas whole = deltas(h, of_bytes(seed, 40), seed % 3);
+            const uint32_t step = 2 + static_cast<uint32_t>(seed % 5);
+            uint32_t aborters = 0;
+            RequestId victim = 0;
+            Deltas d;
+            Request aborter, r;
+            aborter.prompt = random_prompt(9, 12, 2048);
+            aborter.sampling = seeded(seed, 20);
+            aborter.on_output = [&](const RequestOutput&) {
+                if (++aborters == step) h.engine->abort(victim);
+            };
+            r.prompt = random_prompt(seed % 3, 12, 2048);
+            r.sampling = of_bytes(seed, 40);
+            r.sampling.stop = {"nothing of the kind"};
+            r.on_output = [&](const RequestOutput& o) {
+                d.all.push_back(o);
+                d.tokens.insert(d.tokens.end(), o.tokens.begin(), o.tokens.end());
+                d.text += o.text;
+            };
+            ASSERT_TRUE(h.engine->add_request(std::move(aborter)));
+            const auto id = h.engine->add_request(std::move(r));
+            ASSERT_TRUE(id);
+            victim = *id;
+            while (h.engine->has_unfinished()) h.step();
+            ASSERT_EQ(d.all.size(), step) << seed << ": those of the steps before, and the end";
+            EXPECT_EQ(d.all.back().finish, FinishReason::kAbort) << seed;
+            EXPECT_TRUE(d.all.back().tokens.empty()) << seed;
+            EXPECT_TRUE(std::ranges::equal(d.tokens, std::span(whole.tokens).first(d.tokens.size()))) << seed;
+            EXPECT_EQ(d.text, h.engine->tokenizer()->decode(d.tokens)) << seed;
+            flushed += !d.all.back().text.empty();
+        }
+        EXPECT_GT(flushed, 0u);
+    }
+}
+
 TEST(Output, NoStopStringCountsBeforeMinTokens) {
     Harness h(speaking(false));
     const SamplingParams p = seeded(4, 30);

@@ -185,6 +185,16 @@ TEST(KvGroups, AWindowHitsWithItsLastBlocksOnly) {
     EXPECT_EQ(cache.count_cached(tokens(17)), 0u); // token 16 sees 11 to 16, and block 2 has gone
 }
 
+TEST(KvGroups, OfWhatAWindowHasPassedTheDeepestIsReusedFirst) {
+    KvCache cache(8, 4, PrefixCaching::kOn, "m", {kWindow});
+    BlockTable a = computed(cache, tokens(24)), other;
+    cache.pass(a, 24); // four of six blocks
+    ASSERT_TRUE(cache.grow(other, 16)); // the two that were never used, and two of those
+    EXPECT_EQ(cache.count_cached(tokens(9)), 8u);
+    cache.release(a);
+    cache.release(other);
+}
+
 TEST(KvGroups, AHitNeedsEveryGroup) {
     KvCache cache(10, 4, PrefixCaching::kOn, "m", {kFull, kWindow});
     BlockTable a = computed(cache, tokens(16));

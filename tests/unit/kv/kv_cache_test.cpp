@@ -196,6 +196,43 @@ TEST(KvCache, KeepsTheFirstOfTwoEqualBlocks) {
     EXPECT_EQ(cache.pool().free(), 8u);
 }
 
+TEST(KvCache, FindsTheOtherOfTwoEqualBlocksWhenOneIsEvicted) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    BlockTable a, b, other;
+    for (BlockTable* t : {&a, &b}) {
+        ASSERT_TRUE(cache.grow(*t, 4));
+        cache.name_full_blocks(*t, tokens(4));
+    }
+    const BlockId kept = b.pages[0][0];
+    cache.release(a);
+    ASSERT_TRUE(cache.grow(other, 12)); // the two that were never used, and a's
+    EXPECT_EQ(cache.pool().evictions(), 0u) << "what it holds can still be found";
+    BlockTable c;
+    ASSERT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
+    EXPECT_EQ(c.pages[0][0], kept);
+    for (BlockTable* t : {&b, &c, &other}) cache.release(*t);
+    ASSERT_TRUE(cache.grow(other, 16));
+    EXPECT_EQ(cache.pool().evictions(), 1u);
+    EXPECT_EQ(cache.count_cached(tokens(5)), 0u);
+    cache.release(other);
+    EXPECT_TRUE(cache.audit({}));
+}
+
+TEST(KvCache, FindsOfEqualBlocksOneThatIsInUse) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    BlockTable a, b, c;
+    for (BlockTable* t : {&a, &b}) {
+        ASSERT_TRUE(cache.grow(*t, 4));
+        cache.name_full_blocks(*t, tokens(4));
+    }
+    cache.release(a);
+    const uint32_t free = cache.pool().free();
+    ASSERT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
+    EXPECT_EQ(cache.pool().free(), free) << "b has it";
+    cache.release(b);
+    cache.release(c);
+}
+
 TEST(KvCache, OffMeansNoSharing) {
     KvCache cache(8, 4, PrefixCaching::kOff, "m");
     computed(cache, tokens(8));

@@ -82,6 +82,24 @@ TEST(CacheEvents, TellOfBlocksWhoseNamesAreForgotten) {
     cache.release(t);
 }
 
+TEST(CacheEvents, TellOnceOfTwoEqualBlocks) {
+    KvCache cache(4, 4, PrefixCaching::kOn, "m");
+    cache.record_events();
+    BlockTable a, b, other;
+    for (BlockTable* t : {&a, &b}) {
+        ASSERT_TRUE(cache.grow(*t, 4));
+        cache.name_full_blocks(*t, tokens(4));
+    }
+    EXPECT_EQ(cache.take_events().size(), 1u);
+    cache.release(a);
+    ASSERT_TRUE(cache.grow(other, 12));
+    EXPECT_THAT(cache.take_events(), IsEmpty()) << "b has it";
+    cache.forget(b);
+    EXPECT_EQ(cache.take_events().size(), 1u);
+    cache.release(b);
+    cache.release(other);
+}
+
 TEST(CacheSalt, KeepsEqualTextsApart) {
     KvCache cache(16, 4, PrefixCaching::kOn, "m");
     const BlockKey a = root_key("a"), b = root_key("b");

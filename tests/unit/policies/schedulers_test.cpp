@@ -92,6 +92,68 @@ TEST(Fcfs, AWindowTakesPagesOfWhatIsComputedNotOfWhatIsCached) {
     EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
 }
 
+TEST(Fcfs, PagesOfAPrefixThatOthersHoldAreNotCharged) {
+    World w("fcfs");
+    w.in.free_blocks = 2;
+    w.run(9, 993, 1, 993); // has room for its token
+    for (uint64_t id : {1, 2, 3}) {
+        pb_sequence& s = w.wait(id, 1000);
+        s.cached_tokens = 992;
+        s.cached_pages_in_use = id == 3 ? 61 : 62;
+    }
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 8}, {2, 8}, {9, 1}}));
+    w.waiting.erase(w.waiting.begin());
+    w.waiting[0].cached_pages_in_use = 61; // of the others one is free, and to be taken
+    EXPECT_EQ(w.plan().tokens, (Tokens{{2, 8}, {9, 1}}));
+    w.waiting[0].cached_pages_in_use = 60;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
+}
+
+TEST(Edf, PagesOfAPrefixThatTheOneWhoLeavesMayHoldAreCharged) {
+    World w("edf");
+    w.in.max_num_seqs = 1;
+    w.in.free_blocks = 1;
+    pb_sequence& late = w.run(9, 65, 1, 65); // five pages
+    late.deadline_us = 900'000'000;
+    pb_sequence& s = w.wait(1, 100); // seven pages, four of them those of the other
+    s.deadline_us = 2'000'000;
+    s.cached_tokens = 64;
+    s.cached_pages_in_use = 4;
+    EXPECT_EQ(w.plan().preempted, Ids{}) << "with them there are six";
+    w.in.free_blocks = 2;
+    EXPECT_EQ(w.plan().preempted, Ids{9});
+}
+
+TEST(Orca, ReservesPagesForTheLongestOutputOfAllWhoRun) {
+    World w("orca");
+    w.in.free_blocks = 20;
+    w.run(9, 32, 1, 32); // two pages, and up to seven more for its 100 tokens
+    w.wait(1, 32);       // nine
+    w.wait(2, 32);
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {9, 1}}));
+    w.waiting[1].cached_tokens = 16;
+    w.waiting[1].cached_pages_in_use = 1;
+    w.in.free_blocks = 7 + 9 + 8;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 16}, {9, 1}}));
+}
+
+TEST(Orca, ReservesPagesForAllBeamsOfASearch) {
+    World w("orca");
+    w.wait(1, 40).beams = 3; // two pages that all have; and of nine each seven of its own
+    w.wait(2, 16).max_tokens = 16;
+    w.in.free_blocks = 2 + 3 * 7 + 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}}));
+    w.in.free_blocks += 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}, {2, 16}}));
+    w.waiting.erase(w.waiting.begin());
+    w.run(1, 40, 1, 40).beams = 3;
+    for (uint64_t id : {11, 12}) w.run(id, 40, 1, 40).beams = 3; // each may have to copy its third page
+    w.in.free_blocks = 3 * 7 + 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}, {11, 1}, {12, 1}}));
+    w.in.free_blocks += 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}, {2, 16}, {11, 1}, {12, 1}}));
+}
+
 TEST(Fcfs, AWindowThatEndsWithAPageTakesNoPageMore) {
     World w("fcfs");
     const uint32_t windows[] = {33};

@@ -36,10 +36,14 @@ typedef struct pb_sequence { /* one sequence as a policy sees it */
     uint32_t blocks;         /* pages held                                                          */
     uint32_t page_room;      /* tokens that fit before it needs its next page                       */
     uint32_t freeable;       /* pages that come free if it is preempted                             */
-    uint32_t cached_tokens;  /* prefix tokens found cached at arrival: a hint                       */
+    uint32_t cached_tokens;  /* waiting: prefix tokens that are cached now, a hint: what counts is what the host
+                              * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;
     uint32_t preemptions;    /* how often so far                                                    */
-    uint32_t expected_output_tokens; /* that whoever sent it says it will make; 0: nobody says       */
+    uint32_t expected_output_tokens; /* that its sender says it will make; 0: not said        */
+    uint32_t cached_pages_in_use; /* waiting: of the pages of its cached_tokens, those that others hold: they take
+                                   * none of the free ones. 0 where the hint is not kept current     */
+    uint32_t beams;          /* of its search, which are admitted and preempted together; 0: it is no beam    */
     uint32_t reserved;
 } pb_sequence;
 

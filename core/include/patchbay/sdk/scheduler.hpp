@@ -56,7 +56,8 @@ struct SchedulerStep {
 
     bool chunked() const { return raw.flags & PB_STEP_CHUNKED_PREFILL; }
 
-    // An upper bound of the pages that n more tokens of s need, after `cached` ones that are found in the prefix cache.
+    // An upper bound of the free pages that n more tokens of s take, after `cached` ones (its cached_tokens) that are
+    // found in the prefix cache: those of them that others hold are free for it.
     uint32_t pages_for(const pb_sequence& s, uint32_t n, uint32_t cached = 0) const {
         const uint64_t wanted = uint64_t{n} + cached;
         if (wanted <= s.page_room) return s.blocks == 0 && wanted > 0 ? raw.state_pages : 0;
@@ -69,6 +70,7 @@ struct SchedulerStep {
             const uint64_t seen = (tokens + raw.block_size - 2) / raw.block_size + 1;
             pages += window > 0 ? std::min(blocks, seen) : blocks;
         }
+        if (cached > 0) pages -= std::min<uint64_t>(pages, s.cached_pages_in_use);
         return static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX));
     }
 

@@ -40,7 +40,8 @@ class StepPacker {
         const uint32_t whole = uncached(s);
         const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
         if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
-        return pages + step_.pages_for(s, n, remaining(s) - whole) <= uint64_t{blocks_} + leaver.freeable;
+        const uint32_t cached = remaining(s) - whole;
+        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.freeable;
     }
 
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
@@ -76,8 +77,8 @@ class StepPacker {
         // What does not fit the pages at once may in parts, as windows give pages back.
         if (alone) n = step_.tokens_in(s, n, blocks_, cached);
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
-        const uint32_t pages = step_.pages_for(s, n, cached);
-        if (pages + kept_free > blocks_) return false;
+        const uint32_t pages = gone_.empty() ? step_.pages_for(s, n, cached) : pages_alone(s, n, cached);
+        if (uint64_t{pages} + kept_free > blocks_) return false;
         const uint64_t later = lacking(s, n, whole, cached);
         if (!alone && later + lacking_ + pages + kept_free > blocks_) return false;
         run(s, n);
@@ -96,6 +97,11 @@ class StepPacker {
         const uint32_t t = step_.raw.long_prefill_token_threshold;
         const uint32_t share = s.flags & PB_SEQ_NO_CHUNK ? UINT32_MAX : prompt_tokens_;
         return std::min(t > 0 ? t : UINT32_MAX, share);
+    }
+
+    // Where somebody gives way: pages in use that s would share may be his, and free with him.
+    uint32_t pages_alone(const pb_sequence& s, uint32_t n, uint32_t cached) const {
+        return step_.pages_for(s, n, cached) + (cached > 0 ? s.cached_pages_in_use : 0);
     }
 
     // Pages of its `all` tokens that it does not get with n of them, where admitting is to look so far ahead.
