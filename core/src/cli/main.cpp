@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/crash_report.hpp"
+#include "base/thread_stack.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
@@ -92,8 +94,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     patchbay::cli::hold_closed_streams();
     std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit then fails, and is reported as any other
+    patchbay::report_crashes();
     patchbay::cli::log_to_stderr();
-    const int code = patchbay::cli::run(argc, argv);
+    int code = 0;
+    patchbay::run_with_stack([&] { code = patchbay::cli::run(argc, argv); });
+    patchbay::expect_exit();
     if (std::cout.flush()) return code;
     std::cerr << "patchbay: cannot write standard output: is it closed, or the disk full?\n";
     return patchbay::cli::kFailed;
