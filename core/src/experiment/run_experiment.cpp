@@ -72,7 +72,7 @@ class Campaign {
             }
             PB_TRY(RunRecord run, run_one(slot, runs.size(), order.size()));
             PB_CHECK(store.add_run(run, spec_.seed));
-            run.steps = {}; // stored, and no longer needed
+            run.steps = std::vector<engine::StepReport>(); // stored; {} would keep their memory
             runs.push_back(std::move(run));
         }
         return runs;
