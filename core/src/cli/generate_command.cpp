@@ -129,10 +129,14 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
 Result<> generate(Options& o) {
     PB_TRY(const auto prompts, prompts_of(o));
     PB_TRY(engine::SamplingParams sampling, read_sampling(o.flags));
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
     Clock& clock = *time;
@@ -270,7 +274,11 @@ void add_generate_command(Commands& commands) {
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
         check_usage(*o);
-        commands.has_engine = true;
+        commands.parallel = [o]() -> Result<config::ParallelSettings> {
+            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
+            return loaded.config.parallel;
+        };
         commands.chosen = [o] {
             const Result<> done = generate(*o);
             if (done) return kOk;

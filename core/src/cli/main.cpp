@@ -79,8 +79,8 @@ int run(int argc, char** argv) {
         return kUsage;
     }
     try {
-        if (commands.has_engine)
-            if (const auto code = run_as_rank()) return *code;
+        if (commands.parallel)
+            if (const auto code = run_as_rank(commands.parallel)) return *code;
         return commands.chosen();
     } catch (const std::exception& e) { // what ends the operation
         std::cerr << command_name(app) << ": " << e.what() << '\n';

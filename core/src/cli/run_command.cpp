@@ -55,9 +55,23 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lin
               << experiment::wrapped(outcome.conclusion.sentence, kColumns) << '\n';
 }
 
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+// Those of the first engine with several ranks, which is the one that all others share its ranks with.
+Result<config::ParallelSettings> parallel_of(const Options& o) {
+    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto lineup, experiment::load_lineup(spec, registry));
+    for (const experiment::Entrant& e : lineup.entrants)
+        if (e.loaded.config.engine.tensor_parallel_size > 1) return e.loaded.config.parallel;
+    return config::ParallelSettings();
+}
+
 Result<> run(const Options& o, const std::string& command) {
     PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
 
     experiment::ExperimentOptions options;
@@ -113,7 +127,7 @@ void add_run_command(Commands& commands) {
         ->check(CLI::Range(0, 65535));
     app->add_flag("--no-report", o->no_report, "write the database only");
     app->callback([&commands, o] {
-        commands.has_engine = true;
+        commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
