@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
 #include "cli/key_flags.hpp"
 #include "cli/sampling_flags.hpp"
@@ -24,8 +24,6 @@
 
 namespace patchbay::cli {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
 
 enum class OutputFormat { kText, kJsonLines };
 
@@ -192,12 +190,12 @@ Result<> generate(Options& o) {
         metrics.on_request(*id, arrival, count, sampling.n);
         ids.push_back(*id);
     }
+    catch_interrupts();
     if (o.format == OutputFormat::kText) screen.begin();
 
-    std::signal(SIGINT, [](int) { interrupted = 1; });
     std::vector<engine::StepReport> steps;
     while (engine->has_unfinished()) {
-        if (interrupted)
+        if (interrupted())
             for (const engine::RequestId id : ids) engine->abort(id);
         if (!engine->has_unfinished()) break;
         PB_TRY(const engine::StepReport report, engine->step());
@@ -207,7 +205,7 @@ Result<> generate(Options& o) {
     if (kv_events) PB_CHECK(kv_events->close());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
-    if (interrupted) return fail("interrupted");
+    if (interrupted()) return fail("interrupted");
     return {};
 }
 

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "cli/interruption.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
@@ -19,8 +19,6 @@ namespace patchbay::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
     std::string spec_file, results;
@@ -82,7 +80,7 @@ Result<> run(const Options& o, const std::string& command) {
     options.source_root = support_folder();
     options.command = command;
     options.version = PATCHBAY_VERSION;
-    options.interrupted = [] { return interrupted != 0; };
+    options.interrupted = interrupted;
     metrics::Metrics all;
     std::unique_ptr<metrics::Server> server;
     if (o.metrics_port >= 0) {
@@ -90,12 +88,7 @@ Result<> run(const Options& o, const std::string& command) {
         std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
         options.metrics = &all;
     }
-    // The first interrupt ends the run under way cleanly, a second one the program.
-    std::signal(SIGINT, [](int) {
-        interrupted = 1;
-        std::signal(SIGINT, SIG_DFL);
-    });
-    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    catch_interrupts();
 
     RealClock clock;
     auto bar = std::make_unique<experiment::ProgressBar>(clock);
