@@ -67,6 +67,14 @@ Result<config::ParallelSettings> parallel_of(const Options& o) {
     return config::ParallelSettings();
 }
 
+// Of a variant without one the experiment says nothing.
+Result<> check_valid(const experiment::Outcome& outcome) {
+    std::string names;
+    for (const std::string& name : outcome.without_valid_run) names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) return {};
+    return fail("no run is valid of " + names + ": the notes above say why");
+}
+
 Result<> run(const Options& o, const std::string& command) {
     PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
     PB_TRY(const auto registry, registry_of(o));
@@ -100,7 +108,7 @@ Result<> run(const Options& o, const std::string& command) {
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
-    return {};
+    return check_valid(*outcome);
 }
 
 }  // namespace
