@@ -10,13 +10,23 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::metrics {
 
 struct Server::Exposer {
-    explicit Exposer(const std::string& address) : server(address, 1) {}
+    explicit Exposer(const std::string& address) : server(options(address)) {}
+
+    // A connection holds a thread until its request has come, so a silent one must not hold it for long: some 60 a
+    // second make room, while a scraper is given 10 s by default. A request of a page is a few hundred bytes.
+    static std::vector<std::string> options(const std::string& address) {
+        return {"listening_ports",  address, "num_threads",      "32",   "request_timeout_ms", "500",
+                "enable_keep_alive", "no",    "connection_queue", "256",  "listen_backlog",     "1024",
+                "max_request_size", "16384"};
+    }
+
     prometheus::Exposer server;
 };
 

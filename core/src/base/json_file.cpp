@@ -39,16 +39,17 @@ size_t first_too_deep(std::string_view text, uint32_t most) {
     return std::string_view::npos;
 }
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: reason" → "reason", of a readable length.
-std::string reason(std::string_view what) {
+}  // namespace
+
+// A fault of syntax names its place first: "[json.exception.parse_error.101] parse error at line 1, column 2: reason".
+std::string json_reason(const std::exception& of_the_library) {
+    std::string_view what = of_the_library.what();
     const size_t column = what.find("column ");
     const size_t colon = column == what.npos ? what.find("] ") : what.find(": ", column);
     if (colon != what.npos) what.remove_prefix(colon + 2);
     constexpr size_t kMost = 200;
     return std::string(what.substr(0, kMost)) + (what.size() > kMost ? "…" : "");
 }
-
-}  // namespace
 
 Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t most_bytes) {
     std::error_code error;
@@ -77,9 +78,9 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& wher
     try {
         return nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
-        return fail(place(text, error.byte, where) + ": invalid JSON: " + reason(error.what()));
+        return fail(place(text, error.byte, where) + ": invalid JSON: " + json_reason(error));
     } catch (const nlohmann::json::exception& error) { // a number that no double holds
-        return fail(where + ": invalid JSON: " + reason(error.what()));
+        return fail(where + ": invalid JSON: " + json_reason(error));
     }
 }
 

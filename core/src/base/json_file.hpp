@@ -2,6 +2,7 @@
 // Used for model folders. Callers include <nlohmann/json.hpp> in their .cpp.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -19,6 +20,8 @@ struct JsonLimits {
 Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t most_bytes);
 // where: the file's name, for errors.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
+// "key 'name' not found" of "[json.exception.out_of_range.403] key 'name' not found", of a readable length.
+std::string json_reason(const std::exception& of_the_library);
 Result<nlohmann::json> read_json_file(const std::filesystem::path&, const JsonLimits& = {});
 
 }  // namespace patchbay

@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/crash_report.hpp"
+#include "base/plugin_call.hpp"
+
 namespace patchbay {
 namespace {
 
@@ -94,6 +97,7 @@ struct ThreadPool::Crew {
     alignas(64) std::atomic<uint64_t> ticket{kClosed};
     std::atomic<Task> task{nullptr};
     std::atomic<void*> arg{nullptr};
+    std::atomic<const CallRecord*> call{nullptr}; // that run() was called in
     std::atomic<uint32_t> count{0};
     alignas(64) std::atomic<uint32_t> done{0};     // tasks of all jobs that have returned in workers
     alignas(64) std::atomic<uint32_t> sleepers{0}; // workers that sleep, or are about to
@@ -117,8 +121,10 @@ struct ThreadPool::Crew {
             if (index >= n) return {ran, seen};
             const Task f = task.load(std::memory_order_acquire);
             void* const a = arg.load(std::memory_order_acquire);
+            const CallRecord* const c = call.load(std::memory_order_acquire);
             if (!ticket.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire))
                 continue;
+            if (ran == 0) current_call() = *c;
             f(a, index);
             ++ran;
             seen = ticket.load(std::memory_order_acquire);
@@ -145,6 +151,7 @@ struct ThreadPool::Crew {
             const Drained drained = drain();
             if (index_of(drained.ticket) != kClosed) seen = drained.ticket;
             if (drained.tasks == 0) continue;
+            current_call() = {};
             done.fetch_add(drained.tasks, std::memory_order_acq_rel);
             done.notify_one();
         }
@@ -156,11 +163,13 @@ struct ThreadPool::Crew {
             return;
         }
         const std::lock_guard lock(turn);
+        const CallRecord in = current_call(); // tasks of this thread may note others in its place
         const uint64_t epoch = uint64_t{epoch_of(ticket.load(std::memory_order_relaxed)) + 1} << 32;
         ticket.store(epoch | kClosed, std::memory_order_release);
         count.store(n, std::memory_order_release);
         task.store(f, std::memory_order_release);
         arg.store(a, std::memory_order_release);
+        call.store(&in, std::memory_order_release);
         ticket.store(epoch, std::memory_order_seq_cst);
         if (sleepers.load(std::memory_order_seq_cst) > 0) {
             wake.fetch_add(1, std::memory_order_release);
@@ -184,7 +193,10 @@ ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : crew_(std::make_uniq
                         static_cast<Crew*>(ctx)->run(count, task, arg);
                     }};
     for (uint32_t i = 1; i < threads; ++i) {
-        crew.workers.emplace_back([&crew] { crew.work(); });
+        crew.workers.emplace_back([&crew] {
+            const SignalStack stack;
+            crew.work();
+        });
         if (pinning == Pinning::kCores) pin(crew.workers.back(), i);
     }
 }

@@ -63,11 +63,11 @@ Result<Machine> measure_machine(const host::Registry& registry, const config::Pl
            registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_service, nullptr}));
     pb_device_info info{};
     info.struct_size = sizeof info;
-    PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
+    PB_CHECK(device.checked<&pb_device::info>(&info));
     if (!device.table->measure) return fail("device '" + choice.plugin + "' cannot tell what it does at best");
     pb_limit limits[32];
     auto count = static_cast<uint32_t>(std::size(limits));
-    PB_CHECK(device.component->check(device.table->measure(device.self(), limits, &count), "measure"));
+    PB_CHECK(device.checked<&pb_device::measure>(limits, &count));
     Machine machine{text_of(info.name, sizeof info.name), pool.threads(), {}};
     for (uint32_t i = 0; i < std::min<size_t>(count, std::size(limits)); ++i)
         machine.limits.push_back({text_of(limits[i].name, sizeof limits[i].name),

@@ -39,6 +39,12 @@ Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
     return config::load_engine_config(is_file ? o.model : "", registry, overrides);
 }
 
+Result<config::ParallelSettings> parallel_of(const Options& o) {
+    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto loaded, load(o, registry));
+    return loaded.config.parallel;
+}
+
 Result<> bench_machine(const Options& o) {
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     config::Overrides overrides = o.overrides;  // no model is run, but one must be named
@@ -127,7 +133,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
-        commands.has_engine = work == bench_model;
+        if (work == bench_model) commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;

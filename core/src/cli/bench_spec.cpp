@@ -24,6 +24,18 @@ struct Options {
     bool json = false;
 };
 
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
+    const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
+    if (is_file && !o.config.empty()) return fail("a model's file beside --config: one of them can be read");
+    config::Overrides overrides = o.overrides;
+    if (!o.model.empty() && !is_file) overrides.push_back({"model.path", o.model, "--model"});
+    return config::load_engine_config(is_file ? o.model : o.config, registry, overrides);
+}
+
 Result<> run(const Options& o) {
     bench::SpecCase asked = o.asked;
     if (!o.prompt_file.empty()) {
@@ -33,12 +45,8 @@ Result<> run(const Options& o) {
             if (!line.empty()) asked.prompts.push_back(line + " ");
         if (asked.prompts.empty()) return fail(o.prompt_file + " has no line with a prompt");
     }
-    const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
-    if (is_file && !o.config.empty()) return fail("a model's file beside --config: one of them can be read");
-    config::Overrides overrides = o.overrides;
-    if (!o.model.empty() && !is_file) overrides.push_back({"model.path", o.model, "--model"});
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-    PB_TRY(const auto loaded, config::load_engine_config(is_file ? o.model : o.config, registry, overrides));
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto loaded, load(o, registry));
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     const bool watched = isatty(STDERR_FILENO) != 0;
     const auto progress = [watched](const std::string& what) {
@@ -99,7 +107,11 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
         ->capture_default_str();
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
-        commands.has_engine = true;
+        commands.parallel = [o]() -> Result<config::ParallelSettings> {
+            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto loaded, load(*o, registry));
+            return loaded.config.parallel;
+        };
         commands.chosen = [o] {
             const Result<> done = run(*o);
             if (done) return kOk;

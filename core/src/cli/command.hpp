@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "base/result.hpp"
+#include "config/engine_config.hpp"
+
 namespace patchbay::cli {
 
 // Exit codes of every subcommand.
@@ -11,7 +14,8 @@ inline constexpr int kOk = 0, kFailed = 1, kUsage = 2;
 struct Commands {
     CLI::App& app;
     std::function<int()> chosen; // set by the callback of the subcommand that was given; returns the exit code
-    bool has_engine = false;     // likewise: it makes engines, which may have several ranks
+    // Likewise, of those that make engines, which may have several ranks: how these wait for one another.
+    std::function<Result<config::ParallelSettings>()> parallel;
 };
 
 }  // namespace patchbay::cli

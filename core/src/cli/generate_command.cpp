@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
 #include "cli/key_flags.hpp"
 #include "cli/sampling_flags.hpp"
@@ -24,8 +24,6 @@
 
 namespace patchbay::cli {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
 
 enum class OutputFormat { kText, kJsonLines };
 
@@ -129,10 +127,14 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
 Result<> generate(Options& o) {
     PB_TRY(const auto prompts, prompts_of(o));
     PB_TRY(engine::SamplingParams sampling, read_sampling(o.flags));
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
     Clock& clock = *time;
@@ -188,12 +190,12 @@ Result<> generate(Options& o) {
         metrics.on_request(*id, arrival, count, sampling.n);
         ids.push_back(*id);
     }
+    catch_interrupts();
     if (o.format == OutputFormat::kText) screen.begin();
 
-    std::signal(SIGINT, [](int) { interrupted = 1; });
     std::vector<engine::StepReport> steps;
     while (engine->has_unfinished()) {
-        if (interrupted)
+        if (interrupted())
             for (const engine::RequestId id : ids) engine->abort(id);
         if (!engine->has_unfinished()) break;
         PB_TRY(const engine::StepReport report, engine->step());
@@ -203,7 +205,7 @@ Result<> generate(Options& o) {
     if (kv_events) PB_CHECK(kv_events->close());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
-    if (interrupted) return fail("interrupted");
+    if (interrupted()) return fail("interrupted");
     return {};
 }
 
@@ -270,7 +272,11 @@ void add_generate_command(Commands& commands) {
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
         check_usage(*o);
-        commands.has_engine = true;
+        commands.parallel = [o]() -> Result<config::ParallelSettings> {
+            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
+            return loaded.config.parallel;
+        };
         commands.chosen = [o] {
             const Result<> done = generate(*o);
             if (done) return kOk;

@@ -6,7 +6,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <string>
+#include <vector>
 
+#include "base/crash_report.hpp"
+#include "base/suggest.hpp"
+#include "base/thread_stack.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
@@ -37,9 +42,16 @@ void add_version_command(Commands& commands) {
 void log_to_stderr() { // standard output is for results
     auto logger = spdlog::stderr_color_st("patchbay");
     logger->set_pattern("%^%l%$: %v");
-    const char* level = std::getenv("PATCHBAY_LOG");
-    logger->set_level(level ? spdlog::level::from_str(level) : spdlog::level::warn);
+    static const std::vector<std::string> kLevels = {"debug", "info", "warn", "err", "off"};
+    const char* const given = std::getenv("PATCHBAY_LOG");
+    const std::string level = given ? given : "warn";
+    const spdlog::level::level_enum found = spdlog::level::from_str(level); // off of what it does not know
+    const bool known = found != spdlog::level::off || level == "off";
+    logger->set_level(known ? found : spdlog::level::warn);
     spdlog::set_default_logger(std::move(logger));
+    if (!known)
+        spdlog::warn("PATCHBAY_LOG is '{}', expected debug, info, warn, err or off{}; taken as warn", level,
+                     did_you_mean(level, kLevels));
 }
 
 // A closed descriptor would be the next file's that is opened, and output would go there.
@@ -77,8 +89,8 @@ int run(int argc, char** argv) {
         return kUsage;
     }
     try {
-        if (commands.has_engine)
-            if (const auto code = run_as_rank()) return *code;
+        if (commands.parallel)
+            if (const auto code = run_as_rank(commands.parallel)) return *code;
         return commands.chosen();
     } catch (const std::exception& e) { // what ends the operation
         std::cerr << command_name(app) << ": " << e.what() << '\n';
@@ -92,8 +104,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     patchbay::cli::hold_closed_streams();
     std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit then fails, and is reported as any other
+    patchbay::report_crashes();
     patchbay::cli::log_to_stderr();
-    const int code = patchbay::cli::run(argc, argv);
+    int code = 0;
+    patchbay::run_with_stack([&] { code = patchbay::cli::run(argc, argv); });
+    patchbay::expect_exit();
     if (std::cout.flush()) return code;
     std::cerr << "patchbay: cannot write standard output: is it closed, or the disk full?\n";
     return patchbay::cli::kFailed;

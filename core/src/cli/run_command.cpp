@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "cli/interruption.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
@@ -19,8 +19,6 @@ namespace patchbay::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
     std::string spec_file, results;
@@ -55,9 +53,31 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lin
               << experiment::wrapped(outcome.conclusion.sentence, kColumns) << '\n';
 }
 
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+// Those of the first engine with several ranks, which is the one that all others share its ranks with.
+Result<config::ParallelSettings> parallel_of(const Options& o) {
+    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto lineup, experiment::load_lineup(spec, registry));
+    for (const experiment::Entrant& e : lineup.entrants)
+        if (e.loaded.config.engine.tensor_parallel_size > 1) return e.loaded.config.parallel;
+    return config::ParallelSettings();
+}
+
+// Of a variant without one the experiment says nothing.
+Result<> check_valid(const experiment::Outcome& outcome) {
+    std::string names;
+    for (const std::string& name : outcome.without_valid_run) names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) return {};
+    return fail("no run is valid of " + names + ": the notes above say why");
+}
+
 Result<> run(const Options& o, const std::string& command) {
     PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
 
     experiment::ExperimentOptions options;
@@ -68,7 +88,7 @@ Result<> run(const Options& o, const std::string& command) {
     options.source_root = support_folder();
     options.command = command;
     options.version = PATCHBAY_VERSION;
-    options.interrupted = [] { return interrupted != 0; };
+    options.interrupted = interrupted;
     metrics::Metrics all;
     std::unique_ptr<metrics::Server> server;
     if (o.metrics_port >= 0) {
@@ -76,12 +96,7 @@ Result<> run(const Options& o, const std::string& command) {
         std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
         options.metrics = &all;
     }
-    // The first interrupt ends the run under way cleanly, a second one the program.
-    std::signal(SIGINT, [](int) {
-        interrupted = 1;
-        std::signal(SIGINT, SIG_DFL);
-    });
-    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    catch_interrupts();
 
     RealClock clock;
     auto bar = std::make_unique<experiment::ProgressBar>(clock);
@@ -93,7 +108,7 @@ Result<> run(const Options& o, const std::string& command) {
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
-    return {};
+    return check_valid(*outcome);
 }
 
 }  // namespace
@@ -113,7 +128,7 @@ void add_run_command(Commands& commands) {
         ->check(CLI::Range(0, 65535));
     app->add_flag("--no-report", o->no_report, "write the database only");
     app->callback([&commands, o] {
-        commands.has_engine = true;
+        commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);

@@ -10,6 +10,7 @@
 
 #include "engine/worker.hpp"
 #include "parallel/launch.hpp"
+#include "parallel/world.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -35,8 +36,8 @@ parallel::Hello hello_of(std::string job, uint32_t rank, uint32_t size) {
     return {std::move(job), rank, size, static_cast<uint32_t>(getpid()), parallel::host_name()};
 }
 
-Result<int> join(const Launched& job) {
-    const parallel::Deadlines deadlines;
+Result<int> join(const Launched& job, const config::ParallelSettings& settings) {
+    const parallel::Deadlines deadlines = parallel::deadlines_of(settings);
     const char* const asked = std::getenv("PATCHBAY_RENDEZVOUS");
     PB_TRY(const auto at, parallel::rendezvous_of(job, asked ? asked : ""));
     PB_TRY(auto socket, parallel::connect_to(at, deadlines.join));
@@ -62,10 +63,14 @@ void add_worker_command(Commands& commands) {
     });
 }
 
-std::optional<int> run_as_rank() {
+std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettings>()>& parallel) {
     const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
     if (job && (!*job || (*job)->rank == 0)) return std::nullopt;
-    const auto code = job ? join(**job) : Result<int>(fail(job.error()));
+    const auto code = [&]() -> Result<int> {
+        if (!job) return fail(job.error());
+        PB_TRY(const config::ParallelSettings settings, parallel());
+        return join(**job, settings);
+    }();
     if (code) return *code;
     std::cerr << "patchbay: " << code.error() << '\n';
     return kFailed;

@@ -7,7 +7,7 @@
 namespace patchbay::cli {
 
 void add_worker_command(Commands&); // hidden: what rank 0 starts
-// The exit code of a rank other than rank 0; none: this process is no such rank.
-std::optional<int> run_as_rank();
+// The exit code of a rank other than rank 0; none: this process is no such rank. parallel: called by one that is.
+std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettings>()>& parallel);
 
 }  // namespace patchbay::cli

@@ -113,10 +113,10 @@ std::string Node::describe() const {
     switch (kind) {
         case NodeKind::kNull: return "empty";
         case NodeKind::kScalar: return (quoted ? "the text '" : "'") + printable(text) + "'";
-        case NodeKind::kList: return "a list";
+        case NodeKind::kList: return items.empty() ? "an empty list" : "a list";
         case NodeKind::kMap: break;
     }
-    return "a map";
+    return entries.empty() ? "an empty map" : "a map";
 }
 
 void Faults::add(const Origin& origin, std::string text) { faults_.push_back({origin, std::move(text)}); }

@@ -77,7 +77,8 @@ class TreeBuilder final : public YAML::EventHandler {
     };
 
     void open(Node node, YAML::anchor_t anchor) {
-        if (wants_key()) throw Refusal{node.origin, "a key must be a word, this one is " + node.describe()};
+        const char* const kind = node.kind == NodeKind::kList ? "a list" : "a map"; // what is in it was not read yet
+        if (wants_key()) throw Refusal{node.origin, std::string("a key must be a word, this one is ") + kind};
         if (open_.size() >= limits_.depth)
             throw Refusal{node.origin, "nested more than " + std::to_string(limits_.depth) + " levels deep"};
         count_one(node);

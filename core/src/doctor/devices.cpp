@@ -16,7 +16,7 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
     if (!made) return {"device", name, State::kAbsent, made.error(), ""};
     pb_device_info info{};
     info.struct_size = sizeof info;
-    if (const auto told = made->component->check(made->table->info(made->self(), &info), "info"); !told)
+    if (const auto told = made->checked<&pb_device::info>(&info); !told)
         return {"device", name, State::kAbsent, told.error(), ""};
     return {"device", name, State::kGood, isa.empty() ? text_of(info.name, sizeof info.name) : "available", ""};
 }

@@ -81,7 +81,7 @@ PB_STEP_TEXT void Engine::State::append_tokens(const Scheduled& item) {
         report.accepted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
     report.drafted_tokens += verified;
     report.accepted_tokens += accepted;
-    if (verified > 0 && proposer.table->observe) proposer.table->observe(proposer.self(), s.id, verified, accepted);
+    if (verified > 0 && proposer.table->observe) proposer.call<&pb_proposer::observe>(s.id, verified, accepted);
     if (winner) {
         const auto first = std::span(s.tokens).subspan(item.confirmed, item.rows - 1);
         report.branch_tokens += accepted - common_length(first, winner->path().first(accepted));
@@ -180,7 +180,7 @@ Result<> Engine::State::ask_proposer(std::span<const pb_propose_row> rows, std::
         b.drawn = drawn.data();
         b.vocab_size = facts.vocab_size;
     }
-    PB_CHECK(proposer.component->check(proposer.table->propose(proposer.self(), &b), "propose"));
+    PB_CHECK(proposer.checked<&pb_proposer::propose>(&b));
     for (size_t i = 0; i < rows.size(); ++i) {
         if (!parents.empty()) {
             const size_t count = std::min(counts[i], k);

@@ -350,7 +350,7 @@ Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, p
     if (draws_) PB_CHECK(draw_rows(sampler, b, logits));
     const std::vector<TokenId> drawn = draws_ ? tokens_ : std::vector<TokenId>();
     const std::vector<float> logprobs = draws_ ? logprobs_ : std::vector<float>();
-    PB_CHECK(sampler.check(host::table_of<pb_sampler>(sampler).sample(sampler.self(), &b), "sample"));
+    PB_CHECK(host::checked<&pb_sampler::sample>(sampler, &b));
     for (size_t i = 0; i < drawn.size(); ++i) {
         if (drawn[i] >= 0) tokens_[i] = drawn[i], logprobs_[i] = logprobs[i];
         else if (tokens_[i] >= 0) drawn_from_[i * facts_.vocab_size + static_cast<size_t>(tokens_[i])] = 1;
@@ -361,12 +361,12 @@ Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, p
 
 // The tokens of rows with a temperature, and what all are drawn from. Before sample(), which may write into logits.
 Result<> DraftModel::draw_rows(const host::Component& sampler, pb_sample_batch b, std::span<float> logits) {
-    const auto process = host::table_of<pb_sampler>(sampler).process;
-    if (!process) return fail("sampler '" + std::string(sampler.type().name) + "' has no process()");
+    if (!host::table_of<pb_sampler>(sampler).process)
+        return fail("sampler '" + std::string(sampler.type().name) + "' has no process()");
     const size_t vocab = facts_.vocab_size;
     drawn_from_.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(b.row_count * vocab));
     b.logits.data = drawn_from_.data();
-    PB_CHECK(sampler.check(process(sampler.self(), &b), "process"));
+    PB_CHECK(host::checked<&pb_sampler::process>(sampler, &b));
     tokens_.assign(b.row_count, -1);
     for (size_t i = 0; i < b.row_count; ++i) {
         const pb_sample_row& row = rows_[i];

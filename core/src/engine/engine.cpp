@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plugin_call.hpp"
 #include "base/step_memory.hpp"
 #include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
@@ -80,6 +81,7 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry,
                                                Clock& clock, host::MetricSink* metrics,
                                                parallel::World* world) {
+    current_call().step = 0;
     auto state = std::make_unique<State>(clock);
     State& s = *state;
     s.settings = c.engine;
@@ -256,7 +258,7 @@ PB_STEP_TEXT Result<StepReport> Engine::step() {
     constexpr uint32_t kIdlePlansInARow = 1000;
     State& s = *state_;
     s.report = {};
-    s.report.step = ++s.step;
+    s.report.step = current_call().step = ++s.step;
     s.in_step = true;
     const uint64_t evictions_before = s.kv->pool().evictions();
     // Before the first phase: to wait for an arrival is no work.

@@ -202,8 +202,7 @@ Result<RequestId> Engine::State::add(Request request) {
 Result<> Engine::State::check_accepted(const pb_sampling_params& params) const {
     Result<> done;
     sampler.each([&](const host::Component& c) {
-        const auto accepts = host::table_of<pb_sampler>(c).accepts;
-        if (done && accepts) done = c.check(accepts(c.self(), &params), "accepts");
+        if (done && host::table_of<pb_sampler>(c).accepts) done = host::checked<&pb_sampler::accepts>(c, &params);
     });
     return done;
 }
@@ -255,7 +254,7 @@ void Engine::State::leave_queue(Sequence& s) {
 
 void Engine::State::announce(const pb_sequence& record) {
     scheduler.each([&](const host::Component& c) {
-        if (const auto arrived = host::table_of<pb_scheduler>(c).arrived) arrived(c.self(), &record);
+        if (host::table_of<pb_scheduler>(c).arrived) host::call<&pb_scheduler::arrived>(c, &record);
     });
 }
 
@@ -275,9 +274,9 @@ void Engine::State::finish(Sequence& s, FinishReason reason, std::string why) {
     s.delta.first_scheduled_ns = s.first_scheduled_ns;
     if (s.announced)
         scheduler.each([&](const host::Component& c) {
-            if (const auto finished = host::table_of<pb_scheduler>(c).finished) finished(c.self(), s.id, s.outputs());
+            if (host::table_of<pb_scheduler>(c).finished) host::call<&pb_scheduler::finished>(c, s.id, s.outputs());
         });
-    if (proposer && proposer.table->finished) proposer.table->finished(proposer.self(), s.id);
+    if (proposer && proposer.table->finished) proposer.call<&pb_proposer::finished>(s.id);
     report.finished += 1;
     if (s.holds_siblings) release_siblings(s);
     if (sequences_of(s.request.sampling) > 1) {

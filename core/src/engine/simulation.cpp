@@ -10,7 +10,7 @@ namespace patchbay::engine {
 Result<pb_device_info> info_of(const host::Device& device) {
     pb_device_info info{};
     info.struct_size = sizeof info;
-    PB_CHECK(device.component->check(device.table->info(device.self(), &info), "info"));
+    PB_CHECK(device.checked<&pb_device::info>(&info));
     return info;
 }
 

@@ -63,7 +63,7 @@ Result<> Engine::State::judge_drafts(const host::Component& c) {
     b.rows = rows.data();
     b.tokens = tokens.data();
     b.logprobs = logprobs.data();
-    PB_CHECK(c.check(host::table_of<pb_sampler>(c).process(c.self(), &b), "process"));
+    PB_CHECK(host::checked<&pb_sampler::process>(c, &b));
     for (float& p : judged) p = std::exp(p);
 
     std::span<const float> next = judged;

@@ -105,7 +105,7 @@ PB_STEP_TEXT Result<> Engine::State::ask_scheduler() {
     const host::Component& c = scheduler.current();
     const uint64_t start = clock.now_ns();
     in.now_us = start / 1000;
-    const Result<> done = c.check(host::table_of<pb_scheduler>(c).plan(c.self(), &in, &plan_out), "plan");
+    const Result<> done = host::checked<&pb_scheduler::plan>(c, &in, &plan_out);
     report.plan_ns += clock.now_ns() - start;
     PB_CHECK(done);
     return check_plan();
@@ -404,7 +404,7 @@ PB_STEP_TEXT Result<> Engine::State::ask_sampler() {
         b.top_logprobs = top_logprobs.data();
         b.surprise = sampled_surprise.data();
         if (by_rejection()) PB_CHECK(judge_drafts(c));
-        PB_CHECK(c.check(host::table_of<pb_sampler>(c).sample(c.self(), &b), "sample"));
+        PB_CHECK(host::checked<&pb_sampler::sample>(c, &b));
         report.sampler_faults += static_cast<uint32_t>(b.fault_count);
         follow_verdicts();
     }

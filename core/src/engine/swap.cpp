@@ -14,7 +14,8 @@ const char* kind_of(SwapSlot slot) { return slot == SwapSlot::kScheduler ? "sche
 // Logged where nobody may be listening any more.
 void log(const host::SwapRecord& r) {
     const bool well = r.state == host::SwapState::kOnProbation || r.state == host::SwapState::kCommitted;
-    spdlog::log(well ? spdlog::level::info : spdlog::level::warn, "{} (step {})", r.text(), r.end_step);
+    const uint64_t step = r.end_step ? r.end_step : r.step; // it ends later where it begins now
+    spdlog::log(well ? spdlog::level::info : spdlog::level::warn, "{} (step {})", r.text(), step);
 }
 
 }  // namespace
@@ -70,13 +71,13 @@ void Engine::State::note_slot(const std::string& kind, const host::Identity& ide
 }
 
 void Engine::State::resync(const host::Component& c) {
-    if (const auto resync = host::table_of<pb_scheduler>(c).resync) {
+    if (host::table_of<pb_scheduler>(c).resync) {
         pb_scheduler_in in = scheduler_view();
         in.now_us = clock.now_ns() / 1000;
         const auto all = waiting.records(); // also who is not shown for a time
         in.waiting = all.data();
         in.waiting_count = static_cast<uint32_t>(all.size());
-        resync(c.self(), &in);
+        host::call<&pb_scheduler::resync>(c, &in);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/plugin_call.hpp"
 #include "base/thread_pool.hpp"
 #include "config/load.hpp"
 #include "engine/load_model.hpp"
@@ -114,6 +115,7 @@ class Session {
             if (m.type != MessageType::kStep) return fail("rank 0 sent something else than a step");
             parallel::ByteReader in(m.bytes);
             const auto number = in.get<uint64_t>();
+            current_call().step = number;
             const std::string step = in.text();
             PB_CHECK(in.done("a step"));
             PB_CHECK(parallel::read_step(step, rows));

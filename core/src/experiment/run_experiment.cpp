@@ -72,7 +72,7 @@ class Campaign {
             }
             PB_TRY(RunRecord run, run_one(slot, runs.size(), order.size()));
             PB_CHECK(store.add_run(run, spec_.seed));
-            run.steps = {}; // stored, and no longer needed
+            run.steps = std::vector<engine::StepReport>(); // stored; {} would keep their memory
             runs.push_back(std::move(run));
         }
         return runs;
@@ -224,6 +224,14 @@ std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Li
     return out;
 }
 
+std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, const Lineup& lineup) {
+    std::vector<std::string> out;
+    for (size_t v = 0; v < lineup.entrants.size(); ++v)
+        if (std::none_of(runs.begin(), runs.end(), [&](const RunRecord& r) { return r.variant == v && r.valid(); }))
+            out.push_back(lineup.entrants[v].name);
+    return out;
+}
+
 ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const host::Registry& registry,
                      const ExperimentOptions& options) {
     ExperimentRow row;
@@ -277,6 +285,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     PB_TRY(const auto runs, campaign.run_all(store));
     outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
     outcome.swaps = swap_lines(runs, lineup);
+    outcome.without_valid_run = without_valid_run(runs, lineup);
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
     if (!outcome.complete)

@@ -35,6 +35,7 @@ struct Outcome {
     Conclusion conclusion;
     std::vector<std::string> swaps;  // a line for each that the file asks for
     bool complete = true;            // false: interrupted
+    std::vector<std::string> without_valid_run; // variants whose every run failed or broke a rule
 };
 
 Result<Outcome> run_experiment(const ExperimentSpec&, Lineup&, const host::Registry&, Clock&, const ExperimentOptions&);

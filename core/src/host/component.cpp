@@ -13,7 +13,7 @@ namespace patchbay::host {
 struct Component::Parts {  // what is declared first goes last
     std::shared_ptr<Library> library;
     std::shared_ptr<void> kept;
-    std::string kind, name;
+    std::string kind, name, label;
     Services services;
     pb_host host{};
     pb_metrics metrics{};
@@ -56,7 +56,9 @@ const char* word_of(pb_status status) {
 Component::Component(std::unique_ptr<Parts> parts, const pb_component& type) : type_(type), parts_(std::move(parts)) {}
 
 Component::~Component() {
-    if (self_) type_.destroy(self_);
+    if (!self_) return;
+    const PluginCall noted(label(), "destroy");
+    type_.destroy(self_);
 }
 
 Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> library, const pb_component& type,
@@ -73,6 +75,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     parts->library = std::move(library);
     parts->kind = manifest.kind;
     parts->name = type.name;
+    parts->label = parts->kind + " '" + parts->name + "'";
     parts->services = services;
     parts->host = {sizeof(pb_host),
                    0,
@@ -109,24 +112,29 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     std::unique_ptr<Component> component(new Component(std::move(parts), type));
     const Parts& p = *component->parts_;
     void* self = nullptr;
-    const pb_status status = type.create(&p.host, &config, &self);
+    const pb_status status = [&] {
+        const PluginCall noted(component->label(), "create");
+        return type.create(&p.host, &config, &self);
+    }();
     if (unavailable) *unavailable = status == PB_UNAVAILABLE;
     PB_CHECK(component->check(status, "create"));
-    if (!self) return fail(p.kind + " '" + type.name + "': create: gave no object");
+    if (!self) return fail(p.label + ": create: gave no object");
     component->self_ = self;
     return component;
 }
 
+const char* Component::label() const { return parts_->label.c_str(); }
+
 const Library& Component::library() const { return *parts_->library; }
 
-PB_STEP_TEXT Result<> Component::check(pb_status status, const char* call) const {
+PB_STEP_TEXT Result<> Component::check(pb_status status, std::string_view call) const {
     return status == PB_OK ? Result<>() : failure(status, call);
 }
 
-Failure Component::failure(pb_status status, const char* call) const {
+Failure Component::failure(pb_status status, std::string_view call) const {
     std::string reason = why();
     if (reason.empty()) reason = word_of(status);
-    return fail(parts_->kind + " '" + parts_->name + "': " + call + ": " + reason);
+    return fail(parts_->label + ": " + std::string(call) + ": " + reason);
 }
 
 std::string Component::why() const {
@@ -142,12 +150,14 @@ Result<std::string> Component::save() const {
     const pb_sink sink{&bytes, [](void* ctx, const void* data, size_t size) {
                            static_cast<std::string*>(ctx)->append(static_cast<const char*>(data), size);
                        }};
+    const PluginCall noted(label(), "save");
     PB_CHECK(check(type_.save(self_, &sink), "save"));
     return bytes;
 }
 
 Result<> Component::load(const std::string& schema, std::string_view bytes) {
     if (!type_.load) return {};
+    const PluginCall noted(label(), "load");
     return check(type_.load(self_, schema.c_str(), {bytes.data(), bytes.size()}), "load");
 }
 

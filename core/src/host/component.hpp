@@ -3,7 +3,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/plugin_call.hpp"
 #include "base/result.hpp"
 #include "host/schema.hpp"
 #include "patchbay/abi.h"
@@ -48,31 +50,64 @@ class Component {
 
     const pb_component& type() const { return type_; }
     void* self() const { return self_; }
+    const char* label() const; // "scheduler 'fcfs'", for as long as the component lives
     const Library& library() const;
     Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);
 
     // Turns the status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
-    Result<> check(pb_status, const char* call) const;
+    Result<> check(pb_status, std::string_view call) const;
     std::string why() const; // what it said of its latest failure, which is then forgotten
 
     void keep(std::shared_ptr<void> what); // until after the object is gone
 
   private:
     struct Parts;
-    Failure failure(pb_status, const char* call) const;
+    Failure failure(pb_status, std::string_view call) const;
     Component(std::unique_ptr<Parts>, const pb_component&);
     const pb_component& type_;
     void* self_ = nullptr; // null: it was not made
     std::unique_ptr<Parts> parts_;
 };
 
-// A component and its vtable, called as `view.table->plan(view.self(), …)`.
+// The function that a pointer to a vtable's member names: "plan" of &pb_scheduler::plan.
+template <auto Function>
+constexpr std::string_view call_name() {
+    constexpr std::string_view signature = __PRETTY_FUNCTION__; // "… Function = &pb_scheduler::plan; …"
+    constexpr std::string_view from = signature.substr(signature.find("Function = "));
+    constexpr std::string_view pointer = from.substr(0, from.find_first_of(";]"));
+    return pointer.substr(pointer.rfind(':') + 1);
+}
+static_assert(call_name<&pb_scheduler::plan>() == "plan");
+
+// Calls a function of a component's vtable, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
+template <auto Function, class... Args>
+auto call(const Component& c, Args&&... args) {
+    return [&]<class Table, class F>(F* Table::*) {
+        const PluginCall noted(c.label(), call_name<Function>());
+        return (static_cast<const Table*>(c.type().vtable)->*Function)(c.self(), std::forward<Args>(args)...);
+    }(Function);
+}
+// The same of functions that return a status; a failure is what check() makes of it.
+template <auto Function, class... Args>
+Result<> checked(const Component& c, Args&&... args) {
+    return c.check(call<Function>(c, std::forward<Args>(args)...), call_name<Function>());
+}
+
+// A component and its vtable, called as `view.call<&pb_scheduler::plan>(…)`.
 template <class Table>
 struct Typed {
     std::unique_ptr<Component> component;
     const Table* table = nullptr;
     void* self() const { return component->self(); }
+    template <auto Function, class... Args>
+    auto call(Args&&... args) const {
+        return host::call<Function>(*component, std::forward<Args>(args)...);
+    }
+    template <auto Function, class... Args>
+    Result<> checked(Args&&... args) const {
+        return host::checked<Function>(*component, std::forward<Args>(args)...);
+    }
     explicit operator bool() const { return component != nullptr; }
 };
 

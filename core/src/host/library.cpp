@@ -2,6 +2,8 @@
 
 #include <boost/dll/shared_library.hpp>
 
+#include "base/crash_report.hpp"
+#include "base/plugin_call.hpp"
 #include "host/private_copy.hpp"
 #include "host/schema.hpp"
 #include "patchbay/abi/attention.h"
@@ -193,12 +195,15 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
     lib->path_ = path;
     lib->sha256_ = copy->sha256;
     lib->handle_ = std::make_unique<Handle>();
+    const std::string label = "library '" + path.filename().string() + "'";
     try {
+        const PluginCall noted(label.c_str(), "load");
         lib->handle_->object.load(copy->path.string(),
                                   boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     } catch (const std::exception& e) {
         return refuse("file.loads", "the loader refuses it: " + loader_words(e.what(), copy->path.string()));
     }
+    report_exit_first();
     if (!lib->handle_->object.has(PB_ENTRY_SYMBOL))
         return refuse("abi.entry", "not a plugin: it exports no " PB_ENTRY_SYMBOL);
     const pb_plugin* p = &lib->handle_->object.get<const pb_plugin>(PB_ENTRY_SYMBOL);

@@ -101,7 +101,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         if (const std::string fault = fault_of(m); !fault.empty()) return fail(file.string() + ": " + fault);
         return m;
     } catch (const json::exception& e) {
-        return fail(file.string() + ": not a plugin manifest: " + e.what());
+        return fail(file.string() + ": not a plugin manifest: " + json_reason(e));
     }
 }
 

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/sha256.hpp"
+#include "base/temporary_folder.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -47,8 +48,11 @@ Result<fs::path> cache_folder() {
     fs::path folder = env("PATCHBAY_CACHE");
     if (folder.empty() && !env("XDG_CACHE_HOME").empty()) folder = env("XDG_CACHE_HOME") / "patchbay";
     if (folder.empty() && !env("HOME").empty()) folder = env("HOME") / ".cache" / "patchbay";
-    if (folder.empty()) folder = fs::temp_directory_path() / ("patchbay-" + std::to_string(getuid()));
     std::error_code error;
+    if (folder.empty()) {
+        PB_TRY(const fs::path temporary, temporary_folder());
+        folder = temporary / ("patchbay-" + std::to_string(getuid()));
+    }
     const bool made = fs::create_directories(folder, error);
     if (made) chmod(folder.c_str(), 0700);  // what was there before keeps its mode
     struct stat info {};

@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "base/clock.hpp"
+#include "base/temporary_folder.hpp"
 #include "host/probe_wire.hpp"
 
 extern char** environ;
@@ -44,7 +45,7 @@ class Descriptor {
 // The copies that a probe loads are of no use to anybody else: they live in a folder that goes with it.
 class TemporaryFolder {
   public:
-    TemporaryFolder() : path_((fs::temp_directory_path() / "patchbay-probe-XXXXXX").string()) {
+    explicit TemporaryFolder(const fs::path& parent) : path_((parent / "patchbay-probe-XXXXXX").string()) {
         if (!mkdtemp(path_.data())) path_.clear();
     }
     ~TemporaryFolder() {
@@ -216,9 +217,9 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
     if (!fs::is_regular_file(program, error)) return fail("there is no probe program " + program.string());
-    const TemporaryFolder cache;
-    if (cache.path().empty())
-        return fail("cannot make a temporary folder in " + fs::temp_directory_path(error).string());
+    PB_TRY(const fs::path temporary, temporary_folder());
+    const TemporaryFolder cache(temporary);
+    if (cache.path().empty()) return fail("cannot make a temporary folder in " + temporary.string());
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
     const Descriptor verdict(ends[0]);

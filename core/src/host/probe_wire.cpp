@@ -93,7 +93,7 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
                 t.fault = "the probe's verdict has a line that is none";
             }
         } catch (const json::exception& e) {
-            t.fault = std::string("the probe's verdict cannot be read: ") + e.what();
+            t.fault = "the probe's verdict cannot be read: " + json_reason(e);
         }
     }
     return t;

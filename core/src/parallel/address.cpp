@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -109,7 +110,8 @@ Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
             setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             return socket;
         }
-        if (clock.now_ns() + kPause >= deadline) return fail("nobody answers at " + text_of(to) + ": " + why);
+        if (clock.now_ns() + kPause >= deadline)
+            return fail("no answer at " + text_of(to) + " within " + seconds(timeout_ns) + ": " + why);
         clock.wait_until_ns(clock.now_ns() + kPause);
     }
 }
@@ -123,6 +125,12 @@ std::string local_address(const Socket& socket) {
                        getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
                                    NI_NUMERICHOST) == 0;
     return known ? text : "127.0.0.1";
+}
+
+std::string seconds(uint64_t ns) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
+    return text;
 }
 
 std::string host_name() {

@@ -16,9 +16,10 @@ Result<Endpoint> parse_endpoint(const std::string& text); // "node1:29511", "[fe
 std::string text_of(const Endpoint&);
 
 Result<Socket> listen_at(const Endpoint&);
-// Tries again until somebody listens there, or the time is up.
+// Tries again until a process listens there, or the time is up.
 Result<Socket> connect_to(const Endpoint&, uint64_t timeout_ns);
 std::string local_address(const Socket&); // "10.0.0.2"; "127.0.0.1" of a socket that is no TCP one
 std::string host_name();
+std::string seconds(uint64_t ns); // "1.5 s"
 
 }  // namespace patchbay::parallel

@@ -90,9 +90,11 @@ class Hub {
     // ---- the hub's thread, mutex held ----
     void serve();
     void wait_for_events();
-    void accept_one();
-    bool takes_strangers() const;
+    void accept_all(uint64_t now);
+    bool is_stranger(const Peer&) const; // is connected, and has not said which rank it is
+    void drop_oldest_stranger(uint64_t now); // if there are too many
     void drop_silent_strangers(uint64_t now);
+    static void drop(Peer&);
     void hear(Peer&, uint64_t now);
     Result<> take(Peer&, const Message&);
     Result<> join(Peer&, std::string_view hello);

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
+#include "parallel/address.hpp"
 #include "parallel/bytes.hpp"
 #include "parallel/peer.hpp"
 
@@ -33,12 +33,6 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-std::string seconds(uint64_t ns) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
-    return text;
-}
-
 void Hub::serve() {
     std::unique_lock lock(mutex_);
     uint64_t beat_ns = 0, killed_ns = 0;
@@ -52,7 +46,7 @@ void Hub::serve() {
         if (now - last_round_ns_ > deadlines_.heartbeat / 2)
             for (const auto& p : peers_) p->heard_ns = now;
         last_round_ns_ = now;
-        accept_one();
+        accept_all(now);
         drop_silent_strangers(now);
         for (size_t i = 0; i < peers_.size(); ++i)
             if (!peers_[i]->closed) hear(*peers_[i], now);
@@ -82,7 +76,7 @@ void Hub::wait_for_events() { // the mutex is free: only this thread changes who
     std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
     {
         const std::lock_guard lock(mutex_);
-        if (takes_strangers()) waits.push_back({listener_.get(), POLLIN, 0});
+        if (listener_.get() >= 0) waits.push_back({listener_.get(), POLLIN, 0});
         for (const auto& p : peers_) {
             const auto events = static_cast<short>(POLLIN | (p->connection.has_backlog() ? POLLOUT : 0));
             if (!p->closed) waits.push_back({p->connection.fd(), events, 0});
@@ -94,28 +88,40 @@ void Hub::wait_for_events() { // the mutex is free: only this thread changes who
     (void)!read(wake_.get(), &ignored, sizeof ignored);
 }
 
-bool Hub::takes_strangers() const {
-    const auto strangers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined; });
-    return listener_.get() >= 0 && static_cast<size_t>(strangers) < kMostStrangers;
-}
-
-void Hub::accept_one() {
-    if (all_joined()) return listener_.reset();
-    if (!takes_strangers()) return;
-    Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.get() < 0) return;
-    peers_.push_back(std::make_unique<Peer>(std::move(socket)));
-    peers_.back()->connection.take_at_most(kMostHello);
-    peers_.back()->since_ns = clock_.now_ns();
-}
-
-// They take the places of ranks that are still to come.
-void Hub::drop_silent_strangers(uint64_t now) {
-    for (const auto& p : peers_) {
-        if (p->joined || p->child || p->closed || p->since_ns == 0 || now < p->since_ns + deadlines_.hello) continue;
-        p->closed = true;
-        p->connection.close();
+// A rank says hello as soon as it is connected, so that it is heard before the next one is let in; what is silent for
+// longest makes room.
+void Hub::accept_all(uint64_t now) {
+    constexpr size_t kAtOnce = 256; // so that those who have joined are heard, too
+    if (all_joined()) listener_.reset();
+    for (size_t i = 0; i < kAtOnce && listener_.get() >= 0 && !all_joined(); ++i) {
+        Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (socket.get() < 0) return;
+        peers_.push_back(std::make_unique<Peer>(std::move(socket)));
+        peers_.back()->connection.take_at_most(kMostHello);
+        peers_.back()->since_ns = now;
+        hear(*peers_.back(), now);
+        drop_oldest_stranger(now);
     }
+}
+
+bool Hub::is_stranger(const Peer& p) const { return !p.joined && !p.child && !p.closed && p.since_ns > 0; }
+
+void Hub::drop_oldest_stranger(uint64_t now) {
+    const auto stranger = [this](const auto& p) { return is_stranger(*p); };
+    if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), stranger)) <= kMostStrangers) return;
+    Peer& oldest = **std::find_if(peers_.begin(), peers_.end(), stranger); // peers_ are in the order in which they came
+    hear(oldest, now);
+    if (is_stranger(oldest)) drop(oldest);
+}
+
+void Hub::drop_silent_strangers(uint64_t now) {
+    for (const auto& p : peers_)
+        if (is_stranger(*p) && now >= p->since_ns + deadlines_.hello) drop(*p);
+}
+
+void Hub::drop(Peer& p) {
+    p.closed = true;
+    p.connection.close();
 }
 
 void Hub::hear(Peer& p, uint64_t now) {

@@ -29,6 +29,4 @@ struct Hub::Peer {
     std::vector<Question> questions;
 };
 
-std::string seconds(uint64_t ns); // "1.5 s"
-
 }  // namespace patchbay::parallel

@@ -68,7 +68,8 @@ void Spoke::listen() {
             heard = connection_.post(MessageType::kBeat);
         }
         if (!heard) lose("rank 0 " + heard.error());
-        else if (now - heard_ns > deadlines_.heartbeat) lose("rank 0 hangs: no sign of life");
+        else if (now - heard_ns > deadlines_.heartbeat)
+            lose("rank 0 hangs: no sign of life for more than " + seconds(deadlines_.heartbeat));
     }
 }
 

@@ -42,16 +42,16 @@ Result<> check_sampler(const host::Component& sampler, std::string_view device, 
 }
 
 DeviceSampling::Buffer::~Buffer() {
-    if (memory_) device_->table->free(device_->self(), memory_);
+    if (memory_) device_->call<&pb_device::free>(memory_);
 }
 
 Result<std::byte*> DeviceSampling::Buffer::room(uint64_t bytes) {
     if (memory_ && bytes <= bytes_) return memory_;
-    if (memory_) device_->table->free(device_->self(), memory_);
+    if (memory_) device_->call<&pb_device::free>(memory_);
     memory_ = nullptr;
     bytes_ = std::max<uint64_t>(bytes + bytes / 2, 64);
     void* memory = nullptr;
-    PB_CHECK(device_->component->check(device_->table->alloc(device_->self(), bytes_, &memory), "alloc"));
+    PB_CHECK(device_->checked<&pb_device::alloc>(bytes_, &memory));
     return memory_ = static_cast<std::byte*>(memory);
 }
 
@@ -61,7 +61,6 @@ DeviceSampling::Places DeviceSampling::places_of(uint32_t rows, uint32_t max_log
 }
 
 Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
-    const pb_sampler& table = table_of(call.sampler);
     pb_sample_batch batch = call.batch;
     const auto rows = batch.row_count;
     logits.shape[0] = rows;
@@ -71,7 +70,7 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     batch.logprobs = batch.top_logprobs = nullptr;
     pb_sample_plan plan{};
     plan.struct_size = sizeof plan;
-    PB_CHECK(call.sampler.check(table.plan(call.sampler.self(), &batch, &plan), "plan"));
+    PB_CHECK(host::checked<&pb_sampler::plan>(call.sampler, &batch, &plan));
 
     const size_t slot = 1 - newest_;
     Outputs& out = outputs_[slot];
@@ -80,13 +79,12 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     PB_TRY(std::byte* const inputs, inputs_.room(plan.input_bytes));
     PB_TRY(std::byte* const scratch, scratch_.room(plan.scratch_bytes));
     if (plan.input_bytes > 0)
-        PB_CHECK(device_->component->check(
-            device_->table->to_device(device_->self(), inputs, plan.inputs, plan.input_bytes), "to_device"));
+        PB_CHECK(device_->checked<&pb_device::to_device>(inputs, plan.inputs, plan.input_bytes));
     pb_sample_work work{};
     work.struct_size = sizeof work;
     work.row_count = rows;
     work.max_logprobs = batch.max_logprobs;
-    if (device_->table->queue) work.queue = device_->table->queue(device_->self());
+    if (device_->table->queue) work.queue = device_->call<&pb_device::queue>();
     work.logits = logits;
     work.inputs = inputs;
     work.scratch = scratch;
@@ -95,7 +93,7 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     work.logprobs = reinterpret_cast<float*>(there + places.logprobs);
     work.top_tokens = reinterpret_cast<int32_t*>(there + places.top_tokens);
     work.top_logprobs = reinterpret_cast<float*>(there + places.top_logprobs);
-    PB_CHECK(call.sampler.check(table.enqueue(call.sampler.self(), &work), "enqueue"));
+    PB_CHECK(host::checked<&pb_sampler::enqueue>(call.sampler, &work));
 
     out.rows = rows;
     out.max_logprobs = batch.max_logprobs;
@@ -103,8 +101,7 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     newest_ = slot;
     open_.push_back(slot);
     if (!device_->table->to_host_later) return {}; // collect() copies
-    return device_->component->check(
-        device_->table->to_host_later(device_->self(), out.here.data(), there, out.here.size()), "to_host_later");
+    return device_->checked<&pb_device::to_host_later>(out.here.data(), there, out.here.size());
 }
 
 pb_tensor DeviceSampling::newest_tokens() const {
@@ -116,8 +113,7 @@ Result<SampledRows> DeviceSampling::collect() {
     Outputs& out = outputs_[open_.front()];
     open_.pop_front();
     if (!device_->table->to_host_later)
-        PB_CHECK(device_->component->check(
-            device_->table->to_host(device_->self(), out.here.data(), out.there.data(), out.here.size()), "to_host"));
+        PB_CHECK(device_->checked<&pb_device::to_host>(out.here.data(), out.there.data(), out.here.size()));
     const Places places = places_of(out.rows, out.max_logprobs);
     const uint64_t top = uint64_t{out.rows} * out.max_logprobs;
     SampledRows rows{values<int32_t>(out.here, 0, out.rows), values<int32_t>(out.here, places.top_tokens, top),

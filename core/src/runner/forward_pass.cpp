@@ -54,10 +54,10 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     const host::Attention& attention = runner->attention_;
     CallTimes& times = runner->times_;
     if (k) timed(runner->clock_, times.attention_append, [&] {
-        attention.table->append_kv(attention.self(), bound.self, &batch, &view, k, v);
+        attention.call<&pb_attention::append_kv>(bound.self, &batch, &view, k, v);
     });
     timed(runner->clock_, times.attention_run,
-          [&] { attention.table->run(attention.self(), bound.self, &batch, &view, out, q); });
+          [&] { attention.call<&pb_attention::run>(bound.self, &batch, &view, out, q); });
 }
 
 void ModelRunner::charge_attention(uint32_t layer) {
@@ -69,10 +69,9 @@ void ModelRunner::charge_attention(uint32_t layer) {
         no_slots_.assign(batch.token_count, -1);
         batch.slot_mapping = no_slots_.data();
     }
-    const Result<> told = attention_.component->check(
-        attention_.table->cost(attention_.self(), bound.self, &batch, &cost), "cost");
+    const Result<> told = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
     cost.in_graph = replaying_;
-    if (told) device_.table->charge(device_.self(), &cost);
+    if (told) device_.call<&pb_device::charge>(&cost);
     else cost_fault_ = told.error();
 }
 
@@ -125,7 +124,7 @@ PB_STEP_TEXT Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& 
     batches_.clear();
     for (uint32_t g = 0; g < form_.token_groups; ++g) {
         pb_attention_batch b = batch.attention(g);
-        if (device_.table->queue) b.queue = device_.table->queue(device_.self());
+        if (device_.table->queue) b.queue = device_.call<&pb_device::queue>();
         if (bucket) {
             b.graph = 1;
             b.max_query_len = bucket->shape == GraphShape::kDecode ? 1 : bucket->tokens;
@@ -162,7 +161,7 @@ PB_STEP_TEXT void ModelRunner::place_states(const Batch& batch, const pb_tensor&
 PB_STEP_TEXT Result<> ModelRunner::plan_attention() {
     for (const KvLayers::BoundAttention& bound : kv_->bound())
         PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
-            return attention_.table->plan(attention_.self(), bound.self, &batches_[bound.group], bound.plan_buffer);
+            return attention_.call<&pb_attention::plan>(bound.self, &batches_[bound.group], bound.plan_buffer);
         }), "plan"));
     return {};
 }
@@ -173,7 +172,7 @@ PB_STEP_TEXT pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     pb_forward out{};
     out.struct_size = sizeof out;
     out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
-    out.ops = device_.table->ops(device_.self());
+    out.ops = device_.call<&pb_device::ops>();
     out.weights = weights_.data();
     out.ids = inputs.ids;
     out.positions = inputs.positions;
@@ -215,7 +214,7 @@ PB_STEP_TEXT GraphChoice ModelRunner::choose(const Batch& batch) {
 // What the host of a machine that is only told of does for a step, before the device gets it.
 PB_STEP_TEXT void ModelRunner::pass_host_time() {
     if (!info_.computes && device_.table->host_ns)
-        clock_.wait_until_ns(clock_.now_ns() + device_.table->host_ns(device_.self()));
+        clock_.wait_until_ns(clock_.now_ns() + device_.call<&pb_device::host_ns>());
 }
 
 PB_STEP_TEXT Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
@@ -240,13 +239,13 @@ PB_STEP_TEXT Result<SampledRows> ModelRunner::forward(const Batch& batch, const 
 
 Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const SampleCall& call) {
     const auto check = [&](pb_status status, const char* name) { return device_.component->check(status, name); };
-    PB_CHECK(check(device_.table->begin_step(device_.self()), "begin_step"));
+    PB_CHECK(check(device_.call<&pb_device::begin_step>(), "begin_step"));
     const auto start = [&]() -> Result<> {
         void* const to = device_logits_.data;
-        PB_CHECK(check(device_.table->to_device(device_.self(), to, logits.data(), logits.size_bytes()), "to_device"));
+        PB_CHECK(check(device_.call<&pb_device::to_device>(to, logits.data(), logits.size_bytes()), "to_device"));
         return sampling_.enqueue(call, device_logits_);
     };
-    const Result<> started = start(), ended = check(device_.table->end_step(device_.self()), "end_step");
+    const Result<> started = start(), ended = check(device_.call<&pb_device::end_step>(), "end_step");
     if (!started || !ended) sampling_.forget();
     PB_CHECK(started);
     PB_CHECK(ended);
@@ -256,7 +255,7 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
 bool ModelRunner::can_submit() const {
     if (!device_.table->submit_step || !device_.table->wait_step) return false;
     return !info_.computes || (has_own_memory() && device_.table->to_host_later &&
-                               device_.table->ops(device_.self())->take_tokens);
+                               device_.call<&pb_device::ops>()->take_tokens);
 }
 
 Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
@@ -272,33 +271,33 @@ Result<SampledRows> ModelRunner::wait() {
     }
     const bool samples = in_flight_.front();
     in_flight_.pop_front();
-    PB_CHECK(device_.component->check(device_.table->wait_step(device_.self()), "wait_step"));
+    PB_CHECK(device_.checked<&pb_device::wait_step>());
     return samples ? sampling_.collect() : SampledRows{};
 }
 
 void ModelRunner::abandon() {
-    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.table->wait_step(device_.self());
+    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.call<&pb_device::wait_step>();
     ready_ns_.clear();
     sampling_.forget();
 }
 
 PB_STEP_TEXT Result<> ModelRunner::begin_step() {
     begin_ns_ = clock_.now_ns();
-    const pb_status status = device_.table->begin_step(device_.self());
+    const pb_status status = device_.call<&pb_device::begin_step>();
     times_.device_begin += clock_.now_ns() - begin_ns_;
     return device_.component->check(status, "begin_step");
 }
 
 // One step after the other: it begins when those before it are done.
 uint64_t ModelRunner::device_busy_until() {
-    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.table->charged_ns(device_.self());
+    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.call<&pb_device::charged_ns>();
     return busy_until_ns_;
 }
 
 // `ns`: where time that nothing is computed in belongs.
 PB_STEP_TEXT Result<> ModelRunner::end_step(uint64_t& ns) {
     const Result<> ended = device_.component->check(
-        timed(clock_, times_.device_end, [&] { return device_.table->end_step(device_.self()); }), "end_step");
+        timed(clock_, times_.device_end, [&] { return device_.call<&pb_device::end_step>(); }), "end_step");
     if (ended && !info_.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
     return ended;
 }
@@ -349,7 +348,7 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_
     if (end == End::kWait) {
         ended = end_step(graph ? times_.device_launch : times_.model_forward);
     } else {
-        ended = device_.component->check(device_.table->submit_step(device_.self()), "submit_step");
+        ended = device_.checked<&pb_device::submit_step>();
         if (ended) in_flight_.push_back(done && call);
         if (ended && !info_.computes) ready_ns_.push_back(device_busy_until());
     }
@@ -365,7 +364,7 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_
 PB_STEP_TEXT void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
-    const pb_ops& ops = *device_.table->ops(device_.self());
+    const pb_ops& ops = *device_.call<&pb_device::ops>();
     if (!ops.take_tokens) return; // nothing is computed from them
     const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
                                              : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
@@ -390,8 +389,7 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     auto* const there = static_cast<float*>(device_logits_.data);
     if (info_.host_memory || count == 0) return std::span(there, count);
     logits_.resize(count);
-    PB_CHECK(device_.component->check(
-        device_.table->to_host(device_.self(), logits_.data(), there, count * sizeof(float)), "to_host"));
+    PB_CHECK(device_.checked<&pb_device::to_host>(logits_.data(), there, count * sizeof(float)));
     return std::span(logits_);
 }
 
@@ -399,14 +397,12 @@ Result<> ModelRunner::copy(const kv::PageCopy& page) {
     if (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot) return clear(page);
     if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, kv_->page(page.from));
     if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, kv_->page(page.to));
-    return device_.component->check(
-        device_.table->copy_page(device_.self(), kv_->page(page.to), kv_->page(page.from), page_bytes()), "copy_page");
+    return device_.checked<&pb_device::copy_page>(kv_->page(page.to), kv_->page(page.from), page_bytes());
 }
 
 Result<> ModelRunner::clear(const kv::PageCopy& what) {
     if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_);
-    return device_.component->check(
-        device_.table->copy_page(device_.self(), kv_->page(what.to), zero_page_, page_bytes()), "copy_page");
+    return device_.checked<&pb_device::copy_page>(kv_->page(what.to), zero_page_, page_bytes());
 }
 
 // Without a token to compute there is nothing for a model.
@@ -434,7 +430,7 @@ void ModelRunner::list_touched(std::vector<Memory>& to) const {
 
 PB_STEP_TEXT Result<> ModelRunner::compute(const pb_forward& forward) {
     const pb_status status =
-        timed(clock_, times_.model_forward, [&] { return model_.table->forward(model_.self(), &forward); });
+        timed(clock_, times_.model_forward, [&] { return model_.call<&pb_model::forward>(&forward); });
     // Much of it is there if this thread has waited for others.
     for (const Memory what : {step_text(), memory_of(*this)}) ask_for(what);
     return model_.component->check(status, "forward");
@@ -442,7 +438,7 @@ PB_STEP_TEXT Result<> ModelRunner::compute(const pb_forward& forward) {
 
 Result<> ModelRunner::replay(const CapturedGraph& captured) {
     const Result<> launched = device_.component->check(timed(clock_, times_.device_launch, [&] {
-        return device_.table->graph_launch(device_.self(), captured.graph);
+        return device_.call<&pb_device::graph_launch>(captured.graph);
     }), "graph_launch");
     if (launched && !info_.computes) { // what attention takes depends on the batch, so it is no part of the graph
         replaying_ = true;
@@ -458,13 +454,12 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     pb_graph* graph = nullptr;
     const auto record = [&]() -> Result<> {
         const pb_forward forward = forward_of(inputs);
-        PB_CHECK(device_.component->check(device_.table->graph_begin(device_.self()), "graph_begin"));
+        PB_CHECK(device_.checked<&pb_device::graph_begin>());
         attended_.clear();
         capturing_ = true;
-        const pb_status status = model_.table->forward(model_.self(), &forward);
+        const pb_status status = model_.call<&pb_model::forward>(&forward);
         capturing_ = false;
-        const Result<> ended =
-            device_.component->check(device_.table->graph_end(device_.self(), &graph), "graph_end");
+        const Result<> ended = device_.checked<&pb_device::graph_end>(&graph);
         PB_CHECK(model_.component->check(status, "forward"));
         return ended;
     };
@@ -476,8 +471,8 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     }
     graph_use_.capture_ns = clock_.now_ns() - begin_ns;
     if (done && graph)
-        return graphs_->add(bucket, {graph, device_.table->graph_bytes(device_.self(), graph), attended_});
-    if (graph) device_.table->graph_free(device_.self(), graph);
+        return graphs_->add(bucket, {graph, device_.call<&pb_device::graph_bytes>(graph), attended_});
+    if (graph) device_.call<&pb_device::graph_free>(graph);
     spdlog::warn("steps of {} tokens run without a graph: {}", bucket.tokens,
                  done ? "graph_end gave none" : done.error());
     graphs_->refuse(bucket);

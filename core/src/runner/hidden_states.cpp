@@ -5,14 +5,14 @@
 namespace patchbay::runner {
 
 HiddenStates::~HiddenStates() {
-    if (memory_) device_->table->free(device_->self(), memory_);
+    if (memory_) device_->call<&pb_device::free>(memory_);
 }
 
 Result<> HiddenStates::allocate(const Shape& shape) {
     shape_ = shape;
     const uint64_t bytes = uint64_t{count()} * shape.width * static_cast<uint64_t>(dtype_bytes(shape.dtype));
     void* memory = nullptr;
-    PB_CHECK(device_->component->check(device_->table->alloc(device_->self(), bytes, &memory), "alloc"));
+    PB_CHECK(device_->checked<&pb_device::alloc>(bytes, &memory));
     memory_ = static_cast<std::byte*>(memory);
     return {};
 }

@@ -8,7 +8,7 @@ namespace patchbay::runner {
 
 HostPages::~HostPages() {
     if (!memory_) return;
-    if (has_own_calls()) device_.table->host_free(device_.self(), memory_);
+    if (has_own_calls()) device_.call<&pb_device::host_free>(memory_);
     else munmap(memory_, uint64_t{slots_} * page_bytes_);
 }
 
@@ -21,7 +21,7 @@ Result<> HostPages::allocate(uint32_t slots, uint64_t page_bytes, void* page) {
                     " bytes is more than can be counted");
     const uint64_t bytes = uint64_t{slots} * page_bytes;
     if (has_own_calls()) {
-        PB_CHECK(device_.component->check(device_.table->host_alloc(device_.self(), bytes, &memory_), "host_alloc"));
+        PB_CHECK(device_.checked<&pb_device::host_alloc>(bytes, &memory_));
     } else if (info_.computes) { // it takes no room before it is used
         constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
@@ -40,19 +40,19 @@ void* HostPages::slot(kv::BlockId id) const {
 Result<> HostPages::measure(void* page) {
     constexpr uint32_t kTimes = 4;
     const auto round_trips = [&](uint32_t times) -> Result<> {
-        PB_CHECK(device_.component->check(device_.table->begin_step(device_.self()), "begin_step"));
+        PB_CHECK(device_.checked<&pb_device::begin_step>());
         Result<> done;
         for (uint32_t i = 0; i < times && done; ++i) {
             done = copy(kv::Way::kToHost, 0, page);
             if (done) done = copy(kv::Way::kToDevice, 0, page);
         }
-        PB_CHECK(device_.component->check(device_.table->end_step(device_.self()), "end_step"));
+        PB_CHECK(device_.checked<&pb_device::end_step>());
         return done;
     };
     PB_CHECK(round_trips(1));
     const uint64_t start = clock_.now_ns();
     PB_CHECK(round_trips(kTimes));
-    const uint64_t took = info_.computes ? clock_.now_ns() - start : device_.table->charged_ns(device_.self());
+    const uint64_t took = info_.computes ? clock_.now_ns() - start : device_.call<&pb_device::charged_ns>();
     ns_a_page_ = static_cast<double>(took) / (2 * kTimes);
     return {};
 }
@@ -61,14 +61,12 @@ Result<> HostPages::copy(kv::Way way, kv::BlockId id, void* page) {
     constexpr double kWeight = 1.0 / 32; // of the latest copy
     const bool out = way == kv::Way::kToHost;
     void* const there = slot(id);
-    const pb_device& t = *device_.table;
     if (has_own_calls())
-        return out ? device_.component->check(t.page_to_host(device_.self(), there, page, page_bytes_), "page_to_host")
-                   : device_.component->check(t.page_to_device(device_.self(), page, there, page_bytes_),
-                                              "page_to_device");
+        return out ? device_.checked<&pb_device::page_to_host>(there, page, page_bytes_)
+                   : device_.checked<&pb_device::page_to_device>(page, there, page_bytes_);
     const uint64_t start = clock_.now_ns();
-    PB_CHECK(out ? device_.component->check(t.to_host(device_.self(), there, page, page_bytes_), "to_host")
-                 : device_.component->check(t.to_device(device_.self(), page, there, page_bytes_), "to_device"));
+    PB_CHECK(out ? device_.checked<&pb_device::to_host>(there, page, page_bytes_)
+                 : device_.checked<&pb_device::to_device>(page, there, page_bytes_));
     ns_a_page_ += kWeight * (static_cast<double>(clock_.now_ns() - start) - ns_a_page_);
     return {};
 }

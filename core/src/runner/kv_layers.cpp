@@ -39,8 +39,8 @@ Result<std::optional<uint32_t>> owner_of(std::span<const pb_kv_spec> layers, siz
 
 KvLayers::~KvLayers() {
     for (const BoundAttention& b : bound_) {
-        if (b.self) attention_.table->unbind(attention_.self(), b.self);
-        if (b.plan_buffer) device_.table->free(device_.self(), b.plan_buffer);
+        if (b.self) attention_.call<&pb_attention::unbind>(b.self);
+        if (b.plan_buffer) device_.call<&pb_device::free>(b.plan_buffer);
     }
     release();
 }
@@ -54,7 +54,7 @@ Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_
     if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
     pb_attention_layout layout{};
     layout.struct_size = sizeof layout;
-    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
     if (layout.page_bytes == 0)
         return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
     const std::string tag(layout.layout_tag, std::find(layout.layout_tag, std::end(layout.layout_tag), '\0'));
@@ -124,18 +124,17 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
 Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
     pb_attention_layout layout{};
     layout.struct_size = sizeof layout;
-    PB_CHECK(attention_.component->check(attention_.table->describe(attention_.self(), &spec, &layout), "describe"));
+    PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
     graphs_ = std::min(graphs_, layout.graphs);
     BoundAttention& bound = bound_.emplace_back(BoundAttention{nullptr, nullptr, group});
-    PB_CHECK(attention_.component->check(attention_.table->bind(attention_.self(), &spec, &bound.self), "bind"));
+    PB_CHECK(attention_.checked<&pb_attention::bind>(&spec, &bound.self));
     if (layout.plan_bytes > 0)
-        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), layout.plan_bytes, &bound.plan_buffer),
-                                          "alloc"));
+        PB_CHECK(device_.checked<&pb_device::alloc>(layout.plan_bytes, &bound.plan_buffer));
     return {};
 }
 
 void KvLayers::release() {
-    if (memory_) device_.table->free(device_.self(), memory_);
+    if (memory_) device_.call<&pb_device::free>(memory_);
     memory_ = nullptr;
     page_count_ = 0;
 }
@@ -146,8 +145,7 @@ Result<> KvLayers::allocate(uint32_t pages) {
         return fail(std::to_string(pages) + " KV pages of " + std::to_string(grouping_.page_bytes) +
                     " bytes are more than can be counted");
     page_count_ = pages;
-    return device_.component->check(
-        device_.table->alloc(device_.self(), uint64_t{pages} * grouping_.page_bytes, &memory_), "alloc");
+    return device_.checked<&pb_device::alloc>(uint64_t{pages} * grouping_.page_bytes, &memory_);
 }
 
 pb_kv_view KvLayers::view(uint32_t layer) const {

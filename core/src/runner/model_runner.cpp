@@ -59,9 +59,9 @@ ModelRunner::~ModelRunner() {
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
-    if (zero_page_) device_.table->free(device_.self(), zero_page_);
+    if (zero_page_) device_.call<&pb_device::free>(zero_page_);
     kv_.reset();
-    for (pb_weight* w : owned_) device_.table->release(device_.self(), w);
+    for (pb_weight* w : owned_) device_.call<&pb_device::release>(w);
 }
 
 namespace {
@@ -102,7 +102,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
 
 Result<> ModelRunner::open(const RunnerSettings& settings) {
     info_.struct_size = sizeof(pb_device_info);
-    PB_CHECK(device_.component->check(device_.table->info(device_.self(), &info_), "info"));
+    PB_CHECK(device_.checked<&pb_device::info>(&info_));
     device_name_ = settings.device;
     if (!info_.computes) PB_CHECK(check_simulation());
     if (settings.ranks) PB_CHECK(connect(*settings.ranks));
@@ -160,13 +160,12 @@ Result<> ModelRunner::check_simulation() const {
 
 Result<> ModelRunner::connect(Ranks& ranks) {
     const pb_group& group = ranks.wire();
-    const pb_device* const table = device_.table;
-    if (!table->connect || !table->disconnect)
+    if (!device_.table->connect || !device_.table->disconnect)
         return fail("device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
                     " ranks (set tensor_parallel_size: 1)");
     ranks_ = &ranks;
-    ranks.watch([table, self = device_.self()] { table->disconnect(self); });
-    return device_.component->check(table->connect(device_.self(), &group), "connect");
+    ranks.watch([device = device_.component.get()] { host::call<&pb_device::disconnect>(*device); });
+    return device_.checked<&pb_device::connect>(&group);
 }
 
 Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat, uint32_t rank,
@@ -177,14 +176,14 @@ Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatC
                                  rank};
     pb_model_facts facts{};
     facts.struct_size = sizeof facts;
-    PB_CHECK(model.component->check(model.table->load_config(model.self(), &config, &facts), "load_config"));
+    PB_CHECK(model.checked<&pb_model::load_config>(&config, &facts));
     if (facts.vocab_size == 0 || (facts.layer_count == 0 && !(facts.flags & PB_MODEL_HEAD)))
         return fail("model '" + std::string(model.component->type().name) + "' reports no layers or no vocabulary");
     return facts;
 }
 
 Result<> ModelRunner::check_model() const {
-    const pb_ops& ops = *device_.table->ops(device_.self());
+    const pb_ops& ops = *device_.call<&pb_device::ops>();
     if (ranks_ && (!ops.all_reduce || !ops.all_gather))
         return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
     for (const char* const* need = model_.table->needs; need && *need; ++need)
@@ -238,7 +237,7 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     out.specs.resize(facts_.layer_count);
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
-        PB_CHECK(model_.component->check(model_.table->kv_spec(model_.self(), layer, &kv), "kv_spec"));
+        PB_CHECK(model_.checked<&pb_model::kv_spec>(layer, &kv));
         work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
     PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
@@ -300,7 +299,7 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
                                   spec.uses,
                                   loaded.group ? &quant : nullptr};
     pb_weight* weight = nullptr;
-    const pb_status status = device_.table->prepare(device_.self(), &source, &weight);
+    const pb_status status = device_.call<&pb_device::prepare>(&source, &weight);
     const Result<> prepared = device_.component->check(status, "prepare");
     if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
         const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
@@ -329,13 +328,13 @@ void ModelRunner::add_work(const pb_weight_spec& spec, uint64_t params, uint64_t
 Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
     const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
     const pb_group& group = ranks_ ? ranks_->wire() : alone;
-    const uint32_t count = model_.table->weight_count(model_.self());
+    const uint32_t count = model_.call<&pb_model::weight_count>();
     weights::LoadedWeight loaded;
     std::vector<float> filled;
     std::map<std::string, uint64_t> params_by_form; // of linears
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec spec{};
-        PB_CHECK(model_.component->check(model_.table->weight(model_.self(), i, &spec), "weight"));
+        PB_CHECK(model_.checked<&pb_model::weight>(i, &spec));
         if (spec.same_as >= 0) {
             if (static_cast<uint32_t>(spec.same_as) >= i)
                 return fail("weight " + std::to_string(i) + " is the same as a later one");
@@ -350,7 +349,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
         }
         if (spec.part_count == 0) {
             filled.assign(static_cast<size_t>(spec.cols), 0);
-            PB_CHECK(model_.component->check(model_.table->fill(model_.self(), i, filled.data()), "fill"));
+            PB_CHECK(model_.checked<&pb_model::fill>(i, filled.data()));
             loaded = {.dtype = PB_F32, .rows = 1, .cols = spec.cols, .data = std::as_bytes(std::span(filled)),
                       .memory = std::move(loaded.memory)};
         } else {
@@ -361,7 +360,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
         PB_TRY(pb_weight* const weight, prepare(spec, loaded));
         weights_.push_back(weight);
         owned_.push_back(weight);
-        const uint64_t bytes = device_.table->weight_bytes(device_.self(), weight);
+        const uint64_t bytes = device_.call<&pb_device::weight_bytes>(weight);
         weight_bytes_ += bytes;
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
@@ -399,7 +398,7 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
 Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
     constexpr uint64_t kMostSlots = 1u << 26;
     if (settings.zeroes_pages)
-        PB_CHECK(device_.component->check(device_.table->alloc(device_.self(), page_bytes(), &zero_page_), "alloc"));
+        PB_CHECK(device_.checked<&pb_device::alloc>(page_bytes(), &zero_page_));
     const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
                                                     : settings.swap_space / std::max<uint64_t>(page_bytes(), 1);
     if (slots == 0 && settings.swap_space > 0)
@@ -445,7 +444,7 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
     }
     pb_device_info now{};
     now.struct_size = sizeof now;
-    PB_CHECK(device_.component->check(device_.table->info(device_.self(), &now), "info"));
+    PB_CHECK(device_.checked<&pb_device::info>(&now));
     const uint64_t used = now.memory_total - std::min(now.memory_total, now.memory_free);
     const auto share = static_cast<uint64_t>(static_cast<double>(now.memory_total) * settings.gpu_memory_utilization);
     return share - std::min(share, used);
@@ -458,7 +457,7 @@ Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
         scope.identity += host::Registry::identity(*part).sha256 + "/";
     scope.identity += kv_->layout_tag();
     graphs_ = std::make_unique<GraphCache>(graphs_of(settings), std::move(scope), [this](pb_graph* graph) {
-        device_.table->graph_free(device_.self(), graph);
+        device_.call<&pb_device::graph_free>(graph);
     });
     if (has_own_memory() && settings.max_num_seqs > 0) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());

@@ -11,7 +11,7 @@ constexpr uint64_t kAlign = 64;
 }
 
 StepInputs::~StepInputs() {
-    if (memory_) device_->table->free(device_->self(), memory_);
+    if (memory_) device_->call<&pb_device::free>(memory_);
 }
 
 uint64_t StepInputs::room_for(uint64_t count, uint64_t element_bytes) {
@@ -19,11 +19,11 @@ uint64_t StepInputs::room_for(uint64_t count, uint64_t element_bytes) {
 }
 
 Result<> StepInputs::reserve(uint64_t bytes) {
-    if (memory_) device_->table->free(device_->self(), memory_);
+    if (memory_) device_->call<&pb_device::free>(memory_);
     memory_ = nullptr;
     reserved_ = 0;
     void* memory = nullptr;
-    PB_CHECK(device_->component->check(device_->table->alloc(device_->self(), bytes, &memory), "alloc"));
+    PB_CHECK(device_->checked<&pb_device::alloc>(bytes, &memory));
     memory_ = static_cast<std::byte*>(memory);
     reserved_ = bytes;
     return {};
@@ -40,8 +40,7 @@ Result<> StepInputs::send() {
     if (staged_.size() > reserved_)
         return fail("a step has inputs of " + std::to_string(staged_.size()) + " bytes, expected at most " +
                     std::to_string(reserved_));
-    return device_->component->check(
-        device_->table->to_device(device_->self(), memory_, staged_.data(), staged_.size()), "to_device");
+    return device_->checked<&pb_device::to_device>(memory_, staged_.data(), staged_.size());
 }
 
 }  // namespace patchbay::runner

@@ -7,7 +7,7 @@
 namespace patchbay::runner {
 
 Workspace::~Workspace() {
-    for (const Chunk& c : chunks_) device_->table->free(device_->self(), c.data);
+    for (const Chunk& c : chunks_) device_->call<&pb_device::free>(c.data);
 }
 
 PB_STEP_TEXT void* Workspace::take(uint64_t bytes) {
@@ -21,7 +21,7 @@ PB_STEP_TEXT void* Workspace::take(uint64_t bytes) {
     }
     void* data = nullptr;
     const uint64_t size = std::max(bytes, kChunk);
-    if (device_->table->alloc(device_->self(), size, &data) != PB_OK || !data) return nullptr;
+    if (device_->call<&pb_device::alloc>(size, &data) != PB_OK || !data) return nullptr;
     chunks_.push_back({data, size});
     offset_ = bytes;
     return data;

@@ -3,8 +3,10 @@
 #else
 #include "communicator.hpp"
 
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/pair.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -26,22 +28,26 @@ constexpr uint64_t kMostAddress = 1 << 16;
 // The host watches the ranks and aborts, so that a wait itself needs no end. (Gloo adds this to a clock's time.)
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
-class GroupStore : public gloo::rendezvous::Store {
-  public:
-    explicit GroupStore(const pb_group& group) : group_(group) {}
+constexpr const char* kGivenUp = "given up, since another rank is gone";
 
-    void set(const std::string& key, const std::vector<char>& data) override {
+// Keys and values that the ranks share.
+class Store {
+  public:
+    explicit Store(const pb_group& group) : group_(group) {}
+
+    void set(const std::string& key, const std::vector<char>& data) const {
         check(group_.set(group_.ctx, name(key).c_str(), data.data(), data.size()), key);
     }
-    std::vector<char> get(const std::string& key) override {
+    std::vector<char> get(const std::string& key) const { // waits for it
         std::vector<char> out(kMostAddress);
         uint64_t bytes = out.size();
         check(group_.get(group_.ctx, name(key).c_str(), out.data(), &bytes), key);
         out.resize(bytes);
         return out;
     }
-    void wait(const std::vector<std::string>& keys) override {
-        for (const std::string& key : keys) get(key);
+    void wait_for_all(const std::string& stage) const {
+        set(stage + std::to_string(group_.rank), {'1'});
+        for (uint32_t r = 0; r < group_.size; ++r) get(stage + std::to_string(r));
     }
 
   private:
@@ -52,13 +58,38 @@ class GroupStore : public gloo::rendezvous::Store {
     const pb_group& group_;
 };
 
+// A connection to each other rank. Gloo's own rendezvous cannot be given up: it waits for five times its time limit for
+// a rank that is gone.
+class Mesh : public gloo::Context {
+  public:
+    using gloo::Context::Context;
+
+    void listen(std::shared_ptr<gloo::transport::Device> device) {
+        device_ = std::move(device);
+        transportContext_ = device_->createContext(rank, size);
+        transportContext_->setTimeout(getTimeout());
+        for (int r = 0; r < size; ++r)
+            if (r != rank) transportContext_->createPair(r);
+    }
+    void connect(const Store& store, const std::atomic<bool>& aborted) {
+        const auto key = [](int from, int to) { return "address/" + std::to_string(from) + "/" + std::to_string(to); };
+        for (int r = 0; r < size; ++r)
+            if (r != rank) store.set(key(rank, r), getPair(r)->address().bytes());
+        for (int r = 0; r < size && !aborted; ++r)
+            if (r != rank) getPair(r)->connect(store.get(key(r, rank)));
+    }
+    void close() { // [any] what waits for a connection goes on without it
+        for (int r = 0; r < size; ++r)
+            if (r != rank) getPair(r)->close();
+    }
+};
+
 }  // namespace
 
 struct Communicator::Links {
-    std::shared_ptr<gloo::transport::Device> device;
-    std::shared_ptr<gloo::rendezvous::Context> context;
+    std::shared_ptr<Mesh> context; // with all its pairs, from the constructor on
     std::mutex mutex; // of what abort() reaches: the buffers
-    std::atomic<bool> aborted{false};
+    std::atomic<bool> connected{false}, aborted{false};
     std::vector<float> values; // (size, count): each rank's share of the exchange
     std::unique_ptr<Buffer> to, from;
 
@@ -75,7 +106,7 @@ struct Communicator::Links {
     // Row r of values becomes rank r's, from that of this rank; rows of `count` values.
     void exchange(size_t count) {
         const auto check = [&](bool done) {
-            if (!done || aborted) throw Error(PB_FAILED, "given up, since another rank is gone");
+            if (!done || aborted) throw Error(PB_FAILED, kGivenUp);
         };
         check(true);
         const auto bytes = count * sizeof(float), own = static_cast<size_t>(context->rank) * bytes;
@@ -91,33 +122,40 @@ struct Communicator::Links {
                 check(to->waitSend(kForever));
             }
         } catch (const gloo::Exception& error) { // its text names files of Gloo's
-            throw Error(PB_FAILED, aborted ? "given up, since another rank is gone"
-                                           : std::string("lost the connection to another rank: ") + error.what());
+            if (aborted) throw Error(PB_FAILED, kGivenUp);
+            throw Error(PB_FAILED, std::string("lost the connection to another rank: ") + error.what());
         }
     }
 };
 
 Communicator::Communicator(const pb_group& group)
     : rank_(group.rank), size_(group.size), links_(std::make_unique<Links>()) {
-    GroupStore store(group);
-    const auto wait_for_all = [&](const std::string& stage) {
-        store.set(stage + std::to_string(rank_), {'1'});
-        for (uint32_t r = 0; r < size_; ++r) store.get(stage + std::to_string(r));
-    };
-    wait_for_all("ready/"); // so that the connecting itself takes no longer than the network does
     try {
         gloo::transport::tcp::attr address;
         address.hostname = group.address;
-        links_->device = gloo::transport::tcp::CreateDevice(address);
-        links_->context =
-            std::make_shared<gloo::rendezvous::Context>(static_cast<int>(rank_), static_cast<int>(size_));
+        links_->context = std::make_shared<Mesh>(static_cast<int>(rank_), static_cast<int>(size_));
         links_->context->setTimeout(std::chrono::milliseconds(group.timeout_ms));
-        links_->context->connectFullMesh(store, links_->device);
-        links_->context->setTimeout(kForever);
-        wait_for_all("connected/"); // one that fails next must not look like a connection that could not be made
-    } catch (const gloo::Exception& error) {
+        links_->context->listen(gloo::transport::tcp::CreateDevice(address));
+    } catch (const std::exception& error) {
+        throw Error(PB_FAILED, std::string("cannot listen at ") + group.address + ": " + error.what());
+    }
+}
+
+void Communicator::connect(const pb_group& group) {
+    const Store store(group);
+    store.wait_for_all("ready/"); // so that the connecting itself takes no longer than the network does
+    try {
+        links_->context->connect(store, links_->aborted);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& error) {
+        if (links_->aborted) throw Error(PB_FAILED, kGivenUp);
         throw Error(PB_FAILED, std::string("cannot reach the other ranks from ") + group.address + ": " + error.what());
     }
+    if (links_->aborted) throw Error(PB_FAILED, kGivenUp);
+    links_->connected = true;
+    links_->context->setTimeout(kForever);
+    store.wait_for_all("connected/"); // one that fails next must not look like a connection that could not be made
 }
 
 Communicator::~Communicator() = default;
@@ -148,6 +186,7 @@ void Communicator::all_gather(float* out, const float* x, int64_t rows, int64_t 
 
 void Communicator::abort() noexcept {
     links_->aborted = true;
+    if (!links_->connected) links_->context->close();
     const std::lock_guard lock(links_->mutex);
     for (Buffer* buffer : {links_->to.get(), links_->from.get()}) {
         if (!buffer) continue;

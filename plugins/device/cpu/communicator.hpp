@@ -10,9 +10,11 @@ namespace patchbay {
 
 class Communicator {
   public:
-    // Waits for the others. Throws Error: PB_UNSUPPORTED where this plugin was built without Gloo.
+    // Throws Error: PB_UNSUPPORTED where this plugin was built without Gloo.
     explicit Communicator(const pb_group&);
     ~Communicator();
+    // Waits for the others, until abort(). Throws Error.
+    void connect(const pb_group&);
 
     uint32_t size() const { return size_; }
     // x[i] = sum over the ranks of their x[i]. Throws Error.

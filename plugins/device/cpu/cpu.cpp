@@ -125,10 +125,12 @@ std::vector<pb_limit> CpuDevice::measure() const {
 }
 
 void CpuDevice::connect(const pb_group& group) {
-    auto made = std::make_unique<Communicator>(group);
-    const std::lock_guard lock(connecting_);
-    if (disconnected_) throw Error(PB_FAILED, "disconnected while it connected");
-    communicator_ = std::move(made);
+    {
+        const std::lock_guard lock(connecting_); // disconnect() reaches it from here on
+        communicator_ = std::make_unique<Communicator>(group);
+        if (disconnected_) communicator_->abort();
+    }
+    communicator_->connect(group);
     add_collectives(ops_);
 }
 

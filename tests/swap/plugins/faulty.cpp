@@ -1,5 +1,7 @@
 // A scheduler and a sampler that keep their contract in every probe, and break it in the engine of the tests: the
 // scheduler where it sees `blocks` KV blocks in all, the sampler where logits have `vocab` columns.
+#include <cstdlib>
+
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/step_packer.hpp"
@@ -7,7 +9,7 @@
 namespace {
 
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
-                                            nullptr};
+                                            "exits", "crashes", nullptr};
 constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
 
 // A hundred looks at a clock that moves when it is looked at.
@@ -29,6 +31,8 @@ class Scheduler { // first come, first served
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         const bool now = (blocks_ == 0 || step.raw.total_blocks == blocks_) && ++plans_ >= at_;
         if (now && fault_ == "idle") return;
+        if (now && fault_ == "exits") std::exit(0);
+        if (now && fault_ == "crashes") std::abort();
         const bool someone = !step.running.empty() || !step.waiting.empty();
         if (now && someone) {
             pb_sequence other = step.running.empty() ? step.waiting[0] : step.running[0];

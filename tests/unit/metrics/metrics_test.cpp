@@ -22,13 +22,18 @@ std::string read(const std::string& path) {
     return text.str();
 }
 
-std::string http_get(uint16_t port, const std::string& path) {
+int connected_to(uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    return fd;
+}
+
+std::string http_get(uint16_t port, const std::string& path) {
+    const int fd = connected_to(port);
     const std::string ask = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     EXPECT_EQ(write(fd, ask.data(), ask.size()), static_cast<ssize_t>(ask.size()));
     std::string got;
@@ -129,6 +134,24 @@ TEST(Metrics, AnOccupiedPortIsSaid) {
         EXPECT_EQ(e.what(),
                   "cannot serve metrics on port " + std::to_string(first.port()) + ": Address already in use");
     }
+}
+
+// The scrape has its answer from among more silent connections than the server has threads and places in line.
+TEST(Server, AnswersBesideHundredsOfSilentConnections) {
+    Metrics m;
+    const Server server(0, m);
+    std::vector<int> silent;
+    for (int i = 0; i < 300; ++i) silent.push_back(connected_to(server.port()));
+    const int scraper = connected_to(server.port());
+    const timeval patience{60, 0};
+    setsockopt(scraper, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const std::string ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    ASSERT_EQ(write(scraper, ask.data(), ask.size()), static_cast<ssize_t>(ask.size()));
+    char answer[16] = {};
+    ASSERT_GT(::read(scraper, answer, sizeof answer - 1), 0) << "no answer";
+    EXPECT_TRUE(std::string(answer).starts_with("HTTP/1.1 200")) << answer;
+    for (const int fd : silent) close(fd);
+    close(scraper);
 }
 
 }  // namespace

@@ -119,6 +119,34 @@ TEST(Hub, DropsStrangersThatKeepThePlacesOfRanks) {
     EXPECT_TRUE(joined) << joined.error();
 }
 
+TEST(Hub, LetsARankInThoughStrangersByTheHundredAreSilent) {
+    const Endpoint at{"127.0.0.1", 29'379};
+    auto listener = listen_at(at);
+    ASSERT_TRUE(listener) << listener.error();
+    Deadlines d = kShort;
+    d.join = d.hello = 60'000'000'000; // none of them goes by itself
+    Hub hub("job", 2, {}, *std::move(listener), d);
+    std::vector<Socket> silent;
+    for (int i = 0; i < 200; ++i) {
+        auto socket = connect_to(at, 5'000'000'000);
+        ASSERT_TRUE(socket) << socket.error();
+        silent.push_back(*std::move(socket));
+    }
+    auto socket = connect_to(at, 5'000'000'000);
+    ASSERT_TRUE(socket);
+    Spoke right(*std::move(socket), hello(1, 2), kShort, nullptr);
+    auto joined = std::async([&] { return hub.wait_until_joined(); });
+    auto told = std::async([&] { return right.next(); }); // fails where nothing is heard from rank 0
+    ASSERT_EQ(joined.wait_for(30s), std::future_status::ready) << (told.wait(), told.get().error());
+    EXPECT_TRUE(joined.get());
+    ASSERT_TRUE(hub.begin("what"));
+    const auto begun = told.get();
+    ASSERT_TRUE(begun) << begun.error();
+    EXPECT_EQ(begun->bytes, "what");
+    ASSERT_TRUE(right.post(MessageType::kEnded, ""));
+    hub.end("");
+}
+
 TEST(Hub, SharesAStoreForTheSession) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
@@ -268,7 +296,7 @@ TEST(Spoke, LearnsThatRank0IsGone) {
 TEST(Spoke, LearnsThatRank0Hangs) {
     auto [ours, theirs] = sockets();
     Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // nobody ever answers
-    EXPECT_EQ(spoke.next().error(), "rank 0 hangs: no sign of life");
+    EXPECT_EQ(spoke.next().error(), "rank 0 hangs: no sign of life for more than 1.0 s");
 }
 
 }  // namespace
