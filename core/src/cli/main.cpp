@@ -13,6 +13,7 @@
 #include "cli/doctor_command.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/plugin_command.hpp"
+#include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/scenario_command.hpp"
@@ -36,7 +37,7 @@ void add_version_command(Commands& commands) {
 
 void log_to_stderr() { // standard output is for results
     auto logger = spdlog::stderr_color_st("patchbay");
-    logger->set_pattern("%^%l%$: %v");
+    logger->set_formatter(log_formatter());
     const char* level = std::getenv("PATCHBAY_LOG");
     logger->set_level(level ? spdlog::level::from_str(level) : spdlog::level::warn);
     spdlog::set_default_logger(std::move(logger));
@@ -73,7 +74,7 @@ int run(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return app.exit(e); // --help
-        std::cerr << usage_fault(app, e) << '\n';
+        print_error("", usage_fault(app, e));
         return kUsage;
     }
     try {
@@ -81,7 +82,7 @@ int run(int argc, char** argv) {
             if (const auto code = run_as_rank()) return *code;
         return commands.chosen();
     } catch (const std::exception& e) { // what ends the operation
-        std::cerr << command_name(app) << ": " << e.what() << '\n';
+        print_error(command_name(app), e.what());
         return kFailed;
     }
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/step_memory.hpp"
 #include "host/library.hpp"
 
@@ -124,7 +125,7 @@ PB_STEP_TEXT Result<> Component::check(pb_status status, const char* call) const
 }
 
 Failure Component::failure(pb_status status, const char* call) const {
-    std::string reason = why();
+    std::string reason = printable_message(why());
     if (reason.empty()) reason = word_of(status);
     return fail(parts_->kind + " '" + parts_->name + "': " + call + ": " + reason);
 }

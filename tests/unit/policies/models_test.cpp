@@ -265,6 +265,7 @@ TEST(Models, RefuseAnotherTypeOfAnyKeyThatTheyRead) {
         for (const auto& [key, value] : good) {
             Config nonsense = good;
             nonsense[key] = "x";
+            if (value == "null" || value == "[]" || value == "{}") continue; // are of the type that they stand for
             if (load_exactly(plugin, nonsense).error.empty()) continue;
             read += 1;
             for (const char* empty : {"[]", "{}"}) expect_refused(key, "", empty);
@@ -293,7 +294,7 @@ TEST(Models, SayOfAWrongTypeWhatItIsAndWhatIsExpected) {
     EXPECT_EQ(error({{"rope_scaling", "[]"}}), "rope_scaling is an empty list, expected a map");
     EXPECT_EQ(error({{"rope_scaling.0", "1"}}), "rope_scaling is a list, expected a map");
     EXPECT_EQ(error({{"attention_bias", "1"}}), "attention_bias is '1', expected true or false");
-    EXPECT_EQ(error({{"head_dim.a", "16"}}), "head_dim is a map, expected a whole number");
+    EXPECT_EQ(error({{"vocab_size.a", "16"}}), "vocab_size is a map, expected a whole number");
     EXPECT_EQ(error({{"hidden_act.0", "silu"}}), "hidden_act is a list, expected a single value");
     EXPECT_EQ(error({{"hidden_act", std::string(100'000, 'a')}}).size(), std::string("hidden_act '…' is not supported "
                                                                                     "(supported: silu)").size() + 80);
