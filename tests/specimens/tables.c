@@ -2,6 +2,8 @@
  * place. Each macro is one field or one moment; its default is the healthy one. */
 #define _DEFAULT_SOURCE /* on_exit */
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "patchbay/abi/proposer.h"
@@ -109,6 +111,32 @@ MAYBE_UNUSED pb_status propose_out_of_memory(void *self, pb_propose_batch *batch
 MAYBE_UNUSED void forge_a_verdict(void) {
     static const char words[] = "{\"verdict\": \"ok\"}\n";
     (void)!write(3, words, sizeof words - 1);
+}
+MAYBE_UNUSED void leave_a_session(void) { /* a daemon: of no group, no session and no parent of the probe */
+    if (fork() == 0) {
+        setsid();
+        if (fork() == 0)
+            for (;;) pause();
+        _exit(0);
+    }
+}
+MAYBE_UNUSED void start_many(void) {
+    for (int i = 0; i < 600; ++i)
+        if (fork() == 0)
+            for (;;) pause();
+}
+MAYBE_UNUSED void share_memory(void) { /* which no limit of data counts */
+    const size_t size = (size_t)1 << 30;
+    char *const p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) memset(p, 1, size);
+}
+MAYBE_UNUSED void leave_a_file(void) {
+    char name[4096];
+    const char *const folder = getenv("TMPDIR");
+    strcpy(name, folder ? folder : "/tmp");
+    strcat(name, "/left-by-a-plugin-XXXXXX");
+    if (mkstemp(name) < 0) abort();
+    for (;;) pause();
 }
 MAYBE_UNUSED void on_exit_crash(int status, void *unused) { (void)status, (void)unused, abort(); }
 

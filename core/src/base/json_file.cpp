@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
+
 namespace patchbay {
 namespace {
 
@@ -47,8 +49,7 @@ std::string json_reason(const std::exception& of_the_library) {
     const size_t column = what.find("column ");
     const size_t colon = column == what.npos ? what.find("] ") : what.find(": ", column);
     if (colon != what.npos) what.remove_prefix(colon + 2);
-    constexpr size_t kMost = 200;
-    return std::string(what.substr(0, kMost)) + (what.size() > kMost ? "…" : "");
+    return printable(what, 200);
 }
 
 Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t most_bytes) {

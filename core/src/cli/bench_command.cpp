@@ -13,6 +13,7 @@
 #include "cli/bench_spec.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/print_error.hpp"
 #include "config/load.hpp"
 
 namespace patchbay::cli {
@@ -105,7 +106,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
         commands.chosen = [o] {
             const Result<> done = bench_grammar(*o);
             if (done) return kOk;
-            std::cerr << "patchbay bench grammar: " << done.error() << '\n';
+            print_error("patchbay bench grammar", done.error());
             return kFailed;
         };
     });
@@ -137,7 +138,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;
-            std::cerr << "patchbay bench " << app->get_name() << ": " << done.error() << '\n';
+            print_error("patchbay bench " + app->get_name(), done.error());
             return kFailed;
         };
     });

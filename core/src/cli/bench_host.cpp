@@ -7,6 +7,7 @@
 #include "bench/scheduler_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
 
@@ -67,7 +68,7 @@ void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Resul
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;
-            std::cerr << "patchbay bench " << app->get_name() << ": " << done.error() << '\n';
+            print_error("patchbay bench " + app->get_name(), done.error());
             return kFailed;
         };
     });

@@ -9,6 +9,7 @@
 #include "bench/kv_quality.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "text/tokenizer.hpp"
 #include "weights/checkpoint.hpp"
@@ -95,7 +96,7 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
         commands.chosen = [o] {
             const Result<> done = run(*o);
             if (done) return kOk;
-            std::cerr << "patchbay bench kv-quality: " << done.error() << '\n';
+            print_error("patchbay bench kv-quality", done.error());
             return kFailed;
         };
     });

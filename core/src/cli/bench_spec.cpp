@@ -10,6 +10,7 @@
 #include "bench/spec_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
 
@@ -115,7 +116,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
         commands.chosen = [o] {
             const Result<> done = run(*o);
             if (done) return kOk;
-            std::cerr << "patchbay bench spec: " << done.error() << '\n';
+            print_error("patchbay bench spec", done.error());
             return kFailed;
         };
     });

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/suggest.hpp"
+#include "cli/print_error.hpp"
 #include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
 #include "engine/model_choice.hpp"
@@ -58,7 +59,7 @@ Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&,
         return check_experiment(d, r, explain_one);
     };
     PB_TRY(auto checked, config::check_file(o.file, registry, experiment, explain_one));
-    for (const std::string& warning : checked.warnings) std::cerr << "warning: " << warning << '\n';
+    for (const std::string& warning : checked.warnings) print_error("warning", warning);
     return checked;
 }
 
@@ -105,7 +106,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);
-            if (!done) std::cerr << done.error() << '\n'; // each line begins with its place
+            if (!done) print_error("", done.error()); // each line begins with its place
             return done ? kOk : kFailed;
         };
     });

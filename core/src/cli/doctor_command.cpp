@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/print_error.hpp"
 #include "doctor/findings.hpp"
 
 namespace patchbay::cli {
@@ -38,7 +39,7 @@ void add_doctor_command(Commands& commands) {
         commands.chosen = [o] {
             const Result<> done = examine(*o);
             if (done) return kOk;
-            std::cerr << "patchbay doctor: " << done.error() << '\n';
+            print_error("patchbay doctor", done.error());
             return kFailed;
         };
     });

@@ -12,6 +12,7 @@
 #include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/stage_flags.hpp"
 #include "config/load.hpp"
@@ -280,7 +281,7 @@ void add_generate_command(Commands& commands) {
         commands.chosen = [o] {
             const Result<> done = generate(*o);
             if (done) return kOk;
-            std::cerr << "patchbay generate: " << done.error() << '\n';
+            print_error("patchbay generate", done.error());
             return kFailed;
         };
     });

@@ -18,6 +18,7 @@
 #include "cli/doctor_command.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/plugin_command.hpp"
+#include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/scenario_command.hpp"
@@ -41,7 +42,7 @@ void add_version_command(Commands& commands) {
 
 void log_to_stderr() { // standard output is for results
     auto logger = spdlog::stderr_color_st("patchbay");
-    logger->set_pattern("%^%l%$: %v");
+    logger->set_formatter(log_formatter());
     static const std::vector<std::string> kLevels = {"debug", "info", "warn", "err", "off"};
     const char* const given = std::getenv("PATCHBAY_LOG");
     const std::string level = given ? given : "warn";
@@ -85,7 +86,7 @@ int run(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return app.exit(e); // --help
-        std::cerr << usage_fault(app, e) << '\n';
+        print_error("", usage_fault(app, e));
         return kUsage;
     }
     try {
@@ -93,7 +94,7 @@ int run(int argc, char** argv) {
             if (const auto code = run_as_rank(commands.parallel)) return *code;
         return commands.chosen();
     } catch (const std::exception& e) { // what ends the operation
-        std::cerr << command_name(app) << ": " << e.what() << '\n';
+        print_error(command_name(app), e.what());
         return kFailed;
     }
 }

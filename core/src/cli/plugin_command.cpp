@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
+#include "cli/print_error.hpp"
 #include "host/probe.hpp"
 #include "host/registry.hpp"
 
@@ -58,9 +59,8 @@ std::vector<Listed> listed(const host::Registry& registry, const std::string& ki
                 if (c.kind != k) continue;
                 std::string fault = host::Registry::fault_of(m);
                 if (fault.empty() && !c.unavailable.empty()) fault = "not available on this machine: " + c.unavailable;
-                const auto first = registry.find(c.kind, c.name);
-                if (fault.empty() && first && *first != &c)
-                    fault = "hidden by " + registry.plugin_of(**first)->library.string();
+                const host::ComponentManifest* first = registry.first(c.kind, c.name);
+                if (fault.empty() && first != &c) fault = "hidden by " + registry.plugin_of(*first)->library.string();
                 out.push_back({&c, &m, fault});
             }
     }
@@ -146,7 +146,11 @@ Result<> info(const Options& o) {
         if (l.component->name == name) found.push_back(l);
     }
     if (found.empty()) return fail("no plugin has a component '" + o.name + "'" + did_you_mean(name, names));
-    for (const Listed& l : found) print_info(l);
+    for (Listed& l : found) {
+        if (const auto used = registry.find(l.component->kind, l.component->name); !used && l.fault.empty())
+            l.fault = used.error();
+        print_info(l);
+    }
     return {};
 }
 
@@ -175,7 +179,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);
-            if (!done) std::cerr << "patchbay plugin: " << done.error() << '\n';
+            if (!done) print_error("patchbay plugin", done.error());
             return done ? kOk : kFailed;
         };
     });

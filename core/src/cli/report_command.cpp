@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "cli/print_error.hpp"
+
 namespace patchbay::cli {
 namespace {
 
@@ -89,7 +91,7 @@ void add_report_command(Commands& commands) {
                 std::cout << "report: " << report->string() << '\n';
                 return kOk;
             }
-            std::cerr << "patchbay report: " << report.error() << '\n';
+            print_error("patchbay report", report.error());
             return kFailed;
         };
     });

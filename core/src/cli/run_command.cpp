@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "cli/interruption.hpp"
+#include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
@@ -134,7 +135,7 @@ void add_run_command(Commands& commands) {
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
             const Result<> done = run(*o, command);
             if (done) return kOk;
-            std::cerr << "patchbay run: " << done.error() << '\n';
+            print_error("patchbay run", done.error());
             return kFailed;
         };
     });

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/print_error.hpp"
 #include "config/document.hpp"
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
@@ -30,12 +31,12 @@ Result<scenario::Scenario> read(const std::string& file, const Options& o, const
 int run_file(const std::string& file, const Options& o, const host::Registry& registry, host::Prober& prober) {
     const auto scenario = read(file, o, registry);
     if (!scenario) {
-        std::cerr << scenario.error() << '\n'; // each line begins with its place
+        print_error("", scenario.error()); // each line begins with its place
         return kUsage;
     }
     const auto played = scenario::play(*scenario, registry, prober);
     if (!played) {
-        std::cerr << file << ": no engine can be made of it: " << played.error() << '\n';
+        print_error("", file + ": no engine can be made of it: " + played.error());
         return kUsage;
     }
     if (played->difference) {
@@ -49,7 +50,7 @@ int run_file(const std::string& file, const Options& o, const host::Registry& re
 int run(const Options& o) {
     const auto registry = plugins(o);
     if (!registry) {
-        std::cerr << "patchbay scenario run: " << registry.error() << '\n';
+        print_error("patchbay scenario run", registry.error());
         return kFailed;
     }
     host::Prober prober;

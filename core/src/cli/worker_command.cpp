@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/print_error.hpp"
 #include "engine/worker.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"
@@ -28,7 +29,7 @@ int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel:
     parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
     const auto done = engine::serve_rank(spoke, hello.rank, hello.size);
     if (done) return kOk;
-    std::cerr << "patchbay: rank " << hello.rank << ": " << done.error() << '\n';
+    print_error("patchbay: rank " + std::to_string(hello.rank), done.error());
     return kFailed;
 }
 
@@ -72,7 +73,7 @@ std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettin
         return join(**job, settings);
     }();
     if (code) return *code;
-    std::cerr << "patchbay: " << code.error() << '\n';
+    print_error("patchbay", code.error());
     return kFailed;
 }
 

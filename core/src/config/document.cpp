@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace patchbay::config {
 namespace {
 
@@ -134,11 +136,8 @@ std::vector<std::string> Faults::lines() const {
         const std::string where = o.kind == Origin::Kind::kFile   ? o.text() + ": "
                                   : o.kind == Origin::Kind::kFlag ? *o.name + ": "
                                                                   : "";
-        std::string line = where + fault->text;
-        std::replace_if(
-            line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
-            '?');  // names are untrusted
-        out.push_back(std::move(line));
+        std::string line = printable_message(where + fault->text); // names are untrusted
+        if (out.empty() || out.back() != line) out.push_back(std::move(line)); // one fault of several slots
     }
     return out;
 }
@@ -196,14 +195,6 @@ Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
     return out;
 }
 
-std::string printable(std::string_view text) {
-    constexpr size_t kMost = 100;
-    std::string out;
-    for (const char c : text.substr(0, kMost)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    if (text.size() <= kMost) return out;
-    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xc0) == 0x80) out.pop_back(); // no half character
-    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xc0) out.pop_back();
-    return out + "…";
-}
+std::string printable(std::string_view text) { return patchbay::printable(text, 100); }
 
 }  // namespace patchbay::config

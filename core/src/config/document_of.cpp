@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "base/flat_string.hpp"
 #include "config/load.hpp"
 
 namespace patchbay::config {
@@ -13,11 +14,18 @@ Node node_of(const std::optional<PluginChoice>& choice) {
     return out;
 }
 
+Node node_of_flat(const std::string& value) { // of a shape: what flattening makes `value` of
+    if (value == "[]") return Node::list();
+    if (value == "{}") return Node::map();
+    if (value.size() >= 2 && value.starts_with('"')) return Node::string(value.substr(1, value.size() - 2));
+    return flat_string(value) == value ? Node::string(value) : Node::scalar(value);
+}
+
 }  // namespace
 
 Node document_of(const EngineConfig& c, const host::Registry& registry) {
     Node given = Node::map(), model = Node::map(), shape = Node::map();
-    for (const auto& [key, value] : c.model.shape) shape.set(key, Node::string(value));
+    for (const auto& [key, value] : c.model.shape) shape.set(key, node_of_flat(value));
     model.set("shape", std::move(shape));
     given.set("model", std::move(model));
     given.set("scheduler", node_of(c.scheduler));

@@ -102,9 +102,9 @@ std::string slot_json_schema(const host::Registry& registry, const std::string& 
     Json rules = Json::array();
     for (const std::string& name : names) {
         std::vector<KeyInfo> keys;
-        for (const host::ParamManifest& p : (*registry.find(kind, name))->params) keys.push_back(key_of(p));
+        for (const host::ParamManifest& p : registry.first(kind, name)->params) keys.push_back(key_of(p));
         Json then = map_schema(keys);
-        then["properties"]["plugin"] = Json{{"const", name}, {"description", (*registry.find(kind, name))->summary}};
+        then["properties"]["plugin"] = Json{{"const", name}, {"description", registry.first(kind, name)->summary}};
         rules.push_back(Json{{"if", {{"properties", {{"plugin", {{"const", name}}}}}, {"required", {"plugin"}}}},
                              {"then", std::move(then)}});
     }

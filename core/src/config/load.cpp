@@ -5,6 +5,7 @@
 #include <bit>
 #include <functional>
 
+#include "base/flat_string.hpp"
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
 #include "config/plugin_slot.hpp"
@@ -38,13 +39,16 @@ std::string resolve_model(const std::string& given, const std::string& key, cons
     return given;
 }
 
-// {a: {b: 1}, c: [x]} → a.b, c.0: the form of config.json that weights::FlatConfig has.
+// {a: {b: 1}, c: [x], d: {}} → a.b, c.0, d: the form of config.json that weights::FlatConfig has.
 void flatten(const Node& node, const std::string& key, std::map<std::string, std::string>& out) {
     const auto under = [&](const std::string& child) { return key.empty() ? child : key + "." + child; };
     for (const Entry& entry : node.entries) flatten(entry.value, under(entry.key), out);
     for (size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], under(std::to_string(i)), out);
-    if (node.kind == NodeKind::kScalar) out[key] = node.text;
-    if (node.kind == NodeKind::kNull && !key.empty()) out[key] = "null";
+    if (key.empty()) return;
+    if (node.kind == NodeKind::kScalar) out[key] = node.quoted ? flat_string(node.text) : node.text;
+    if (node.kind == NodeKind::kNull) out[key] = "null";
+    if (node.kind == NodeKind::kMap && node.entries.empty()) out[key] = "{}";
+    if (node.kind == NodeKind::kList && node.items.empty()) out[key] = "[]";
 }
 
 Table<ModelSettings> model_table() {

@@ -15,6 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether errors may quote what the file holds. An `include` may name any file, a password file too: only where in it
+// something is wrong is said then.
+enum class Quoting { kContent, kNothing };
+
 // Leaves yaml-cpp's parser from inside a callback; never leaves parse_yaml().
 struct Refusal {
     Origin origin;
@@ -25,8 +29,9 @@ struct Refusal {
 class TreeBuilder final : public YAML::EventHandler {
   public:
     // text: what is parsed; must outlive this.
-    TreeBuilder(std::shared_ptr<const std::string> name, std::string_view text, const DocumentLimits& limits)
-        : name_(std::move(name)), text_(text), limits_(limits) {}
+    TreeBuilder(std::shared_ptr<const std::string> name, std::string_view text, const DocumentLimits& limits,
+                Quoting quoting)
+        : name_(std::move(name)), text_(text), limits_(limits), quoting_(quoting) {}
 
     void OnDocumentStart(const YAML::Mark&) override {}
     void OnDocumentEnd() override {}
@@ -113,8 +118,9 @@ class TreeBuilder final : public YAML::EventHandler {
             const auto first =
                 std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == parent.key; });
             if (first != entries.end())
-                faults_.add(parent.key_origin, "key '" + printable(parent.key) + "' is given twice, first at line " +
-                                                   std::to_string(first->key_origin.line));
+                faults_.add(parent.key_origin,
+                            (quoting_ == Quoting::kContent ? "key '" + printable(parent.key) + "'" : "a key") +
+                                " is given twice, first at line " + std::to_string(first->key_origin.line));
             else
                 parent.node.entries.push_back({std::move(parent.key), std::move(parent.key_origin), std::move(node)});
         }
@@ -134,8 +140,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
 
     void take_key(Open& parent, Node key) {
-        if (key.kind != NodeKind::kScalar)
-            throw Refusal{key.origin, "a key must be a word, this one is " + key.describe()};
+        if (key.kind != NodeKind::kScalar) throw no_word(key);
         if (key.text == "<<" && !key.quoted)
             throw Refusal{key.origin, "merge keys (<<) are not supported, use include"};
         if (parent.node.entries.size() >= limits_.keys)
@@ -143,6 +148,10 @@ class TreeBuilder final : public YAML::EventHandler {
         parent.has_key = true;
         parent.key = std::move(key.text);
         parent.key_origin = std::move(key.origin);
+    }
+
+    static Refusal no_word(const Node& key) {
+        return {key.origin, "a key must be a word, this one is " + key.describe()}; // a list or a map
     }
 
     bool wants_key() const {
@@ -179,6 +188,7 @@ class TreeBuilder final : public YAML::EventHandler {
     std::shared_ptr<const std::string> name_;
     std::string_view text_;
     const DocumentLimits& limits_;
+    const Quoting quoting_;
     std::vector<Open> open_;
     std::map<YAML::anchor_t, Node> anchored_;
     Node root_;
@@ -207,6 +217,42 @@ size_t first_not_utf8(std::string_view text) {
     return text.npos;
 }
 
+Result<Node> parse(std::string_view text, const std::string& name, const DocumentLimits& limits, Quoting quoting) {
+    if (text.size() > limits.bytes)
+        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " +
+                    std::to_string(limits.bytes) + " of a configuration");
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
+    const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
+    if (bad != text.npos)
+        return fail(
+            name + ":" +
+            std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
+            ": this line is not UTF-8 text");
+    const auto shared_name = std::make_shared<const std::string>(name);
+    TreeBuilder builder(shared_name, text, limits, quoting);
+    Faults faults;
+    try {
+        std::istringstream in{std::string(text)};
+        YAML::Parser parser(in);
+        if (parser.HandleNextDocument(builder)) {
+            faults = builder.faults();
+            TreeBuilder second(shared_name, text, limits, quoting);
+            if (parser.HandleNextDocument(second))
+                faults.add(second.take().origin, "a second document (---), expected one");
+        }
+    } catch (const Refusal& refusal) {
+        faults = builder.faults();
+        faults.add(refusal.origin, refusal.text);
+    } catch (const YAML::Exception& error) {
+        faults.add(builder.place(error.mark),
+                   "invalid YAML" + (quoting == Quoting::kContent ? ": " + printable(error.msg) : ""));
+    }
+    if (faults.any()) return faults.failure();
+    Node root = builder.take();
+    if (root.origin.kind != Origin::Kind::kFile) root.origin = builder.place(YAML::Mark::null_mark()); // an empty file
+    return root;
+}
+
 class Loader {
   public:
     explicit Loader(const DocumentLimits& limits) : limits_(limits) {}
@@ -225,10 +271,14 @@ class Loader {
         auto text = read_whole_file(path, limits_.bytes);
         if (!text) return refuse(text.error());
         files_.push_back({path, *text});
-        PB_TRY(Node root, parse_yaml(*text, path.string(), limits_));
+        const Quoting quoting = from ? Quoting::kNothing : Quoting::kContent;
+        PB_TRY(Node root, parse(*text, path.string(), limits_, quoting));
         if (root.kind == NodeKind::kNull) root = Node::map(root.origin);
-        if (root.kind != NodeKind::kMap)
-            return fail(root.origin.text() + ": the file is " + root.describe() + ", expected a map of keys");
+        if (root.kind != NodeKind::kMap) {
+            const bool quotes = quoting == Quoting::kContent || root.kind != NodeKind::kScalar;
+            return fail(root.origin.text() + ": the file is " + (quotes ? root.describe() : "a text") +
+                        ", expected a map of keys");
+        }
         const Node* include = root.find("include");
         if (!include) return root;
 
@@ -260,38 +310,7 @@ class Loader {
 }  // namespace
 
 Result<Node> parse_yaml(std::string_view text, const std::string& name, const DocumentLimits& limits) {
-    if (text.size() > limits.bytes)
-        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " +
-                    std::to_string(limits.bytes) + " of a configuration");
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
-    const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
-    if (bad != text.npos)
-        return fail(
-            name + ":" +
-            std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
-            ": this line is not UTF-8 text");
-    const auto shared_name = std::make_shared<const std::string>(name);
-    TreeBuilder builder(shared_name, text, limits);
-    Faults faults;
-    try {
-        std::istringstream in{std::string(text)};
-        YAML::Parser parser(in);
-        if (parser.HandleNextDocument(builder)) {
-            faults = builder.faults();
-            TreeBuilder second(shared_name, text, limits);
-            if (parser.HandleNextDocument(second))
-                faults.add(second.take().origin, "a second document (---), expected one");
-        }
-    } catch (const Refusal& refusal) {
-        faults = builder.faults();
-        faults.add(refusal.origin, refusal.text);
-    } catch (const YAML::Exception& error) {
-        faults.add(builder.place(error.mark), "invalid YAML: " + printable(error.msg));
-    }
-    if (faults.any()) return faults.failure();
-    Node root = builder.take();
-    if (root.origin.kind != Origin::Kind::kFile) root.origin = builder.place(YAML::Mark::null_mark()); // an empty file
-    return root;
+    return parse(text, name, limits, Quoting::kContent);
 }
 
 Result<Document> load_document(const fs::path& path, const DocumentLimits& limits) {

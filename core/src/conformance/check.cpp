@@ -54,7 +54,8 @@ Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* u
 }
 
 const Result<host::Registry>& Subject::registry() const {
-    static const Result<host::Registry> all = host::Registry::open({library_->path().parent_path()});
+    static const Result<host::Registry> all =
+        host::Registry::open({library_->path().parent_path()}, host::Unusable::kIsLeftOut);
     return all;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/plugin_call.hpp"
+#include "base/printable.hpp"
 #include "base/step_memory.hpp"
 #include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
@@ -107,7 +108,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
             folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
         if (!without) {
             const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
-            PB_TRY(s.tokenizer, load(folder));
+            PB_TRY(s.tokenizer, in_one_line(load(folder)));
         }
     }
 
@@ -121,7 +122,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     PB_CHECK(s.check_speculation(s.sampler.current()));
     PB_CHECK(s.make_proposer(c, registry, parts.model.config));
     const uint64_t before_load = clock.now_ns();
-    PB_CHECK(s.load(c, parts));
+    PB_CHECK(in_one_line(s.load(c, parts)));
 
     s.in_turn = why_in_turn(c, *s.runner);
     const std::string_view why = s.in_turn.empty() ? s.why_now() : s.in_turn;
@@ -187,10 +188,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
 }
 
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& asked) {
-    PB_CHECK(state_->grammar_of(asked));
+    PB_CHECK(in_one_line(state_->grammar_of(asked)));
     return {};
 }
-Result<RequestId> Engine::add_request(Request request) { return state_->add(std::move(request)); }
+Result<RequestId> Engine::add_request(Request request) {
+    return in_one_line(state_->add(std::move(request))); // the texts of a grammar are the user's
+}
 void Engine::abort(RequestId id) {
     state_->abort(id);
     if (state_->in_step || has_unfinished()) return;

@@ -57,8 +57,12 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     r.max_model_len = c.engine.max_model_len;
     r.rows_per_sequence = 1 + c.engine.num_speculative_tokens;
     r.ranks = ranks;
-    return runner::ModelRunner::create(std::move(parts.device), std::move(parts.component), std::move(parts.attention),
-                                       parts.model.source, r, clock, guest);
+    auto runner = runner::ModelRunner::create(std::move(parts.device), std::move(parts.component),
+                                              std::move(parts.attention), parts.model.source, r, clock, guest);
+    // A model that refuses its configuration names the key; which file that is from is known here.
+    const bool of_config = !runner && runner.error().find("': load_config: ") != std::string::npos;
+    if (of_config && !c.model.path.empty()) return fail(c.model.path + ": " + runner.error());
+    return runner;
 }
 
 }  // namespace patchbay::engine

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/printable.hpp"
+#include "weights/single_value.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -97,8 +100,10 @@ std::string length_reason(const config::EngineSettings& e, const weights::FlatCo
 }  // namespace
 
 Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry, Numbers numbers) {
-    PB_TRY(OpenModel model, open_model(c, numbers));
-    const std::string architecture = value_of(model.config, "architectures.0");
+    PB_TRY(OpenModel model, in_one_line(open_model(c, numbers)));
+    const auto named = weights::single_value(model.config, "architectures.0");
+    if (!named) return fail(c.model.path + ": " + named.error());
+    const std::string architecture = named->value_or("");
     std::string plugin = c.model.plugin;
     if (plugin == "auto") {
         PB_TRY(plugin, registry.model_for(architecture));

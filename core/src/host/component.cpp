@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/step_memory.hpp"
 #include "host/library.hpp"
 
@@ -132,7 +133,7 @@ PB_STEP_TEXT Result<> Component::check(pb_status status, std::string_view call) 
 }
 
 Failure Component::failure(pb_status status, std::string_view call) const {
-    std::string reason = why();
+    std::string reason = printable_message(why());
     if (reason.empty()) reason = word_of(status);
     return fail(parts_->label + ": " + std::string(call) + ": " + reason);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/printable.hpp"
 
 namespace patchbay::host {
 
@@ -24,30 +25,33 @@ json to_json(const ParamManifest& p) {
     return j;
 }
 
+// What a plugin says of itself is shown in lists and errors.
+std::string shown_text(const json& j) { return printable(j.get<std::string>(), 2000); }
+
 ParamManifest param_from(const json& j) {
     ParamManifest p;
-    p.name = j.at("name").get<std::string>();
+    p.name = shown_text(j.at("name"));
     p.type = j.at("type").get<std::string>();
     p.hot = j.at("hot").get<bool>();
-    p.meaning = j.at("meaning").get<std::string>();
+    p.meaning = shown_text(j.at("meaning"));
     if (j.contains("default")) p.fallback = j["default"].get<std::string>();
     if (j.contains("min")) p.min = j["min"].get<double>();
     if (j.contains("max")) p.max = j["max"].get<double>();
     if (j.contains("choices")) p.choices = j["choices"].get<std::vector<std::string>>();
-    p.unit = j.value("unit", "");
+    if (j.contains("unit")) p.unit = shown_text(j["unit"]);
     return p;
 }
 
 ComponentManifest component_from(const json& j) {
     ComponentManifest c;
-    c.kind = j.at("kind").get<std::string>();
-    c.kind_id = j.at("kind_id").get<std::string>();
-    c.kind_digest = j.at("kind_digest").get<std::string>();
-    c.name = j.at("name").get<std::string>();
-    c.version = j.at("version").get<std::string>();
-    c.summary = j.at("summary").get<std::string>();
-    c.state = j.value("state", "");
-    c.unavailable = j.value("unavailable", "");
+    c.kind = shown_text(j.at("kind"));
+    c.kind_id = shown_text(j.at("kind_id"));
+    c.kind_digest = shown_text(j.at("kind_digest"));
+    c.name = shown_text(j.at("name"));
+    c.version = shown_text(j.at("version"));
+    c.summary = shown_text(j.at("summary"));
+    if (j.contains("state")) c.state = shown_text(j["state"]);
+    if (j.contains("unavailable")) c.unavailable = shown_text(j["unavailable"]);
     for (const json& p : j.at("params")) c.params.push_back(param_from(p));
     if (j.contains("architectures")) c.architectures = j["architectures"].get<std::vector<std::string>>();
     return c;
@@ -84,9 +88,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
     PB_TRY(const json j, parse_json(text, file.string(), kLimits));
     try {
         Manifest m;
-        m.name = j.at("name").get<std::string>();
-        m.version = j.at("version").get<std::string>();
-        m.build = j.at("build").get<std::string>();
+        m.name = shown_text(j.at("name"));
+        m.version = shown_text(j.at("version"));
+        m.build = shown_text(j.at("build"));
         m.sha256 = j.at("sha256").get<std::string>();
         const auto major = j.at("abi_major").get<int64_t>(), minor = j.at("abi_minor").get<int64_t>();
         if (std::min(major, minor) < 0 || std::max(major, minor) > UINT16_MAX)
@@ -98,7 +102,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
             return fail(file.string() + ": 'library' must be a file beside it");
         m.library = file.parent_path() / library;
         for (const json& c : j.at("components")) m.components.push_back(component_from(c));
-        if (const std::string fault = fault_of(m); !fault.empty()) return fail(file.string() + ": " + fault);
+        if (const std::string fault = fault_of(m); !fault.empty())
+            return fail(file.string() + ": " + printable_message(fault));
         return m;
     } catch (const json::exception& e) {
         return fail(file.string() + ": not a plugin manifest: " + json_reason(e));

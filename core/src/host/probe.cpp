@@ -8,14 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "base/clock.hpp"
-#include "base/temporary_folder.hpp"
+#include "base/printable.hpp"
+#include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
 
 extern char** environ;
@@ -25,13 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kMostVerdict = 16u << 20;  // bytes
-constexpr int kVerdictFd = 3;               // in the child
 
 class Descriptor {
   public:
     explicit Descriptor(int fd) : fd_(fd) {}
     ~Descriptor() { reset(); }
-    Descriptor(const Descriptor&) = delete;
+    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     int get() const { return fd_; }
     void reset() {
         if (fd_ >= 0) close(fd_);
@@ -42,36 +44,35 @@ class Descriptor {
     int fd_;
 };
 
-// The copies that a probe loads are of no use to anybody else: they live in a folder that goes with it.
-class TemporaryFolder {
-  public:
-    explicit TemporaryFolder(const fs::path& parent) : path_((parent / "patchbay-probe-XXXXXX").string()) {
-        if (!mkdtemp(path_.data())) path_.clear();
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove_all(path_, ignored);
-    }
-    const std::string& path() const { return path_; }
+// From the child to here.
+struct Pipe {
+    Descriptor ours, theirs;
 
-  private:
-    std::string path_;
+    static Result<Pipe> open() {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        constexpr int kAboveTheirs = 10;  // else the child's numbers would fall together with these
+        Pipe out{Descriptor(ends[0]), Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, kAboveTheirs))};
+        close(ends[1]);
+        return out;
+    }
 };
 
 struct Ending {
     std::string said;
-    int status = 0;
-    bool timed_out = false;
+    ProbeEnding how;
 };
 
-// Reads the verdict until the child ends or its time is up. The child's end counts, not that of the pipe: a child of
-// the child may hold that open.
-Ending wait_for(pid_t child, const Descriptor& verdict, uint32_t timeout_s) {
+// Reads the verdict until the supervisor ends, which bounds the time itself; should it not, it is killed. Its end
+// counts, not that of the pipe: a process of the library may hold that open.
+Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& end, uint32_t timeout_s) {
+    constexpr uint64_t kGraceS = 30; // for a machine that is busy killing
     Ending ending;
     const RealClock clock;
-    const uint64_t deadline = clock.now_ns() + uint64_t{timeout_s} * 1'000'000'000;
-    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-    bool pipe_open = true, ended = false;
+    const uint64_t deadline = clock.now_ns() + (timeout_s + kGraceS) * 1'000'000'000;
+    const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, supervisor, 0)));
+    bool pipe_open = true, ended = false, timed_out = false;
     const auto take = [&] {  // false: nothing more to read now
         char bytes[4096];
         const ssize_t n = read(verdict.get(), bytes, sizeof bytes);
@@ -79,50 +80,45 @@ Ending wait_for(pid_t child, const Descriptor& verdict, uint32_t timeout_s) {
         if (n > 0 && ending.said.size() < kMostVerdict) ending.said.append(bytes, static_cast<size_t>(n));
         return n > 0;
     };
-    while (!ended && !ending.timed_out) {
+    while (!ended && !timed_out) {
         pollfd waits[2] = {{process.get(), POLLIN, 0}, {pipe_open ? verdict.get() : -1, POLLIN, 0}};
         const uint64_t now = clock.now_ns();
         const int left_ms = now >= deadline ? 0 : static_cast<int>((deadline - now) / 1'000'000 + 1);
         const int ready = poll(waits, 2, left_ms);
-        ending.timed_out = ready == 0;
+        timed_out = ready == 0;
         if (ready <= 0) continue;
         if (waits[1].revents) take();
         ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open;  // kernels before 5.3 have no pidfd
     }
-    kill(-child, SIGKILL);  // what it may have left behind in its group, and itself if its time is up
-    while (waitpid(child, &ending.status, 0) < 0 && errno == EINTR) {
+    kill(-supervisor, SIGKILL);
+    while (waitpid(supervisor, nullptr, 0) < 0 && errno == EINTR) {
     }
     while (take()) {
     }
+    char line[64];
+    const ssize_t n = read(end.get(), line, sizeof line);
+    ending.how = read_ending({line, static_cast<size_t>(std::max<ssize_t>(n, 0))});
+    if (timed_out) ending.how = {ProbeEnding::How::kTimeout, timeout_s};
     return ending;
 }
 
-std::string how_it_ended(const Ending& e, uint32_t timeout_s) {
-    if (e.timed_out) return "no answer within " + std::to_string(timeout_s) + " s: killed";
-    if (WIFSIGNALED(e.status)) {
-        const int signal = WTERMSIG(e.status);
-        return "ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
-    }
-    return "ended the process with exit code " + std::to_string(WEXITSTATUS(e.status));
-}
-
-ProbeReport report_of(const Ending& ending, const fs::path& library, uint32_t timeout_s) {
+ProbeReport report_of(const Ending& ending, const fs::path& library) {
     ProbeTranscript t = read_transcript(ending.said, library);
     ProbeReport report;
     report.lines = std::move(t.lines);
     const auto failed = [&](const std::string& component, const std::string& check, const std::string& reason) {
         report.lines.push_back({component, check, CheckOutcome::kFailed, reason});
     };
-    const bool clean = !ending.timed_out && WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0;
+    const bool clean = ending.how.how == ProbeEnding::How::kExited && ending.how.value == 0;
     if (!t.fault.empty())
         failed("", "process.verdict", t.fault);
     else if (t.open)
-        failed(t.open->component, t.open->check, how_it_ended(ending, timeout_s));
+        failed(t.open->component, t.open->check, describe(ending.how));
     else if (!t.done)
-        failed("", "process.verdict", how_it_ended(ending, timeout_s) + ", and without a verdict");
+        failed("", "process.verdict", describe(ending.how) + ", and without a verdict");
     // A sanitizer that complains at the end, a static's destructor that crashes.
     else if (!clean)
-        failed("", "process.exit", how_it_ended(ending, timeout_s) + ", after its verdict");
+        failed("", "process.exit", describe(ending.how) + ", after its verdict");
     const auto first_failed = [&] {
         for (const CheckLine& line : report.lines)
             if (line.outcome == CheckOutcome::kFailed) return &line;
@@ -165,14 +161,6 @@ std::vector<std::string> environment_with_cache(const std::string& folder) {
     return out;
 }
 
-// A text of somebody else's without control characters, and of a readable length.
-std::string one_line(std::string_view text) {
-    std::string out(text.substr(0, 1000));
-    for (char& c : out)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return out;
-}
-
 // A whole number from an environment variable that is set.
 Result<> read_variable(const char* name, uint64_t least, uint64_t most, uint64_t& out) {
     const char* const text = std::getenv(name);
@@ -180,7 +168,7 @@ Result<> read_variable(const char* name, uint64_t least, uint64_t most, uint64_t
     const std::string_view view = text;
     const auto [end, ec] = std::from_chars(view.data(), view.data() + view.size(), out);
     if (ec == std::errc{} && end == view.data() + view.size() && out >= least && out <= most) return {};
-    return fail(std::string(name) + " is '" + one_line(view) + "', expected a whole number from " +
+    return fail(std::string(name) + " is '" + printable(view) + "', expected a whole number from " +
                 std::to_string(least) + " to " + std::to_string(most));
 }
 
@@ -189,7 +177,7 @@ fs::path refusal_path(const fs::path& library) { return fs::path(library).replac
 void record_refusal(const fs::path& library, const ProbeReport& report) {
     std::error_code error;
     if (fs::is_regular_file(library, error)) // best effort: a folder may be read-only
-        std::ofstream(refusal_path(library)) << one_line(report.check + ": " + report.reason) << '\n';
+        std::ofstream(refusal_path(library)) << printable_message(report.check + ": " + report.reason) << '\n';
 }
 
 }  // namespace
@@ -207,7 +195,7 @@ std::string recorded_refusal(const fs::path& library) {
     std::ifstream file(refusal_path(library));
     file.read(line.data(), static_cast<std::streamsize>(line.size()));
     line.resize(static_cast<size_t>(file.gcount()));
-    return one_line(line.substr(0, line.find('\n')));
+    return printable_message(line.substr(0, line.find('\n')));
 }
 
 Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) {
@@ -217,14 +205,9 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
     if (!fs::is_regular_file(program, error)) return fail("there is no probe program " + program.string());
-    PB_TRY(const fs::path temporary, temporary_folder());
-    const TemporaryFolder cache(temporary);
-    if (cache.path().empty()) return fail("cannot make a temporary folder in " + temporary.string());
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
-    const Descriptor verdict(ends[0]);
-    Descriptor theirs(ends[1]);
-    fcntl(verdict.get(), F_SETFL, O_NONBLOCK);
+    PB_TRY(const auto cache, ProbeFolder::make());
+    PB_TRY(Pipe verdict, Pipe::open());
+    PB_TRY(Pipe end, Pipe::open());
 
     std::vector<std::string> words{program.string(), "--child", std::to_string(kVerdictFd),
                                    std::to_string(timeout_s), library.string()};
@@ -233,7 +216,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
         for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);
     }
     const Words arguments(std::move(words));
-    const Words environment(environment_with_cache(cache.path()));
+    const Words environment(environment_with_cache(cache->path().string()));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -242,7 +225,8 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
                                      0);  // nor take what was typed for us
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
                                      STDOUT_FILENO);  // a plugin may print, but not among our results
-    posix_spawn_file_actions_adddup2(&actions, theirs.get(), kVerdictFd);  // onto itself: clears close-on-exec
+    posix_spawn_file_actions_adddup2(&actions, verdict.theirs.get(), kVerdictFd);
+    posix_spawn_file_actions_adddup2(&actions, end.theirs.get(), kEndingFd);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t child = 0;
@@ -250,8 +234,9 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (failed) return fail("cannot start " + program.string() + ": " + std::strerror(failed));
-    theirs.reset();
-    return report_of(wait_for(child, verdict, timeout_s), library, timeout_s);
+    verdict.theirs.reset();
+    end.theirs.reset();
+    return report_of(wait_for(child, verdict.ours, end.ours, timeout_s), library);
 }
 
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {

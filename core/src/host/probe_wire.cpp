@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/json_file.hpp"
+#include "base/printable.hpp"
 
 namespace patchbay::host {
 
@@ -30,6 +33,34 @@ const char* word_of(CheckOutcome outcome) {
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
+
+std::string ending_line(const ProbeEnding& ending) {
+    return std::to_string(static_cast<int>(ending.how)) + " " + std::to_string(ending.value) + "\n";
+}
+
+ProbeEnding read_ending(std::string_view line) {
+    std::istringstream in{std::string(line)};
+    int how = 0;
+    uint64_t value = 0;
+    if (!(in >> how >> value) || how < 0 || how >= static_cast<int>(ProbeEnding::How::kLost)) return {};
+    return {static_cast<ProbeEnding::How>(how), value};
+}
+
+std::string describe(const ProbeEnding& ending) {
+    const std::string value = std::to_string(ending.value);
+    switch (ending.how) {
+        case ProbeEnding::How::kExited: return "ended the process with exit code " + value;
+        case ProbeEnding::How::kSignal:
+            return "ended by signal " + value + " (" + strsignal(static_cast<int>(ending.value)) + ")";
+        case ProbeEnding::How::kTimeout: return "no answer within " + value + " s: killed";
+        case ProbeEnding::How::kMemory:
+            return "took more memory than the " + std::to_string(ending.value >> 20) +
+                   " MiB of a probe: killed (PATCHBAY_PROBE_MEMORY_MIB sets another limit)";
+        case ProbeEnding::How::kTasks: return "started more than " + value + " processes and threads: killed";
+        case ProbeEnding::How::kLost: break;
+    }
+    return "ended with its supervisor, which was killed";
+}
 
 void ProbeWriter::write(const std::string& text) {
     size_t done = 0;
@@ -72,13 +103,13 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
         try {
             const json& j = *parsed;
             if (j.contains("begin")) {
-                t.open = CheckLine{j.at("component").get<std::string>(), j.at("begin").get<std::string>(),
-                                   CheckOutcome::kFailed, ""};
+                t.open = CheckLine{printable(j.at("component").get<std::string>()),
+                                   printable(j.at("begin").get<std::string>()), CheckOutcome::kFailed, ""};
             } else if (j.contains("end") && t.open) {
                 const auto outcome = outcome_of(j.at("end").get<std::string>());
                 if (!outcome) t.fault = "the probe's verdict has an unknown outcome";
                 t.open->outcome = outcome.value_or(CheckOutcome::kFailed);
-                t.open->reason = j.at("reason").get<std::string>();
+                t.open->reason = printable_message(j.at("reason").get<std::string>()); // of the library under test
                 t.lines.push_back(*std::exchange(t.open, std::nullopt));
             } else if (j.contains("done")) {
                 t.done = true;

@@ -1,6 +1,7 @@
 // How the probe's child tells its parent what it does: a JSON object a line, on a descriptor of its own. The parent
 // believes none of it without checking, since the library under test runs in the writer.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,25 @@
 #include "host/probe.hpp"
 
 namespace patchbay::host {
+
+inline constexpr int kVerdictFd = 3, kEndingFd = 4; // in the child
+
+// How the process that ran the library ended, as its supervisor (probe/supervisor.hpp) says it.
+struct ProbeEnding {
+    enum class How {
+        kExited, // value: the exit code
+        kSignal, // its number
+        kTimeout, // seconds
+        kMemory, // bytes that it may use
+        kTasks,  // processes and threads that it may start
+        kLost    // nothing is known: the supervisor was killed, or could not begin
+    };
+    How how = How::kLost;
+    uint64_t value = 0;
+};
+std::string ending_line(const ProbeEnding&);
+ProbeEnding read_ending(std::string_view line); // kLost where it is none
+std::string describe(const ProbeEnding&);       // "ended by signal 6 (Aborted)"
 
 class ProbeWriter {
   public:

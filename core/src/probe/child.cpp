@@ -18,15 +18,6 @@
 namespace patchbay::probe {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true; // shadow memory takes terabytes of address space
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
-
 void limit(__rlimit_resource what, uint64_t most) {
     const rlimit value{most, most};
     setrlimit(what, &value);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include "host/probe.hpp"
+#include "host/probe_wire.hpp"
 #include "probe/child.hpp"
+#include "probe/supervisor.hpp"
 
 namespace {
 
@@ -91,6 +94,16 @@ std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& word
     return out;
 }
 
+int run_supervised(int verdict, uint32_t timeout_s, const std::string& library,
+                   const std::optional<host::ProbedComponent>& only) {
+    const char* const folder = std::getenv("PATCHBAY_CACHE"); // of this probe: its caller made it
+    const auto limits = host::probe_limits(); // the caller has read them, too
+    const bool limited = limits && !probe::kSanitized; // shadow memory is not the plugin's
+    const auto code = probe::supervise({verdict, host::kEndingFd, timeout_s, limited ? limits->memory_mib << 20 : 0,
+                                        folder ? folder : ""});
+    return code ? *code : probe::run_child(verdict, timeout_s, library, only);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -99,7 +112,7 @@ int main(int argc, char** argv) {
     uint32_t fd = 0, timeout_s = 0;
     if (argc >= 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
         read_number(argv[3], timeout_s))
-        return probe::run_child(static_cast<int>(fd), timeout_s, argv[4], chosen({argv + 5, argv + argc}));
+        return run_supervised(static_cast<int>(fd), timeout_s, argv[4], chosen({argv + 5, argv + argc}));
     if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
         std::fputs(kUsage, stdout);
         return 0;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <set>
 
+#include "base/printable.hpp"
+
 namespace patchbay::weights {
 namespace {
 
@@ -20,9 +22,9 @@ Result<> collect(const FlatConfig& from, const std::string& where, uint32_t voca
         const bool of_list = key.starts_with(item) && reads_as(std::string_view(key).substr(item.size()), index);
         if (key != name && !key.starts_with(item)) continue;
         uint32_t id = 0;
-        if (key == name && value == "null") continue;
+        if (key == name && (value == "null" || value == "[]")) continue;
         if ((key != name && !of_list) || !reads_as(value, id) || id >= vocab_size)
-            return fail(where + ": " + key + " is " + value.substr(0, 40) + ", expected a token id below " +
+            return fail(where + ": " + printable(key) + " is " + printable(value, 40) + ", expected a token id below " +
                         std::to_string(vocab_size));
         out.insert(static_cast<int32_t>(id));
     }

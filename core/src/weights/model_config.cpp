@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/flat_string.hpp"
 #include "base/json_file.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/gguf_model.hpp"
@@ -19,23 +20,23 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
     bool number_integer(number_integer_t value) override { return put(std::to_string(value)); }
     bool number_unsigned(number_unsigned_t value) override { return put(std::to_string(value)); }
     bool number_float(number_float_t, const string_t& text) override { return put(text); }
-    bool string(string_t& value) override { return put(value); }
+    bool string(string_t& value) override { return put(flat_string(std::move(value))); }
     bool binary(binary_t&) override { return false; } // not in JSON
     bool key(string_t& name) override {
         open_.back().key = name;
         return true;
     }
     bool start_object(size_t) override { return open({next_key(), false}); }
-    bool end_object() override { return close(); }
+    bool end_object() override { return close("{}"); }
     bool start_array(size_t) override { return open({next_key(), true}); }
-    bool end_array() override { return close(); }
+    bool end_array() override { return close("[]"); }
     bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
   private:
     struct Level {
         std::string prefix;
         bool is_list;
-        size_t items = 0;
+        size_t items = 0; // values so far
         std::string key{};
     };
 
@@ -43,14 +44,17 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
         open_.push_back(std::move(level));
         return true;
     }
-    bool close() {
+    bool close(const char* if_empty) {
+        const Level done = std::move(open_.back());
         open_.pop_back();
+        if (done.items == 0 && !open_.empty()) out_[done.prefix] = if_empty;
         return true;
     }
     std::string next_key() { // of the value that comes now
         if (open_.empty()) return "";
         Level& in = open_.back();
-        const std::string name = in.is_list ? std::to_string(in.items++) : in.key;
+        const std::string name = in.is_list ? std::to_string(in.items) : in.key;
+        in.items += 1;
         return in.prefix.empty() ? name : in.prefix + "." + name;
     }
     bool put(std::string text) {

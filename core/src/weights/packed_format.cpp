@@ -1,25 +1,27 @@
 #include <algorithm>
 #include <charconv>
 
+#include "patchbay/sdk/config_shape.hpp"
 #include "weights/packed_linear.hpp"
+#include "weights/single_value.hpp"
 
 namespace patchbay::weights {
 namespace {
 
 constexpr const char* kSection = "quantization_config.";
 
-std::string value_of(const FlatConfig& config, const std::string& key, const std::string& fallback) {
-    const auto at = config.find(kSection + key);
-    return at == config.end() ? fallback : at->second;
+Failure unread(const std::string& key, const std::string& value, const std::string& expected) {
+    return fail("config.json: " + std::string(kSection) + key + " is " + shown(value) + ", expected " + expected);
 }
 
-Failure unread(const std::string& key, const std::string& value, const std::string& expected) {
-    return fail("config.json: " + std::string(kSection) + key + " is '" + value.substr(0, 40) + "', expected " +
-                expected);
+Result<std::string> value_of(const FlatConfig& config, const std::string& key, const std::string& fallback) {
+    auto value = single_value(config, kSection + key);
+    if (!value) return fail("config.json: " + value.error());
+    return value->value_or(fallback);
 }
 
 Result<int64_t> integer(const FlatConfig& config, const std::string& key, const std::string& fallback) {
-    const std::string text = value_of(config, key, fallback);
+    PB_TRY(const std::string text, value_of(config, key, fallback));
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return unread(key, text, "a whole number");
@@ -36,12 +38,14 @@ uint32_t PackedFormat::device_group(int64_t cols) const {
 }
 
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
+    if (const auto at = config.find("quantization_config"); at != config.end() && at->second != "null")
+        return fail("config.json: quantization_config is " + shown(at->second) + ", expected a map with quant_method");
     const auto first = config.lower_bound(kSection);
     if (first == config.end() || !first->first.starts_with(kSection)) return std::optional<PackedFormat>();
     using Columns = PackedFormat::Columns;
     using Method = PackedFormat::Method;
     PackedFormat out{Method::kAwq, 4, 0, 0, Columns::kInOrder};
-    const std::string method = value_of(config, "quant_method", "");
+    PB_TRY(const std::string method, value_of(config, "quant_method", ""));
     if (method != "awq" && method != "gptq")
         return unread("quant_method", method, "awq or gptq (or real weights, which quantization: int8 rounds)");
     PB_TRY(const int64_t bits, integer(config, "bits", "4"));
@@ -50,15 +54,17 @@ Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
         return unread("group_size", std::to_string(out.group_size), "a number of columns, or -1 for all");
     if (method == "awq") {
         if (bits != 4) return unread("bits", std::to_string(bits), "4 for awq");
-        if (const std::string version = value_of(config, "version", "gemm"); version != "gemm" && version != "GEMM")
-            return unread("version", version, "gemm");
+        PB_TRY(const std::string version, value_of(config, "version", "gemm"));
+        if (version != "gemm" && version != "GEMM") return unread("version", version, "gemm");
     } else {
         if (bits != 4 && bits != 8) return unread("bits", std::to_string(bits), "4 or 8 for gptq");
-        const std::string format = value_of(config, "checkpoint_format", "gptq");
+        PB_TRY(const std::string format, value_of(config, "checkpoint_format", "gptq"));
         if (format != "gptq" && format != "gptq_v2") return unread("checkpoint_format", format, "gptq or gptq_v2");
         out.method = Method::kGptq;
         out.zero_short = format == "gptq" ? 1 : 0;
-        if (value_of(config, "desc_act", "false") == "true") out.columns = Columns::kByGroup;
+        PB_TRY(const std::string by_group, value_of(config, "desc_act", "false"));
+        if (by_group != "true" && by_group != "false") return unread("desc_act", by_group, "true or false");
+        if (by_group == "true") out.columns = Columns::kByGroup;
     }
     out.bits = static_cast<uint32_t>(bits);
     return std::optional(out);

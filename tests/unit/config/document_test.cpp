@@ -105,7 +105,7 @@ TEST(Yaml, size_depth_keys_and_values_are_limited) {
 
 TEST(Yaml, control_characters_do_not_reach_the_terminal) {
     const std::string fault = parse_fault("\"a\\e[31mb\": 1\n\"a\\e[31mb\": 2\n");
-    EXPECT_EQ(fault, "a.yaml:2:1: key 'a?[31mb' is given twice, first at line 1");
+    EXPECT_EQ(fault, "a.yaml:2:1: key 'a\\x1b[31mb' is given twice, first at line 1");
 }
 
 TEST_F(Document_, included_files_lie_under_the_file_and_keep_their_places) {
@@ -137,6 +137,23 @@ TEST_F(Document_, including_oneself_or_what_is_not_there_is_a_fault_where_it_is_
     EXPECT_EQ(load_document("none.yaml").error(), "cannot read none.yaml: No such file or directory");
     write("e.yaml", "- 1\n");
     EXPECT_EQ(load_document("e.yaml").error(), "e.yaml:1:1: the file is a list, expected a map of keys");
+}
+
+// An include may name any file: what is wrong with it is said without what it holds.
+TEST_F(Document_, errors_quote_nothing_of_an_included_file) {
+    write("a.yaml", "include: secret\n");
+    const auto said = [&](const std::string& content) {
+        write("secret", content);
+        return load_document("a.yaml").error();
+    };
+    EXPECT_EQ(said("root:x:0:0:root:/root:/bin/bash\nhunter2:x:1\n"),
+              "secret:1:1: the file is a text, expected a map of keys");
+    EXPECT_EQ(said("hunter2: 1\nhunter2: 2\n"), "secret:2:1: a key is given twice, first at line 1");
+    EXPECT_THAT(said("a: *hunter2\n"),
+                ::testing::AllOf(::testing::StartsWith("secret:1:"), ::testing::EndsWith(": invalid YAML")));
+    EXPECT_EQ(said("- hunter2\n"), "secret:1:1: the file is a list, expected a map of keys");
+    write("b.yaml", "hunter2\n");
+    EXPECT_EQ(load_document("b.yaml").error(), "b.yaml:1:1: the file is 'hunter2', expected a map of keys");
 }
 
 TEST_F(Document_, a_file_may_be_included_twice_but_not_without_end) {

@@ -72,13 +72,23 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
 TEST_F(Load, a_shape_is_flattened_as_config_json_is) {
     const Loaded l = load(
         "model:\n  load_format: dummy\n  shape:\n    architectures: [LlamaForCausalLM]\n    rms_norm_eps: 1.0e-5\n"
-        "    rope_scaling: {factor: 32.0}\n    tie_word_embeddings: true\n    bos_token_id: ~\n");
+        "    rope_scaling: {factor: 32.0}\n    tie_word_embeddings: true\n    bos_token_id: ~\n"
+        "    eos_token_id: \"2\"\n    hidden_act: \"silu\"\n    mlp_only_layers: []\n    rope_parameters: {}\n");
     const std::map<std::string, std::string> expected{{"architectures.0", "LlamaForCausalLM"},
                                                       {"rms_norm_eps", "1.0e-5"},
                                                       {"rope_scaling.factor", "32.0"},
                                                       {"tie_word_embeddings", "true"},
-                                                      {"bos_token_id", "null"}};
+                                                      {"bos_token_id", "null"},
+                                                      {"eos_token_id", "\"2\""},
+                                                      {"hidden_act", "silu"},
+                                                      {"mlp_only_layers", "[]"},
+                                                      {"rope_parameters", "{}"}};
     EXPECT_EQ(l.config.model.shape, expected);
+    const Node again = document_of(l.config, registry());
+    EngineConfig read;
+    Faults faults;
+    engine_config_table(registry()).read(again, read, faults);
+    EXPECT_EQ(read.model.shape, expected) << "as experiments keep it";
 }
 
 TEST_F(Load, a_misspelt_key_is_a_fault_with_place_and_guess) {

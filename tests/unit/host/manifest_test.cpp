@@ -17,7 +17,7 @@ Manifest full() {
     ParamManifest bare{"name", "string", false, std::nullopt, std::nullopt, std::nullopt, {}, "", "who"};
     ParamManifest choice{"order", "enum", false, "up", std::nullopt, std::nullopt, {"up", "down"}, "", "which way"};
     ComponentManifest first{"scheduler",        PB_SCHEDULER, PB_SCHEDULER_DIGEST,   "mine", "1.2.3",
-                            "says \"hello\"\n", "mine/1",     {whole, bare, choice}, {},     ""};
+                            "says \"hello\"", "mine/1",     {whole, bare, choice}, {},     ""};
     ComponentManifest second{"model", PB_MODEL, PB_MODEL_DIGEST,    "net",   "0.1.0", "a net",
                              "",      {},       {"NetForCausalLM"}, "no GPU"};
     return {"somewhere/p.so", "p", "2.0.0", "GNU-12", std::string(64, 'a'), 1, 0, {first, second}};
@@ -34,7 +34,7 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     EXPECT_EQ(m.abi_major, 1);
     ASSERT_EQ(m.components.size(), 2u);
     const ComponentManifest& c = m.components[0];
-    EXPECT_EQ(c.summary, "says \"hello\"\n");
+    EXPECT_EQ(c.summary, "says \"hello\"");
     EXPECT_EQ(c.state, "mine/1");
     ASSERT_EQ(c.params.size(), 3u);
     EXPECT_TRUE(c.params[0].hot);
@@ -46,6 +46,15 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     EXPECT_THAT(c.params[2].choices, ::testing::ElementsAre("up", "down"));
     EXPECT_THAT(m.components[1].architectures, ::testing::ElementsAre("NetForCausalLM"));
     EXPECT_EQ(m.components[1].unavailable, "no GPU");
+}
+
+TEST(Manifest_, NothingInItMovesACursor) {
+    json j = good();
+    j["components"][0]["summary"] = "\033[2J\nnever";
+    j["components"][0]["params"][0]["meaning"] = std::string(100'000, 'x');
+    const Manifest m = must(parse_manifest(j.dump(), kFile));
+    EXPECT_EQ(m.components[0].summary, "\\x1b[2J\\nnever");
+    EXPECT_LT(m.components[0].params[0].meaning.size(), 3'000u);
 }
 
 TEST(Manifest_, ThatIsNoJsonIsRefusedWithItsPlace) {

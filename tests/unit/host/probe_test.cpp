@@ -2,10 +2,15 @@
 #include "host/probe.hpp"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "host/registry.hpp"
 #include "unit/host/host_fixture.hpp"
@@ -49,16 +54,102 @@ TEST_F(ProbeTest, APluginCannotReadWhatIsTypedForUs) {
     EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
 }
 
+// Every process that is started while it lives inherits a pipe's writing end: the last to go closes it.
+class Inheritance {
+  public:
+    Inheritance() {
+        EXPECT_EQ(pipe(ends_), 0);
+        const int low = std::exchange(ends_[1], fcntl(ends_[1], F_DUPFD, 100)); // a probe has its own 3 and 4
+        close(low);
+    }
+    ~Inheritance() {
+        for (const int fd : ends_)
+            if (fd >= 0) close(fd);
+    }
+    // Whether all have gone, or go soon.
+    bool all_gone() {
+        close(std::exchange(ends_[1], -1));
+        pollfd last{ends_[0], POLLIN, 0};
+        return poll(&last, 1, 30'000) == 1 && (last.revents & POLLHUP);
+    }
+
+  private:
+    int ends_[2] = {-1, -1};
+};
+
 TEST_F(ProbeTest, WhatAPluginLeavesRunningEndsWithItsProbe) {
-    int ends[2];  // every process of the probe inherits the writing end: the last to go closes it
-    ASSERT_EQ(pipe(ends), 0);
-    const ProbeReport report = probed(built("leaves_a_child"));
-    close(ends[1]);
-    pollfd last{ends[0], POLLIN, 0};
-    EXPECT_EQ(poll(&last, 1, 30'000), 1);
-    EXPECT_TRUE(last.revents & POLLHUP) << "a process of the plugin lives on";
-    close(ends[0]);
-    EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
+    for (const char* plugin : {"leaves_a_child", "leaves_a_session"}) {
+        Inheritance processes;
+        const ProbeReport report = probed(built(plugin));
+        EXPECT_TRUE(processes.all_gone()) << "a process of " << plugin << " lives on";
+        EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
+    }
+}
+
+TEST_F(ProbeTest, SharedMemoryCountsToo) {
+    const Variable limit("PATCHBAY_PROBE_MEMORY_MIB", "128");
+    const ProbeReport report = probed(built("shares_memory"));
+    EXPECT_EQ(report.verdict, Verdict::kRefused);
+    EXPECT_THAT(report.reason, HasSubstr("took more memory than the 128 MiB of a probe"));
+    EXPECT_EQ(probed(built("says_one")).verdict, Verdict::kOk) << "which needs little";
+}
+
+TEST_F(ProbeTest, ProcessesAreLimited) {
+    Inheritance processes;
+    const ProbeReport report = probed(built("starts_many"));
+    EXPECT_TRUE(processes.all_gone());
+    EXPECT_EQ(report.verdict, Verdict::kRefused);
+    EXPECT_THAT(report.reason, HasSubstr("started more than 512 processes and threads"));
+}
+
+// The temporary folder of a test, whose probes are killed or kill.
+class ProbeLeftovers : public ProbeTest {
+  protected:
+    fs::path temporary_ = folder_ / "tmp";
+    bool made_ = fs::create_directories(temporary_);
+    Variable variable_{"TMPDIR", temporary_};
+
+    bool is_empty() const { return fs::is_empty(temporary_); }
+};
+
+TEST_F(ProbeLeftovers, GoWithAProbeThatTakesTooLong) {
+    const ProbeReport report = must(probe(built("leaves_a_file"), {kOptions.program, 1}));
+    EXPECT_EQ(report.verdict, Verdict::kRefused);
+    EXPECT_THAT(report.reason, HasSubstr("no answer within 1 s"));
+    EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ProbeLeftovers, GoWithACallerThatIsKilled) {
+    Inheritance processes;
+    const pid_t caller = fork();
+    if (caller == 0) {
+        (void)probe(built("leaves_a_file"), kOptions);
+        _exit(0);
+    }
+    const auto left_a_file = [&] {
+        for (const auto& probe_folder : fs::directory_iterator(temporary_)) {
+            std::error_code gone;
+            for (fs::directory_iterator at(probe_folder, gone), end; !gone && at != end; at.increment(gone))
+                if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
+        }
+        return false;
+    };
+    while (!left_a_file() && waitpid(caller, nullptr, WNOHANG) == 0) poll(nullptr, 0, 5);
+    kill(caller, SIGKILL);
+    waitpid(caller, nullptr, 0);
+    EXPECT_TRUE(processes.all_gone());
+    EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ProbeLeftovers, OfAKilledSupervisorGoWithTheNextProbe) {
+    const fs::path left = temporary_ / "patchbay-probe-killed", young = temporary_ / "patchbay-probe-young";
+    for (const fs::path& path : {left, young}) fs::create_directories(path / "in");
+    fs::create_directories(temporary_ / "of-another-program");
+    fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(1));
+    probed(built("says_one"));
+    EXPECT_FALSE(fs::exists(left));
+    EXPECT_TRUE(fs::exists(young)) << "it may not be locked yet";
+    EXPECT_TRUE(fs::exists(temporary_ / "of-another-program"));
 }
 
 TEST_F(ProbeTest, LeavesNothingInTheCache) {

@@ -48,7 +48,7 @@ TEST(ProbeWire, WhatIsWrittenIsReadBack) {
     EXPECT_EQ(t.lines[1].component, "scheduler/a");
     EXPECT_EQ(t.lines[1].check, "scheduler.budget");
     EXPECT_EQ(t.lines[1].outcome, CheckOutcome::kFailed);
-    EXPECT_EQ(t.lines[1].reason, "9 tokens\nof 8");
+    EXPECT_EQ(t.lines[1].reason, "9 tokens\\nof 8") << "in one line";
     EXPECT_EQ(t.lines[2].outcome, CheckOutcome::kSkipped);
     ASSERT_TRUE(t.manifest);
     EXPECT_EQ(manifest_text(*t.manifest), manifest_text(m));
@@ -98,6 +98,17 @@ TEST(ProbeWire, AManifestThatWouldBeRefusedAsAFileIsRefusedHere) {
     const ProbeTranscript t = read_transcript(written([&](ProbeWriter& w) { w.done(&m); }), kLibrary);
     EXPECT_FALSE(t.manifest);
     EXPECT_THAT(t.fault, HasSubstr("'sha256' must be 64 hexadecimal digits"));
+}
+
+TEST(ProbeEnding_, IsReadBackAndNothingElseIs) {
+    using How = ProbeEnding::How;
+    for (const How how : {How::kExited, How::kSignal, How::kTimeout, How::kMemory, How::kTasks}) {
+        const ProbeEnding read = read_ending(ending_line({how, 4ull << 30}));
+        EXPECT_EQ(read.how, how);
+        EXPECT_EQ(read.value, 4ull << 30);
+    }
+    for (const char* line : {"", "x", "9 9\n", "-1 0\n", "1"}) EXPECT_EQ(read_ending(line).how, How::kLost) << line;
+    EXPECT_EQ(describe(ProbeEnding{How::kSignal, 6}), "ended by signal 6 (Aborted)");
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ TEST_F(Ranks, AreGoneWithTheirEngine) {
 }
 
 TEST_F(Ranks, ThatCannotShareTheModelAreRefused) {
-    EXPECT_EQ(make(demo(3)).error(), "model 'llama': load_config: num_attention_heads 4 does not divide among 3 ranks "
+    EXPECT_EQ(make(demo(3)).error(), demo(3).model.path + ": model 'llama': load_config: "
+                                     "num_attention_heads 4 does not divide among 3 ranks "
                                      "(tensor_parallel_size may be 1, 2, 4)");
 }
 

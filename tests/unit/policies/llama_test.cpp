@@ -38,7 +38,7 @@ Loaded load(Config changes, uint32_t ranks = 1) {
 TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({}).error, "");
     EXPECT_EQ(load({{"hidden_size", "0"}}).error, "hidden_size is 0, expected 1 to 65536");
-    EXPECT_EQ(load({{"num_hidden_layers", "many"}}).error, "num_hidden_layers: cannot read 'many'");
+    EXPECT_EQ(load({{"num_hidden_layers", "many"}}).error, "num_hidden_layers is 'many', expected a whole number");
     EXPECT_EQ(load({{"num_key_value_heads", "3"}}).error,
               "num_attention_heads is not a multiple of num_key_value_heads");
     EXPECT_EQ(load({{"hidden_size", "66"}}).error, "hidden_size is not a multiple of num_attention_heads");
@@ -52,7 +52,7 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"head_dim", "15"}}).error, "head_dim 15 is odd");
-    EXPECT_EQ(load({{"rms_norm_eps", "nan"}}).error, "rms_norm_eps is out of range");
+    EXPECT_EQ(load({{"rms_norm_eps", "nan"}}).error, "rms_norm_eps is 'nan', expected a number");
     EXPECT_EQ(load({}, 4).error,
               "num_key_value_heads 2 does not divide among 4 ranks (tensor_parallel_size may be 1, 2)");
 }

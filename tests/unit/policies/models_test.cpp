@@ -5,7 +5,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/flat_string.hpp"
 #include "unit/policies/plugins_fixture.hpp"
+#include "weights/checkpoint.hpp"
 #include "paths.hpp"
 
 namespace patchbay::policies {
@@ -241,6 +243,63 @@ TEST(Models, SurviveAnyValueOfAnyKey) {
     }
     EXPECT_GT(tried, 5000u);
     EXPECT_GT(refused, 1000u);
+}
+
+// A key is read if a word that makes no sense is refused; then so is each value of another type, there and in the place
+// of the maps and lists around it.
+TEST(Models, RefuseAnotherTypeOfAnyKeyThatTheyRead) {
+    namespace fs = std::filesystem;
+    size_t read = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(kSourceDir) / "tests/golden/models")) {
+        const Config good = must(weights::read_model_config(entry.path()));
+        if (!good.contains("architectures.0")) continue; // a head's: its proposer knows it
+        const std::string plugin = must(registry().model_for(good.at("architectures.0")));
+        ASSERT_EQ(load_exactly(plugin, good).error, "") << entry.path();
+        const auto expect_refused = [&](const std::string& key, const std::string& under, const std::string& value) {
+            Config config = good;
+            std::erase_if(config,
+                          [&](const auto& item) { return item.first == key || item.first.starts_with(key + "."); });
+            config[key + under] = value;
+            EXPECT_NE(load_exactly(plugin, config).error, "") << entry.path() << ": " << key + under << " = " << value;
+        };
+        for (const auto& [key, value] : good) {
+            Config nonsense = good;
+            nonsense[key] = "x";
+            if (value == "null" || value == "[]" || value == "{}") continue; // are of the type that they stand for
+            if (load_exactly(plugin, nonsense).error.empty()) continue;
+            read += 1;
+            for (const char* empty : {"[]", "{}"}) expect_refused(key, "", empty);
+            for (const char* under : {".0", ".a"}) expect_refused(key, under, value);
+            if (flat_string(value) != value) expect_refused(key, "", flat_string(value)); // "8" for 8
+            for (size_t dot = key.find('.'); dot != key.npos; dot = key.find('.', dot + 1)) {
+                const bool list = key[dot + 1] >= '0' && key[dot + 1] <= '9';
+                for (const char* other : {"x", "5", "true", list ? "{}" : "[]"})
+                    expect_refused(key.substr(0, dot), "", other);
+                expect_refused(key.substr(0, dot), list ? ".a" : ".0", value);
+            }
+        }
+    }
+    EXPECT_GT(read, 200u);
+}
+
+TEST(Models, SayOfAWrongTypeWhatItIsAndWhatIsExpected) {
+    const auto error = [](Config changes) {
+        return load("llama", "LlamaForCausalLM", changes).error;
+    };
+    EXPECT_EQ(error({{"rope_theta", "[]"}}), "rope_theta is an empty list, expected a number");
+    EXPECT_EQ(error({{"rope_theta.0", "1e4"}}), "rope_theta is a list, expected a number");
+    EXPECT_EQ(error({{"rope_theta", "\"1e4\""}}), "rope_theta is '\"1e4\"', expected a number");
+    EXPECT_EQ(error({{"rope_theta", "nan"}}), "rope_theta is 'nan', expected a number");
+    EXPECT_EQ(error({{"rope_scaling", "x"}}), "rope_scaling is 'x', expected a map");
+    EXPECT_EQ(error({{"rope_scaling", "[]"}}), "rope_scaling is an empty list, expected a map");
+    EXPECT_EQ(error({{"rope_scaling.0", "1"}}), "rope_scaling is a list, expected a map");
+    EXPECT_EQ(error({{"attention_bias", "1"}}), "attention_bias is '1', expected true or false");
+    EXPECT_EQ(error({{"vocab_size.a", "16"}}), "vocab_size is a map, expected a whole number");
+    EXPECT_EQ(error({{"hidden_act.0", "silu"}}), "hidden_act is a list, expected a single value");
+    EXPECT_EQ(error({{"hidden_act", std::string(100'000, 'a')}}).size(), std::string("hidden_act '…' is not supported "
+                                                                                    "(supported: silu)").size() + 80);
+    EXPECT_EQ(error({{"rope_scaling", "{}"}}), "");
+    EXPECT_EQ(error({{"rope_scaling", "null"}}), "");
 }
 
 TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {

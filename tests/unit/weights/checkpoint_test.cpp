@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "unit/weights/safetensors_fixture.hpp"
+#include "weights/single_value.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -175,7 +176,8 @@ TEST_F(ModelConfigFolder, flattens_nested_keys_lists_and_scalars) {
                               {"eps", "1e-05"},
                               {"hidden_size", "256"},
                               {"eos_token_id.0", "1"},
-                              {"eos_token_id.1", "2"}};
+                              {"eos_token_id.1", "2"},
+                              {"empty", "{}"}};
     EXPECT_EQ(*config, expected);
 }
 
@@ -186,6 +188,33 @@ TEST_F(ModelConfigFolder, keeps_numbers_as_they_are_written) {
     const FlatConfig expected{{"size", "99999999999999999999"}, {"theta", "5e5"},       {"list.0.0", "-1"},
                               {"list.0.1", "2.50"},             {"list.1.a.0", "-0.0"}, {"list.2", "3"}};
     EXPECT_EQ(*config, expected);
+}
+
+TEST_F(ModelConfigFolder, keeps_types_apart) {
+    write("config.json", R"({"number": 8, "text": "8", "word": "silu", "yes": "true", "none": "null", "nan": "nan",
+                             "list": [], "map": {"in": {}, "also": [[]]}, "like a list": "[]", "quote": "\"a"})");
+    const auto config = read_model_config(folder);
+    ASSERT_TRUE(config) << config.error();
+    const FlatConfig expected{{"number", "8"},        {"text", "\"8\""},   {"word", "silu"},
+                              {"yes", "\"true\""},    {"none", "\"null\""}, {"nan", "\"nan\""},
+                              {"list", "[]"},         {"map.in", "{}"},     {"map.also.0", "[]"},
+                              {"like a list", "\"[]\""}, {"quote", "\"\"a\""}};
+    EXPECT_EQ(*config, expected);
+    write("config.json", "{}");
+    EXPECT_EQ(*read_model_config(folder), FlatConfig());
+}
+
+TEST(SingleValue, refuses_another_shape_by_key) {
+    const FlatConfig config{{"a", "1"}, {"b.0", "x"}, {"c.d", "null"}, {"e", "{}"}};
+    EXPECT_EQ(*single_value(config, "a"), "1");
+    EXPECT_EQ(*single_value(config, "b.0"), "x");
+    for (const char* missing : {"c.d", "z", "e.f", "b.7"}) EXPECT_EQ(*single_value(config, missing), std::nullopt);
+    EXPECT_EQ(single_value(config, "a.b").error(), "a is '1', expected a map");
+    EXPECT_EQ(single_value(config, "a.0").error(), "a is '1', expected a list");
+    EXPECT_EQ(single_value(config, "b").error(), "b is a list, expected a single value");
+    EXPECT_EQ(single_value(config, "b.x").error(), "b is a list, expected a map");
+    EXPECT_EQ(single_value(config, "c").error(), "c is a map, expected a single value");
+    EXPECT_EQ(single_value(config, "e.0").error(), "e is an empty map, expected a list");
 }
 
 TEST_F(ModelConfigFolder, says_where_it_is_missing_or_broken) {

@@ -238,6 +238,13 @@ TEST(PackedFormats, are_awq_and_gptq_as_they_are_written) {
               at + "group_size is '0', expected a number of columns, or -1 for all");
     EXPECT_EQ(error({{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}),
               at + "checkpoint_format is 'marlin', expected gptq or gptq_v2");
+    EXPECT_EQ(error({{"quant_method", "gptq"}, {"desc_act", "\"true\""}}),
+              at + "desc_act is '\"true\"', expected true or false");
+    EXPECT_EQ(error({{"quant_method", "gptq"}, {"bits.0", "4"}}),
+              at + "bits is a list, expected a single value");
+    for (const char* bad : {"x", "[]", "5"})
+        EXPECT_THAT(packed_format({{"quantization_config", bad}}).error(),
+                    HasSubstr("config.json: quantization_config is '" + std::string(bad) + "', expected a map"));
 }
 
 }  // namespace

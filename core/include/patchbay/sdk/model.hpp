@@ -6,40 +6,46 @@
 // Optional: static constexpr const char* kNeeds[] = {"layer_norm", nullptr}; the ops that a device may lack.
 #pragma once
 #include <charconv>
+#include <concepts>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "patchbay/abi/model.h"
 #include "patchbay/plugin.hpp"
+#include "patchbay/sdk/config_shape.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {
 
-// config.json, flattened. Numbers that are missing take the fallback; without one they are an error.
+// config.json, flattened. What is missing (or null) takes the fallback; without one it is an error. A value of another
+// type than the one that is read is always an error, which names the key: a list or a map where one value is expected,
+// one value where the key's parents should be a list or a map, a text where a number is expected. A string that would
+// read as another type stands with its quotes, an empty list as [], an empty map as {}.
 class ModelConfig {
   public:
     explicit ModelConfig(const pb_model_config& config) : raw(config) {}
 
+    // Of a single value.
     std::optional<std::string_view> find(std::string_view key) const {
-        for (uint32_t i = 0; i < raw.count; ++i)
-            if (view(raw.items[i].key) == key && view(raw.items[i].value) != "null") return view(raw.items[i].value);
-        return std::nullopt;
+        const auto value = look_up(key, "a single value");
+        return value == "null" ? std::nullopt : value;
     }
     template <class T>
     T get(std::string_view key, T fallback) const {
-        const auto text = find(key);
-        return text ? detail::parse_setting<T>(key, *text) : fallback;
+        const auto value = look_up(key, expected<T>());
+        return value && *value != "null" ? parse<T>(key, *value) : fallback;
     }
     // Of a number whose null means that there is none, which is 0 then.
     template <class T>
     T get_or_none(std::string_view key, T fallback) const {
-        for (uint32_t i = 0; i < raw.count; ++i)
-            if (view(raw.items[i].key) == key && view(raw.items[i].value) == "null") return 0;
-        return get<T>(key, fallback);
+        const auto value = look_up(key, expected<T>());
+        return !value ? fallback : *value == "null" ? 0 : parse<T>(key, *value);
     }
     template <class T>
     T require(std::string_view key) const {
-        if (const auto text = find(key)) return detail::parse_setting<T>(key, *text);
+        const auto value = look_up(key, expected<T>());
+        if (value && *value != "null") return parse<T>(key, *value);
         throw Error(PB_INVALID, "config.json has no '" + std::string(key) + "'");
     }
 
@@ -60,10 +66,41 @@ class ModelConfig {
             all += (all.empty() ? "" : ", ") + std::string(s);
         }
         throw Error(PB_UNSUPPORTED,
-                    std::string(key) + " '" + std::string(value) + "' is not supported (supported: " + all + ")");
+                    std::string(key) + " " + shown(value) + " is not supported (supported: " + all + ")");
     }
 
     const pb_model_config& raw;
+
+  private:
+    // As it stands, "null" too; refuses a configuration of another shape.
+    std::optional<std::string_view> look_up(std::string_view key, std::string_view expected) const {
+        std::optional<std::string_view> out;
+        for (uint32_t i = 0; i < raw.count; ++i) {
+            const std::string_view other = view(raw.items[i].key), value = view(raw.items[i].value);
+            if (const std::string fault = shape_fault(key, other, value, expected); !fault.empty())
+                throw Error(PB_INVALID, fault);
+            if (!out && other == key) out = value;
+        }
+        return out;
+    }
+    template <class T>
+    static constexpr std::string_view expected() {
+        if constexpr (std::same_as<T, bool>) return "true or false";
+        else if constexpr (std::integral<T>) return "a whole number";
+        else if constexpr (std::floating_point<T>) return "a number";
+        else return "a text";
+    }
+    template <class T>
+    static T parse(std::string_view key, std::string_view value) {
+        const std::string_view digits = value.substr(value.starts_with('-') ? 1 : 0);
+        const bool is_number = !digits.empty() && digits[0] <= '9'; // not nan, not inf
+        try {
+            if (std::same_as<T, bool> || !std::is_arithmetic_v<T> || is_number)
+                return detail::parse_setting<T>(key, value);
+        } catch (const Error&) { // the text below says what is expected, too
+        }
+        throw Error(PB_INVALID, std::string(key) + " is " + shown(value) + ", expected " + std::string(expected<T>()));
+    }
 };
 
 enum class TopK { kAsProbabilities, kSumsToOne };

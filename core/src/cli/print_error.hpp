@@ -1,0 +1,17 @@
+// Errors on standard error, as every subcommand prints them: nothing in them moves a terminal's cursor, and none fills
+// the screen.
+#pragma once
+#include <spdlog/formatter.h>
+
+#include <memory>
+#include <string_view>
+
+namespace patchbay::cli {
+
+// "patchbay run: text"; without a head, the text alone (each of its lines begins with its place).
+void print_error(std::string_view head, std::string_view text);
+
+// "warning: text" in one line, whatever the text holds.
+std::unique_ptr<spdlog::formatter> log_formatter();
+
+}  // namespace patchbay::cli

@@ -1,0 +1,152 @@
+#include "probe/supervisor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "host/probe_folder.hpp"
+#include "host/probe_wire.hpp"
+#include "probe/usage.hpp"
+
+namespace patchbay::probe {
+namespace {
+
+using host::ProbeEnding;
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxTasks = 512;           // processes and threads, all together
+constexpr uint64_t kFilePages = 512ull << 20; // bytes of libraries that a worker's peak may hold beside its memory
+constexpr int kWatchMs = 20;
+
+struct WorkerEnd { // what the keeper tells of the worker
+    int status = 0;
+    uint64_t peak = 0; // bytes in memory, those of files too
+};
+
+// The worker's parent and, where the machine permits, the first process of a PID namespace: all that the library
+// started ends with it, at once. It lives until it is killed, so that what is still there can be counted.
+[[noreturn]] void keep(pid_t worker, int out) {
+    for (;;) {
+        WorkerEnd end;
+        rusage usage{};
+        const pid_t gone = wait4(-1, &end.status, 0, &usage);
+        if (gone == worker) {
+            end.peak = static_cast<uint64_t>(usage.ru_maxrss) << 10;
+            (void)!write(out, &end, sizeof end);
+        }
+        if (gone < 0 && errno == ECHILD) pause();
+    }
+}
+
+// Kills and waits until no descendant is left; this process is their subreaper, so none escapes to another parent.
+void end_descendants(pid_t keeper) {
+    kill(keeper, SIGKILL);
+    while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    for (;;) {
+        const std::vector<pid_t> left = descendants(getpid());
+        if (left.empty()) return;
+        for (const pid_t pid : left) kill(pid, SIGKILL);
+        waitpid(-1, nullptr, 0);
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+    }
+}
+
+ProbeEnding ending_of(int status) {
+    if (WIFSIGNALED(status)) return {ProbeEnding::How::kSignal, static_cast<uint64_t>(WTERMSIG(status))};
+    return {ProbeEnding::How::kExited, static_cast<uint64_t>(WEXITSTATUS(status))};
+}
+
+// None: within the limits.
+std::optional<ProbeEnding> excess(const Supervision& s, uint64_t worker_peak) {
+    const Usage usage = usage_of(descendants(getpid()), s.memory);
+    if (usage.tasks > kMaxTasks) return ProbeEnding{ProbeEnding::How::kTasks, kMaxTasks};
+    const uint64_t peak = worker_peak > kFilePages ? worker_peak - kFilePages : 0;
+    if (s.memory > 0 && std::max(usage.memory, peak) > s.memory)
+        return ProbeEnding{ProbeEnding::How::kMemory, s.memory};
+    return std::nullopt;
+}
+
+// Until the worker ends, exceeds a limit, has no time left, or the caller is gone.
+ProbeEnding watch(const Supervision& s, int keeper, int signals) {
+    const RealClock clock;
+    const uint64_t deadline = clock.now_ns() + uint64_t{s.timeout_s} * 1'000'000'000;
+    for (;;) {
+        pollfd waits[3] = {{keeper, POLLIN, 0}, {signals, POLLIN, 0}, {s.verdict, 0, 0}};
+        const int ready = poll(waits, 3, kWatchMs);
+        if (ready < 0 && errno != EINTR) return {ProbeEnding::How::kLost, 0};
+        if (ready > 0 && (waits[1].revents || waits[2].revents)) return {ProbeEnding::How::kLost, 0};
+        WorkerEnd end;
+        const bool ended = ready > 0 && waits[0].revents;
+        if (ended && read(keeper, &end, sizeof end) != static_cast<ssize_t>(sizeof end))
+            return {ProbeEnding::How::kLost, 0};
+        if (const auto why = excess(s, end.peak)) return *why;
+        if (ended) return ending_of(end.status);
+        if (clock.now_ns() >= deadline) return {ProbeEnding::How::kTimeout, s.timeout_s};
+    }
+}
+
+void prepare_worker(const Supervision& s) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("TMPDIR", s.folder.c_str(), 1); // what a plugin leaves there goes with the folder
+    const uid_t user = getuid();
+    const rlim_t tasks = user == 0 ? RLIM_INFINITY : tasks_of_user(user) + 2 * kMaxTasks; // root has no such limit
+    const rlimit value{tasks, tasks};
+    if (user != 0) setrlimit(RLIMIT_NPROC, &value);
+}
+
+}  // namespace
+
+std::optional<int> supervise(const Supervision& s) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, signal);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    const int signals = signalfd(-1, &ours, SFD_CLOEXEC);
+    int ends[2];
+    if (signals < 0 || pipe2(ends, O_CLOEXEC) != 0) return 1;
+    (void)unshare(CLONE_NEWPID); // needs privileges; without it the subreaper finds what is left
+    const pid_t keeper = fork();
+    if (keeper == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(s.ending);
+        close(signals);
+        close(ends[0]);
+        const pid_t worker = fork();
+        if (worker != 0) {
+            close(s.verdict);
+            if (worker < 0) _exit(1);
+            keep(worker, ends[1]);
+        }
+        close(ends[1]);
+        sigprocmask(SIG_SETMASK, &before, nullptr);
+        prepare_worker(s);
+        return std::nullopt;
+    }
+    close(ends[1]);
+    ProbeEnding ending;
+    if (keeper > 0) {
+        ending = watch(s, ends[0], signals);
+        end_descendants(keeper);
+    }
+    std::error_code ignored;
+    if (s.folder.filename().string().starts_with(host::ProbeFolder::kPrefix)) fs::remove_all(s.folder, ignored);
+    const std::string line = host::ending_line(ending);
+    return write(s.ending, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;
+}
+
+}  // namespace patchbay::probe
