@@ -2,9 +2,9 @@
 """Random worlds of requests: scenario files, and what a small model of the scheduler expects of each step.
 
 Each world is an engine of random size, the policy `fcfs` or `priority`, and requests that arrive, stop, end and are
-aborted at random. The model below follows the rules that docs/engine-behaviour.md states, not the engine's code, and
-knows nothing of blocks but their number. `patchbay scenario run` plays the files; the first difference is printed
-with the world's seed.
+aborted at random, in half of the worlds with prompts that share prefixes. The model below follows the rules that
+docs/engine-behaviour.md states, not the engine's code. `patchbay scenario run` plays the files; the first difference is
+printed with the world's seed.
 
     tests/random/worlds.py                     200 worlds from a fresh seed, which is printed
     tests/random/worlds.py --seed 7 --worlds 1 that world again; --keep DIR leaves its file there
@@ -20,6 +20,55 @@ import tempfile
 FILES_A_RUN = 50  # of one process
 
 
+class Pool:
+    """Blocks: who holds each, which are free, the one unused the longest first, and what full ones contain."""
+
+    def __init__(self, blocks):
+        self.free = dict.fromkeys(range(blocks))
+        self.holders, self.content = [0] * blocks, [None] * blocks
+        self.found = {}  # by content: blocks, those in use first, then the one freed first
+
+    def take(self):
+        block = next(iter(self.free))
+        del self.free[block]
+        if self.content[block] is not None:
+            self.found[self.content[block]].remove(block)
+            self.content[block] = None
+        self.holders[block] = 1
+        return block
+
+    def hold(self, block):
+        self.holders[block] += 1
+        if self.holders[block] == 1:
+            del self.free[block]
+            self.move(block)
+
+    def release(self, block):
+        self.holders[block] -= 1
+        if self.holders[block] == 0:
+            self.move(block)
+            self.free[block] = None
+
+    def move(self, block):
+        twins = self.found.get(self.content[block], [])
+        if len(twins) > 1:
+            twins.remove(block)
+            twins.insert(0 if self.holders[block] else len(twins), block)
+
+    def name(self, block, content):
+        if self.content[block] is not None:
+            return
+        self.content[block] = content
+        twins = self.found.setdefault(content, [])
+        twins.insert(1 if twins and self.holders[twins[0]] else 0, block)
+
+    def find(self, content):
+        return (self.found.get(content) or [None])[0]
+
+    def cached(self):
+        return sum(self.content[block] is not None for block in self.free)
+
+
 class Request:
     def __init__(self, number, draw, limits):
         self.number, self.id = number, f"r{number}"
@@ -28,7 +77,17 @@ class Request:
         self.priority = draw.randint(-2, 2)
         self.arrival = 0
         self.stops_after = draw.randint(1, self.max_tokens) if draw.random() < 0.2 else 0
-        self.made = self.computed = self.blocks = 0
+        self.made = self.computed = 0
+        self.blocks, self.named, self.admitted = [], 0, False
+        shared = draw.choice([0, 8, 40, 120]) if limits.caching else 0
+        family, shared = draw.randint(1, 2), min(shared, self.prompt)
+        self.tokens = [family * 200 + i for i in range(shared)]
+        self.tokens += [1000 + number * 200 + i for i in range(shared, self.prompt)]
+        self.own = [(number, i) for i in range(self.max_tokens)]  # its output: tokens that no other request has
+
+    def content(self, block, size):
+        """Of a full block: all tokens up to its end."""
+        return tuple((self.tokens + self.own)[:(block + 1) * size])
 
     known = property(lambda self: self.prompt + self.made)
     remaining = property(lambda self: self.known - self.computed)
@@ -43,6 +102,7 @@ class Limits:
         self.seats = draw.choice([1, 3, 8, 32])
         self.chunked = draw.random() < 0.8
         self.threshold = draw.choice([0, 0, 0, 5, 16])
+        self.caching = draw.random() < 0.5
         self.longest = self.num_blocks * self.block_size
         if not self.chunked:
             self.longest = min(self.longest, self.budget)
@@ -51,7 +111,8 @@ class Limits:
         return (f"{{block_size: {self.block_size}, num_blocks: {self.num_blocks}, "
                 f"max_num_batched_tokens: {self.budget}, max_num_seqs: {self.seats}, "
                 f"enable_chunked_prefill: {str(self.chunked).lower()}, "
-                f"long_prefill_token_threshold: {self.threshold}, enable_prefix_caching: false}}")
+                f"long_prefill_token_threshold: {self.threshold}, "
+                f"enable_prefix_caching: {str(self.caching).lower()}}}")
 
 
 class World:
@@ -60,7 +121,8 @@ class World:
     def __init__(self, policy, limits):
         self.policy, self.limits = policy, limits
         self.now = 0
-        self.free = limits.num_blocks
+        self.pool = Pool(limits.num_blocks)
+        self.hit_tokens = self.query_tokens = 0
         self.pending, self.waiting, self.running = [], [], []
 
     def add(self, request):
@@ -69,11 +131,30 @@ class World:
     def lacks(self, request, tokens):
         """Blocks that so many more tokens need."""
         wanted = math.ceil((request.computed + tokens) / self.limits.block_size)
-        return max(0, wanted - request.blocks)
+        return max(0, wanted - len(request.blocks))
 
     def release(self, request):
-        self.free += request.blocks
-        request.blocks = request.computed = 0
+        for block in reversed(request.blocks):
+            self.pool.release(block)
+        request.blocks, request.computed, request.named = [], 0, 0
+
+    def hits(self, request):
+        """Cached blocks from its beginning on; at least one token is left to compute."""
+        size, out = self.limits.block_size, []
+        for i in range((request.known - 1) // size if self.limits.caching else 0):
+            block = self.pool.find(request.content(i, size))
+            if block is None:
+                break
+            out.append(block)
+        return out
+
+    def grow(self, request, tokens):
+        """Blocks for so many more tokens; full ones can be found from now on."""
+        size = self.limits.block_size
+        request.blocks += [self.pool.take() for _ in range(self.lacks(request, tokens))]
+        for i in range(request.named, (request.computed + tokens) // size if self.limits.caching else 0):
+            self.pool.name(request.blocks[i], request.content(i, size))
+            request.named = i + 1
 
     def drop(self, request):
         for queue in (self.pending, self.waiting, self.running):
@@ -100,19 +181,20 @@ class World:
     def plan(self):
         """Tokens by request, in the order of the plan, and who is preempted for it."""
         self.arrive()
-        limits, free, budget = self.limits, self.free, self.limits.budget
+        limits, free, budget = self.limits, len(self.pool.free), self.limits.budget
         planned, given, gone = {}, {}, []
 
         def take_back(victim):
             nonlocal free, budget
             budget += planned.pop(victim, 0)
-            free += given.pop(victim, 0) + victim.blocks
+            alone = sum(self.pool.holders[block] == 1 for block in victim.blocks)
+            free += given.pop(victim, 0) + alone
             gone.append(victim)
 
-        def run(request, tokens):
+        def run(request, tokens, blocks):
             nonlocal free, budget
             planned[request] = tokens
-            given[request] = self.lacks(request, tokens)
+            given[request] = blocks
             budget -= tokens
             free -= given[request]
 
@@ -125,8 +207,8 @@ class World:
                 continue
             while self.lacks(request, tokens) > free:
                 others = [r for r in self.running if r not in gone]
-                if limits.chunked and others == [request]:  # nobody to preempt: as much as fits
-                    fits = (request.blocks + free) * limits.block_size - request.computed
+                if limits.chunked and others == [request]:  # none is left to preempt: as much as fits
+                    fits = (len(request.blocks) + free) * limits.block_size - request.computed
                     if fits > 0:
                         tokens = fits
                         break
@@ -139,7 +221,7 @@ class World:
                     break
                 tokens = min(request.remaining, max(tokens, min(budget, self.chunk(request))))
             if tokens > 0:
-                run(request, tokens)
+                run(request, tokens, self.lacks(request, tokens))
 
         queue = self.waiting
         if self.policy == "priority":
@@ -148,36 +230,57 @@ class World:
         for request in queue if not gone else []:
             if budget == 0 or seats == 0:
                 break
-            tokens = min(request.remaining, budget, self.chunk(request))
+            hits = self.hits(request)
+            cached, in_use = len(hits) * limits.block_size, sum(self.pool.holders[block] > 0 for block in hits)
+            tokens = min(request.remaining - cached, budget, self.chunk(request))
             if not self.running and not planned:  # alone: as much as fits
-                tokens = min(tokens, free * limits.block_size)
-            if tokens == 0 or (tokens < request.remaining and not limits.chunked):
+                tokens = min(tokens, (free + in_use) * limits.block_size - cached)
+            if tokens <= 0 or (tokens < request.remaining - cached and not limits.chunked):
                 break
-            if self.lacks(request, tokens) > free:
+            blocks = self.lacks(request, cached + tokens) - in_use  # new ones, and hits that are free
+            if blocks > free:
                 break
-            run(request, tokens)
+            run(request, tokens, blocks)
             seats -= 1
         return planned, gone
 
     def apply(self, planned, gone):
+        """Tokens that the step computes, by request: what counts is what is cached when the plan is applied."""
+        scheduled = {}
         for victim in gone:
             self.running.remove(victim)
             self.release(victim)
             self.waiting.insert(0, victim)
         for request, tokens in planned.items():
-            if request in self.waiting:
+            admission = request in self.waiting
+            if admission:
+                request.blocks = self.hits(request)
+                for block in request.blocks:
+                    self.pool.hold(block)
+                request.named = len(request.blocks)
+                request.computed = hit = request.named * self.limits.block_size
+            room = (len(request.blocks) + len(self.pool.free)) * self.limits.block_size - request.computed
+            tokens = min(tokens, request.remaining, room)
+            if tokens <= 0 or (admission and tokens < request.remaining and not self.limits.chunked):
+                if admission:
+                    self.release(request)
+                continue
+            if admission:
                 self.waiting.remove(request)
                 self.running.append(request)
-            more = self.lacks(request, tokens)
-            request.blocks += more
-            self.free -= more
-            assert self.free >= 0
+            if admission and not request.admitted and self.limits.caching:
+                self.query_tokens += request.known
+                self.hit_tokens += hit
+            request.admitted = True
+            self.grow(request, tokens)
+            scheduled[request] = tokens
         self.now += 1
+        return scheduled
 
-    def come_back(self, planned):
+    def come_back(self, scheduled):
         """Who sampled a token, and why those of them have ended who have."""
         sampled, ended = [], {}
-        for request, tokens in planned.items():
+        for request, tokens in scheduled.items():
             request.computed += tokens
             if request.computed < request.known:
                 continue
@@ -212,7 +315,8 @@ def scenario(seed):
             request.arrival = world.now + draw.randint(1, 15) if later else world.now
             world.add(request)
             there.append(request)
-            items.append(f"{{id: {request.id}, prompt: {request.prompt}, max_tokens: {request.max_tokens}, "
+            prompt = f"{{ids: {request.tokens}}}" if limits.caching else request.prompt
+            items.append(f"{{id: {request.id}, prompt: {prompt}, max_tokens: {request.max_tokens}, "
                          f"priority: {request.priority}" + (f", arrival_ms: {request.arrival}" if later else "") +
                          (", stop_token_ids: [7]" if request.stops_after else "") + "}")
         lines.append("  - add: [" + ",\n          ".join(items) + "]")
@@ -227,20 +331,22 @@ def scenario(seed):
             world.drop(victim)
             lines += [f"  - abort: [{victim.id}]", f"  - expect: {{finished: {{{victim.id}: abort}}}}"]
         planned, gone = world.plan()
-        world.apply(planned, gone)
+        planned = world.apply(planned, gone)
         steps += len(planned) > 0
         assert steps < 5000, f"world {seed} does not end"
         scheduled = ", ".join(f"{r.id}: {tokens}" for r, tokens in planned.items())
         lines.append(f"  - expect: {{scheduled: {{{scheduled}}}, preempted: {names(gone)},\n"
                      f"             waiting: {names(world.waiting)}, running: {names(world.running)}, "
-                     f"free_blocks: {world.free}}}")
+                     f"free_blocks: {len(world.pool.free)}, cached_blocks: {world.pool.cached()}}}")
         if not planned:
             continue
         sampled, ended = world.come_back(planned)
         stopped = ", ".join(f"{r.id}: [7]" for r, why in ended.items() if why == "stop")
         finished = ", ".join(f"{r.id}: {why}" for r, why in ended.items())
-        lines += [f"  - output: {{{stopped}}}", f"  - expect: {{finished: {{{finished}}}, free_blocks: {world.free}}}"]
-    lines.append(f"  - expect: {{steps: {steps}, free_blocks: {limits.num_blocks}, plan_faults: 0}}")
+        lines += [f"  - output: {{{stopped}}}",
+                  f"  - expect: {{finished: {{{finished}}}, free_blocks: {len(world.pool.free)}}}"]
+    lines.append(f"  - expect: {{steps: {steps}, hit_tokens: {world.hit_tokens}, query_tokens: {world.query_tokens}, "
+                 f"free_blocks: {limits.num_blocks}, plan_faults: 0}}")
     return "\n".join(lines) + "\n"
 
 
