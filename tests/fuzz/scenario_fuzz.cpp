@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                          {.bytes = 1 << 13, .nodes = 2000});
     if (!root) return root.error().empty() ? __builtin_trap(), 0 : 0;
     const scenario::Limits limits{.block_tokens = 1 << 14, .prompt_tokens = 1 << 12, .sequences = 64, .steps = 400,
-                                  .swaps = 0 /* no other process */, .work = 1 << 13};
+                                  .swaps = 0 /* no other process */, .grammars = 4, .work = 1 << 13};
     auto loaded = scenario::load(*root, registry(), limits);
     if (!loaded) return loaded.error().empty() ? __builtin_trap(), 0 : 0;
     for (scenario::Step& s : loaded->steps) // what the file expects of its faults is its own affair

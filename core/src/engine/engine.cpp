@@ -178,13 +178,16 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.pressure = PressureMonitor(c.engine.watermark);
     PB_TRY(s.eos, end_tokens(c, parts.model.config, s.tokenizer.get(), f.vocab_size));
     s.start_drafts();
-    if (s.tokenizer)
-        s.grammars = std::make_unique<grammar::GrammarCache>(
-            [tokenizer = s.tokenizer, size = f.vocab_size, eos = s.eos] {
-                return grammar::Vocabulary::of(*tokenizer, size, eos);
-            },
-            clock);
+    if (s.tokenizer) s.make_grammars();
     return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+void Engine::State::make_grammars() {
+    grammars = std::make_unique<grammar::GrammarCache>(
+        [tokenizer = tokenizer, size = facts.vocab_size, eos = eos] {
+            return grammar::Vocabulary::of(*tokenizer, size, eos);
+        },
+        clock);
 }
 
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& asked) {

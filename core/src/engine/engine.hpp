@@ -91,10 +91,13 @@ class Engine {
     // the engine's clock.
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
     Result<> reset_prefix_cache();    // refused while blocks are in use
-    // Tokens come from a script from now on, and drafts from the proposer if there is one. Refused where the device
-    // computes. The script must outlive the engine's last step.
-    Result<> follow(Script&, host::Proposer = {});
+    // Tokens come from a script from now on, drafts from the proposer if there is one, and the tokens' text from the
+    // vocabulary. Refused where the device computes. The script must outlive the engine's last step.
+    Result<> follow(Script&, host::Proposer = {}, std::shared_ptr<const text::Tokenizer> vocabulary = {});
     View view() const;                // between steps, or from a script
+    // Who holds which KV and what is cached, likewise. (script.cpp)
+    const kv::KvCache& kv() const;
+    const kv::BlockTable* table_of(RequestId) const; // null: there is no such sequence
     // Whether queues, block tables, references and free list agree, which no policy may change: for tests, after each
     // step. O(sequences + blocks). (audit.cpp)
     Result<> audit() const;

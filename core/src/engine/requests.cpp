@@ -139,7 +139,8 @@ Result<RequestId> Engine::State::add(Request request) {
     const uint32_t vocab = facts.vocab_size;
     std::sort(sampling.dry_breakers.begin(), sampling.dry_breakers.end());
     PB_CHECK(check_sampling(sampling));
-    if (facts.simulated) PB_CHECK(check_simulated(sampling));
+    const TokenText text = script && tokenizer ? TokenText::kScripted : TokenText::kMadeUp;
+    if (facts.simulated) PB_CHECK(check_simulated(sampling, text));
     else PB_CHECK(check_accepted(wire_params(sampling, {})));
     if (facts.synthetic_acceptance) PB_CHECK(check_synthetic(sampling));
     if (request.prompt.empty()) return fail("the prompt is empty");

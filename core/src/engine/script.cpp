@@ -5,10 +5,16 @@
 
 namespace patchbay::engine {
 
-Result<> Engine::follow(Script& script, host::Proposer proposer) {
+Result<> Engine::follow(Script& script, host::Proposer proposer, std::shared_ptr<const text::Tokenizer> vocabulary) {
     State& s = *state_;
     if (!s.facts.simulated) return fail("a script on device '" + s.facts.device_name + "', which computes");
     s.script = &script;
+    if (vocabulary) {
+        s.tokenizer = std::move(vocabulary);
+        s.make_grammars();
+        for (TokenId t = 0; static_cast<uint32_t>(t) < s.tokenizer->vocab_size(); ++t)
+            if (!s.tokenizer->token_bytes(t).empty()) s.spelled.push_back(t);
+    }
     if (!proposer) return {};
     s.proposer = std::move(proposer);
     if (s.in_turn.empty()) s.in_turn = "proposer"; // drafts follow from tokens that are back
@@ -33,6 +39,13 @@ View Engine::view() const {
     out.total_swap_blocks = s.kv->swap_space().total();
     out.report = s.report;
     return out;
+}
+
+const kv::KvCache& Engine::kv() const { return *state_->kv; }
+
+const kv::BlockTable* Engine::table_of(RequestId id) const {
+    const auto at = state_->sequences.find(id);
+    return at == state_->sequences.end() ? nullptr : &at->second->table;
 }
 
 PB_STEP_TEXT void Engine::State::tell_script() {

@@ -53,7 +53,15 @@ float synthetic_logprob(uint64_t seed, uint64_t position) {
     return -static_cast<float>(uniform(draw(seed, position, Stream::kDraft, 1)[0]));
 }
 
-Result<> check_simulated(const SamplingParams& p) {
+TokenId next_allowed(TokenId token, std::span<const uint32_t> mask, uint32_t vocab_size) {
+    for (uint32_t i = 0; i < vocab_size; ++i) {
+        const uint32_t next = (static_cast<uint32_t>(token) + i) % vocab_size;
+        if (mask[next / 32] >> (next % 32) & 1) return static_cast<TokenId>(next);
+    }
+    return token;
+}
+
+Result<> check_simulated(const SamplingParams& p, TokenText text) {
     const char* const of_logits = p.logprobs            ? "logprobs"
                                   : p.prompt_logprobs   ? "prompt_logprobs"
                                   : p.logits_statistics ? "logits_statistics"
@@ -61,6 +69,7 @@ Result<> check_simulated(const SamplingParams& p) {
     if (of_logits) return fail(std::string(of_logits) + " on a device that computes nothing: there are no logits");
     if (p.allowed_token_ids || !p.bad_words.empty())
         return fail("allowed_token_ids and bad_words on a device that computes nothing: its tokens are made up");
+    if (text == TokenText::kScripted) return {};
     if (!p.stop.empty()) return fail("stop strings on a device that computes nothing: its text is made up");
     if (p.structured_outputs)
         return fail("structured_outputs on a device that computes nothing: its text is made up");

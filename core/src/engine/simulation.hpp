@@ -29,6 +29,10 @@ TokenId synthetic_token(uint64_t seed, uint64_t position, uint32_t vocab_size, s
 float synthetic_logprob(uint64_t seed, uint64_t position);
 
 // What a request asks for that no synthetic token can answer.
-Result<> check_simulated(const SamplingParams&);
+enum class TokenText { kMadeUp, kScripted };
+Result<> check_simulated(const SamplingParams&, TokenText);
+
+// The token, or the next one after it that the mask allows; itself, where it allows none.
+TokenId next_allowed(TokenId, std::span<const uint32_t> mask, uint32_t vocab_size);
 
 }  // namespace patchbay::engine

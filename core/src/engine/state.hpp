@@ -89,6 +89,7 @@ struct Engine::State {
     std::unique_ptr<runner::ModelRunner> runner;
     host::Slot scheduler, sampler;
     Script* script = nullptr; // in place of a model
+    std::vector<TokenId> spelled; // tokens that have a text, of a script's vocabulary
     std::unique_ptr<kv::KvCache> kv;
     std::unique_ptr<DraftModel> draft_model; // null: there is no proposer
     host::Proposer proposer; // may be empty
@@ -318,6 +319,7 @@ struct Engine::State {
     void cut_drafts(Sequence&);                   // from the first one on that its grammar does not allow
     void cut_path(Sequence&, DraftPath&);         // likewise
     bool follow_grammar(Sequence&, TokenId);      // false: the sequence ended, the token does not belong to it
+    void make_grammars(); // of the tokenizer's vocabulary
     void report_grammars();
 
     // ---- verification of trees of drafts (branches.cpp) ----

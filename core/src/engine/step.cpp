@@ -310,18 +310,26 @@ PB_STEP_TEXT void Engine::State::note_forward() {
 void Engine::State::make_tokens() {
     sampled.clear();
     sampled_logprobs.clear();
-    const auto make = [&](const Sequence& s, uint64_t position) {
-        sampled.push_back(synthetic_token(s.seed, position, facts.vocab_size, eos, s.request.sampling.stop_token_ids));
+    const size_t words = (facts.vocab_size + 31) / 32;
+    const auto make = [&](const Sequence& s, uint64_t position, std::span<const uint32_t> masks, size_t row) {
+        std::vector<TokenId> avoided; // what ends it, or might by its text
+        if (!spelled.empty()) {
+            avoided = s.request.sampling.stop_token_ids;
+            avoided.insert(avoided.end(), spelled.begin(), spelled.end());
+        }
+        const TokenId token = synthetic_token(s.seed, position, facts.vocab_size, eos,
+                                              spelled.empty() ? s.request.sampling.stop_token_ids : avoided);
+        sampled.push_back(s.matcher ? next_allowed(token, masks.subspan(row * words, words), facts.vocab_size) : token);
         sampled_logprobs.push_back(s.params.logprobs < 0 ? 0 : synthetic_logprob(s.seed, position));
     };
     for (const Scheduled& item : scheduled) {
         sampled.resize(item.first_row, -1); // those of sequences that have ended are missing
         sampled_logprobs.resize(item.first_row);
-        for (uint32_t j = 0; j < item.rows; ++j) make(*item.sequence, item.confirmed + j);
+        for (uint32_t j = 0; j < item.rows; ++j) make(*item.sequence, item.confirmed + j, item.sequence->masks, j);
     }
     for (const Branch& b : branches)
-        for (uint32_t depth = b.shared + 1; depth <= b.drafts; ++depth)
-            make(*scheduled[b.item].sequence, scheduled[b.item].confirmed + depth);
+        for (uint32_t row = 0; row < b.rows(); ++row)
+            make(*scheduled[b.item].sequence, scheduled[b.item].confirmed + b.shared + 1 + row, b.masks, row);
     ask_script();
 }
 

@@ -26,8 +26,8 @@ void Engine::State::structure(Sequence& s, std::shared_ptr<grammar::Grammar> g) 
     if (!p.ignore_eos) s.end_tokens = eos;
     for (const TokenId t : p.stop_token_ids) { // those that stand for text belong to the text
         const bool known = t >= 0 && static_cast<uint32_t>(t) < facts.vocab_size;
-        const bool spelled = known && !g->vocabulary().bytes(t, grammar::Vocabulary::Place::kLater).empty();
-        if (known && !spelled && !contains(s.end_tokens, t)) s.end_tokens.push_back(t);
+        const bool has_text = known && !g->vocabulary().bytes(t, grammar::Vocabulary::Place::kLater).empty();
+        if (known && !has_text && !contains(s.end_tokens, t)) s.end_tokens.push_back(t);
     }
     s.matcher = std::make_unique<grammar::Matcher>(std::move(g));
 }

@@ -67,8 +67,8 @@ Result<TokenRules> Engine::State::token_rules(const SamplingParams& p) const {
     if (p.bad_words.size() > kMostWords)
         return fail(std::to_string(p.bad_words.size()) + " bad_words, expected at most " + std::to_string(kMostWords));
     for (const std::string& word : p.bad_words) {
-        PB_TRY(auto spelled, spellings(*tokenizer, word));
-        for (std::vector<TokenId>& tokens : spelled) {
+        PB_TRY(auto forms, spellings(*tokenizer, word));
+        for (std::vector<TokenId>& tokens : forms) {
             if (!std::ranges::all_of(tokens, in_vocabulary))
                 return fail("bad_words: '" + word + "' has a token that the model does not know");
             if (tokens.size() > 1) {

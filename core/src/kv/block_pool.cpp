@@ -29,6 +29,12 @@ BlockPool::BlockPool(uint32_t block_count, uint32_t block_size)
     for (uint32_t b = 0; b < block_count; ++b) push_back(static_cast<BlockId>(b));
 }
 
+std::vector<BlockId> BlockPool::free_list() const {
+    std::vector<BlockId> out;
+    for (BlockId b = first_free_; b != kNoBlock; b = blocks_[b].next) out.push_back(b);
+    return out;
+}
+
 void BlockPool::unlink(BlockId b) {
     Block& block = blocks_[b];
     (block.previous == kNoBlock ? first_free_ : blocks_[block.previous].next) = block.next;

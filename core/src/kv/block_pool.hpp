@@ -48,6 +48,8 @@ class BlockPool {
     Presence presence(const BlockKey&) const;
     BlockId next() const { return first_free_; } // that allocate() will give; kNoBlock: none
 
+    std::vector<BlockId> free_list() const; // in the order in which allocate() takes them. O(free)
+
     // What time it is when blocks are taken and given back; from the first call on it is kept, until it is asked for,
     // how long each was held.
     void set_time(uint64_t ns) {

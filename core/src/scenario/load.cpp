@@ -168,19 +168,6 @@ Table<config::EngineSettings> engine_table() {
     return t;
 }
 
-struct ModelPart {
-    Tokens eos;
-    uint32_t sliding_window = 0;
-};
-
-Table<ModelPart> model_table() {
-    Table<ModelPart> t;
-    t.values("eos_token_ids", &ModelPart::eos, {0, kVocabSize - 1, ""}, "tokens that end a request")
-        .key("sliding_window", &ModelPart::sliding_window, {0, kMostTokens, "tokens"},
-             "how far back attention sees; 0: to the first token");
-    return t;
-}
-
 Table<config::SpeculationSettings> speculation_table() {
     Table<config::SpeculationSettings> t;
     t.key("max_paths", &config::SpeculationSettings::max_paths, {1, 16, "paths"},
@@ -191,7 +178,7 @@ Table<config::SpeculationSettings> speculation_table() {
 struct File {
     config::EngineSettings engine;
     config::SpeculationSettings speculative;
-    ModelPart model;
+    Model model;
     Scenario scenario;
 };
 
@@ -242,8 +229,7 @@ Result<Scenario> load(const Node& root, const host::Registry& registry, const Li
     out.speculative = file.speculative;
     if (out.engine.num_blocks == 0) out.engine.num_blocks = 1000;
     if (out.engine.num_swap_blocks == 0) out.engine.num_swap_blocks = 1000;
-    out.eos = std::move(file.model.eos);
-    out.sliding_window = file.model.sliding_window;
+    out.model = std::move(file.model);
     check_whole_file(out, root, faults);
     if (faults.any()) return faults.failure();
     return out;

@@ -17,10 +17,13 @@ std::string json_schema();
 struct SubjectInfo {
     Subject subject;
     const char* name;    // in the file
-    Value shape;         // empty; of what alternative it is
+    Value shape;         // empty; of what alternative it is. Totals: the keys that they may have
     const char* meaning;
 };
 const std::vector<SubjectInfo>& subjects();
-bool is_of_plan(Subject); // a step is begun to know it
+const SubjectInfo& subject_info(Subject);
+bool asks_for(const Expectation&, Subject); // it is of the subject, or totals it
+bool is_of_plan(const Expectation&);     // a step is begun to know it
+bool is_of_blocks(const Expectation&);   // it names blocks, or counts what becomes of them
 
 }  // namespace patchbay::scenario

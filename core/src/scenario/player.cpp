@@ -6,6 +6,7 @@
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
+#include "scenario/vocabulary.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -18,9 +19,17 @@ config::EngineConfig config_of(const Scenario& s) {
     c.speculative = s.speculative;
     c.scheduler = s.policy;
     engine::leave_out_model(c, kVocabSize); // only the scenario moves the clock
-    if (s.sliding_window > 0) c.model.shape["sliding_window"] = std::to_string(s.sliding_window);
-    for (size_t i = 0; i < s.eos.size(); ++i)
-        c.model.shape["eos_token_id." + std::to_string(i)] = std::to_string(s.eos[i]);
+    auto& shape = c.model.shape;
+    for (size_t i = 0; i < s.model.eos.size(); ++i)
+        shape["eos_token_id." + std::to_string(i)] = std::to_string(s.model.eos[i]);
+    if (s.model.sliding_window == 0) return c;
+    shape["architectures.0"] = "Qwen2ForCausalLM"; // which has windows in layers of its choice
+    shape["use_sliding_window"] = "true";
+    shape["sliding_window"] = std::to_string(s.model.sliding_window);
+    std::vector<std::string> layers = s.model.layer_types;
+    if (layers.empty()) layers = {"sliding_attention"};
+    shape["num_hidden_layers"] = std::to_string(layers.size());
+    for (size_t i = 0; i < layers.size(); ++i) shape["layer_types." + std::to_string(i)] = layers[i];
     return c;
 }
 
@@ -35,7 +44,14 @@ Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Re
     if (s.engine.num_speculative_tokens > 0) {
         PB_TRY(proposer, scripted_proposer(out->drafts_));
     }
-    PB_CHECK(out->engine_->follow(*out, std::move(proposer)));
+    PB_CHECK(out->engine_->follow(*out, std::move(proposer),
+                                  s.model.vocabulary.empty() ? nullptr : scripted_vocabulary(s.model.vocabulary)));
+    const auto names_blocks = [](const Step& step) {
+        const auto* expect = std::get_if<step::Expect>(&step.what);
+        return expect && std::ranges::any_of(expect->expectations, is_of_blocks);
+    };
+    if (std::ranges::any_of(s.steps, names_blocks)) out->blocks_.follow(*out->engine_);
+    out->grammar_row_ = work_of_grammar_row(s.model.vocabulary);
     out->start_ns_ = out->clock_.now_ns();
     return out;
 }
@@ -56,8 +72,7 @@ Played Player::play() {
 bool Player::needs_engine_step() const {
     const auto& what = now().what;
     if (const auto* e = std::get_if<step::Expect>(&what))
-        return std::any_of(e->expectations.begin(), e->expectations.end(),
-                           [](const Expectation& x) { return is_of_plan(x.subject); });
+        return std::ranges::any_of(e->expectations, is_of_plan);
     if (std::holds_alternative<step::Drain>(what)) return engine_->has_unfinished();
     return std::holds_alternative<step::Output>(what) || std::holds_alternative<step::Run>(what) ||
            std::holds_alternative<step::InFlight>(what);
@@ -79,9 +94,7 @@ void Player::engine_step() {
     const auto report = engine_->step();
     in_step_ = false;
     if (!report) return differ("the engine", "another step", report.error());
-    hit_tokens_ += report->prefix_hit_tokens;
-    query_tokens_ += report->prefix_query_tokens;
-    plan_faults_ += report->plan_faults;
+    tally_.add(*report);
     flying_ = is_async() && report->in_turn != "probation" && !plan_.empty();
     if (difference_) return;
     if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
@@ -89,7 +102,7 @@ void Player::engine_step() {
                       "no token is sampled in this step");
     const engine::View view = engine_->view();
     spend(1 + report->scheduled_tokens + report->running_requests + report->waiting_requests +
-          work_of_step(view, candidates_));
+          report->grammar_masks * grammar_row_ + work_of_step(view, candidates_));
     if (difference_) return;
     if (!drafts_.empty())
         for (const auto& [name, paths] : std::get<step::Draft>(draft_->what).paths)
@@ -109,6 +122,7 @@ bool Player::is_async() const { return scenario_.engine.async_scheduling == conf
 
 void Player::planned(std::span<const pb_plan_item> plan) {
     plan_.assign(plan.begin(), plan.end());
+    for (const pb_plan_item& i : plan) blocks_.note(names_.at(i.id), i.id);
     in_hand_ = false;
     if (!plan.empty()) follow_file(is_async() && !flying_ ? Back::kLater : Back::kNow);
     clock_.advance_ns(scenario_.step_ms * kMs);
@@ -255,20 +269,26 @@ void Player::add(const Arrival& a) {
     r.sampling.min_tokens = a.min_tokens;
     r.sampling.stop_token_ids = a.stop_token_ids;
     r.sampling.ignore_eos = a.ignore_eos;
+    r.sampling.stop = a.stop;
+    r.sampling.include_stop_str_in_output = a.include_stop_str_in_output;
+    r.sampling.structured_outputs = a.structured_outputs;
     r.on_output = [this, &a](const engine::RequestOutput& out) {
         const std::string name = a.name_of(out.index);
         Known& known = requests_.at(name);
         known.output.insert(known.output.end(), out.tokens.begin(), out.tokens.end());
+        known.text += out.text;
         if (out.finish == engine::FinishReason::kNone) return;
+        known.finish = out.finish;
+        known.stop_reason = out.stop_reason;
         known.cached_tokens = out.cached_tokens;
         known.preemptions = out.preemptions;
-        finished_[name] = engine::name_of(out.finish);
+        finished_[name] = out.finish;
     };
     const auto id = engine_->add_request(std::move(r));
     for (uint32_t i = 0; i < a.sequences(); ++i) {
         requests_[a.name_of(i)].id = id ? *id + i : 0;
         if (id) names_[*id + i] = a.name_of(i);
-        if (id && a.beam_width > 0) candidates_[*id + i] = candidates_of(a, scenario_.eos.size());
+        if (id && a.beam_width > 0) candidates_[*id + i] = candidates_of(a, scenario_.model.eos.size());
     }
     const std::string expected = a.refused.empty() ? "it is added" : "it is refused: " + a.refused;
     if (id && !a.refused.empty()) differ(a.origin, "add " + a.id, expected, "it is added");
@@ -286,13 +306,8 @@ Tokens Player::tokens_of(const Prompt& prompt) const {
 }
 
 State Player::state() {
-    State s{requests_, names_, plan_, engine_->view(), finished_, hit_tokens_, query_tokens_, plan_faults_, ""};
-    const engine::StepReport& under_way = s.engine.report;
-    if (in_step_) {
-        s.hit_tokens += under_way.prefix_hit_tokens;
-        s.query_tokens += under_way.prefix_query_tokens;
-        s.plan_faults += under_way.plan_faults;
-    }
+    State s{requests_, names_, plan_, engine_->view(), finished_, blocks_, tally_, ""};
+    if (in_step_) s.tally.add(s.engine.report);
     for (const host::Identity& p : engine_->facts().plugins)
         if (p.kind == "scheduler") s.policy = p.name;
     return s;
@@ -308,15 +323,17 @@ void Player::spend(uint64_t work) {
 
 void Player::expect(const step::Expect& what) {
     const State is = state();
-    spend(work_of(what, is.engine));
+    spend(work_of(what, is.engine, requests_.size()));
     if (difference_) return;
+    bool finished = false, events = false;
     for (const Expectation& e : what.expectations) {
         const Value got = value_of(e.subject, e.value, is);
-        if (e.subject == Subject::kFinished) finished_.clear();
-        if (got == e.value) continue;
-        for (const SubjectInfo& s : subjects())
-            if (s.subject == e.subject) return differ(e.origin, s.name, text_of(e.value), text_of(got));
+        finished = finished || asks_for(e, Subject::kFinished);
+        events = events || asks_for(e, Subject::kKvEvents);
+        if (!meets(got, e.value)) return differ(e.origin, subject_info(e.subject).name, text_of(e.value), text_of(got));
     }
+    if (finished) finished_.clear();
+    if (events) blocks_.forget_events();
 }
 
 void Player::differ(const std::string& what, const std::string& expected, const std::string& got) {

@@ -60,11 +60,14 @@ class Player final : engine::Script {
 
     std::map<std::string, Known> requests_;
     std::map<engine::RequestId, std::string> names_;
-    Words finished_;
+    Endings finished_;
     Candidates candidates_; // of beams
+    Blocks blocks_;
     DraftsById drafts_;
     const Step* draft_ = nullptr; // that they are of
-    uint64_t engine_steps_ = 0, hit_tokens_ = 0, query_tokens_ = 0, plan_faults_ = 0, work_ = 0;
+    Tally tally_;
+    uint64_t grammar_row_ = 0; // work of a row that samples under a grammar
+    uint64_t engine_steps_ = 0, work_ = 0;
 
     // ---- the engine's step under way ----
     std::vector<pb_plan_item> plan_;

@@ -49,6 +49,35 @@ constexpr const char* kPromptSchema = R"({"anyOf": [{"type": "integer", "minimum
      "repeat": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
      "then": {"type": "array", "items": {"type": "integer"}}}, "additionalProperties": false}]})";
 
+config::Table<grammar::StructuredOutputs> structure_table() {
+    using S = grammar::StructuredOutputs;
+    config::Table<S> t;
+    t.values("choice", &S::choice, {}, "texts of which the output is one")
+        .key("regex", &S::regex, "regular expression that the whole output matches")
+        .key("json", &S::json, "text of a JSON Schema")
+        .key("grammar", &S::grammar, "text of an EBNF grammar");
+    return t;
+}
+
+void add_structure(Table<Arrival>& t) {
+    const auto table = std::make_shared<const config::Table<grammar::StructuredOutputs>>(structure_table());
+    KeyInfo info{.name = "structured_outputs",
+                 .type = ValueType::kMap,
+                 .meaning = "the form of its output: one of choice, regex, json and grammar; with model.vocabulary",
+                 .children = table->keys()};
+    t.custom(std::move(info), [table](const Node* given, Arrival& out, Faults& faults) {
+        if (!given || !config::is_section(*given, "'structured_outputs'", faults)) return Node{};
+        auto& asked = out.structured_outputs.emplace();
+        table->read(*given, asked, faults);
+        const int forms = asked.json.has_value() + asked.regex.has_value() + !asked.choice.empty() +
+                          asked.grammar.has_value();
+        if (forms != 1)
+            faults.add(given->origin, "'structured_outputs' has " + std::to_string(forms) +
+                                          " forms, expected one of choice, regex, json and grammar");
+        return Node{};
+    });
+}
+
 // What other engines can do and this one cannot: told as such, in place of "unknown key".
 void refuse(Table<Arrival>& t, const char* name, const std::string& why) {
     t.custom(other(name, R"({"not": {}})", why), [name, why](const Node* given, Arrival&, Faults& faults) {
@@ -85,10 +114,12 @@ config::Table<Arrival> request_table() {
              "what its sender says it will make; 0: nobody says")
         .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
+        .values("stop", &Arrival::stop, {}, "texts that end it; with model.vocabulary")
+        .key("include_stop_str_in_output", &Arrival::include_stop_str_in_output, "its text ends with that one")
         .key("salt", &Arrival::salt, "it shares cached blocks only with requests that have the same")
         .key("refused", &Arrival::refused, "the engine refuses it, with a text in which this is found");
+    add_structure(t);
     refuse(t, "best_of", "outputs are chosen by logits, and there are none without a model");
-    refuse(t, "stop", "there is no text without a model (use stop_token_ids)");
     refuse(t, "prompt_logprobs", "there are no logits without a model (use skip_reading_prefix_cache)");
     refuse(t, "logprobs", "there are no logits without a model");
     return t;

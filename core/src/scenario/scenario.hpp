@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,10 +17,23 @@ namespace patchbay::scenario {
 using engine::TokenId;
 using Tokens = std::vector<TokenId>;
 using Names = std::vector<std::string>; // of requests
-using Counts = std::map<std::string, uint64_t>;
 using Words = std::map<std::string, std::string>;
+using Endings = std::map<std::string, engine::FinishReason>;
 using Texts = std::map<std::string, Tokens>;
 using Trees = std::map<std::string, std::vector<Tokens>>; // of drafts, by their paths
+
+// As a file expects one: `3`, `">= 3"`, `"<= 9"` or `2..5`, both ends included. What an engine has is exactly one.
+struct Number {
+    static constexpr uint64_t kMax = uint64_t{1} << 40;
+    uint64_t low = 0, high = 0;
+
+    Number() = default;
+    Number(uint64_t exact) : low(exact), high(exact) {}
+    Number(uint64_t from, uint64_t to) : low(from), high(to) {}
+    bool operator==(const Number&) const = default;
+    bool holds(const Number& other) const { return low <= other.low && other.high <= high; }
+};
+using Counts = std::map<std::string, Number>;
 
 struct Prompt {
     uint32_t made_up = 0; // so many tokens in front, which no other request has
@@ -40,7 +54,9 @@ struct Arrival { // a request that is added
     uint32_t beam_width = 0; // beams, likewise; outputs are the first n
     uint32_t max_tokens = 16, min_tokens = 0, expected_output_tokens = 0;
     Tokens stop_token_ids;
-    bool ignore_eos = false, skip_reading_prefix_cache = false;
+    std::vector<std::string> stop;
+    std::optional<grammar::StructuredOutputs> structured_outputs;
+    bool ignore_eos = false, skip_reading_prefix_cache = false, include_stop_str_in_output = false;
     std::string salt;    // whose cached blocks it may share: requests with the same one
     std::string refused; // a part of the text with which the engine refuses it; empty: it does not
     config::Origin origin;
@@ -51,10 +67,24 @@ struct Arrival { // a request that is added
 
 enum class Subject { // what can be expected
     kScheduled, kPreempted, kWaiting, kRunning, kFinished, kInFlight, kComputed, kCachedTokens, kDrafts, kPreemptions,
-    kText, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kPlanFaults, kPolicy, kSwapped,
-    kFreeSwapBlocks
+    kStopReason, kText, kDecoded, kSum, kCount, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kDraftedTokens,
+    kAcceptedTokens, kSteps, kPlanFaults, kPolicy, kSwapped, kFreeSwapBlocks, kReferences, kEvictedNext, kKvEvents
 };
-using Value = std::variant<uint64_t, std::string, Names, Counts, Words, Texts>;
+using Totals = std::map<Subject, Number>; // over all requests that a subject names
+struct BlockList { // by names as scenario/blocks.hpp has them
+    Names names;
+    bool operator==(const BlockList&) const = default;
+};
+struct BlockCounts {
+    Counts counts; // by such names
+    bool operator==(const BlockCounts&) const = default;
+};
+struct KvEvents { // stored, removed, cleared: how many, or of which blocks, in order
+    std::map<std::string, std::variant<Number, Names>> by_kind;
+    bool operator==(const KvEvents&) const = default;
+};
+using Value = std::variant<Number, std::string, Names, Counts, Words, Endings, Texts, Totals, BlockList, BlockCounts,
+                           KvEvents>;
 struct Expectation {
     Subject subject;
     Value value;
@@ -92,7 +122,17 @@ struct Limits { // of one file: it ends in bounded time and memory, whatever it 
     uint64_t steps = 1'000'000;                // together with those of `run` and `drain`
     uint64_t wait_ms = 1'000'000'000'000;      // together
     uint64_t swaps = 64;                       // each starts another process
+    uint64_t grammars = 32;                    // requests with structured_outputs: each may compile one, for a second
     uint64_t work = uint64_t{1} << 26;         // while it is played: tokens computed, and what work.hpp counts
+};
+
+using Vocabulary = std::map<TokenId, std::string>; // the text of some tokens
+
+struct Model { // what the engine must know of one
+    Tokens eos;
+    uint32_t sliding_window = 0;          // tokens; 0: attention sees all
+    std::vector<std::string> layer_types; // as in its config.json; empty: one layer
+    Vocabulary vocabulary;                // empty: there is no text
 };
 
 struct Scenario {
@@ -101,8 +141,7 @@ struct Scenario {
     config::EngineSettings engine;
     config::SpeculationSettings speculative;
     uint32_t step_ms = 1; // that a step takes on the scenario's clock
-    Tokens eos;
-    uint32_t sliding_window = 0; // tokens; 0: attention sees all
+    Model model;
     std::vector<Step> steps;
 };
 

@@ -1,5 +1,7 @@
 #include "scenario/values.hpp"
 
+#include <charconv>
+
 namespace patchbay::scenario {
 
 using config::Entry;
@@ -11,14 +13,41 @@ using config::ValueType;
 
 std::string map_of(const std::string& value) { return R"({"type": "object", "additionalProperties": )" + value + "}"; }
 
+namespace {
+
+// A number or a range of them, as read_number() takes it.
+constexpr const char* kNumberSchema = R"({"anyOf": [{"type": "integer", "minimum": 0},
+    {"type": "string", "pattern": "^((>=|<=) ?[0-9]+|[0-9]+\\.\\.[0-9]+)$"}]})";
+
+constexpr const char* kBlocksSchema = R"({"type": "array", "items": {"type": "string", "pattern": "/[0-9]+$"}})";
+
+constexpr engine::FinishReason kEndings[] = {engine::FinishReason::kStop, engine::FinishReason::kLength,
+                                             engine::FinishReason::kAbort, engine::FinishReason::kError};
+
+}  // namespace
+
 std::string schema_of(const Value& shape) {
     struct Of {
-        std::string operator()(uint64_t) const { return R"({"type": "integer", "minimum": 0})"; }
+        std::string operator()(const Number&) const { return kNumberSchema; }
         std::string operator()(const std::string&) const { return R"({"type": "string"})"; }
         std::string operator()(const Names&) const { return kIdsSchema; }
-        std::string operator()(const Counts&) const { return map_of(R"({"type": "integer", "minimum": 0})"); }
-        std::string operator()(const Words&) const {
+        std::string operator()(const Counts&) const { return map_of(kNumberSchema); }
+        std::string operator()(const Words&) const { return map_of(R"({"type": ["string", "number", "boolean"]})"); }
+        std::string operator()(const Endings&) const {
             return map_of(R"({"enum": ["stop", "length", "abort", "error"]})");
+        }
+        std::string operator()(const Totals& totals) const {
+            std::string keys;
+            for (const auto& [key, ignored] : totals)
+                keys += (keys.empty() ? "\"" : ", \"") + std::string(subject_info(key).name) + "\": " + kNumberSchema;
+            return R"({"type": "object", "properties": {)" + keys + R"(}, "additionalProperties": false})";
+        }
+        std::string operator()(const BlockList&) const { return kBlocksSchema; }
+        std::string operator()(const BlockCounts&) const { return map_of(kNumberSchema); }
+        std::string operator()(const KvEvents&) const {
+            const std::string amount = R"({"anyOf": [)" + std::string(kNumberSchema) + ", " + kBlocksSchema + "]}";
+            return R"({"type": "object", "properties": {"stored": )" + amount + R"(, "removed": )" + amount +
+                   R"(, "cleared": )" + kNumberSchema + R"(}, "additionalProperties": false})";
         }
         std::string operator()(const Texts&) const { return map_of(kTokensSchema); }
     };
@@ -55,9 +84,40 @@ Names read_names(const Node& node, const std::string& name, Faults& faults) {
 
 namespace {
 
-uint64_t read_count(const Node& node, const std::string& name, Faults& faults) {
-    const KeyInfo info{.name = name, .type = ValueType::kInt, .min = 0, .max = 0x1p40};
-    return config::read_uint(node, info, faults).value_or(0);
+std::optional<uint64_t> whole_number(std::string_view text) {
+    uint64_t value = 0;
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value > Number::kMax) return std::nullopt;
+    return value;
+}
+
+std::optional<Number> range_of(std::string_view text) {
+    if (text.starts_with(">="))
+        if (const auto low = whole_number(text.substr(2))) return Number(*low, Number::kMax);
+    if (text.starts_with("<="))
+        if (const auto high = whole_number(text.substr(2))) return Number(0, *high);
+    const size_t dots = text.find("..");
+    if (dots == std::string_view::npos) return std::nullopt;
+    const auto low = whole_number(text.substr(0, dots)), high = whole_number(text.substr(dots + 2));
+    if (!low || !high || *low > *high) return std::nullopt;
+    return Number(*low, *high);
+}
+
+// What may have been meant by another spelling.
+std::string guess(std::string_view text) {
+    const auto meant = [](const std::string& number) { return " (did you mean " + number + "?)"; };
+    const size_t dots = text.find("..");
+    const auto low = whole_number(text.substr(0, dots));
+    const auto high = dots == std::string_view::npos ? std::nullopt : whole_number(text.substr(dots + 2));
+    if (low && high) return meant(std::to_string(*high) + ".." + std::to_string(*low));
+    if (low && text.ends_with("..")) return meant("\">= " + std::to_string(*low) + "\"");
+    const size_t digits = text.find_first_of("0123456789");
+    const auto number = digits == std::string_view::npos ? std::nullopt : whole_number(text.substr(digits));
+    if (!number) return "";
+    if (text.starts_with(">")) return meant("\">= " + std::to_string(*number + 1) + "\"");
+    if (text.starts_with("<") && *number > 0) return meant("\"<= " + std::to_string(*number - 1) + "\"");
+    return text.starts_with("=") ? meant(std::to_string(*number)) : "";
 }
 
 template <class Map, class Read>
@@ -68,13 +128,55 @@ Map read_map(const Node& node, const std::string& name, Faults& faults, Read&& r
     return out;
 }
 
-std::string read_reason(const Node& node, const std::string& name, Faults& faults) {
-    const KeyInfo info{.name = name, .type = ValueType::kEnum, .choices = {"stop", "length", "abort", "error"}};
+engine::FinishReason read_ending(const Node& node, const std::string& name, Faults& faults) {
+    KeyInfo info{.name = name, .type = ValueType::kEnum};
+    for (const engine::FinishReason reason : kEndings) info.choices.emplace_back(engine::name_of(reason));
     const auto index = config::read_word(node, info, faults);
-    return index ? info.choices[*index] : "";
+    return index ? kEndings[*index] : engine::FinishReason::kNone;
+}
+
+std::string read_word(const Node& node, const std::string& name, Faults& faults) {
+    if (node.kind != NodeKind::kScalar) wrong(node, name, "a text", faults);
+    return node.text;
+}
+
+KvEvents read_events(const Node& node, const std::string& name, Faults& faults) {
+    KvEvents out;
+    if (!config::is_section(node, "'" + name + "'", faults)) return out;
+    const std::vector<KeyInfo> known = {{.name = "stored"}, {.name = "removed"}, {.name = "cleared"}};
+    config::check_unknown_keys(node, known, {}, faults);
+    for (const Entry& entry : node.entries) {
+        const std::string key = name + "." + entry.key;
+        if (entry.value.kind == NodeKind::kList && entry.key != "cleared")
+            out.by_kind[entry.key] = read_names(entry.value, key, faults);
+        else out.by_kind[entry.key] = read_number(entry.value, key, faults);
+    }
+    return out;
+}
+
+Totals read_totals(const Node& node, const SubjectInfo& subject, Faults& faults) {
+    Totals out;
+    if (!config::is_section(node, "'" + std::string(subject.name) + "'", faults)) return out;
+    std::vector<KeyInfo> known;
+    for (const auto& [key, ignored] : std::get<Totals>(subject.shape)) {
+        known.push_back({.name = subject_info(key).name});
+        if (const Node* given = node.find(known.back().name))
+            out[key] = read_number(*given, std::string(subject.name) + "." + known.back().name, faults);
+    }
+    config::check_unknown_keys(node, known, {}, faults);
+    return out;
 }
 
 }  // namespace
+
+Number read_number(const Node& node, const std::string& name, Faults& faults) {
+    if (node.kind == NodeKind::kScalar) {
+        if (const auto exact = node.quoted ? std::nullopt : whole_number(node.text)) return *exact;
+        if (const auto range = range_of(node.text)) return *range;
+    }
+    wrong(node, name, "a whole number, \">= 3\", \"<= 9\" or 2..5" + guess(node.text), faults);
+    return {};
+}
 
 Texts read_texts(const Node& node, const std::string& name, Faults& faults) {
     return read_map<Texts>(node, name, faults, read_tokens);
@@ -94,46 +196,32 @@ Trees read_trees(const Node& node, const std::string& name, Faults& faults) {
 Value read_value(const Node& node, const SubjectInfo& subject, Faults& faults) {
     struct Read {
         const Node& node;
+        const SubjectInfo& subject;
         const std::string name;
         Faults& faults;
-        Value operator()(uint64_t) const { return read_count(node, name, faults); }
+        Value operator()(const Number&) const { return read_number(node, name, faults); }
         Value operator()(const std::string&) const {
             if (node.kind != NodeKind::kScalar) wrong(node, name, "a name", faults);
             return node.text;
         }
         Value operator()(const Names&) const { return read_names(node, name, faults); }
-        Value operator()(const Counts&) const { return read_map<Counts>(node, name, faults, read_count); }
-        Value operator()(const Words&) const { return read_map<Words>(node, name, faults, read_reason); }
+        Value operator()(const Counts&) const { return read_map<Counts>(node, name, faults, read_number); }
+        Value operator()(const Words&) const { return read_map<Words>(node, name, faults, read_word); }
+        Value operator()(const Endings&) const { return read_map<Endings>(node, name, faults, read_ending); }
+        Value operator()(const BlockList&) const {
+            BlockList out{read_names(node, name, faults)};
+            if (node.kind == NodeKind::kList && node.items.empty())
+                faults.add(node.origin, "'" + name + "' names no block (to expect none: cached_blocks: 0)");
+            return out;
+        }
+        Value operator()(const BlockCounts&) const {
+            return BlockCounts{read_map<Counts>(node, name, faults, read_number)};
+        }
+        Value operator()(const KvEvents&) const { return read_events(node, name, faults); }
+        Value operator()(const Totals&) const { return read_totals(node, subject, faults); }
         Value operator()(const Texts&) const { return read_texts(node, name, faults); }
     };
-    return std::visit(Read{node, subject.name, faults}, subject.shape);
+    return std::visit(Read{node, subject, subject.name, faults}, subject.shape);
 }
-
-const std::vector<SubjectInfo>& subjects() {
-    static const std::vector<SubjectInfo> all = {
-        {Subject::kScheduled, "scheduled", Counts{}, "tokens that the step computes, of all that it has; {}: nobody"},
-        {Subject::kPreempted, "preempted", Names{}, "who was preempted for the step, in the order of the plan"},
-        {Subject::kWaiting, "waiting", Names{}, "who waits, the first in the queue first"},
-        {Subject::kRunning, "running", Names{}, "who runs, in order of admission"},
-        {Subject::kFinished, "finished", Words{}, "who has ended since this was last asked, and why"},
-        {Subject::kInFlight, "in_flight", Counts{}, "tokens of steps that are not back, of these"},
-        {Subject::kComputed, "computed", Counts{}, "tokens whose KV is there, of these"},
-        {Subject::kCachedTokens, "cached_tokens", Counts{}, "prompt tokens that came from the prefix cache, of these"},
-        {Subject::kDrafts, "drafts", Counts{}, "drafts that wait to be verified, of these"},
-        {Subject::kPreemptions, "preemptions", Counts{}, "how often these were preempted"},
-        {Subject::kText, "text", Texts{}, "the output so far, of these"},
-        {Subject::kFreeBlocks, "free_blocks", uint64_t{}, "KV blocks that nobody holds, cached ones too"},
-        {Subject::kCachedBlocks, "cached_blocks", uint64_t{}, "of these, the ones that can be found again"},
-        {Subject::kHitTokens, "hit_tokens", uint64_t{}, "tokens that were found cached, counted once a request"},
-        {Subject::kQueryTokens, "query_tokens", uint64_t{}, "tokens that were looked for, counted once a request"},
-        {Subject::kPlanFaults, "plan_faults", uint64_t{}, "plans that were refused so far"},
-        {Subject::kSwapped, "swapped", Names{}, "who waits with KV in host memory, the first in the queue first"},
-        {Subject::kFreeSwapBlocks, "free_swap_blocks", uint64_t{}, "KV blocks in host memory that nobody holds"},
-        {Subject::kPolicy, "policy", std::string{}, "the scheduler that has the slot"},
-    };
-    return all;
-}
-
-bool is_of_plan(Subject s) { return s == Subject::kScheduled || s == Subject::kPreempted; }
 
 }  // namespace patchbay::scenario

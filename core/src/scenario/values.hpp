@@ -28,8 +28,10 @@ Tokens read_tokens(const config::Node&, const std::string& name, config::Faults&
 Names read_names(const config::Node&, const std::string& name, config::Faults&);
 Texts read_texts(const config::Node&, const std::string& name, config::Faults&);
 Trees read_trees(const config::Node&, const std::string& name, config::Faults&);
+Number read_number(const config::Node&, const std::string& name, config::Faults&); // one, or a range
 Value read_value(const config::Node&, const SubjectInfo&, config::Faults&);
 
 config::Table<Arrival> request_table(); // of what is added
+config::Table<Model> model_table();
 
 }  // namespace patchbay::scenario

@@ -1,17 +1,20 @@
 #include "scenario/whole_file.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <tuple>
 
 #include "base/suggest.hpp"
 #include "config/document.hpp"
+#include "scenario/blocks.hpp"
 
 namespace patchbay::scenario {
 namespace {
 
 constexpr size_t kLongestId = 64;     // bytes
 constexpr size_t kMostEndTokens = 16; // of a request, and of the model: each token is held against them
+constexpr size_t kMaxStops = 16, kMaxStopBytes = 256, kMaxGrammarBytes = 4096; // of a request
 constexpr uint64_t kMostGuesses = 10; // at names that nobody has
 
 class WholeFile {
@@ -34,12 +37,50 @@ class WholeFile {
         if (e.num_speculative_tokens > 0 && e.async_scheduling == config::AsyncScheduling::kOn)
             fault("async_scheduling: on beside num_speculative_tokens: drafts follow from tokens that are back");
         blocks();
-        if (scenario_.eos.size() <= kMostEndTokens) return;
-        origin_ = &root_.at("model.eos_token_ids")->origin;
-        too_many_end_tokens("eos_token_ids", scenario_.eos.size());
+        model();
     }
 
   private:
+    void model() {
+        const Model& m = scenario_.model;
+        if (m.eos.size() > kMostEndTokens) {
+            origin_ = &root_.at("model.eos_token_ids")->origin;
+            too_many_end_tokens("eos_token_ids", m.eos.size());
+        }
+        const bool slides = std::ranges::find(m.layer_types, "sliding_attention") != m.layer_types.end();
+        if (m.layer_types.empty() || slides == (m.sliding_window > 0)) return;
+        origin_ = &root_.at("model.layer_types")->origin;
+        fault(slides ? "'layer_types' has a layer of sliding_attention, and there is no sliding_window"
+                     : "'layer_types' has no layer of sliding_attention for the sliding_window");
+    }
+
+    // What is only there where tokens have a text.
+    void needs_text(const std::string& key) {
+        if (scenario_.model.vocabulary.empty())
+            fault("'" + key + "' without model.vocabulary: tokens have no text");
+    }
+
+    void text_rules(const Arrival& a) {
+        if (!a.stop.empty()) needs_text("stop");
+        if (a.stop.size() > kMaxStops)
+            fault("'stop' has " + std::to_string(a.stop.size()) + " texts, expected at most " +
+                  std::to_string(kMaxStops));
+        for (const std::string& stop : a.stop)
+            if (stop.empty() || stop.size() > kMaxStopBytes)
+                fault("'stop' has a text of " + std::to_string(stop.size()) + " bytes, expected 1 to " +
+                      std::to_string(kMaxStopBytes));
+        if (!a.structured_outputs) return;
+        needs_text("structured_outputs");
+        count(grammars_, 1, scenario_.limits.grammars, "the file has", "requests with structured_outputs");
+        const grammar::StructuredOutputs& s = *a.structured_outputs;
+        size_t bytes = 0;
+        for (const auto& text : {s.regex, s.json, s.grammar}) bytes += text.value_or("").size();
+        for (const std::string& choice : s.choice) bytes += choice.size();
+        if (bytes > kMaxGrammarBytes)
+            fault("'structured_outputs' has " + std::to_string(bytes) + " bytes, expected at most " +
+                  std::to_string(kMaxGrammarBytes));
+    }
+
     void fault(const std::string& text) { faults_.add(origin_ ? *origin_ : config::Origin{}, text); }
 
     void too_many_end_tokens(const char* key, size_t got) {
@@ -97,6 +138,17 @@ class WholeFile {
         fault("no request '" + config::printable(name) + "' was added before" +
               (guess ? did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())) : ""));
     }
+    void block_known(const std::string& text) {
+        if (block_name(text, [this](const std::string& request) { return seen_.contains(request); })) return;
+        const auto any = block_name(text, [](const std::string&) { return true; });
+        if (any) return known(any->request);
+        fault("'" + config::printable(text) + "' names no block, expected a request and a number such as a/0");
+    }
+    void blocks_known(const Names& names) {
+        if (names.size() > Blocks::kMaxListed)
+            fault(std::to_string(names.size()) + " blocks, expected at most " + std::to_string(Blocks::kMaxListed));
+        for (const std::string& name : names) block_known(name);
+    }
     void all_known(const Names& names) {
         for (const std::string& name : names) known(name);
     }
@@ -117,6 +169,7 @@ class WholeFile {
                       std::to_string(kLongestId));
             if (a.stop_token_ids.size() > kMostEndTokens)
                 too_many_end_tokens("stop_token_ids", a.stop_token_ids.size());
+            text_rules(a);
             if (a.id.size() > kLongestId || sequences_ > scenario_.limits.sequences) continue;
             for (uint32_t i = 0; i < a.sequences(); ++i)
                 if (const std::string name = a.name_of(i); !seen_.insert(name).second)
@@ -143,10 +196,18 @@ class WholeFile {
     void names_in(const step::Expect& what) {
         for (const Expectation& e : what.expectations) {
             origin_ = &e.origin;
+            if (e.subject == Subject::kDecoded) needs_text("decoded");
             if (const auto* names = std::get_if<Names>(&e.value)) all_known(*names);
             else if (const auto* counts = std::get_if<Counts>(&e.value)) keys_known(*counts);
             else if (const auto* words = std::get_if<Words>(&e.value)) keys_known(*words);
-            else if (const auto* texts = std::get_if<Texts>(&e.value)) keys_known(*texts);
+            else if (const auto* endings = std::get_if<Endings>(&e.value)) keys_known(*endings);
+            else if (const auto* list = std::get_if<BlockList>(&e.value)) blocks_known(list->names);
+            else if (const auto* blocks = std::get_if<BlockCounts>(&e.value))
+                for (const auto& [name, ignored] : blocks->counts) block_known(name);
+            else if (const auto* events = std::get_if<KvEvents>(&e.value)) {
+                for (const auto& [kind, amount] : events->by_kind)
+                    if (const auto* listed = std::get_if<Names>(&amount)) blocks_known(*listed);
+            } else if (const auto* texts = std::get_if<Texts>(&e.value)) keys_known(*texts);
         }
     }
     template <class Other>
@@ -157,7 +218,7 @@ class WholeFile {
     config::Faults& faults_;
     const config::Origin* origin_ = nullptr;
     std::set<std::string> seen_, requests_; // seen: outputs
-    uint64_t prompt_tokens_ = 0, sequences_ = 0, steps_ = 0, waited_ = 0, swaps_ = 0, unknown_ = 0;
+    uint64_t prompt_tokens_ = 0, sequences_ = 0, steps_ = 0, waited_ = 0, swaps_ = 0, grammars_ = 0, unknown_ = 0;
 };
 
 }  // namespace
