@@ -4,11 +4,10 @@
 #include <ctime>
 #include <thread>
 
-#include "base/step_memory.hpp"
 
 namespace patchbay {
 
-PB_STEP_TEXT uint64_t RealClock::now_ns() const {
+uint64_t RealClock::now_ns() const {
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
             .count());

@@ -29,36 +29,16 @@ void pause_core() {
 #endif
 }
 
-// Whether done() before the time to sleep. pause(): what a round does before it looks again, which must be short.
-template <class Done, class Pause>
-bool spin_until(Done&& done, Pause&& pause) {
+// Whether done() before the time to sleep.
+template <class Done>
+bool spin_until(Done&& done) {
     for (int i = 0; i < kPauses + kYields; ++i) {
         if (done()) return true;
-        if (i < kPauses) pause();
+        if (i < kPauses) pause_core();
         else sched_yield();
     }
     return done();
 }
-
-// Asks for memory, a few lines at a time.
-class Asking {
-  public:
-    explicit Asking(std::span<const Memory> all) : all_(all) {}
-
-    bool ask_some() { // false: it is all asked for
-        constexpr size_t kAtOnce = 8 * kCacheLine;
-        if (all_.empty()) return false;
-        const Memory rest = all_.front().subspan(at_);
-        ask_for(rest.first(std::min(rest.size(), kAtOnce)));
-        at_ += kAtOnce;
-        if (rest.size() <= kAtOnce) all_ = all_.subspan(1), at_ = 0;
-        return true;
-    }
-
-  private:
-    std::span<const Memory> all_;
-    size_t at_ = 0; // of the first one
-};
 
 // The n-th of the cores that this process may use, in turn. Where the system refuses, the thread moves freely.
 void pin(std::thread& thread, uint32_t n) {
@@ -105,7 +85,6 @@ struct ThreadPool::Crew {
     std::atomic<bool> stop{false};
     alignas(64) std::mutex turn; // a component may be made beside a step
     uint32_t expected = 0;       // of done, under turn
-    std::vector<Memory> wanted;  // behind jobs, under turn
     std::vector<std::thread> workers;
     pb_pool service{};
 
@@ -137,7 +116,7 @@ struct ThreadPool::Crew {
             const uint64_t now = ticket.load(std::memory_order_seq_cst);
             return index_of(now) != kClosed && epoch_of(now) != epoch_of(old);
         };
-        if (spin_until(has_job, pause_core)) return;
+        if (spin_until(has_job)) return;
         // Before it looks once more: run() publishes a job, then counts the sleepers.
         sleepers.fetch_add(1, std::memory_order_seq_cst);
         const uint32_t before = wake.load(std::memory_order_acquire);
@@ -178,11 +157,7 @@ struct ThreadPool::Crew {
         expected += n - drain().tasks;
         uint32_t finished = 0;
         const auto all_done = [&] { return (finished = done.load(std::memory_order_acquire)) == expected; };
-        Asking asking(wanted);
-        const auto pause = [&] {
-            if (!asking.ask_some()) pause_core();
-        };
-        while (!spin_until(all_done, pause)) done.wait(finished, std::memory_order_acquire);
+        while (!spin_until(all_done)) done.wait(finished, std::memory_order_acquire);
     }
 };
 
@@ -213,11 +188,6 @@ uint32_t ThreadPool::threads() const { return crew_->service.threads; }
 
 void ThreadPool::run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
     crew_->run(count, task, arg);
-}
-
-void ThreadPool::ask_while_waiting(std::vector<Memory> what) {
-    const std::lock_guard lock(crew_->turn);
-    crew_->wanted = std::move(what);
 }
 
 const pb_pool& ThreadPool::service() const { return crew_->service; }

@@ -2,9 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "base/step_memory.hpp"
 #include "patchbay/abi/services.h"
 
 namespace patchbay {
@@ -25,8 +23,6 @@ class ThreadPool {
     uint32_t threads() const;
     // Calls task(arg, i) for each i in [0, count) and returns when all are done. Callers take turns. [any]
     void run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg);
-    // What the caller of run() needs behind it. It has nothing else to do while it waits for others. [any]
-    void ask_while_waiting(std::vector<Memory>);
     const pb_pool& service() const; // lives as long as the pool
 
   private:

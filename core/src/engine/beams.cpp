@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -67,7 +66,7 @@ constexpr uint32_t kMostCandidates = 1024; // of a beam
 
 }  // namespace
 
-PB_STEP_TEXT uint32_t needed_from(const Sequence& s) {
+uint32_t needed_from(const Sequence& s) {
     uint32_t out = UINT32_MAX;
     const bool ended = s.delta.finish != FinishReason::kNone; // its search may be gone
     if (ended || !s.beams || s.beams->slots[0] != &s) return out;
@@ -142,7 +141,7 @@ bool Engine::State::has_room(const Sequence& s) const {
 
 // Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
 // others, step by step, and nothing would run. Nor is who came later, or they might wait for ever.
-PB_STEP_TEXT std::span<const pb_sequence> Engine::State::shown_waiting() {
+std::span<const pb_sequence> Engine::State::shown_waiting() {
     const auto all = waiting.records();
     if (beams.empty()) return all;
     seated_records.clear();

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
 
 // As far as budget, seats and pages go that the plan leaves free: the second paths of all sequences before the third.
-PB_STEP_TEXT void Engine::State::fork_branches() {
+void Engine::State::fork_branches() {
     drop_branches();
     uint32_t tokens = settings.max_num_batched_tokens, most = 0;
     for (const Scheduled& item : scheduled) {
@@ -72,7 +71,7 @@ void Engine::State::add_branches() {
 
 // Tokens that a sequence takes, by row: drafts that are what is sampled in their place, and one more. The path whose
 // KV they are: nullptr, the first one.
-PB_STEP_TEXT Branch* Engine::State::follow_drafts(const Scheduled& item) {
+Branch* Engine::State::follow_drafts(const Scheduled& item) {
     const size_t i = static_cast<size_t>(&item - scheduled.data());
     const Sequence& s = *item.sequence;
     const std::span<const TokenId> first = std::span(s.tokens).subspan(item.confirmed, item.rows - 1);
@@ -110,7 +109,7 @@ void Engine::State::take_over(Sequence& s, Branch& b) {
                   .made = {}};
 }
 
-PB_STEP_TEXT void Engine::State::drop_branches() {
+void Engine::State::drop_branches() {
     for (Branch& b : branches) kv->discard(b.table);
     branches.clear();
 }

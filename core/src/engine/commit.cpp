@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
 
-// What few steps do lies apart from the code of all steps (base/step_memory.hpp): how a sequence ends,
 bool Engine::State::end_with(Sequence& s, FinishReason how, std::string_view reason) {
     finish(s, how, std::string(reason));
     return false;
@@ -22,19 +20,14 @@ bool Engine::State::refuse_token(Sequence& s, TokenId token) { // a failing requ
                         std::to_string(token) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
 }
 
-// and logprobs.
-void Engine::State::note_logprobs(Sequence& s, size_t row) {
-    s.delta.logprobs.push_back(logprobs_of(row, *s.request.sampling.logprobs));
-}
-
-PB_STEP_TEXT bool Engine::State::append_text(Sequence& s, TokenId token, bool may_stop) {
+bool Engine::State::append_text(Sequence& s, TokenId token, bool may_stop) {
     const std::string text = s.detokenizer->add(token);
     s.delta.text += may_stop ? s.stops.add(text) : text;
     return s.stops.matched().empty() || end_with(s, FinishReason::kStop, s.stops.matched());
 }
 
 // Appends one token; false if the sequence ended with it.
-PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
+bool Engine::State::append_token(Sequence& s, TokenId token, size_t row) {
     const SamplingParams& p = s.request.sampling;
     if (token < 0 || static_cast<uint32_t>(token) >= facts.vocab_size) return refuse_token(s, token);
     if (!check_stuck(s, row)) return false;
@@ -45,7 +38,7 @@ PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t
     report.sampled_tokens += 1;
     add_statistics(s, row);
     if (s.params.logprobs >= 0) s.sums.logprob += sampled_logprobs[row];
-    if (p.logprobs) note_logprobs(s, row);
+    if (p.logprobs) s.delta.logprobs.push_back(logprobs_of(row, *p.logprobs));
     const uint32_t made = s.outputs();
     const bool may_stop = made > p.min_tokens;
     const bool is_eos = !p.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
@@ -59,7 +52,7 @@ PB_STEP_TEXT bool Engine::State::append_token(Sequence& s, TokenId token, size_t
 }
 
 // Takes the sampled tokens of one sequence: drafts are accepted while they equal what was sampled.
-PB_STEP_TEXT void Engine::State::append_tokens(const Scheduled& item) {
+void Engine::State::append_tokens(const Scheduled& item) {
     Sequence& s = *item.sequence;
     if (is_aborted(s)) { // it ends with the step, without the step's tokens
         s.drop_drafts();
@@ -94,7 +87,7 @@ PB_STEP_TEXT void Engine::State::append_tokens(const Scheduled& item) {
 }
 
 // 7 commit: append tokens, stop conditions, blocks freed or cached.
-PB_STEP_TEXT void Engine::State::commit() {
+void Engine::State::commit() {
     for (Scheduled& item : scheduled) {
         if (item.prompt_rows > 0) take_prompt_rows(item);
         if (item.rows == 0) item.sequence->computed += item.tokens;
@@ -257,7 +250,7 @@ void Engine::State::take_back_step(Sequence& s) {
 
 // 8 publish: hand the deltas out, those of sequences that go on first. Callbacks may add and abort requests: those that
 // they abort are there until the step ends, and are handed nothing more of it.
-PB_STEP_TEXT void Engine::State::publish() {
+void Engine::State::publish() {
     told.clear();
     std::vector<std::unique_ptr<Sequence>> ended;
     const auto collect = [&](Sequence& s) {
@@ -286,7 +279,7 @@ PB_STEP_TEXT void Engine::State::publish() {
 }
 
 // What the step leaves behind, for metrics and records.
-PB_STEP_TEXT void Engine::State::summarise() {
+void Engine::State::summarise() {
     const kv::BlockPool& blocks = kv->pool();
     report.running_requests = static_cast<uint32_t>(running.size());
     report.waiting_requests = static_cast<uint32_t>(waiting.records().size());

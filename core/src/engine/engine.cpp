@@ -6,7 +6,6 @@
 
 #include "base/plugin_call.hpp"
 #include "base/printable.hpp"
-#include "base/step_memory.hpp"
 #include "engine/load_model.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
@@ -244,7 +243,7 @@ void Engine::State::start_drafts() {
     if (drafts_by_model()) draft_model->start({*runner->guest(), *kv, sampler, eos, clock});
 }
 
-PB_STEP_TEXT Result<> Engine::State::step_in_turn(std::string_view why) {
+Result<> Engine::State::step_in_turn(std::string_view why) {
     PB_CHECK(in_phase(Phase::kAdmit, [&] { admit(); }));
     PB_CHECK(in_phase(Phase::kPlan, [&] { return plan(); }));
     PB_CHECK(in_phase(Phase::kApply, [&] { apply(); }));
@@ -260,7 +259,7 @@ PB_STEP_TEXT Result<> Engine::State::step_in_turn(std::string_view why) {
     return in_phase(Phase::kCommit, [&] { propose(); });
 }
 
-PB_STEP_TEXT Result<StepReport> Engine::step() {
+Result<StepReport> Engine::step() {
     constexpr uint32_t kIdlePlansInARow = 1000;
     State& s = *state_;
     s.report = {};

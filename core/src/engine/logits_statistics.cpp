@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -32,7 +31,7 @@ Result<> Engine::State::check_statistics(const SamplingParams& p) const {
     return {};
 }
 
-PB_STEP_TEXT void Engine::State::note_logits() {
+void Engine::State::note_logits() {
     row_statistics.clear();
     const auto note = [&](const Sequence& s, size_t first, size_t count) {
         if (!s.request.sampling.logits_statistics) return;
@@ -44,7 +43,7 @@ PB_STEP_TEXT void Engine::State::note_logits() {
     for (const Branch& b : branches) note(*scheduled[b.item].sequence, b.first_row, b.rows());
 }
 
-PB_STEP_TEXT void Engine::State::add_statistics(Sequence& s, size_t row) {
+void Engine::State::add_statistics(Sequence& s, size_t row) {
     if (!s.request.sampling.logits_statistics || row >= row_statistics.size()) return;
     s.sums.logits.entropy += row_statistics[row].entropy;
     s.sums.logits.max_logit += row_statistics[row].max_logit;

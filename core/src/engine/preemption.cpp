@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -82,13 +81,13 @@ bool Engine::State::lacks_pages() const {
 }
 
 // Of the step that came back: its tokens, and its time on the device without copies of pages.
-PB_STEP_TEXT void Engine::State::note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns) {
+void Engine::State::note_token_cost(uint32_t tokens, uint32_t host_pages, uint64_t ns) {
     const auto copying = static_cast<uint64_t>(host_pages * runner->host_pages().ns_a_page());
     token_cost.step(tokens, ns - std::min(ns, copying));
 }
 
 // How full the pages of those who run are, and how long pages were held that came back.
-PB_STEP_TEXT void Engine::State::summarise_kv() {
+void Engine::State::summarise_kv() {
     for (const Sequence* s : running) {
         const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
         report.token_slots += (s->table.blocks - gone) * kv->block_size();
@@ -102,7 +101,7 @@ PB_STEP_TEXT void Engine::State::summarise_kv() {
     report.token_ns = token_cost.ns_a_token();
 }
 
-PB_STEP_TEXT void Engine::State::tell_kv_events() {
+void Engine::State::tell_kv_events() {
     if (!on_kv_events) return;
     const std::vector<kv::CacheEvent> events = kv->take_events();
     if (!events.empty()) on_kv_events(events, clock.now_ns());

@@ -2,7 +2,6 @@
 // as of their arrival for those after them. What counts is what adopt() finds when the plan is applied.
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -48,7 +47,7 @@ void Engine::State::update_siblings() {
             if (s->place == Place::kWaiting && s->swapped.empty()) update_record(*s);
 }
 
-PB_STEP_TEXT void Engine::State::update_hints() {
+void Engine::State::update_hints() {
     update_siblings();
     if (!kv->caches_prefixes()) return;
     if (waiting.changes() != watched_at) choose_watched();

@@ -2,19 +2,18 @@
 // prompt's next token and nothing else: so every sampler, also one on a device, says what it thinks of that token.
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
 
 // Each takes a row of the vocabulary, beside those of a full step.
-PB_STEP_TEXT uint32_t Engine::State::most_prompt_rows() const {
+uint32_t Engine::State::most_prompt_rows() const {
     constexpr uint32_t kAnyway = 64;
     return std::max(kAnyway, settings.max_num_seqs * (1 + settings.num_speculative_tokens));
 }
 
 // Of the chunk [begin, end), which may be a second time that a part of the prompt is computed.
-PB_STEP_TEXT uint32_t Engine::State::prompt_rows(const Sequence& s, uint32_t begin, uint32_t end) const {
+uint32_t Engine::State::prompt_rows(const Sequence& s, uint32_t begin, uint32_t end) const {
     if (!s.notes_prompt()) return 0;
     const uint32_t first = std::max(begin, s.prompt_noted - 1), last = std::min(end, s.prompt_count - 1);
     return last > first ? last - first : 0;

@@ -1,7 +1,6 @@
 // The engine's other ranks: started before the model is loaded, told every batch, and asked when a step fails.
 #include <unistd.h>
 
-#include "base/step_memory.hpp"
 #include "config/check_file.hpp"
 #include "engine/state.hpp"
 #include "parallel/address.hpp"
@@ -53,7 +52,7 @@ void Engine::State::describe_ranks() {
         facts.ranks[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
 }
 
-PB_STEP_TEXT Result<> Engine::State::pass() {
+Result<> Engine::State::pass() {
     if (pass_samples()) {
         PB_TRY(on_device, runner->forward(batch, sample_call()));
     } else {
@@ -62,7 +61,7 @@ PB_STEP_TEXT Result<> Engine::State::pass() {
     return {};
 }
 
-PB_STEP_TEXT Result<> Engine::State::forward() {
+Result<> Engine::State::forward() {
     if (!group) return pass();
     const auto sent = group->broadcast(batch_rows, kv->copies(), clock);
     if (!sent) return fail(group->cause(sent.error()));

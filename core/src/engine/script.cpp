@@ -1,6 +1,5 @@
 #include "engine/script.hpp"
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -48,7 +47,7 @@ const kv::BlockTable* Engine::table_of(RequestId id) const {
     return at == state_->sequences.end() ? nullptr : &at->second->table;
 }
 
-PB_STEP_TEXT void Engine::State::tell_script() {
+void Engine::State::tell_script() {
     if (!script) return;
     std::vector<pb_plan_item> plan;
     for (const Scheduled& item : scheduled) plan.push_back({item.sequence->id, item.tokens, 0});

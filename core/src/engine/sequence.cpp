@@ -1,6 +1,5 @@
 #include "engine/sequence.hpp"
 
-#include "base/step_memory.hpp"
 
 namespace patchbay::engine {
 
@@ -27,7 +26,7 @@ RequestOutput delta_of(const Sequence& s) {
     return out;
 }
 
-PB_STEP_TEXT pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_size) {
+pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_size) {
     pb_sequence r{};
     r.id = s.id;
     r.group = s.group;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -91,14 +90,14 @@ Result<> Engine::State::judge_drafts(const host::Component& c) {
     return {};
 }
 
-PB_STEP_TEXT void Engine::State::follow_verdicts() {
+void Engine::State::follow_verdicts() {
     for (const Verdict& v : verdicts) {
         sampled[v.row] = v.token;
         sampled_logprobs[v.row] = v.logprob;
     }
 }
 
-PB_STEP_TEXT void Engine::State::accept_by_rates() {
+void Engine::State::accept_by_rates() {
     if (!synthetic) return;
     for (const Scheduled& item : scheduled)
         for (uint32_t j = 0; j + 1 < item.rows; ++j) {

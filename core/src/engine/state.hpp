@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/step_memory.hpp"
 #include "base/thread_pool.hpp"
 #include "engine/beams.hpp"
 #include "engine/draft_length.hpp"
@@ -256,8 +255,6 @@ struct Engine::State {
     void clear_samples(size_t rows);
     Result<> plan_anew(Result<> failed);          // by the scheduler before one on probation; else counts it
     Result<> check_plan();
-    using Number = std::optional<uint64_t>;
-    Failure breach(std::string_view does, Number = {}, std::string_view rest = {}, Number limit = {}) const;
     Sequence* find_shown(RequestId, size_t& hint);
     void make_tokens();
     void tell_script(); // what is planned (script.cpp)
@@ -270,7 +267,6 @@ struct Engine::State {
     bool append_text(Sequence&, TokenId, bool may_stop); // of the token
     bool refuse_token(Sequence&, TokenId);
     bool end_with(Sequence&, FinishReason, std::string_view reason);
-    void note_logprobs(Sequence&, size_t row);
     bool stays_behind(const Sequence&) const;
     void propose();
     uint32_t choose_draft_length();               // for the drafts behind this step
@@ -345,13 +341,6 @@ struct Engine::State {
     bool roll_back(host::Slot&, const std::string& phase, const std::string& reason);
     void resync(const host::Component& scheduler);
     void note_slot(const std::string& kind, const host::Identity&);
-
-    // ---- memory asked for ahead (touched.cpp) ----
-    std::vector<Memory> touched;                  // by a step
-    bool lists_anew = true;                       // for the pool: with other components
-    void list_state();                            // as touched
-    std::vector<Memory> list_components() const;
-    void ask_for_touched();                       // after the forward pass, which keeps who is scheduled
 };
 
 }  // namespace patchbay::engine

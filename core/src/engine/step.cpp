@@ -2,32 +2,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "engine/simulation.hpp"
 #include "engine/state.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::engine {
-namespace {
-
-// Few lines of code each, where assign() is many.
-PB_STEP_TEXT [[gnu::noinline]] void refill(std::vector<TokenId>& tokens, size_t count) {
-    tokens.resize(count);
-    for (TokenId& t : tokens) t = -1;
-}
-PB_STEP_TEXT [[gnu::noinline]] void refill(std::vector<float>& values, size_t count) {
-    values.resize(count);
-    for (float& v : values) v = 0;
-}
-
-[[gnu::noinline]] Failure not_a_token(TokenId token, uint32_t vocab_size) {
-    return fail("gave token " + std::to_string(token) + ", expected 0 to " + std::to_string(vocab_size - 1));
-}
-
-}  // namespace
 
 // 1 admit: arrivals whose time has come.
-PB_STEP_TEXT void Engine::State::admit() {
+void Engine::State::admit() {
     while (!pending.empty() && pending.begin()->first <= phase_began_ns) {
         const RequestId id = pending.begin()->second;
         pending.erase(pending.begin());
@@ -36,7 +18,7 @@ PB_STEP_TEXT void Engine::State::admit() {
     }
 }
 
-PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
+pb_scheduler_in Engine::State::scheduler_view() {
     const kv::BlockPool& blocks = kv->pool();
     // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
     const size_t groups = kv->windows().size() + kv->state_pages();
@@ -75,7 +57,7 @@ PB_STEP_TEXT pb_scheduler_in Engine::State::scheduler_view() {
 
 // 2 plan: the scheduler decides; one on probation that fails leaves the step to its predecessor. A plan that breaks the
 // contract is refused: nothing runs, and it is counted.
-PB_STEP_TEXT Result<> Engine::State::plan() {
+Result<> Engine::State::plan() {
     Result<> done = ask_scheduler();
     if (!done) return plan_anew(std::move(done));
     bad_plans = 0;
@@ -96,7 +78,7 @@ Result<> Engine::State::plan_anew(Result<> done) {
     return {};
 }
 
-PB_STEP_TEXT Result<> Engine::State::ask_scheduler() {
+Result<> Engine::State::ask_scheduler() {
     pb_scheduler_in in = scheduler_view();
     items.resize(settings.max_num_seqs);
     preempts.resize(std::max<size_t>(running.size(), 1));
@@ -112,7 +94,7 @@ PB_STEP_TEXT Result<> Engine::State::ask_scheduler() {
 }
 
 // Of those that were shown; plans mostly name them in the order in which they run, from `hint` on.
-PB_STEP_TEXT Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
+Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
     if (hint < running.size() && running[hint]->id == id) return running[hint++];
     const auto at = sequences.find(id);
     if (at == sequences.end() || at->second->place == Place::kPending || at->second->place == Place::kHeld)
@@ -120,17 +102,10 @@ PB_STEP_TEXT Sequence* Engine::State::find_shown(RequestId id, size_t& hint) {
     return at->second.get();
 }
 
-// The scheduler "<does><number><rest><limit>".
-Failure Engine::State::breach(std::string_view does, Number number, std::string_view rest, Number limit) const {
-    std::string text = "scheduler '" + std::string(scheduler.current().type().name) + "' ";
-    text += does;
-    if (number) text += std::to_string(*number);
-    text += rest;
-    if (limit) text += std::to_string(*limit);
-    return fail(std::move(text));
-}
-
-PB_STEP_TEXT Result<> Engine::State::check_plan() {
+Result<> Engine::State::check_plan() {
+    const auto breach = [&](const std::string& what) {
+        return fail("scheduler '" + std::string(scheduler.current().type().name) + "' " + what);
+    };
     if (plan_out.item_count > plan_out.item_capacity || plan_out.preempt_count > plan_out.preempt_capacity)
         return breach("wrote past its buffers");
     plans_checked += 1;
@@ -142,8 +117,8 @@ PB_STEP_TEXT Result<> Engine::State::check_plan() {
         const uint64_t id = preempts[i].id;
         Sequence* s = find_shown(id, hint);
         if (!s || s->place != Place::kRunning)
-            return breach("preempts ", id, ", which is not running");
-        if (twice(*s)) return breach("names ", id, " twice");
+            return breach("preempts " + std::to_string(id) + ", which is not running");
+        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
         to_preempt.push_back(s);
     }
     uint64_t tokens = 0, stay = running.size() - plan_out.preempt_count;
@@ -151,23 +126,24 @@ PB_STEP_TEXT Result<> Engine::State::check_plan() {
     for (uint32_t i = 0; i < plan_out.item_count; ++i) {
         const uint64_t id = items[i].id;
         Sequence* s = find_shown(id, hint);
-        if (!s) return breach("plans ", id, ", which it was not shown");
-        if (twice(*s)) return breach("names ", id, " twice");
-        if (items[i].tokens == 0) return breach("plans no tokens for ", id);
+        if (!s) return breach("plans " + std::to_string(id) + ", which it was not shown");
+        if (twice(*s)) return breach("names " + std::to_string(id) + " twice");
+        if (items[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
         tokens += items[i].tokens;
         stay += s->place == Place::kWaiting;
         planned.push_back(s);
     }
     if (tokens > settings.max_num_batched_tokens)
-        return breach("plans ", tokens, " tokens, more than max_num_batched_tokens of ",
-                      settings.max_num_batched_tokens);
+        return breach("plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens of " +
+                      std::to_string(settings.max_num_batched_tokens));
     if (stay > settings.max_num_seqs)
-        return breach("has ", stay, " sequences running, more than max_num_seqs of ", settings.max_num_seqs);
+        return breach("has " + std::to_string(stay) + " sequences running, more than max_num_seqs of " +
+                      std::to_string(settings.max_num_seqs));
     return {};
 }
 
 // 3 check+apply: preemptions first, then blocks in plan order; what does not fit is trimmed and counted.
-PB_STEP_TEXT void Engine::State::apply() {
+void Engine::State::apply() {
     scheduled.clear();
     if (plan_out.preempt_count > 0 && lacks_pages()) report.crowded_out += plan_out.preempt_count;
     prompt_rows_left = most_prompt_rows();
@@ -176,7 +152,7 @@ PB_STEP_TEXT void Engine::State::apply() {
     fork_branches();
 }
 
-PB_STEP_TEXT void Engine::State::schedule(Sequence& s, uint32_t tokens) {
+void Engine::State::schedule(Sequence& s, uint32_t tokens) {
     if (s.beams && s.beams->preempted_at == step) return; // with another one of its beams
     const bool admission = s.place == Place::kWaiting;
     if (admission && !has_room(s)) { // beams sit down together, also before one that the same plan admits
@@ -240,7 +216,7 @@ PB_STEP_TEXT void Engine::State::schedule(Sequence& s, uint32_t tokens) {
 }
 
 // 4 build: the flat token batch, and a row to sample for each logit row.
-PB_STEP_TEXT void Engine::State::build() {
+void Engine::State::build() {
     batch.clear(runner->batch_form());
     for (const kv::PageCopy& page : kv->copies()) {
         batch.copy(page);
@@ -280,19 +256,18 @@ PB_STEP_TEXT void Engine::State::build() {
 }
 
 // 5 run: one forward pass.
-PB_STEP_TEXT Result<> Engine::State::run() {
+Result<> Engine::State::run() {
     PB_CHECK(forward());
-    ask_for_touched();
     note_token_cost(batch.tokens(), report.pages_to_host + report.pages_to_device, clock.now_ns() - phase_began_ns);
     note_forward();
     return {};
 }
 
-PB_STEP_TEXT bool Engine::State::pass_samples() const {
+bool Engine::State::pass_samples() const {
     return runner::runs_on_device(sampler.current()) && !sampler.previous() && !sample_rows.empty() && !facts.simulated;
 }
 
-PB_STEP_TEXT void Engine::State::note_forward() {
+void Engine::State::note_forward() {
     kv->forget_copies();
     report.forward = runner->call_times();
     report.sample_ns += report.forward.sampler;
@@ -334,14 +309,14 @@ void Engine::State::make_tokens() {
 }
 
 // 6 sample: the rows that need a token. A sampler on probation that fails leaves them to its predecessor.
-PB_STEP_TEXT Result<> Engine::State::sample() {
+Result<> Engine::State::sample() {
     if (sample_rows.empty()) return {};
     PB_CHECK(sample_rows_of_step());
     accept_by_rates();
     return {};
 }
 
-PB_STEP_TEXT Result<> Engine::State::sample_rows_of_step() {
+Result<> Engine::State::sample_rows_of_step() {
     if (facts.simulated) {
         make_tokens();
         return {};
@@ -361,7 +336,7 @@ PB_STEP_TEXT Result<> Engine::State::sample_rows_of_step() {
     return done;
 }
 
-PB_STEP_TEXT runner::SampleCall Engine::State::sample_call() {
+runner::SampleCall Engine::State::sample_call() {
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(sample_rows.size());
@@ -389,15 +364,15 @@ Result<> Engine::State::sample_on_device(const runner::SampleCall& call) {
     return {};
 }
 
-PB_STEP_TEXT void Engine::State::clear_samples(size_t rows) {
-    refill(sampled, rows);
-    refill(sampled_logprobs, rows);
-    refill(top_tokens, rows * max_logprobs);
-    refill(top_logprobs, rows * max_logprobs);
-    refill(sampled_surprise, rows);
+void Engine::State::clear_samples(size_t rows) {
+    sampled.assign(rows, -1);
+    sampled_logprobs.assign(rows, 0);
+    top_tokens.assign(rows * max_logprobs, -1);
+    top_logprobs.assign(rows * max_logprobs, 0);
+    sampled_surprise.assign(rows, 0);
 }
 
-PB_STEP_TEXT Result<> Engine::State::ask_sampler() {
+Result<> Engine::State::ask_sampler() {
     runner::SampleCall call = sample_call();
     const host::Component& c = call.sampler;
     const uint64_t start = clock.now_ns();
@@ -419,7 +394,8 @@ PB_STEP_TEXT Result<> Engine::State::ask_sampler() {
     report.sample_ns += clock.now_ns() - start;
     if (!sampler.previous()) return {}; // of one that has passed its probation only the request fails
     for (const TokenId t : sampled)
-        if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size) return not_a_token(t, facts.vocab_size);
+        if (t < 0 || static_cast<uint32_t>(t) >= facts.vocab_size)
+            return fail("gave token " + std::to_string(t) + ", expected 0 to " + std::to_string(facts.vocab_size - 1));
     return {};
 }
 

@@ -2,7 +2,6 @@
 // the drafts before it were accepted. Nothing here changes what other sequences get.
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -105,7 +104,7 @@ bool Engine::State::follow_grammar(Sequence& s, TokenId token) {
     return false;
 }
 
-PB_STEP_TEXT void Engine::State::report_grammars() {
+void Engine::State::report_grammars() {
     if (!grammars) return;
     const auto now = grammars->counts();
     const auto& before = grammars_reported;

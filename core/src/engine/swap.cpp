@@ -2,7 +2,6 @@
 // two of them. What a slot itself does is in host/slot.hpp.
 #include <spdlog/spdlog.h>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 #include "host/library.hpp"
 
@@ -67,7 +66,6 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
 void Engine::State::note_slot(const std::string& kind, const host::Identity& identity) {
     for (host::Identity& p : facts.plugins)
         if (p.kind == kind) p = identity;
-    lists_anew = true;
 }
 
 void Engine::State::resync(const host::Component& c) {
@@ -81,7 +79,7 @@ void Engine::State::resync(const host::Component& c) {
     }
 }
 
-PB_STEP_TEXT void Engine::State::swap_at_boundary() {
+void Engine::State::swap_at_boundary() {
     for (host::Slot* slot : {&scheduler, &sampler}) {
         for (host::SwapRecord& r : slot->take_refusals()) report.swaps.push_back(std::move(r));
         auto record = slot->exchange(step, swap_settings.probation_steps, [&](const host::Component& c) {

@@ -2,7 +2,6 @@
 // before min_tokens. Each row is masked as if the drafts before it were accepted.
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 #include "engine/state.hpp"
 
 namespace patchbay::engine {
@@ -91,7 +90,7 @@ Result<TokenRules> Engine::State::token_rules(const SamplingParams& p) const {
     return out;
 }
 
-PB_STEP_TEXT void Engine::State::mask_rows(const PathRows& path) {
+void Engine::State::mask_rows(const PathRows& path) {
     if (!path.sequence.rules.bad_words.empty()) forbid_words(path);
     if (path.sequence.matcher) restrict_rows(path);
 }
@@ -125,7 +124,7 @@ void Engine::State::get_stuck(Sequence& s, size_t row, std::string why) {
     s.stuck.emplace_back(row, std::move(why));
 }
 
-PB_STEP_TEXT bool Engine::State::check_stuck(Sequence& s, size_t row) {
+bool Engine::State::check_stuck(Sequence& s, size_t row) {
     const auto at = std::ranges::find(s.stuck, row, &std::pair<size_t, std::string>::first);
     if (at == s.stuck.end()) return true;
     finish(s, FinishReason::kError, std::move(at->second));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/printable.hpp"
-#include "base/step_memory.hpp"
 #include "host/library.hpp"
 
 namespace patchbay::host {
@@ -128,7 +127,7 @@ const char* Component::label() const { return parts_->label.c_str(); }
 
 const Library& Component::library() const { return *parts_->library; }
 
-PB_STEP_TEXT Result<> Component::check(pb_status status, std::string_view call) const {
+Result<> Component::check(pb_status status, std::string_view call) const {
     return status == PB_OK ? Result<>() : failure(status, call);
 }
 

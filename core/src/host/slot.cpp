@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/step_memory.hpp"
 #include "host/library.hpp"
 
 namespace patchbay::host {
@@ -130,14 +129,14 @@ void Slot::post(const std::shared_ptr<Swap>& swap, uint64_t not_before_ns) {
     }
 }
 
-PB_STEP_TEXT std::vector<SwapRecord> Slot::take_refusals() {
+std::vector<SwapRecord> Slot::take_refusals() {
     if (!has_mail_) return {};
     const std::lock_guard lock(mutex_);
     has_mail_ = !line_.empty();
     return std::exchange(refusals_, {});
 }
 
-PB_STEP_TEXT std::shared_ptr<Swap> Slot::next_due() {
+std::shared_ptr<Swap> Slot::next_due() {
     if (!has_mail_) return nullptr;
     const std::lock_guard lock(mutex_);
     if (line_.empty() || line_.front().not_before_ns > clock_.now_ns()) return nullptr;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "kv/prefix_length.hpp"
 
 namespace patchbay::kv {
@@ -24,7 +23,7 @@ KvCache::KvCache(uint32_t block_count, uint32_t block_size, PrefixCaching cachin
     watch_.emplace(pool_, windows_);
 }
 
-PB_STEP_TEXT size_t KvCache::first_seen(size_t group, uint64_t computed) const {
+size_t KvCache::first_seen(size_t group, uint64_t computed) const {
     return first_seen_block(windows_[group], computed, block_size());
 }
 
@@ -113,7 +112,7 @@ bool KvCache::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) {
     return true;
 }
 
-PB_STEP_TEXT uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
+uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
     const size_t block = at / block_size();
     uint32_t count = 0;
     for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g)
@@ -164,13 +163,13 @@ void KvCache::let_go(size_t group, BlockId page, Reuse reuse) {
     if (zeroing_ && !pool_.key_of(page)) clear(page);
 }
 
-PB_STEP_TEXT uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
+uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
     const uint64_t wanted = (tokens + block_size() - 1) / block_size();
     const uint64_t states = t.pages.empty() || t.held == 0 ? state_pages() : 0;
     return (wanted > t.blocks ? wanted - t.blocks : 0) * windows_.size() + (tokens > 0 ? states : 0);
 }
 
-PB_STEP_TEXT uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
+uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) const {
     const uint32_t copies = shared_pages(t, computed);
     if (copies > pool_.free()) return 0;
     const uint64_t free = pool_.free() - copies;
@@ -181,7 +180,7 @@ PB_STEP_TEXT uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, u
     return static_cast<uint32_t>(std::min<uint64_t>(n, room - computed));
 }
 
-PB_STEP_TEXT bool KvCache::grow(BlockTable& t, uint32_t tokens) {
+bool KvCache::grow(BlockTable& t, uint32_t tokens) {
     if (pages_to_grow(t, tokens) > pool_.free()) return false;
     if (tokens == 0) return true;
     const bool first = t.held == 0;
@@ -193,7 +192,7 @@ PB_STEP_TEXT bool KvCache::grow(BlockTable& t, uint32_t tokens) {
     return true;
 }
 
-PB_STEP_TEXT void KvCache::pass(BlockTable& t, uint32_t computed) {
+void KvCache::pass(BlockTable& t, uint32_t computed) {
     for (size_t g = 0; g < windows_.size() && t.held > 0; ++g) {
         const auto seen = static_cast<uint32_t>(std::min<size_t>(first_seen(g, computed), t.blocks));
         for (uint32_t i = seen; i-- > t.passed[g]; --t.held) let_go(g, std::exchange(t.pages[g][i], kNoBlock));
@@ -201,7 +200,7 @@ PB_STEP_TEXT void KvCache::pass(BlockTable& t, uint32_t computed) {
     }
 }
 
-PB_STEP_TEXT void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
+void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
     if (!caches_prefixes()) return;
     const size_t full = tokens.size() / block_size();
     for (size_t i = t.keys.size(); i < full; ++i) {

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 
 namespace patchbay::runner {
 
-PB_STEP_TEXT void Batch::clear(const BatchForm& form) {
+void Batch::clear(const BatchForm& form) {
     form_ = form;
     ids_.clear();
     positions_.clear();
@@ -26,37 +25,29 @@ PB_STEP_TEXT void Batch::clear(const BatchForm& form) {
     max_blocks_ = max_query_ = max_seq_ = 0;
 }
 
-// Few lines of code, where insert() is many.
-PB_STEP_TEXT [[gnu::noinline]] static void append(std::vector<int32_t>& to, std::span<const int32_t> values) {
-    const size_t before = to.size();
-    to.resize(before + values.size());
-    for (size_t i = 0; i < values.size(); ++i) to[before + i] = values[i];
-}
-PB_STEP_TEXT [[gnu::noinline]] static void append(std::vector<int32_t>& to, int32_t value) { to.push_back(value); }
-
-PB_STEP_TEXT void Batch::add(const BatchRow& row) {
+void Batch::add(const BatchRow& row) {
     const uint32_t block_size = form_.block_size;
     const auto count = static_cast<uint32_t>(row.tokens.size());
     const auto first = static_cast<int32_t>(ids_.size());
-    append(ids_, row.tokens);
-    append(features_, row.features);
-    for (uint32_t i = 0; i < count; ++i) append(positions_, static_cast<int32_t>(row.computed + i));
+    ids_.insert(ids_.end(), row.tokens.begin(), row.tokens.end());
+    features_.insert(features_.end(), row.features.begin(), row.features.end());
+    for (uint32_t i = 0; i < count; ++i) positions_.push_back(static_cast<int32_t>(row.computed + i));
     for (uint32_t g = 0; g < form_.token_groups; ++g)
         for (uint32_t at = row.computed; at < row.computed + count; ++at)
             slots_[g].push_back(int64_t{row.table.pages[g][at / block_size]} * block_size + at % block_size);
     for (uint32_t g = 0; g < form_.state_groups; ++g)
-        append(states_[g], row.table.pages[form_.token_groups + g][0]);
-    append(begins_, row.computed == 0);
-    for (uint32_t i = count - row.logit_rows; i < count; ++i) append(logit_rows_, first + static_cast<int32_t>(i));
-    append(query_starts_, first + static_cast<int32_t>(count));
-    append(seq_lens_, static_cast<int32_t>(row.computed + count));
+        states_[g].push_back(row.table.pages[form_.token_groups + g][0]);
+    begins_.push_back(row.computed == 0);
+    for (uint32_t i = count - row.logit_rows; i < count; ++i) logit_rows_.push_back(first + static_cast<int32_t>(i));
+    query_starts_.push_back(first + static_cast<int32_t>(count));
+    seq_lens_.push_back(static_cast<int32_t>(row.computed + count));
     rows_.push_back(&row.table);
     max_blocks_ = std::max(max_blocks_, (row.computed + count + block_size - 1) / block_size);
     max_query_ = std::max(max_query_, count);
     max_seq_ = std::max(max_seq_, row.computed + count);
 }
 
-PB_STEP_TEXT void Batch::finish() {
+void Batch::finish() {
     for (uint32_t g = 0; g < form_.token_groups; ++g) {
         tables_[g].assign(size_t{sequences()} * max_blocks_, kv::kNoBlock);
         for (size_t s = 0; s < rows_.size(); ++s) {
@@ -103,15 +94,9 @@ void Batch::list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vecto
     }
 }
 
-PB_STEP_TEXT pb_attention_batch Batch::attention(uint32_t group) const {
+pb_attention_batch Batch::attention(uint32_t group) const {
     return {sizeof(pb_attention_batch), sequences(), tokens(), max_blocks_, query_starts_.data(), seq_lens_.data(),
             tables_[group].data(), slots_[group].data(), positions_.data(), max_query_, max_seq_};
-}
-
-PB_STEP_TEXT void Batch::list_touched(std::vector<Memory>& to) const {
-    list_fronts(to, ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_, tables_, slots_, rows_);
-    for (const auto& table : tables_) list_fronts(to, table);
-    for (const auto& slots : slots_) list_fronts(to, slots);
 }
 
 }  // namespace patchbay::runner

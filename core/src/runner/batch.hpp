@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "base/step_memory.hpp"
 #include "kv/kv_cache.hpp"
 #include "patchbay/abi/attention.h"
 
@@ -42,7 +41,6 @@ class Batch {
     std::span<const int32_t> positions() const { return positions_; }
     std::span<const int32_t> logit_rows() const { return logit_rows_; }
     pb_attention_batch attention(uint32_t group) const; // of tokens; valid until the batch changes
-    void list_touched(std::vector<Memory>&) const;      // that a step finds nowhere else
     uint32_t max_query_len() const { return max_query_; }
     std::span<const int32_t> seq_lens() const { return seq_lens_; }
     // Appends the pages of all sequences; those of sequence s are blocks[starts[s], starts[s + 1]).

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "base/step_memory.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "runner/step_inputs.hpp"
 
@@ -28,7 +27,7 @@ std::span<const T> values(const std::vector<std::byte>& bytes, uint64_t at, uint
 
 }  // namespace
 
-PB_STEP_TEXT bool runs_on_device(const host::Component& sampler) {
+bool runs_on_device(const host::Component& sampler) {
     return table_of(sampler).device != std::string_view("host");
 }
 

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "runner/model_runner.hpp"
 
 namespace patchbay::runner {
 
-PB_STEP_TEXT pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
+pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
     auto* runner = static_cast<ModelRunner*>(self);
     pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
     int64_t stride = 1;
@@ -88,7 +87,7 @@ void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
 // ---- inputs: all that differs from step to step. A graph finds them at the addresses that it was captured with, since
 // what comes before each has the length of the bucket; only the last, pages of all sequences and groups, has any. ----
 
-PB_STEP_TEXT pb_tensor ModelRunner::place(std::span<const int32_t> values) {
+pb_tensor ModelRunner::place(std::span<const int32_t> values) {
     const auto n = static_cast<int64_t>(values.size());
     if (!info_.computes) return tensor(nullptr, PB_I32, {n}, 1);
     if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
@@ -102,8 +101,8 @@ uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
            form_.state_groups * room(s.sequences, 4);
 }
 
-PB_STEP_TEXT Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
-                                                                   const std::optional<GraphBucket>& bucket) {
+Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
+                                                      const std::optional<GraphBucket>& bucket) {
     if (has_own_memory()) {
         blocks_.clear();
         block_starts_.resize(form_.token_groups);
@@ -145,7 +144,7 @@ PB_STEP_TEXT Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& 
 }
 
 // What the model needs to find states.
-PB_STEP_TEXT void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
+void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
     states_.resize(form_.state_groups);
     if (states_.empty()) return;
     pb_state common{};
@@ -158,7 +157,7 @@ PB_STEP_TEXT void ModelRunner::place_states(const Batch& batch, const pb_tensor&
     }
 }
 
-PB_STEP_TEXT Result<> ModelRunner::plan_attention() {
+Result<> ModelRunner::plan_attention() {
     for (const KvLayers::BoundAttention& bound : kv_->bound())
         PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
             return attention_.call<&pb_attention::plan>(bound.self, &batches_[bound.group], bound.plan_buffer);
@@ -167,7 +166,7 @@ PB_STEP_TEXT Result<> ModelRunner::plan_attention() {
 }
 
 // Takes the workspace from its beginning, so that the same shapes lie at the same addresses.
-PB_STEP_TEXT pb_forward ModelRunner::forward_of(const Inputs& inputs) {
+pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     workspace_->reset();
     pb_forward out{};
     out.struct_size = sizeof out;
@@ -203,7 +202,7 @@ void ModelRunner::pad(const Batch& batch, const GraphBucket& bucket) {
 }
 
 // The graph that fits, and padded_ if one is to be replayed or captured.
-PB_STEP_TEXT GraphChoice ModelRunner::choose(const Batch& batch) {
+GraphChoice ModelRunner::choose(const Batch& batch) {
     const GraphChoice choice =
         graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
                          batch.max_query_len()});
@@ -212,12 +211,12 @@ PB_STEP_TEXT GraphChoice ModelRunner::choose(const Batch& batch) {
 }
 
 // What the host of a machine that is only told of does for a step, before the device gets it.
-PB_STEP_TEXT void ModelRunner::pass_host_time() {
+void ModelRunner::pass_host_time() {
     if (!info_.computes && device_.table->host_ns)
         clock_.wait_until_ns(clock_.now_ns() + device_.call<&pb_device::host_ns>());
 }
 
-PB_STEP_TEXT Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
+Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
     pass_host_time();
     const GraphChoice choice = choose(batch);
     auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, call, end);
@@ -225,11 +224,11 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::pass(const Batch& batch, cons
     return logits;
 }
 
-PB_STEP_TEXT Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
+Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
     return batch.tokens() == 0 ? copy_only(batch) : pass(batch, nullptr, End::kWait);
 }
 
-PB_STEP_TEXT Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
+Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
     if (const auto done = pass(batch, &call, End::kWait); !done) {
         sampling_.forget();
         return fail(done.error());
@@ -281,7 +280,7 @@ void ModelRunner::abandon() {
     sampling_.forget();
 }
 
-PB_STEP_TEXT Result<> ModelRunner::begin_step() {
+Result<> ModelRunner::begin_step() {
     begin_ns_ = clock_.now_ns();
     const pb_status status = device_.call<&pb_device::begin_step>();
     times_.device_begin += clock_.now_ns() - begin_ns_;
@@ -295,41 +294,32 @@ uint64_t ModelRunner::device_busy_until() {
 }
 
 // `ns`: where time that nothing is computed in belongs.
-PB_STEP_TEXT Result<> ModelRunner::end_step(uint64_t& ns) {
+Result<> ModelRunner::end_step(uint64_t& ns) {
     const Result<> ended = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.call<&pb_device::end_step>(); }), "end_step");
     if (ended && !info_.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
     return ended;
 }
 
-PB_STEP_TEXT Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
-    const bool good = done && ended && !out_of_memory_ && layer_fault_.empty() && cost_fault_.empty();
-    return good ? Result<>() : why_not(done, ended, tokens);
-}
-
-Result<> ModelRunner::why_not(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
+Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
     if (out_of_memory_)
         return fail("the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
     if (!layer_fault_.empty())
         return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
     PB_CHECK(done);
     PB_CHECK(ended);
-    return fail(cost_fault_);
+    return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
 }
 
-[[gnu::noinline]] static Failure too_many_tokens(uint32_t tokens, uint32_t most) {
-    return fail("a pass over " + std::to_string(tokens) + " tokens, with room for the hidden states of " +
-                std::to_string(most));
-}
-
-PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
-                                                       const SampleCall* call, End end) {
+Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const GraphChoice& choice,
+                                          const SampleCall* call, End end) {
     out_of_memory_ = false;
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
     if (hidden_ && batch.tokens() > hidden_->target_rows())
-        return too_many_tokens(batch.tokens(), hidden_->target_rows());
+        return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
+                    std::to_string(hidden_->target_rows()));
     PB_CHECK(begin_step());
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
@@ -361,7 +351,7 @@ PB_STEP_TEXT Result<std::span<float>> ModelRunner::run(const Batch& batch, size_
     return logits;
 }
 
-PB_STEP_TEXT void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
+void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
     const pb_ops& ops = *device_.call<&pb_device::ops>();
@@ -384,7 +374,7 @@ Result<> ModelRunner::enqueue_sampling(const SampleCall& call) {
     return timed(clock_, times_.sampler, [&] { return sampling_.enqueue(call, device_logits_); });
 }
 
-PB_STEP_TEXT Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
+Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     const size_t count = rows * facts_.vocab_size;
     auto* const there = static_cast<float*>(device_logits_.data);
     if (info_.host_memory || count == 0) return std::span(there, count);
@@ -418,21 +408,9 @@ Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
     return std::span<float>();
 }
 
-void ModelRunner::list_touched(std::vector<Memory>& to) const {
-    constexpr size_t kAttention = 512; // bytes of what is bound, and of its plan: a guess
-    to.insert(to.end(), {memory_of(*this), memory_of(*kv_), memory_of(*workspace_), memory_of(*graphs_)});
-    list_fronts(to, batches_);
-    to.push_back(std::as_bytes(kv_->bound()));
-    for (const KvLayers::BoundAttention& bound : kv_->bound())
-        for (const void* what : {bound.self, bound.plan_buffer})
-            to.push_back({static_cast<const std::byte*>(what), what && info_.host_memory ? kAttention : 0});
-}
-
-PB_STEP_TEXT Result<> ModelRunner::compute(const pb_forward& forward) {
+Result<> ModelRunner::compute(const pb_forward& forward) {
     const pb_status status =
         timed(clock_, times_.model_forward, [&] { return model_.call<&pb_model::forward>(&forward); });
-    // Much of it is there if this thread has waited for others.
-    for (const Memory what : {step_text(), memory_of(*this)}) ask_for(what);
     return model_.component->check(status, "forward");
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/step_memory.hpp"
 
 namespace patchbay::runner {
 
@@ -14,7 +13,7 @@ std::vector<uint32_t> default_graph_sizes() {
     return out;
 }
 
-PB_STEP_TEXT std::string_view name_of(GraphMiss miss) {
+std::string_view name_of(GraphMiss miss) {
     switch (miss) {
         case GraphMiss::kNone: return "";
         case GraphMiss::kDevice: return "device";
@@ -42,7 +41,7 @@ GraphCache::GraphCache(GraphSettings settings, GraphScope scope, Free free)
         if (size <= scope_.max_num_batched_tokens) mixed_sizes_.push_back(size);
 }
 
-PB_STEP_TEXT GraphMiss GraphCache::general_miss(GraphShape shape) const {
+GraphMiss GraphCache::general_miss(GraphShape shape) const {
     if (!scope_.device) return GraphMiss::kDevice;
     if (settings_.mode == GraphMode::kNone) return GraphMiss::kDisabled;
     if (scope_.attention == PB_GRAPHS_NONE) return GraphMiss::kUnsupported;
@@ -59,7 +58,7 @@ GraphBucket GraphCache::bucket_of(GraphShape shape, uint32_t tokens) const {
             shape == GraphShape::kDecode ? tokens : static_cast<uint32_t>(std::min<uint64_t>(tokens, rows))};
 }
 
-PB_STEP_TEXT GraphChoice GraphCache::choose(const BatchSize& batch) const {
+GraphChoice GraphCache::choose(const BatchSize& batch) const {
     const GraphShape shape = batch.max_query_len <= 1 ? GraphShape::kDecode : GraphShape::kMixed;
     if (const GraphMiss miss = general_miss(shape); miss != GraphMiss::kNone) return {.miss = miss};
     const auto& sizes = sizes_of(shape);

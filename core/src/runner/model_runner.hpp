@@ -128,7 +128,6 @@ class ModelRunner {
     uint32_t most_tokens() const { return most_tokens_; } // of a batch
     const HiddenStates* goes_on_from() const { return goes_on_from_; } // of a head; else null
 
-    void list_touched(std::vector<Memory>&) const; // by steps, of this and what it holds
     const GraphCache& graphs() const { return *graphs_; }
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
     void invalidate_graphs() { graphs_->invalidate(); } // something under them is exchanged; steps capture them again
@@ -186,7 +185,6 @@ class ModelRunner {
     void pass_host_time();
     uint64_t device_busy_until(); // with the step that was ended last
     Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
-    Result<> why_not(const Result<>& done, const Result<>& ended, uint32_t tokens) const; // the pass is good
     enum class End { kWait, kSubmit };
     // What run() leaves: logits where forward() leaves them, unless they were sampled from.
     Result<std::span<float>> pass(const Batch&, const SampleCall*, End);

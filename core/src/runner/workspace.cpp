@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/step_memory.hpp"
 
 namespace patchbay::runner {
 
@@ -10,7 +9,7 @@ Workspace::~Workspace() {
     for (const Chunk& c : chunks_) device_->call<&pb_device::free>(c.data);
 }
 
-PB_STEP_TEXT void* Workspace::take(uint64_t bytes) {
+void* Workspace::take(uint64_t bytes) {
     constexpr uint64_t kChunk = 8ull << 20, kAlign = 64;
     bytes = std::max((bytes + kAlign - 1) / kAlign * kAlign, kAlign);
     for (; chunk_ < chunks_.size(); ++chunk_, offset_ = 0) {
