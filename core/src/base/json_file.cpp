@@ -57,7 +57,10 @@ Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t 
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
         return fail(path.string() + " is not a regular file"); // reading a pipe would wait for ever
     std::ifstream in(path, std::ios::binary);
-    if (!in) return fail("cannot read " + path.string() + ": " + std::strerror(errno));
+    if (!in) {
+        const StatusCode code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kFailed;
+        return fail(code, "cannot read " + path.string() + ": " + std::strerror(errno));
+    }
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return fail("cannot read " + path.string() + ": " + error.message());
     if (size > most_bytes)

@@ -1,17 +1,43 @@
-// Result<T>: a value or a text that says what was got, what was expected and where. For everything that can fail.
+// Result<T>: a value, or a failure: a text that says what was got, what was expected and where, and a code that says what
+// kind of refusal it is, so that a server can answer 400, 404, 429 or 503. For everything that can fail.
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
 namespace patchbay {
 
-struct Failure { // lower case, no full stop
-    std::string text;
+enum class StatusCode {
+    kInvalid,     // what was asked is wrong, and will be wrong again
+    kNotFound,    // a file, plugin, model or request of that name
+    kUnsupported, // right, but this build, plugin, model or device does not do it
+    kExhausted,   // no room now: a queue, memory, pages; trying later may help
+    kCancelled,   // by the caller
+    kUnavailable, // not taking work: starting, draining or stopped
+    kFailed,      // it was tried and did not work
+    kInternal,    // a promise of this program is broken
+};
+
+constexpr std::string_view name_of(StatusCode code) {
+    constexpr std::string_view kNames[] = {"invalid",   "not_found",   "unsupported", "exhausted",
+                                           "cancelled", "unavailable", "failed",      "internal"};
+    return kNames[static_cast<size_t>(code)];
+}
+
+struct Failure {
+    std::string text; // lower case, no full stop
+    StatusCode code = StatusCode::kFailed;
 };
 
 inline Failure fail(std::string text) { return {std::move(text)}; }
+inline Failure fail(StatusCode code, std::string text) { return {std::move(text), code}; }
+// "<where>: <text>", with the same code.
+inline Failure prefixed(std::string_view where, Failure failure) {
+    failure.text.insert(0, std::string(where) + ": ");
+    return failure;
+}
 
 template <class T = void>
 class [[nodiscard]] Result {
@@ -25,7 +51,9 @@ class [[nodiscard]] Result {
     T&& operator*() && { return std::get<0>(std::move(state_)); }
     T* operator->() { return &std::get<0>(state_); }
     const T* operator->() const { return &std::get<0>(state_); }
-    const std::string& error() const { return std::get<1>(state_).text; }
+    const Failure& failure() const { return std::get<1>(state_); }
+    const std::string& error() const { return failure().text; }
+    StatusCode code() const { return failure().code; }
 
   private:
     std::variant<T, Failure> state_;
@@ -37,11 +65,20 @@ class [[nodiscard]] Result<void> {
     Result() = default;
     Result(Failure failure) : failure_(std::move(failure)) {}
     explicit operator bool() const { return !failure_; }
+    const Failure& failure() const { return *failure_; }
     const std::string& error() const { return failure_->text; }
+    StatusCode code() const { return failure_->code; }
 
   private:
     std::optional<Failure> failure_;
 };
+
+// Gives failures that say no more than "failed" the code that they have here.
+template <class T>
+Result<T> refused_as(StatusCode code, Result<T> result) {
+    if (result || result.code() != StatusCode::kFailed) return result;
+    return fail(code, result.error());
+}
 
 }  // namespace patchbay
 
@@ -49,7 +86,7 @@ class [[nodiscard]] Result<void> {
 #define PB_TRY_JOIN_(a, b) PB_TRY_JOIN2_(a, b)
 #define PB_TRY_ASSIGN_(name, target, expression) \
     auto name = (expression);                    \
-    if (!name) return ::patchbay::fail(name.error()); \
+    if (!name) return name.failure(); \
     target = *std::move(name)
 
 // PB_TRY(auto x, f()): x = *f(), or returns f's failure from this function.
@@ -57,5 +94,5 @@ class [[nodiscard]] Result<void> {
 // PB_CHECK(f()): returns f's failure from this function.
 #define PB_CHECK(...)                                                            \
     do {                                                                         \
-        if (auto pb_check_ = (__VA_ARGS__); !pb_check_) return ::patchbay::fail(pb_check_.error()); \
+        if (auto pb_check_ = (__VA_ARGS__); !pb_check_) return pb_check_.failure(); \
     } while (0)

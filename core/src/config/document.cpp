@@ -148,7 +148,7 @@ Failure Faults::failure() const {
     const auto all = lines();
     for (size_t i = 0; i < std::min(all.size(), kMost); ++i) text += (i == 0 ? "" : "\n") + all[i];
     if (all.size() > kMost) text += "\nand " + std::to_string(all.size() - kMost) + " more";
-    return fail(std::move(text));
+    return fail(StatusCode::kInvalid, std::move(text));
 }
 
 Node merge(Node base, const Node& over) {

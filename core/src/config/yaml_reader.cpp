@@ -259,7 +259,7 @@ class Loader {
 
     Result<Node> load(const fs::path& path, const Origin* from) {
         const auto refuse = [&](const std::string& text) -> Failure {
-            return fail(from ? from->text() + ": " + text : text);
+            return fail(StatusCode::kInvalid, from ? from->text() + ": " + text : text);
         };
         std::error_code error;
         const fs::path real = fs::weakly_canonical(path, error);

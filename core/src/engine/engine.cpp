@@ -190,11 +190,12 @@ void Engine::State::make_grammars() {
 }
 
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& asked) {
-    PB_CHECK(in_one_line(state_->grammar_of(asked)));
+    PB_CHECK(refused_as(StatusCode::kInvalid, in_one_line(state_->grammar_of(asked))));
     return {};
 }
 Result<RequestId> Engine::add_request(Request request) {
-    return in_one_line(state_->add(std::move(request))); // the texts of a grammar are the user's
+    // The texts of a grammar are the user's.
+    return refused_as(StatusCode::kInvalid, in_one_line(state_->add(std::move(request))));
 }
 void Engine::abort(RequestId id) {
     state_->abort(id);
@@ -293,7 +294,7 @@ Result<StepReport> Engine::step() {
     for (const RequestId id : std::exchange(s.aborts, {})) s.abort(id);
     if (!done) {
         s.fail_all(done.error());
-        return fail(done.error());
+        return done.failure();
     }
     if (s.scheduler.previous() || s.sampler.previous()) s.end_probation_step();
     if (s.settings.adaptive_watermark && !s.scheduled.empty()) s.pressure.step(s.report.crowded_out);

@@ -127,7 +127,7 @@ Result<> check_synthetic(const SamplingParams& p) {
                                                          {"structured_outputs", p.structured_outputs.has_value()}};
     for (const auto& [name, given] : of_the_model)
         if (given)
-            return fail(std::string(name) +
+            return fail(StatusCode::kUnsupported, std::string(name) +
                         " with rejection_sample_method: synthetic, whose texts are not the model's");
     return {};
 }
@@ -155,7 +155,7 @@ Result<RequestId> Engine::State::add(Request request) {
     if (request.cache_salt.size() > kLongestSalt)
         return fail("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
                     std::to_string(kLongestSalt));
-    if (!sampling.stop.empty() && !tokenizer) return fail("stop strings need a tokenizer");
+    if (!sampling.stop.empty() && !tokenizer) return fail(StatusCode::kUnsupported, "stop strings need a tokenizer");
     if (sampling.prompt_logprobs && !settings.enable_chunked_prefill && request.prompt.size() > most_prompt_rows())
         return fail("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
                     " tokens, more than the " + std::to_string(most_prompt_rows()) +
@@ -163,7 +163,8 @@ Result<RequestId> Engine::State::add(Request request) {
     const uint64_t now = clock.now_ns();
     if (settings.max_waiting > 0 && request.arrival_ns <= now) { // those that are to come are judged when they do
         const auto arrived = pending.upper_bound({now, UINT64_MAX}); // since the last step
-        if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived)))) return fail(full_queue());
+        if (is_full(static_cast<size_t>(std::distance(pending.begin(), arrived))))
+            return fail(StatusCode::kExhausted, full_queue());
     }
 
     std::shared_ptr<grammar::Grammar> grammar;

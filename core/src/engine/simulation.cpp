@@ -62,17 +62,19 @@ TokenId next_allowed(TokenId token, std::span<const uint32_t> mask, uint32_t voc
 }
 
 Result<> check_simulated(const SamplingParams& p, TokenText text) {
+    const auto unsupported = [](const std::string& what, const std::string& why) {
+        return fail(StatusCode::kUnsupported, what + " on a device that computes nothing: " + why);
+    };
     const char* const of_logits = p.logprobs            ? "logprobs"
                                   : p.prompt_logprobs   ? "prompt_logprobs"
                                   : p.logits_statistics ? "logits_statistics"
                                                         : nullptr;
-    if (of_logits) return fail(std::string(of_logits) + " on a device that computes nothing: there are no logits");
+    if (of_logits) return unsupported(of_logits, "there are no logits");
     if (p.allowed_token_ids || !p.bad_words.empty())
-        return fail("allowed_token_ids and bad_words on a device that computes nothing: its tokens are made up");
+        return unsupported("allowed_token_ids and bad_words", "its tokens are made up");
     if (text == TokenText::kScripted) return {};
-    if (!p.stop.empty()) return fail("stop strings on a device that computes nothing: its text is made up");
-    if (p.structured_outputs)
-        return fail("structured_outputs on a device that computes nothing: its text is made up");
+    if (!p.stop.empty()) return unsupported("stop strings", "its text is made up");
+    if (p.structured_outputs) return unsupported("structured_outputs", "its text is made up");
     return {};
 }
 

@@ -14,9 +14,9 @@ bool contains(const std::vector<TokenId>& tokens, TokenId t) {
 }  // namespace
 
 Result<std::shared_ptr<grammar::Grammar>> Engine::State::grammar_of(const grammar::StructuredOutputs& asked) {
-    if (!grammars) return fail("structured_outputs need a tokenizer");
+    if (!grammars) return fail(StatusCode::kUnsupported, "structured_outputs need a tokenizer");
     auto out = grammars->get(asked);
-    if (!out) return fail("structured_outputs: " + out.error());
+    if (!out) return prefixed("structured_outputs", out.failure());
     return out;
 }
 

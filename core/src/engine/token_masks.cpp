@@ -62,7 +62,7 @@ Result<TokenRules> Engine::State::token_rules(const SamplingParams& p) const {
             out.allowed[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
         }
     }
-    if (!p.bad_words.empty() && !tokenizer) return fail("bad_words need a tokenizer");
+    if (!p.bad_words.empty() && !tokenizer) return fail(StatusCode::kUnsupported, "bad_words need a tokenizer");
     if (p.bad_words.size() > kMostWords)
         return fail(std::to_string(p.bad_words.size()) + " bad_words, expected at most " + std::to_string(kMostWords));
     for (const std::string& word : p.bad_words) {

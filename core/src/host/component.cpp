@@ -51,6 +51,19 @@ const char* word_of(pb_status status) {
     }
 }
 
+StatusCode code_of(pb_status status) {
+    switch (status) {
+        case PB_INVALID:
+            return StatusCode::kInvalid;
+        case PB_UNSUPPORTED:
+            return StatusCode::kUnsupported;
+        case PB_UNAVAILABLE:
+            return StatusCode::kUnavailable;
+        default:
+            return StatusCode::kFailed;
+    }
+}
+
 }  // namespace
 
 Component::Component(std::unique_ptr<Parts> parts, const pb_component& type) : type_(type), parts_(std::move(parts)) {}
@@ -65,7 +78,8 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                                                      const Settings& settings, const Services& services,
                                                      bool* unavailable) {
     const ComponentManifest manifest = describe(type);
-    if (const auto faults = check_settings(manifest, settings); !faults.empty()) return fail(faults[0].text);
+    if (const auto faults = check_settings(manifest, settings); !faults.empty())
+        return fail(StatusCode::kInvalid, faults[0].text);
     const Settings complete = with_defaults(manifest, settings);
     std::vector<pb_setting> items;
     for (const auto& [key, value] : complete) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
@@ -128,13 +142,10 @@ const char* Component::label() const { return parts_->label.c_str(); }
 const Library& Component::library() const { return *parts_->library; }
 
 Result<> Component::check(pb_status status, std::string_view call) const {
-    return status == PB_OK ? Result<>() : failure(status, call);
-}
-
-Failure Component::failure(pb_status status, std::string_view call) const {
+    if (status == PB_OK) return {};
     std::string reason = printable_message(why());
     if (reason.empty()) reason = word_of(status);
-    return fail(parts_->label + ": " + std::string(call) + ": " + reason);
+    return fail(code_of(status), parts_->label + ": " + std::string(call) + ": " + reason);
 }
 
 std::string Component::why() const {

@@ -63,7 +63,6 @@ class Component {
 
   private:
     struct Parts;
-    Failure failure(pb_status, std::string_view call) const;
     Component(std::unique_ptr<Parts>, const pb_component&);
     const pb_component& type_;
     void* self_ = nullptr; // null: it was not made

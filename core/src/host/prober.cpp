@@ -14,7 +14,8 @@ Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& componen
     options.only = component;
     PB_TRY(const ProbeReport report, probe(plugin.library, options));
     if (report.verdict == Verdict::kRefused) return fail(report.check + ": " + report.reason);
-    if (report.verdict == Verdict::kUnavailable) return fail("not available on this machine: " + report.reason);
+    if (report.verdict == Verdict::kUnavailable)
+        return fail(StatusCode::kUnavailable, "not available on this machine: " + report.reason);
     if (report.manifest->sha256 != plugin.sha256)
         return fail(plugin.library.string() + " changed since it was probed (run `patchbay plugin test " +
                     plugin.library.string() + "`)");

@@ -28,7 +28,8 @@ Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs, Unusab
         return fs::equivalent(dir, shipped, ignored) ? Whose::kShipped : Whose::kOwn;
     };
     for (const fs::path& dir : plugin_dirs) {
-        if (!fs::is_directory(dir, error)) return fail("--plugin-dir " + dir.string() + " is not a folder");
+        if (!fs::is_directory(dir, error))
+            return fail(StatusCode::kNotFound, "--plugin-dir " + dir.string() + " is not a folder");
         registry.scan(dir, whose(dir));
     }
     if (const char* list = std::getenv("PATCHBAY_PLUGIN_PATH")) {
@@ -138,16 +139,16 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
     const std::string text = "no " + std::string(kind) + " '" + printable(name) + "'";
     const std::string file = "/" + std::string(kind) + "-" + std::string(name) + ".so: ";
     for (const std::string& remark : remarks_)
-        if (remark.find(file) != std::string::npos) return fail(text + ": " + remark);
+        if (remark.find(file) != std::string::npos) return fail(StatusCode::kNotFound, text + ": " + remark);
     const std::string left_out = obstacles_.empty() ? "" : "; left out: " + obstacles_.front().reason;
     const std::string guess = did_you_mean(name, known);
-    if (!guess.empty()) return fail(text + guess + left_out);
+    if (!guess.empty()) return fail(StatusCode::kNotFound, text + guess + left_out);
     if (known.empty())
-        return fail(text + ": no " + std::string(kind) +
+        return fail(StatusCode::kNotFound, text + ": no " + std::string(kind) +
                     " is installed in the folders that `patchbay plugin list` names" + left_out);
     std::string list;
     for (const std::string& n : known) list += (list.empty() ? "" : ", ") + n;
-    return fail(text + " (there are: " + list + ")" + left_out);
+    return fail(StatusCode::kNotFound, text + " (there are: " + list + ")" + left_out);
 }
 
 const Manifest* Registry::plugin_of(const ComponentManifest& component) const {

@@ -1,0 +1,91 @@
+// The thread-safe door to an engine: it owns the thread on which the engine steps. Used by whatever serves requests that
+// come from other threads: the command line, a server.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "service/stream.hpp"
+
+namespace patchbay::service {
+
+struct EngineThreadOptions {
+    size_t max_inbox = 4096;        // requests that wait for the step under way to end; more are refused as exhausted
+    size_t max_queued_deltas = 64;  // of one stream, see Stream
+    // Observers, called on the loop's thread, between steps.
+    std::function<void(engine::RequestId, const engine::Request&)> on_request; // accepted
+    std::function<void(const engine::RequestOutput&)> on_output;
+    std::function<void(const engine::StepReport&)> on_step;
+};
+
+enum class ServiceState { kRunning, kDraining, kStopped, kFailed };
+std::string_view name_of(ServiceState); // "running", "draining", "stopped", "failed"
+
+struct ServiceStatus {
+    ServiceState state = ServiceState::kRunning;
+    std::string reason;       // of kFailed
+    uint64_t steps = 0;
+    size_t inbox = 0;         // requests that the engine has not seen yet
+    size_t unfinished = 0;    // requests that the engine has
+    engine::StepReport last;  // of the last step
+};
+
+// All functions: any thread, but not from an observer, on_ready or on_output (they run on the loop's thread).
+class EngineThread {
+  public:
+    EngineThread(std::unique_ptr<engine::Engine>, EngineThreadOptions);
+    ~EngineThread(); // stop()
+    EngineThread(const EngineThread&) = delete;
+    EngineThread& operator=(const EngineThread&) = delete;
+
+    // The request arrives now: its arrival_ns and on_output are set here. Returns at once; whether the engine accepts it
+    // is known at the next step boundary (Stream::accepted). Refused here: a full inbox (exhausted), or a service that is
+    // draining, stopped or failed (unavailable).
+    Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
+    // The stream ends with finish reason abort; nothing where it has ended.
+    void abort(const std::shared_ptr<Stream>&);
+    // As Engine::swap; waits for the probe and the construction, not for the boundary.
+    std::shared_ptr<host::Swap> swap(const engine::SwapRequest&);
+    ServiceStatus status() const;
+    // Calls f on the loop's thread between two steps and returns after it. False: the loop has ended, f was not called.
+    bool call(const std::function<void(engine::Engine&)>& f);
+    // Takes no more requests and returns when all that it has are finished.
+    void drain();
+    // Aborts what is unfinished and ends the loop. Streams may be read on.
+    void stop();
+
+  private:
+    struct Arrival {
+        engine::Request request;
+        std::shared_ptr<Stream> stream;
+    };
+    using Task = std::function<void(engine::Engine&)>;
+
+    void loop();
+    bool take_inbox(); // waits until there is something to do; false: the loop is to end
+    void add(Arrival);
+    void step();
+    void end(const Failure& why); // of all streams
+
+    const EngineThreadOptions options_;
+    std::unique_ptr<engine::Engine> engine_;
+    std::unordered_map<engine::RequestId, std::shared_ptr<Stream>> streams_; // loop's thread only
+
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;   // for the loop
+    std::condition_variable changed_; // for those who wait on the state
+    std::vector<Arrival> arrivals_;
+    std::vector<Task> tasks_;
+    ServiceStatus status_;
+    bool stop_ = false;
+    bool swap_posted_ = false; // the loop is to pass a boundary, though there is nothing to compute
+    std::mutex stopping_; // one stop() at a time
+    std::thread thread_;
+};
+
+}  // namespace patchbay::service

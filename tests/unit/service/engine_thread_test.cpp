@@ -1,0 +1,260 @@
+#include "service/engine_thread.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "paths.hpp"
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::service {
+namespace {
+
+using engine::FinishReason;
+using engine::RequestOutput;
+using engine::TokenId;
+using namespace engine::testing;
+using ::testing::HasSubstr;
+
+std::unique_ptr<engine::Engine> make_engine(const config::EngineConfig& config, Clock& clock) {
+    auto made = engine::Engine::create(config, registry(), clock);
+    if (!made) throw std::runtime_error(made.error());
+    return *std::move(made);
+}
+
+engine::Request request(uint64_t seed, uint32_t max_tokens) {
+    engine::Request r;
+    r.prompt = random_prompt(seed, 12);
+    r.sampling = greedy(max_tokens);
+    return r;
+}
+
+struct Read {
+    std::vector<TokenId> tokens;
+    std::vector<FinishReason> endings;
+    size_t deltas = 0;
+};
+
+Read read_all(Stream& stream) {
+    Read out;
+    while (const auto delta = stream.next()) {
+        out.tokens.insert(out.tokens.end(), delta->tokens.begin(), delta->tokens.end());
+        if (delta->finish != FinishReason::kNone) out.endings.push_back(delta->finish);
+        out.deltas += 1;
+    }
+    return out;
+}
+
+// What a plain loop gives for request(seed, max_tokens).
+std::vector<TokenId> expected_tokens(uint64_t seed, uint32_t max_tokens) {
+    Harness h(tiny_model());
+    return h.run(h.add(request(seed, max_tokens))).tokens;
+}
+
+class EngineThreads : public ::testing::Test {
+  protected:
+    EngineThread& start(EngineThreadOptions options = {}, const config::EngineConfig& config = tiny_model()) {
+        service_ = std::make_unique<EngineThread>(make_engine(config, clock_), std::move(options));
+        return *service_;
+    }
+    std::shared_ptr<Stream> submit(engine::Request r) {
+        auto stream = service_->submit(std::move(r));
+        if (!stream) throw std::runtime_error(stream.error());
+        return *stream;
+    }
+
+    RealClock clock_;
+    std::unique_ptr<EngineThread> service_;
+};
+
+TEST_F(EngineThreads, GiveRequestsOfManyThreadsTheTokensOfAPlainLoop) {
+    constexpr uint64_t kThreads = 4, kRequests = 6;
+    EngineThread& service = start();
+    std::vector<std::vector<Read>> got(kThreads, std::vector<Read>(kRequests));
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            std::vector<std::shared_ptr<Stream>> streams;
+            for (uint64_t i = 0; i < kRequests; ++i)
+                streams.push_back(*service.submit(request(t * kRequests + i, 5 + static_cast<uint32_t>(i))));
+            for (uint64_t i = 0; i < kRequests; ++i) got[t][i] = read_all(*streams[i]);
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (uint64_t t = 0; t < kThreads; ++t)
+        for (uint64_t i = 0; i < kRequests; ++i) {
+            EXPECT_EQ(got[t][i].tokens, expected_tokens(t * kRequests + i, 5 + static_cast<uint32_t>(i)));
+            EXPECT_EQ(got[t][i].endings, std::vector{FinishReason::kLength});
+        }
+}
+
+TEST_F(EngineThreads, KeepFewDeltasForASlowReaderAndLoseNone) {
+    EngineThread& service = start({.max_queued_deltas = 3});
+    const auto stream = submit(request(7, 40));
+    service.drain(); // the loop has ended the request though nothing was read
+    const Read got = read_all(*stream);
+    EXPECT_EQ(got.tokens, expected_tokens(7, 40));
+    EXPECT_EQ(got.deltas, 3u);
+    EXPECT_EQ(got.endings, std::vector{FinishReason::kLength});
+    EXPECT_TRUE(stream->finished());
+}
+
+TEST_F(EngineThreads, KeepTheOutputsOfARequestApart) {
+    EngineThread& service = start({.max_queued_deltas = 2});
+    engine::Request r = request(3, 9);
+    r.sampling = seeded(11, 9);
+    r.sampling.n = 3;
+    const auto stream = submit(r);
+    service.drain();
+    std::map<uint32_t, std::vector<TokenId>> got;
+    uint32_t endings = 0;
+    while (const auto delta = stream->next()) {
+        got[delta->index].insert(got[delta->index].end(), delta->tokens.begin(), delta->tokens.end());
+        endings += delta->finish != FinishReason::kNone;
+    }
+    EXPECT_EQ(endings, 3u);
+    Harness h(tiny_model());
+    const auto id = h.add(r);
+    h.run_all();
+    EXPECT_EQ(got[0], h.outputs[id].tokens);
+    EXPECT_EQ(got[1], (h.others[{id, 1}].tokens));
+    EXPECT_EQ(got[2], (h.others[{id, 2}].tokens));
+}
+
+TEST_F(EngineThreads, TellWhyARequestWasRefusedAndServeTheOthers) {
+    start();
+    engine::Request wrong = request(1, 4);
+    wrong.prompt = {5000};
+    const auto refused = submit(wrong), served = submit(request(1, 4));
+    const auto id = refused->accepted();
+    ASSERT_FALSE(id);
+    EXPECT_EQ(id.code(), StatusCode::kInvalid);
+    EXPECT_THAT(id.error(), HasSubstr("prompt token 5000"));
+    EXPECT_FALSE(refused->next());
+    EXPECT_EQ(read_all(*served).tokens, expected_tokens(1, 4));
+}
+
+TEST_F(EngineThreads, RefuseAsExhaustedWhatTheQueueHasNoRoomFor) {
+    config::EngineConfig config = tiny_model();
+    config.engine.max_num_seqs = 1;
+    config.engine.max_waiting = 1;
+    EngineThread& service = start({}, config);
+    std::vector<std::shared_ptr<Stream>> streams;
+    service.call([&](engine::Engine&) { // while the loop waits here, all of them arrive
+        for (uint64_t i = 0; i < 4; ++i) streams.push_back(*service.submit(request(i, 8)));
+    });
+    std::map<StatusCode, int> refused;
+    int served = 0;
+    for (const auto& stream : streams) {
+        const auto id = stream->accepted();
+        if (id) served += 1;
+        else refused[id.code()] += 1;
+    }
+    EXPECT_EQ(refused.size(), 1u);
+    EXPECT_EQ(refused.begin()->first, StatusCode::kExhausted);
+    EXPECT_EQ(served + refused.begin()->second, 4);
+}
+
+TEST_F(EngineThreads, RefuseWhatTheInboxHasNoRoomFor) {
+    EngineThread& service = start({.max_inbox = 2});
+    service.call([&](engine::Engine&) {
+        EXPECT_TRUE(service.submit(request(1, 2)));
+        EXPECT_TRUE(service.submit(request(2, 2)));
+        const auto third = service.submit(request(3, 2));
+        ASSERT_FALSE(third);
+        EXPECT_EQ(third.code(), StatusCode::kExhausted);
+    });
+    service.drain();
+}
+
+TEST_F(EngineThreads, EndAnAbortedStreamWithAbort) {
+    EngineThread& service = start();
+    const auto stream = submit(request(2, 400));
+    ASSERT_TRUE(stream->next()); // it runs
+    service.abort(stream);
+    EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
+    service.abort(stream); // nothing happens any more
+    service.drain();
+    EXPECT_EQ(service.status().unfinished, 0u);
+}
+
+TEST_F(EngineThreads, DrainFinishesWhatIsThereAndTakesNothingMore) {
+    EngineThread& service = start();
+    const auto stream = submit(request(4, 30));
+    service.drain();
+    EXPECT_EQ(service.status().state, ServiceState::kDraining);
+    EXPECT_EQ(read_all(*stream).tokens, expected_tokens(4, 30));
+    const auto late = service.submit(request(5, 3));
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.code(), StatusCode::kUnavailable);
+    EXPECT_THAT(late.error(), HasSubstr("draining"));
+}
+
+TEST_F(EngineThreads, StopEndsEveryStream) {
+    EngineThread& service = start();
+    const auto stream = submit(request(6, 400));
+    ASSERT_TRUE(stream->next());
+    service.stop();
+    EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
+    EXPECT_EQ(service.status().state, ServiceState::kStopped);
+    EXPECT_FALSE(service.call([](engine::Engine&) {}));
+    EXPECT_FALSE(service.submit(request(6, 4)));
+    service.stop(); // again: nothing
+}
+
+TEST_F(EngineThreads, EndStreamsWithTheReasonWhereTheEngineCannotGoOn) {
+    config::EngineConfig config = tiny_model();
+    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    EngineThread& service = start({}, config);
+    const auto stream = submit(request(8, 5));
+    const Read got = read_all(*stream);
+    EXPECT_EQ(got.endings, std::vector{FinishReason::kError});
+    service.drain();
+    EXPECT_EQ(service.status().state, ServiceState::kFailed);
+    const auto late = service.submit(request(8, 5));
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.code(), StatusCode::kUnavailable);
+    EXPECT_THAT(late.error(), HasSubstr("more than max_num_batched_tokens"));
+}
+
+TEST_F(EngineThreads, SwapWhileStreamsRunAndWhileNothingDoes) {
+    static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
+    EngineThread& service = start();
+    const auto to = [&](const char* name) {
+        return service.swap({engine::SwapSlot::kScheduler, {name, {}}, registry(), prober});
+    };
+    const auto idle = to("sjf");
+    while (service.status().steps == 0) std::this_thread::yield(); // it passes a boundary though nothing runs
+    std::vector<std::shared_ptr<Stream>> streams;
+    for (uint64_t i = 0; i < 8; ++i) streams.push_back(submit(request(i, 60)));
+    const auto busy = to("fcfs");
+    for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(read_all(*streams[i]).tokens, expected_tokens(i, 60));
+    EXPECT_EQ(idle->record().state, host::SwapState::kCommitted);
+    EXPECT_NE(busy->record().state, host::SwapState::kRefused) << busy->record().text();
+}
+
+TEST_F(EngineThreads, ShowObserversEveryRequestDeltaAndStep) {
+    std::atomic<int> requests = 0, deltas = 0, steps = 0;
+    EngineThread& service = start({.on_request = [&](engine::RequestId, const engine::Request&) { requests += 1; },
+                                   .on_output = [&](const RequestOutput&) { deltas += 1; },
+                                   .on_step = [&](const engine::StepReport&) { steps += 1; }});
+    const auto a = submit(request(1, 5)), b = submit(request(2, 5));
+    service.drain();
+    EXPECT_EQ(requests, 2);
+    EXPECT_EQ(deltas, 10);
+    EXPECT_EQ(static_cast<uint64_t>(steps), service.status().steps);
+}
+
+TEST_F(EngineThreads, CallAReaderBackWhereSomethingCame) {
+    std::atomic<int> calls = 0;
+    EngineThread& service = start();
+    const auto stream = *service.submit(request(9, 6), [&] { calls += 1; });
+    service.drain();
+    EXPECT_GE(calls, 1);
+    EXPECT_LE(calls, 6);
+    size_t tokens = 0;
+    while (const auto delta = stream->try_next()) tokens += delta->tokens.size();
+    EXPECT_EQ(tokens, 6u);
+}
+
+}  // namespace
+}  // namespace patchbay::service
