@@ -1,4 +1,5 @@
-# patchbay_module(<name> [DEPS …]): the folder's *.cpp as a static library patchbay_<name>; core/src is its include root.
+# patchbay_module(<name> [DEPS …]): the folder's *.cpp as a static library patchbay_<name>, which finds headers from the
+# folder above it, as do those that link it.
 function(patchbay_module name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS")
     file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
@@ -9,7 +10,7 @@ function(patchbay_module name)
         add_library(patchbay_${name} INTERFACE)
         set(scope INTERFACE)
     endif()
-    target_include_directories(patchbay_${name} ${scope} "${PROJECT_SOURCE_DIR}/core/src")
+    target_include_directories(patchbay_${name} ${scope} "${CMAKE_CURRENT_SOURCE_DIR}")
     target_link_libraries(patchbay_${name} ${scope} patchbay_sdk ${arg_DEPS})
 endfunction()
 

@@ -25,7 +25,7 @@ TEST(BannedCalls, StandOnlyAtHome) {
         {R"(\bstd::rand\b|\bsrand\(|\brand\(\)|random_device)", "draws are Philox, of a seed", {}},
         {R"(\bdlopen\(|\bdlsym\()",
          "plugins are loaded by core/src/host",
-         {"core/src/host/", "core/src/doctor/surroundings.cpp"}},
+         {"core/src/host/", "core/tools/doctor/surroundings.cpp"}},
         {R"(#pragma omp|\bomp_)", "one thread pool, the host's", {}},
         {R"(using namespace std;)", "names say where they come from", {}},
         {R"(/home/[a-z]+/|/root/)", "a path of one machine", {}},
@@ -45,7 +45,7 @@ TEST(BannedCalls, StandOnlyAtHome) {
 TEST(BannedCalls, StandardOutputIsForTheProgramsThatPrint) {
     const std::regex expression(R"(std::cout|\bprintf\(|\bputs\()");
     for (const SourceText& file : sources()) {
-        if (starts_with_any(file.path, {"core/src/cli/", "tests/", "core/src/probe/"})) continue;
+        if (starts_with_any(file.path, {"core/tools/cli/", "tests/", "core/tools/probe/"})) continue;
         for (size_t n = 0; n < file.lines.size(); ++n)
             EXPECT_FALSE(std::regex_search(file.lines[n], expression)) << file.path << ":" << n + 1;
     }

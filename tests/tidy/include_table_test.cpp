@@ -42,7 +42,7 @@ std::map<std::string, std::map<std::string, std::string>> table() {
     return out;
 }
 
-const std::vector<std::string> kFolders = {"core/include", "core/src", "kernels", "metrics", "plugins", "tests"};
+const std::vector<std::string> kFolders = {"core/include", "core/src", "core/tools", "kernels", "metrics", "plugins", "tests"};
 
 std::string folder_of(const std::string& path) {
     for (const std::string& f : kFolders)
@@ -56,7 +56,7 @@ std::string target_of(const std::string& from, const std::string& include) {
         return folder_of(
             fs::relative(fs::weakly_canonical(kRoot / fs::path(from).parent_path() / include), kRoot).string());
     if (include.starts_with("patchbay/")) return "core/include";
-    for (const char* base : {"core/src", "kernels/include", "kernels", "metrics/include", "tests"})
+    for (const char* base : {"core/src", "core/tools", "kernels/include", "kernels", "metrics/include", "tests"})
         if (fs::exists(kRoot / base / include)) return folder_of(std::string(base) + "/x");
     return "";
 }

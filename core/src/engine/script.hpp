@@ -1,5 +1,5 @@
 // A script in place of a model: sees a step from inside and says what its rows become. For engines on a device that
-// computes nothing; all else of them is as it serves. Used by core/src/scenario.
+// computes nothing; all else of them is as it serves. Used by core/tools/scenario.
 #pragma once
 #include <span>
 #include <vector>
