@@ -147,12 +147,28 @@ TEST(Beams, FindTheSameWithEveryScheduler) {
     }
 }
 
+void draft_by_lookup(config::EngineConfig& c) {
+    c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
+    c.engine.num_speculative_tokens = 3;
+}
+
 TEST(Beams, AreNotDraftedFor) {
+    auto c = golden_model("llama_gqa_tied");
+    draft_by_lookup(c);
+    const std::vector<TokenId> repetitive{5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6};
+    const auto drafted = [&](const SamplingParams& params) {
+        Harness h(c);
+        h.run(h.add(repetitive, params));
+        return sum(h, &StepReport::drafted_tokens);
+    };
+    EXPECT_EQ(drafted(beams(3, 12)), 0u);
+    EXPECT_GT(drafted(greedy(12)), 0u);
+}
+
+TEST(Beams, FindTheSameBesideRequestsThatAreDraftedFor) {
     std::unique_ptr<Harness> h;
-    together(h, [](config::EngineConfig& c) {
-        c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
-        c.engine.num_speculative_tokens = 3;
-    });
+    together(h, draft_by_lookup);
+    EXPECT_GT(sum(*h, &StepReport::drafted_tokens), 0u);
 }
 
 TEST(Beams, TakeNoStepInFlightAndSaySo) {

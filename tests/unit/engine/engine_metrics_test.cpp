@@ -206,6 +206,67 @@ TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
     EXPECT_NE(text.find("patchbay_steps_total 1"), std::string::npos) << text;
 }
 
+// The value of a series in a scrape, by its name with labels.
+double value_of(const std::string& text, const std::string& series) {
+    const size_t at = text.find("\n" + series + " ");
+    if (at == std::string::npos) throw std::runtime_error(series + " is not in\n" + text);
+    return std::stod(text.substr(at + series.size() + 2));
+}
+
+// What requests got is known without the metrics: the scrape has to add up to it.
+TEST(EngineMetricsTest, AScrapeAddsUpToWhatTheRequestsGot) {
+    config::EngineConfig c = tiny_model();
+    c.engine.num_blocks = 24; // too few for all at once: some are preempted
+    c.engine.watermark = 0;
+    Harness h(c);
+    metrics::Metrics all;
+    EngineMetrics metrics(all, h.engine->facts(), "9.9");
+    const std::vector<TokenId> shared = random_prompt(1, 40);
+    size_t prompt_tokens = 0, tokens = 0, cached = 0, preempted = 0, aborted = 0;
+    std::map<RequestId, size_t> ended;
+    for (uint64_t i = 0; i < 8; ++i) {
+        Request r;
+        r.prompt = i % 2 ? shared : random_prompt(i, 30);
+        r.sampling = greedy(20);
+        r.on_output = [&](const RequestOutput& out) {
+            metrics.on_output(out);
+            tokens += out.tokens.size();
+            if (out.finish == FinishReason::kNone) return;
+            ended[out.id] += 1;
+            cached += out.cached_tokens;
+            preempted += out.preemptions;
+            aborted += out.finish == FinishReason::kAbort;
+        };
+        prompt_tokens += r.prompt.size();
+        const auto count = static_cast<uint32_t>(r.prompt.size());
+        const auto id = h.engine->add_request(std::move(r));
+        ASSERT_TRUE(id) << id.error();
+        metrics.on_request(*id, h.clock.now_ns(), count);
+    }
+    while (h.engine->has_unfinished()) {
+        if (h.steps.size() == 5) h.engine->abort(1);
+        metrics.on_step(h.step());
+        const std::string text = all.text();
+        EXPECT_EQ(value_of(text, "patchbay_kv_blocks{state=\"free\"}") +
+                      value_of(text, "patchbay_kv_blocks{state=\"used\"}") +
+                      value_of(text, "patchbay_kv_blocks{state=\"cached\"}"),
+                  24);
+    }
+    ASSERT_EQ(ended.size(), 8u);
+    ASSERT_GT(preempted, 0u);
+    ASSERT_GT(cached, 0u);
+    ASSERT_EQ(aborted, 1u);
+    const std::string text = all.text();
+    EXPECT_EQ(value_of(text, "patchbay_steps_total"), static_cast<double>(h.steps.size()));
+    EXPECT_EQ(value_of(text, "patchbay_generation_tokens_total"), static_cast<double>(tokens));
+    EXPECT_EQ(value_of(text, "patchbay_request_prompt_tokens_sum"), static_cast<double>(prompt_tokens));
+    EXPECT_EQ(value_of(text, "patchbay_preemptions_total{how=\"recompute\"}"), static_cast<double>(preempted));
+    EXPECT_EQ(value_of(text, "patchbay_requests_finished_total{reason=\"length\"}"), 7);
+    EXPECT_EQ(value_of(text, "patchbay_requests_finished_total{reason=\"abort\"}"), 1);
+    EXPECT_EQ(value_of(text, "patchbay_requests_running"), 0);
+    EXPECT_EQ(value_of(text, "patchbay_kv_blocks{state=\"used\"}"), 0);
+}
+
 TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
     metrics::Metrics all;
     PluginMetrics sink(all);
