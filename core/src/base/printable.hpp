@@ -23,7 +23,7 @@ std::string printable_lines(std::string_view messages);
 template <class T>
 Result<T> in_one_line(Result<T> result) {
     if (result) return result;
-    return fail(printable_message(result.error()));
+    return fail(result.code(), printable_message(result.error()));
 }
 
 }  // namespace patchbay

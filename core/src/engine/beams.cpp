@@ -97,7 +97,8 @@ Result<> Engine::State::check_beams(const Request& r) const {
                     std::to_string(wanted) + " candidates of each beam, expected at most " +
                     std::to_string(kMostCandidates));
     if (kv->state_pages() > 0)
-        return fail(StatusCode::kUnsupported, "beam_width with a model whose layers keep states, which cannot be shared");
+        return fail(StatusCode::kUnsupported,
+                    "beam_width with a model whose layers keep states, which cannot be shared");
     const uint64_t size = kv->block_size(), prompt = r.prompt.size() / size,
                    whole = (r.prompt.size() + p.max_tokens + size - 1) / size,
                    pages = (prompt + p.beam_width * (whole - prompt)) * kv->windows().size();

@@ -169,7 +169,7 @@ Result<std::string> Registry::model_for(std::string_view architecture) const {
             }
     std::string list;
     for (const std::string& a : known) list += (list.empty() ? "" : ", ") + a;
-    return fail("no model plugin serves architecture '" + printable(architecture) + "'" +
+    return fail(StatusCode::kUnsupported, "no model plugin serves architecture '" + printable(architecture) + "'" +
                 (architecture.empty() ? " (config.json has no 'architectures')" : "") +
                 " (there are: " + (list.empty() ? "none" : list) + ")" +
                 (obstacles_.empty() ? "" : "; left out: " + obstacles_.front().reason));
