@@ -221,7 +221,7 @@ TEST_F(ProbeTest, ARefusalIsKeptBesideTheLibraryUntilItPasses) {
 TEST_F(ProbeTest, AForgedRefusalIsOneReadableLine) {
     write(folder_ / "answer.so", "a library");
     write(folder_ / "answer.refused.txt", "\x1b[2Jfine\a\nall is well\n" + std::string(1 << 20, 'x'));
-    EXPECT_EQ(recorded_refusal(folder_ / "answer.so"), "?[2Jfine?");
+    EXPECT_EQ(recorded_refusal(folder_ / "answer.so"), "\\x1b[2Jfine\\x07");
 }
 
 TEST_F(ProbeTest, TheEnvironmentMaySetItsLimits) {
