@@ -187,7 +187,7 @@ TEST(Worlds, NobodyWaitsForBlocksThatOthersHold) {
             const auto sound = run.engine().audit();
             EXPECT_TRUE(sound) << sound.error();
         };
-        EXPECT_TRUE(run.play(look, audit)) << "somebody starves";
+        EXPECT_TRUE(run.play(look, audit)) << "a request starves";
     });
     EXPECT_GT(held_back, 0u);
     EXPECT_GT(shared, 0u);

@@ -99,7 +99,7 @@ class StepPacker {
         return std::min(t > 0 ? t : UINT32_MAX, share);
     }
 
-    // Where somebody gives way: pages in use that s would share may be his, and free with him.
+    // Where a running sequence gives way: pages in use that s would share may be its own, and come free with it.
     uint32_t pages_alone(const pb_sequence& s, uint32_t n, uint32_t cached) const {
         return step_.pages_for(s, n, cached) + (cached > 0 ? s.cached_pages_in_use : 0);
     }
