@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes the golden files of the model families from Hugging Face transformers, on small random models.
 
-  .venv-train/bin/python tests/golden/make_model_goldens.py [CASE…]     (scripts/requirements-train.txt)
+  .venv-train/bin/python tests/golden/make_model_goldens.py [--keep] [CASE…]     (scripts/requirements-train.txt)
 
-For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts and greedy ids) and
+--keep computes prompts' answers anew for the weights that are there: bamba's are of transformers 5, which norms each of
+its groups by itself (tests/random/requirements-transformers5.txt). For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts and greedy ids) and
 logits/<name>/model.safetensors (f32 logits of every position of each prompt, computed in float32).
 """
 import json
@@ -80,6 +81,16 @@ def make(kind, settings, seed):
     for p in model.parameters():  # norms and biases too, so that they matter
         if p.dim() == 1:
             p.data = p.data + 0.2 * torch.randn_like(p)
+    return answered(model, kind, seed)
+
+
+def kept(name, kind):
+    model = AutoModelForCausalLM.from_pretrained(HERE / "models" / name, attn_implementation="eager").float().eval()
+    return next(m for m in (answered(model, kind, seed) for seed in range(2000)) if m)
+
+
+def answered(model, kind, seed):
+    config = model.config
     generator = torch.Generator().manual_seed(seed)
     first = 4 if kind == "gemma3" else 0  # behind the tokens that stand for images
     prompts = [torch.randint(first, config.get_text_config().vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
@@ -93,13 +104,15 @@ def make(kind, settings, seed):
 
 def main():
     torch.set_num_threads(1)
-    for name in sys.argv[1:] or CASES:
+    keep = "--keep" in sys.argv
+    for name in [a for a in sys.argv[1:] if a != "--keep"] or CASES:
         kind, settings = CASES[name]
-        model, prompts, answers = next(m for m in (make(kind, settings, seed) for seed in range(2000)) if m)
+        model, prompts, answers = kept(name, kind) if keep else next(m for m in (make(kind, settings, seed) for seed in range(2000)) if m)
         folder = HERE / "models" / name
-        model.save_pretrained(folder)
-        (folder / "generation_config.json").unlink(missing_ok=True)
-        if name in BARE:
+        if not keep:
+            model.save_pretrained(folder)
+            (folder / "generation_config.json").unlink(missing_ok=True)
+        if name in BARE and not keep:
             save_file({k.split(".", 1)[1]: v.contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}, folder / "model.safetensors")
         with torch.no_grad():
             logits = {f"prompt{i}.logits": model(torch.tensor([p]), use_cache=False).logits[0].float().contiguous() for i, p in enumerate(prompts)}

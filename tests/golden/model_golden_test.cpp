@@ -1,152 +1,12 @@
 // Logits and greedy ids of small random models against Hugging Face transformers; see README.md for the tolerances.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "base/thread_pool.hpp"
-#include "host/registry.hpp"
-#include "kv/kv_cache.hpp"
-#include "runner/model_runner.hpp"
-#include "weights/loader.hpp"
-#include "paths.hpp"
+#include "golden_model.hpp"
 
-namespace patchbay {
+namespace patchbay::golden {
 namespace {
-
-using json = nlohmann::json;
-const std::string kGolden = std::string(kSourceDir) + "/tests/golden/";
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
-
-struct Setting {
-    std::string name, attention, isa;
-    pb_dtype kv;
-    std::optional<weights::WeightForm> weights = std::nullopt; // none: as real as they are
-    std::string device = "cpu";
-    host::Settings device_settings() const {
-        return device == "cpu" ? host::Settings{{"isa", isa}} : host::Settings{{"activation_dtype", "f32"}};
-    }
-
-    // All but bf16 weights at the best level, where linears may round activations, and bf16 KV.
-    bool computes_in_f32() const { return kv == PB_F32 && (name != "llama_bf16" || isa != "auto"); }
-};
-
-host::Registry plugins() {
-    return must(host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}));
-}
-
-class Golden {
-  public:
-    explicit Golden(const Setting& s) : pool_(2) {
-        const host::Services services{&pool_.service(), nullptr, nullptr};
-        const host::Registry registry = plugins();
-        const std::string folder = kGolden + "models/" + s.name;
-        runner::RunnerSettings r;
-        r.model_config = must(weights::read_model_config(folder));
-        const auto source = must(weights::WeightSource::from_folder(folder));
-        r.weights = s.weights.value_or(weights::WeightForm{must(source.native_dtype(r.model_config))});
-        r.kv_dtypes.most = s.kv;
-        r.block_size = kBlock;
-        r.num_blocks = kBlocks;
-        r.device = s.device;
-        const auto plugin = must(registry.model_for(r.model_config.at("architectures.0")));
-        runner_ = must(runner::ModelRunner::create(
-            must(registry.device(s.device, s.device_settings(), services)), must(registry.model(plugin, {}, services)),
-            must(registry.attention(s.attention, {}, services)), source, r, clock_));
-    }
-
-    // Logits of each of the tokens, computed at once.
-    std::vector<float> logits(const std::vector<int32_t>& tokens) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
-        kv::BlockTable table;
-        return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
-    }
-
-    // The same of several prompts in one batch, one after the other; cut: the first computes so many tokens in a step
-    // before.
-    std::vector<float> logits_together(const std::vector<std::vector<int32_t>>& prompts, uint32_t cut) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
-        std::vector<kv::BlockTable> tables(prompts.size());
-        for (size_t i = 0; i < prompts.size(); ++i)
-            EXPECT_TRUE(cache.grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
-        runner::Batch batch;
-        batch.clear(runner_->batch_form());
-        batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0]});
-        batch.finish();
-        const auto first = must(runner_->forward(batch));
-        std::vector<float> out(first.begin(), first.end());
-        batch.clear(runner_->batch_form());
-        for (size_t i = 0; i < prompts.size(); ++i) {
-            const uint32_t done = i == 0 ? cut : 0;
-            const auto rest = std::span(prompts[i]).subspan(done);
-            batch.add({rest, done, static_cast<uint32_t>(rest.size()), tables[i]});
-        }
-        batch.finish();
-        const auto second = must(runner_->forward(batch));
-        out.insert(out.end(), second.begin(), second.end());
-        return out;
-    }
-
-    // The prompt at once, then a token a step, as an engine goes on.
-    std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
-        kv::BlockTable table;
-        std::vector<int32_t> next = prompt, out;
-        uint32_t computed = 0;
-        while (out.size() < count) {
-            const auto row = step(cache, table, next, computed, 1);
-            computed += static_cast<uint32_t>(next.size());
-            next = {static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin())};
-            out.push_back(next[0]);
-        }
-        return out;
-    }
-
-  private:
-    static constexpr uint32_t kBlocks = 32, kBlock = 16;
-
-    // Computes the tokens after `computed` others; logits of the last `rows`.
-    std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens,
-                            uint32_t computed, uint32_t rows) {
-        cache.pass(table, computed);
-        EXPECT_TRUE(cache.grow(table, computed + static_cast<uint32_t>(tokens.size())));
-        runner::Batch batch;
-        batch.clear(runner_->batch_form());
-        batch.add({tokens, computed, rows, table});
-        batch.finish();
-        const auto out = must(runner_->forward(batch));
-        return {out.begin(), out.end()};
-    }
-
-    ThreadPool pool_;
-    VirtualClock clock_;
-    std::unique_ptr<runner::ModelRunner> runner_;
-};
-
-std::vector<float> numbers(const weights::TensorView& view) { // f32
-    std::vector<float> out(view.bytes / sizeof(float));
-    std::memcpy(out.data(), view.data, view.bytes);
-    return out;
-}
-
-// The largest difference over the range of the expected.
-double worst_of(const std::vector<float>& got, const std::vector<float>& expected) {
-    if (got.size() != expected.size()) return INFINITY;
-    const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
-    double worst = 0;
-    for (size_t k = 0; k < got.size(); ++k)
-        worst = std::max<double>(worst, std::isnan(got[k]) ? INFINITY : std::abs(got[k] - expected[k]));
-    return worst / (*high - *low);
-}
 
 class ModelGolden : public ::testing::TestWithParam<Setting> {};
 
@@ -274,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelGolden, ::testing::ValuesIn(settings()), [
 });
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::golden

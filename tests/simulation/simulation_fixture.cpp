@@ -105,7 +105,10 @@ class Simulation final : Script {
                          {"hidden_size", "8"}, {"intermediate_size", "8"}, {"num_hidden_layers", "1"},
                          {"num_attention_heads", "1"}, {"num_key_value_heads", "1"}, {"head_dim", "8"},
                          {"max_position_embeddings", "4096"}, {"eos_token_id", std::to_string(kStop)}};
-        if (one_in(3)) c.model.shape["sliding_window"] = std::to_string(1 + below(20));
+        if (one_in(3)) {
+            c.model.shape["architectures.0"] = "MistralForCausalLM"; // Llama has no windows
+            c.model.shape["sliding_window"] = std::to_string(1 + below(20));
+        }
         if (chooses_ && c.model.shape.contains("sliding_window")) // beside a layer that looks at all
             c.model.shape.insert({{"use_sliding_window", "true"}, {"max_window_layers", "1"}});
         if (c.model.shape.contains("use_sliding_window"))

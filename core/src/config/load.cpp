@@ -64,7 +64,7 @@ Table<ModelSettings> model_table() {
              "folder with tokenizer.json, or a GGUF file; empty: the model's; none: token ids only")
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
-        .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's")
+        .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's, of f16 bfloat16")
         .word("quantization", &ModelSettings::quantization,
               {{"auto", Quantization::kAuto},
                {"none", Quantization::kNone},

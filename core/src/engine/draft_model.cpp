@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include <spdlog/spdlog.h>
+
 #include "config/load.hpp"
 #include "engine/model_choice.hpp"
 #include "engine/simulation.hpp"
@@ -74,6 +76,7 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     PB_TRY(own.model, config::model_settings(keys));
     own.engine.kv_cache_dtype_layers.clear(); // of the model's layers
     PB_TRY(ModelChoice choice, choose_model(own, c.registry, computes_ ? Numbers::kSome : Numbers::kNone));
+    if (!choice.note.empty()) spdlog::warn("{}: {}", own.model.path, choice.note);
     identity_ = "dummy";
     if (computes_ && own.model.load_format != config::LoadFormat::kDummy) {
         PB_TRY(identity_, weights::model_identity(own.model.path));

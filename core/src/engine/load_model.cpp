@@ -1,5 +1,7 @@
 #include "engine/load_model.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include "engine/simulation.hpp"
 
 namespace patchbay::engine {
@@ -19,6 +21,7 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
     PB_TRY(const pb_device_info info, info_of(device));
     const bool real = info.computes != 0;
     PB_TRY(ModelChoice model, choose_model(c, registry, real ? Numbers::kSome : Numbers::kNone));
+    if (!model.note.empty()) spdlog::warn("{}: {}", c.model.path, model.note);
     std::string identity = "dummy";
     if (real && c.model.load_format != config::LoadFormat::kDummy) {
         PB_TRY(identity, weights::model_identity(c.model.path));

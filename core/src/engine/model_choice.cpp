@@ -5,6 +5,7 @@
 
 #include "base/printable.hpp"
 #include "weights/single_value.hpp"
+#include "weights/stored_head.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 struct OpenModel {
     weights::FlatConfig config;
     weights::WeightSource source;
+    std::string note{};
 };
 
 Result<OpenModel> open_model(const config::EngineConfig& c, Numbers numbers) {
@@ -38,7 +40,8 @@ Result<OpenModel> open_model(const config::EngineConfig& c, Numbers numbers) {
         return OpenModel{std::move(config), std::move(source)};
     }
     PB_TRY(auto source, weights::WeightSource::from_folder(c.model.path));
-    return OpenModel{std::move(config), std::move(source)};
+    PB_TRY(const std::string note, weights::settle_head(config, source));
+    return OpenModel{std::move(config), std::move(source), note};
 }
 
 std::string value_of(const weights::FlatConfig& config, const std::string& key) {
@@ -91,6 +94,15 @@ config::Node* untold(config::Node& root, const std::string& section, const std::
     return nullptr;
 }
 
+// What dtype: auto makes of a checkpoint of f16.
+constexpr const char* kOfF16 = "bfloat16, which takes as much memory and rounds them to 8 bits (dtype: float32 keeps "
+                               "all 11, in twice the memory)";
+
+std::string dtype_reason(const ModelChoice& m, bool dummy) {
+    if (m.source.stores_f16(m.config)) return std::string(kOfF16) + ": the weights are float16";
+    return dtype_word(m.weights.dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
+}
+
 std::string length_reason(const config::EngineSettings& e, const weights::FlatConfig& model) {
     const std::string positions = value_of(model, "max_position_embeddings");
     return (positions.empty() ? "what the model reaches" : positions + ", max_position_embeddings of the model") +
@@ -109,13 +121,15 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
         PB_TRY(plugin, registry.model_for(architecture));
     }
     PB_TRY(const pb_dtype native, model.source.native_dtype(model.config));
+    if (c.model.dtype == config::DType::kAuto && model.source.stores_f16(model.config))
+        model.note += (model.note.empty() ? "" : "; ") + std::string("its weights are float16 and become ") + kOfF16;
     const weights::WeightForm form{wire(c.model.dtype, native), wire(c.model.quantization),
                                    rounding_group(c.model)};
     runner::KvDTypes kv{wire(c.engine.kv_cache_dtype, form.dtype), {}};
     for (const config::KvDTypeOfLayers& l : c.engine.kv_cache_dtype_layers)
         kv.others.push_back({l.layers, l.first, l.count, wire(l.dtype, form.dtype)});
-    return ModelChoice{std::move(model.config), std::move(model.source), architecture, std::move(plugin), form,
-                       std::move(kv)};
+    return ModelChoice{std::move(model.config), std::move(model.source), architecture,          std::move(plugin), form,
+                       std::move(kv),           std::move(model.note)};
 }
 
 uint32_t choose_threads(const config::EngineSettings& e, uint32_t ranks_here) {
@@ -142,9 +156,8 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
     const bool dummy = c.model.load_format == config::LoadFormat::kDummy;
     say("model", "plugin", c.model.plugin == "auto",
         chosen([](const ModelChoice& m) { return m.plugin + ", which serves " + m.architecture; }));
-    say("model", "dtype", c.model.dtype == config::DType::kAuto, chosen([&](const ModelChoice& m) {
-            return dtype_word(m.weights.dtype) + std::string(dummy ? ", by the shape" : ", as in the checkpoint");
-        }));
+    say("model", "dtype", c.model.dtype == config::DType::kAuto,
+        chosen([&](const ModelChoice& m) { return dtype_reason(m, dummy); }));
     say("model", "quantization", c.model.quantization == config::Quantization::kAuto,
         chosen([&](const ModelChoice& m) {
             return dummy ? "none, of dummy weights" : m.source.stored_quantization() + ", as in the checkpoint";

@@ -18,6 +18,7 @@ struct ModelChoice {
     std::string architecture, plugin;
     weights::WeightForm weights;
     runner::KvDTypes kv_dtypes;
+    std::string note{};                // for the log, where config.json is not followed; mostly empty
 };
 enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);

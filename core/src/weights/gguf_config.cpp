@@ -16,7 +16,7 @@ class ConfigOf {
             if (is("gemma") || is("gemma2") || is("gemma3")) {
                 PB_CHECK(read_gemma());
             } else if (is("phi3")) {
-                out("architectures.0") = "Phi3ForCausalLM";
+                name_it("Phi3ForCausalLM", "phi3");
                 out("hidden_act") = "silu";
             } else {
                 PB_CHECK(read_llama());
@@ -31,6 +31,11 @@ class ConfigOf {
     std::string& out(const std::string& key) { return keys_.out[key]; }
     std::string own(const std::string& key) const { return keys_.own(key); }
 
+    void name_it(const char* architecture, const char* model_type) {
+        out("architectures.0") = architecture;
+        out("model_type") = model_type;
+    }
+
     // What the tensors say.
     Result<> read_shapes() {
         const auto& tensors = keys_.file.header.tensors;
@@ -43,8 +48,7 @@ class ConfigOf {
     }
 
     Result<> read_gpt2() {
-        out("architectures.0") = "GPT2LMHeadModel";
-        out("model_type") = "gpt2";
+        name_it("GPT2LMHeadModel", "gpt2");
         out("activation_function") = "gelu_new";
         PB_CHECK(keys_.copy_integer("embedding_length", "n_embd"));
         PB_CHECK(keys_.copy_integer("feed_forward_length", "n_inner"));
@@ -56,7 +60,6 @@ class ConfigOf {
 
     // What all but gpt2 have.
     Result<> read_decoder() {
-        out("model_type") = keys_.architecture;
         PB_CHECK(keys_.copy_integer("embedding_length", "hidden_size"));
         PB_CHECK(keys_.copy_integer("feed_forward_length", "intermediate_size"));
         PB_CHECK(keys_.copy_integer("block_count", "num_hidden_layers"));
@@ -67,6 +70,7 @@ class ConfigOf {
         PB_CHECK(keys_.copy_integer("context_length", "max_position_embeddings"));
         PB_CHECK(keys_.copy_number("attention.layer_norm_rms_epsilon", "rms_norm_eps"));
         PB_CHECK(keys_.copy_integer_if_there("attention.sliding_window", "sliding_window"));
+        if (keys_.out.contains("sliding_window") && out("sliding_window") == "0") out("sliding_window") = "null";
         PB_TRY(const int64_t head_dim, read_head_dim());
         return read_gguf_positions(keys_, head_dim);
     }
@@ -93,16 +97,18 @@ class ConfigOf {
             if (experts > 0) return read_mixtral(bias);
         }
         PB_CHECK(keys_.only("expert_count", 0, ": of mixtures of experts llama and qwen3moe are supported"));
-        out("architectures.0") = is("llama")   ? "LlamaForCausalLM"
-                                 : is("qwen2") ? "Qwen2ForCausalLM"
-                                               : "Qwen3ForCausalLM";
+        const bool windows = is("llama") && keys_.out.contains("sliding_window") && out("sliding_window") != "null";
+        if (windows) name_it("MistralForCausalLM", "mistral");
+        else if (is("llama")) name_it("LlamaForCausalLM", "llama");
+        else if (is("qwen2")) name_it("Qwen2ForCausalLM", "qwen2");
+        else name_it("Qwen3ForCausalLM", "qwen3");
         if (!is("qwen2") && bias) out("attention_bias") = "true";
         if (is("llama") && keys_.has_tensor("blk.0.ffn_gate.bias")) out("mlp_bias") = "true";
         return {};
     }
 
     Result<> read_mixtral(bool bias) {
-        out("architectures.0") = "MixtralForCausalLM";
+        name_it("MixtralForCausalLM", "mixtral");
         if (bias)
             return fail(keys_.file.where + ": tensor 'blk.0.attn_q.bias' is there, but the attention of a mixture of " +
                         "experts (llama.expert_count) has no biases");
@@ -110,7 +116,7 @@ class ConfigOf {
     }
 
     Result<> read_qwen3_moe(bool bias) {
-        out("architectures.0") = "Qwen3MoeForCausalLM";
+        name_it("Qwen3MoeForCausalLM", "qwen3_moe");
         if (bias) out("attention_bias") = "true";
         out("norm_topk_prob") = "true";  // no key says so; it holds for all that are published
         PB_CHECK(keys_.copy_integer("expert_feed_forward_length", "moe_intermediate_size"));
@@ -127,9 +133,9 @@ class ConfigOf {
     }
 
     Result<> read_gemma() {
-        out("architectures.0") = is("gemma")    ? "GemmaForCausalLM"
-                                 : is("gemma2") ? "Gemma2ForCausalLM"
-                                                : "Gemma3ForCausalLM";
+        if (is("gemma")) name_it("GemmaForCausalLM", "gemma");
+        else if (is("gemma2")) name_it("Gemma2ForCausalLM", "gemma2");
+        else name_it("Gemma3ForCausalLM", "gemma3_text");
         out("hidden_activation") = "gelu_pytorch_tanh";
         if (is("gemma")) return {};
         PB_CHECK(keys_.copy_number_if_there("attn_logit_softcapping", "attn_logit_softcapping"));
@@ -147,7 +153,7 @@ class ConfigOf {
 
     // Which layers see a window only: every so many-th sees all, or a truth for each.
     Result<> read_windows() {
-        if (is("gemma3") && (!keys_.out.contains("sliding_window") || out("sliding_window") == "0")) {
+        if (is("gemma3") && (!keys_.out.contains("sliding_window") || out("sliding_window") == "null")) {
             out("sliding_window_pattern") = "1";  // every layer sees all
             return {};
         }

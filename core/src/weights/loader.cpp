@@ -70,9 +70,12 @@ Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
             return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " +
                         shape_text({rows, spec.cols}));
         const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
-        if (stored != 0 && (stored > kMostElements / spec.cols || first < 0 || first > stored - rows))
-            return fail("the model asks for " + std::to_string(rows) + " rows from " + std::to_string(first) +
-                        " on of '" + text_of(spec.parts[i].name) + "', which has " + std::to_string(stored));
+        const bool vector = spec.role == PB_WEIGHT_VECTOR; // then of numbers, not of rows
+        const int64_t taken = vector ? spec.cols : rows;
+        if (stored != 0 && (stored > kMostElements / spec.cols || first < 0 || first > stored - taken))
+            return fail("the model asks for " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
+                        std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
+                        std::to_string(stored));
     }
     return {};
 }
@@ -191,10 +194,11 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
         }
         if (i > 0 && cols.count != out.cols)
             return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
-        const int64_t stored_rows = part.stored_rows ? part.stored_rows : part_rows;
-        if (part.stored_rows) rows.begin += part.first_row;
+        const int64_t stored_rows = part.stored_rows && !vector ? part.stored_rows : part_rows;
+        if (part.stored_rows) (vector ? cols : rows).begin += part.first_row;
+        const int64_t length = part.stored_rows ? part.stored_rows : spec.cols; // of a vector
         const std::vector<int64_t> shape =
-            vector ? std::vector<int64_t>{spec.cols} : std::vector<int64_t>{stored_rows, spec.cols};
+            vector ? std::vector<int64_t>{length} : std::vector<int64_t>{stored_rows, spec.cols};
         out.pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
         if (part.transposed && !vector) out.pieces.back().stored = Piece::Stored::kTransposed;
         out.packed.emplace_back();

@@ -72,10 +72,12 @@ class WeightSource {
                               LoadedWeight reuse = {}) const;
     void read_with(ThreadPool& pool) { pool_ = &pool; } // with all its threads; it outlives this source
 
-    // What dtype: auto means: that of the checkpoint's largest tensor (f16: f32, which holds its every value; blocks of
+    // What dtype: auto means: that of the checkpoint's largest tensor (f16: bf16, which takes as much memory; blocks of
     // quantised numbers: bf16, which rounds them by less than they were rounded); of an AWQ or GPTQ checkpoint bf16;
     // of dummy weights what config.json's dtype or torch_dtype says, f32 without one.
     Result<pb_dtype> native_dtype(const FlatConfig&) const;
+    bool stores_f16(const FlatConfig&) const; // likewise
+    Result<bool> stores_own_head() const; // an lm head that is not a copy of the token table
     // What quantization: auto means: "awq", "gptq", the kind of most blocks ("Q4_K"), or "none".
     std::string stored_quantization() const;
 

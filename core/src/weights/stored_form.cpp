@@ -17,19 +17,27 @@ std::optional<Encoding> main_encoding(const Checkpoint& checkpoint) {
     return out;
 }
 
+std::string dtype_said(const FlatConfig& config) { // empty: none
+    for (const char* key : {"dtype", "torch_dtype"})
+        if (const auto at = config.find(key); at != config.end() && at->second != "null") return at->second;
+    return "";
+}
+
 }  // namespace
 
 Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
     if (checkpoint_) {
         const auto stored = main_encoding(*checkpoint_);
         if (!stored) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
-        return packed_ || *stored == Encoding::kBf16 || in_blocks(*stored) ? PB_BF16 : PB_F32;
+        return packed_ || *stored != Encoding::kF32 ? PB_BF16 : PB_F32;
     }
-    if (packed_) return PB_BF16;
-    for (const char* key : {"dtype", "torch_dtype"})
-        if (const auto at = config.find(key); at != config.end() && at->second != "null")
-            return at->second == "bfloat16" ? PB_BF16 : PB_F32;
-    return PB_F32;
+    const std::string said = dtype_said(config);
+    return packed_ || said == "bfloat16" || said == "float16" ? PB_BF16 : PB_F32;
+}
+
+bool WeightSource::stores_f16(const FlatConfig& config) const {
+    if (packed_) return false;
+    return checkpoint_ ? main_encoding(*checkpoint_) == Encoding::kF16 : dtype_said(config) == "float16";
 }
 
 std::string WeightSource::stored_quantization() const {

@@ -19,7 +19,7 @@ class CpuAttention {
     static constexpr int kSplit = 512; // keys
     static constexpr int kMaxHeadDim = 512;
 
-    // head_dim is a multiple of 8 up to kMaxHeadDim; kv_dtype F32, BF16, FP8 or I8.
+    // head_dim is even, up to kMaxHeadDim; kv_dtype F32, BF16, FP8 or I8.
     CpuAttention(const Machine&, const AttentionShape&);
 
     // A page is, for each kv head, its keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16

@@ -113,11 +113,11 @@ class Paged {
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " is not f32");
         if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16 && !kernels::in_codes(spec.kv_dtype))
             refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16, fp8, i8}");
-        if (spec.head_dim == 0 || spec.head_dim % 8 != 0)
-            refuse("head_dim " + std::to_string(spec.head_dim) + " is not a multiple of 8");
+        if (spec.head_dim == 0 || spec.head_dim % 2 != 0)
+            refuse("head_dim " + std::to_string(spec.head_dim) + " is not even (--attention reference takes any)");
         if (spec.head_dim > kernels::CpuAttention::kMaxHeadDim)
             refuse("head_dim " + std::to_string(spec.head_dim) + " is above " +
-                   std::to_string(kernels::CpuAttention::kMaxHeadDim));
+                   std::to_string(kernels::CpuAttention::kMaxHeadDim) + " (--attention reference takes any)");
         if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
             refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
                    std::to_string(spec.kv_heads));

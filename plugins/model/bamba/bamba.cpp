@@ -5,6 +5,8 @@
 
 #include "patchbay/sdk/decoder_blocks.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -34,7 +36,8 @@ class Bamba : public patchbay::ListedWeights {
     static constexpr const char* kNeeds[] = {"causal_conv_silu", "ssm_scan", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        s_ = patchbay::decoder_shape(config);
+        patchbay::check_keys(config, patchbay::config_keys::kBambaTables);
+        s_ = patchbay::decoder_shape(config, {.positions = kPositions});
         if (s_.ranks > 1)
             throw patchbay::Error(PB_UNSUPPORTED, "its states are not dealt out to ranks: tensor_parallel_size 1 only");
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-5f);
@@ -42,11 +45,11 @@ class Bamba : public patchbay::ListedWeights {
         read_scan(config);
         read_layers(config);
         ends_ = patchbay::DecoderEnds::list(weights, config, s_, {.norm = "final_layernorm"});
-        const auto turned = static_cast<uint32_t>(config.get<double>("partial_rotary_factor", 0.5) * s_.head_dim);
-        if (turned < 2 || turned > s_.head_dim || turned % 2 != 0)
-            throw patchbay::Error(PB_INVALID, "partial_rotary_factor turns " + std::to_string(turned) +
-                                                  " elements of a head, expected an even number");
-        rotary_ = patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config), turned);
+        const patchbay::RopeSettings rope = patchbay::rope_settings(
+            config, {.positions_if_missing = kPositions,
+                     .turned = patchbay::RopeKeys::Turned::kPart,
+                     .part_if_missing = 0.5});
+        rotary_ = patchbay::Rotary::list(weights, s_, rope, patchbay::turned_elements(rope, s_.head_dim));
         const bool bias = config.get<bool>("attention_bias", false), mlp_bias = config.get<bool>("mlp_bias", false);
         for (Layer& l : layers_) {
             const std::string name = "model.layers." + std::to_string(&l - layers_.data()) + ".";
@@ -88,7 +91,7 @@ class Bamba : public patchbay::ListedWeights {
 
   private:
     struct ScanWeights { // indices
-        uint32_t in = 0, taps = 0, a_log = 0, dt_bias = 0, skip = 0, norm = 0, out = 0;
+        uint32_t in = 0, taps = 0, a_log = 0, dt_bias = 0, skip = 0, norm = 0, out = 0; // norm: of the first group
         std::optional<uint32_t> taps_bias;
     };
 
@@ -135,6 +138,19 @@ class Bamba : public patchbay::ListedWeights {
                                                       std::to_string(scan_.head_dim));
         if (scan_.heads % scan_.groups != 0)
             throw patchbay::Error(PB_INVALID, "mamba_n_heads is not a multiple of mamba_n_groups");
+        read_step_limits(config);
+    }
+
+    // What steps are cut to, as transformers 5 does; 4.57 does not read it.
+    void read_step_limits(const patchbay::ModelConfig& config) {
+        if (!config.has_section("time_step_limit")) return;
+        least_step_ = config.require<float>("time_step_limit.0");
+        const char* const endless = "time_step_limit.1.__float__"; // so transformers 5 writes it, for want of a number
+        if (config.find(endless)) config.one_of(endless, {"Infinity"});
+        else max_step_ = config.require<float>("time_step_limit.1");
+        if (!(least_step_ >= 0 && least_step_ <= max_step_) || config.find("time_step_limit.2"))
+            throw patchbay::Error(PB_INVALID, "time_step_limit is not two numbers, the first of 0 or more and no "
+                                              "greater than the second");
     }
 
     void read_layers(const patchbay::ModelConfig& config) {
@@ -153,7 +169,10 @@ class Bamba : public patchbay::ListedWeights {
         w.a_log = weights.vector(scan_.heads, name + "A_log");
         w.dt_bias = weights.vector(scan_.heads, name + "dt_bias");
         w.skip = weights.vector(scan_.heads, name + "D");
-        w.norm = weights.vector(scan_.inner, name + "norm.weight");
+        const int64_t group = scan_.inner / scan_.groups; // each is normed by itself
+        w.norm = weights.count();
+        for (int64_t g = 0; g < scan_.groups; ++g)
+            weights.part_of_vector(group, name + "norm.weight", g * group, scan_.inner);
         w.out = weights.linear(PB_SHARD_NONE, scan_.inner, {{name + "out_proj", s_.hidden, bias}});
         return w;
     }
@@ -162,20 +181,25 @@ class Bamba : public patchbay::ListedWeights {
     void run_scan(const Forward& f, uint32_t layer, const ScanWeights& w, const ScanTensors& t,
                   const patchbay::Stream& stream) const {
         const pb_state state = f.state(layer);
-        const pb_scan scan{sizeof(pb_scan),   0, f.weight(w.a_log), f.weight(w.dt_bias), f.weight(w.skip), 0,
-                           std::numeric_limits<float>::infinity()};
+        const pb_scan scan{sizeof(pb_scan),   0, f.weight(w.a_log), f.weight(w.dt_bias), f.weight(w.skip), least_step_,
+                           max_step_};
         f.linear(t.projected, stream.h, w.in);
         f.causal_conv_silu(t.convolved, t.to_convolve, w.taps, w.taps_bias, static_cast<uint32_t>(scan_.taps), state,
                            0);
         f.ssm_scan(t.scanned, t.x, t.steps, t.b, t.c, scan, state, scan_.scan_offset());
         f.silu_mul(t.gated, t.gate_and_scanned);
-        f.rms_norm(t.gated, t.gated, w.norm, eps_);
+        const int64_t group = scan_.inner / scan_.groups;
+        for (int64_t g = 0; g < scan_.groups; ++g) {
+            const pb_tensor part = some_columns(t.gated, g * group, group);
+            f.rms_norm(part, part, w.norm + static_cast<uint32_t>(g), eps_);
+        }
         f.linear(stream.y, t.gated, w.out);
     }
 
     patchbay::DecoderShape s_;
     ScanShape scan_;
-    float eps_ = 0;
+    static constexpr uint32_t kPositions = 262144; // where config.json does not say
+    float eps_ = 0, least_step_ = 0, max_step_ = std::numeric_limits<float>::infinity();
     patchbay::DecoderEnds ends_;
     patchbay::Rotary rotary_;
     std::vector<Layer> layers_;

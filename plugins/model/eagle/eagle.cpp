@@ -2,6 +2,8 @@
 // the hidden state that the target would make, for the target's own lm head.
 #include "patchbay/sdk/decoder_blocks.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -12,6 +14,7 @@ class Eagle : public patchbay::ListedWeights {
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         config.one_of("architectures.0", {kArchitectures[0], "LlamaForCausalLM"}); // what checkpoints say
+        patchbay::check_keys(config, patchbay::config_keys::kEagleTables);
         s_ = patchbay::decoder_shape(config);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         config.one_of("hidden_act", {"silu"});

@@ -2,6 +2,8 @@
 // block too, soft caps, local and global layers; from 3 on normed heads and rotary positions of two bases.
 #include "patchbay/sdk/decoder_blocks.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -17,8 +19,11 @@ class Gemma : public patchbay::ListedWeights {
                                                             kArchitectures[3]});
         generation_ = name == kArchitectures[0] ? 1 : name == kArchitectures[1] ? 2 : 3;
         if (name != kArchitectures[3]) return read(config, "model.", "lm_head");
+        patchbay::check_keys(config, patchbay::config_keys::kGemma3VisionTables);
         const TextPart text(config);
-        return read(patchbay::ModelConfig(text.config), "language_model.model.", "language_model.lm_head");
+        sees_ = true;
+        return read(patchbay::ModelConfig(text.config, config.host()), "language_model.model.",
+                    "language_model.lm_head");
     }
 
     pb_kv_spec kv_spec(uint32_t layer) const { return s_.kv(windows_[layer], scale_, attention_cap_); }
@@ -74,34 +79,56 @@ class Gemma : public patchbay::ListedWeights {
     };
 
     pb_model_facts read(const patchbay::ModelConfig& config, const std::string& root, const std::string& head) {
-        s_ = patchbay::decoder_shape(config, 256);
+        patchbay::check_keys(config, generation_ == 1   ? patchbay::config_keys::kGemma1Tables
+                                     : generation_ == 2 ? patchbay::config_keys::kGemma2Tables
+                                                        : patchbay::config_keys::kGemma3Tables);
+        const uint32_t positions = generation_ == 3 ? 131072 : 8192;
+        s_ = patchbay::decoder_shape(config, {.head_dim = 256, .positions = positions});
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
-        // hidden_act, which the first generation had, says gelu and always meant this
-        config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
-        config.one_of("use_bidirectional_attention", {"false"});
+        if (generation_ == 1) config.one_of("hidden_act", {"gelu_pytorch_tanh", "gelu"}); // both mean the tanh form
+        else config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
         read_attention(config);
         ends_ = patchbay::DecoderEnds::list(weights, config, s_, {root, head, 1, true});
-        local_ = rope(config, {.theta = "rope_local_base_freq", .group = "rope_parameters.sliding_attention."});
-        const bool nested = config.find("rope_parameters.full_attention.rope_theta").has_value();
-        global_ = rope(config, {.group = nested ? "rope_parameters.full_attention." : "",
-                                .theta_if_missing = generation_ == 3 ? 1e6 : 1e4});
-        if (generation_ < 3) local_ = global_;
+        if (generation_ == 3) read_positions(config);
+        else local_ = global_ = rope(config, {.positions_if_missing = positions});
         for (uint32_t i = 0; i < s_.layers; ++i)
             layers_.push_back(layer(config, root + "layers." + std::to_string(i) + "."));
         return s_.facts();
     }
 
+    // rope_parameters has an object for each kind of layer. rope_scaling, the form before, is that of global layers.
+    void read_positions(const patchbay::ModelConfig& config) {
+        const std::string global = "rope_parameters.full_attention.", scaling = "rope_scaling.";
+        const bool old_form = config.has_section("rope_scaling");
+        if (old_form && (config.has_section("rope_parameters") || !config.find(scaling + "rope_type")))
+            throw patchbay::Error(PB_UNSUPPORTED,
+                                  "rope_scaling of Gemma 3 beside rope_parameters, or without rope_type, is not "
+                                  "supported (move it to rope_parameters.full_attention)");
+        if (config.find("rope_parameters.rope_theta") || config.find("rope_parameters.rope_type"))
+            config.warn("rope_parameters is not read: that of Gemma 3 has full_attention and sliding_attention");
+        local_ = rope(config, {.theta = "rope_local_base_freq",
+                               .group = "rope_parameters.sliding_attention.",
+                               .positions_if_missing = 131072});
+        global_ = rope(config, {.group = old_form ? scaling : global,
+                                .theta_if_missing = 1e6,
+                                .positions_if_missing = 131072});
+    }
+
     void read_attention(const patchbay::ModelConfig& config) {
-        const bool caps = generation_ == 2; // unless config.json says otherwise
-        attention_cap_ = generation_ == 1 ? 0 : cap(config, "attn_logit_softcapping", caps ? 50 : 0);
+        const bool caps = generation_ == 2;
+        attention_cap_ = caps ? cap(config, "attn_logit_softcapping", 50) : 0;
         logit_cap_ = generation_ == 1 ? 0 : cap(config, "final_logit_softcapping", caps ? 30 : 0);
+        if (sees_ && logit_cap_ > 0) {
+            config.warn("final_logit_softcapping is not read (Gemma3ForConditionalGeneration does not cap logits)");
+            logit_cap_ = 0;
+        }
         const auto scalar =
             generation_ == 1 ? static_cast<float>(s_.head_dim) : config.get<float>("query_pre_attn_scalar", 256);
         if (!(scalar > 0))
             throw patchbay::Error(PB_INVALID,
                                   "query_pre_attn_scalar is " + std::to_string(scalar) + ", expected more than 0");
         scale_ = 1 / std::sqrt(scalar);
-        const uint32_t window = generation_ == 1 ? 0 : config.get_or_none<uint32_t>("sliding_window", 4096);
+        const uint32_t window = generation_ == 1 ? 0 : patchbay::sliding_window(config, 4096);
         const uint32_t pattern =
             generation_ == 2 ? 2 : config.integer("sliding_window_pattern", 1, 1024, 6); // one of so many is global
         windows_ = patchbay::layer_windows(config, s_.layers, window,
@@ -142,6 +169,7 @@ class Gemma : public patchbay::ListedWeights {
 
     patchbay::DecoderShape s_;
     int generation_ = 0;
+    bool sees_ = false; // images: of the whole model this is the text
     float eps_ = 0, scale_ = 1, attention_cap_ = 0, logit_cap_ = 0; // cap 0: none
     std::vector<uint32_t> windows_;                                  // by layer; 0: it sees all
     patchbay::DecoderEnds ends_;

@@ -1,6 +1,8 @@
 // gpt2 - GPT-2: LayerNorm with bias, learned positions, one fused q, k, v; matrices are stored (in, out).
 #include "patchbay/sdk/lm_head.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -11,19 +13,19 @@ class Gpt2 : public patchbay::ListedWeights {
     static constexpr const char* kNeeds[] = {"layer_norm", "gelu_tanh", "relu", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        s_.hidden = config.integer("n_embd", 1, 1 << 16);
+        patchbay::check_keys(config, patchbay::config_keys::kGpt2Tables);
+        s_.hidden = config.integer_as("n_embd", "hidden_size", 1, 1 << 16);
         s_.inner = config.integer("n_inner", 1, 1 << 20, 4 * s_.hidden);
-        s_.layers = config.integer("n_layer", 1, 1024);
-        s_.heads = s_.kv_heads = config.integer("n_head", 1, 4096);
+        s_.layers = config.integer_as("n_layer", "num_hidden_layers", 1, 1024);
+        s_.heads = s_.kv_heads = config.integer_as("n_head", "num_attention_heads", 1, 4096);
         s_.vocab = config.integer("vocab_size", 1, 1 << 24);
-        s_.positions = config.integer("n_positions", 1, 1 << 26, 1024);
+        s_.positions = config.integer_as("n_positions", "max_position_embeddings", 1, 1 << 26, 1024);
         s_.ranks = config.raw.tensor_parallel_size;
         if (s_.hidden % s_.heads != 0) throw patchbay::Error(PB_INVALID, "n_embd is not a multiple of n_head");
         patchbay::check_deals({{"n_head", s_.heads}, {"n_inner", s_.inner}}, s_.ranks);
         s_.head_dim = s_.hidden / s_.heads;
         eps_ = patchbay::norm_epsilon(config, "layer_norm_epsilon", 1e-5f);
         relu_ = config.one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "relu"}) == "relu";
-        config.one_of("add_cross_attention", {"false"});
         scale_ = config.get<bool>("scale_attn_weights", true) ? s_.usual_scale() : 1;
         scale_by_layer_ = config.get<bool>("scale_attn_by_inverse_layer_idx", false);
 

@@ -1,6 +1,8 @@
 // llama - Llama 2 and 3, Mistral, TinyLlama: pre-norm decoder layers, rotary positions, grouped queries, gated SiLU.
 #include "patchbay/sdk/decoder_blocks.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 class Llama : public patchbay::GatedDecoder {
@@ -8,15 +10,22 @@ class Llama : public patchbay::GatedDecoder {
     static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", "MistralForCausalLM", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        shape = patchbay::decoder_shape(config);
-        eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         const bool mistral = config.find("architectures.0") == kArchitectures[1];
-        window_ = config.get_or_none<uint32_t>("sliding_window", mistral ? 4096 : 0);
+        patchbay::check_keys(config, mistral ? patchbay::config_keys::kMistralTables
+                                             : patchbay::config_keys::kLlamaTables);
+        const uint32_t positions = mistral ? 1 << 17 : 2048;
+        shape = patchbay::decoder_shape(config, {.positions = positions});
+        eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
+        const uint32_t window = mistral ? patchbay::sliding_window(config, 4096) : 0;
+        windows_ = patchbay::layer_windows(config, shape.layers, window, [&](uint32_t) { return window > 0; });
         config.one_of("hidden_act", {"silu"});
 
-        const bool bias = config.get<bool>("attention_bias", false), mlp_bias = config.get<bool>("mlp_bias", false);
+        const bool bias = !mistral && config.get<bool>("attention_bias", false),
+                   mlp_bias = !mistral && config.get<bool>("mlp_bias", false);
         ends = patchbay::DecoderEnds::list(weights, config, shape);
-        rotary = patchbay::Rotary::list(weights, shape, patchbay::rope_settings(config), shape.head_dim);
+        rotary = patchbay::Rotary::list(weights, shape,
+                                        patchbay::rope_settings(config, {.positions_if_missing = positions}),
+                                        shape.head_dim);
         for (uint32_t i = 0; i < shape.layers; ++i) {
             const std::string name = "model.layers." + std::to_string(i) + ".";
             Layer& l = layers.emplace_back();
@@ -28,10 +37,10 @@ class Llama : public patchbay::GatedDecoder {
         return ends.facts(shape);
     }
 
-    pb_kv_spec kv_spec(uint32_t) const { return shape.kv(window_, shape.usual_scale()); }
+    pb_kv_spec kv_spec(uint32_t layer) const { return shape.kv(windows_[layer], shape.usual_scale()); }
 
   private:
-    uint32_t window_ = 0;
+    std::vector<uint32_t> windows_; // by layer
 };
 
 }  // namespace

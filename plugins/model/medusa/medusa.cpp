@@ -2,7 +2,10 @@
 // token was sampled from; the first says the token behind it, the second the one behind that.
 #include <algorithm>
 
+#include "patchbay/sdk/config_keys.hpp"
 #include "patchbay/sdk/weight_list.hpp"
+
+#include "keys.hpp"
 
 namespace {
 
@@ -14,6 +17,7 @@ class Medusa : public patchbay::ListedWeights {
     static constexpr const char* kNeeds[] = {"layer_norm", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
+        patchbay::check_keys(config, patchbay::config_keys::kMedusaTables);
         hidden_ = of_target(config, "hidden_size", 1 << 16);
         const uint32_t vocab = of_target(config, "vocab_size", 1 << 24);
         config.integer("num_hidden_layers", 1, 1024, 1); // the target's, where it is there at all

@@ -1,6 +1,8 @@
 // mixtral - Mixtral: Mistral's attention, and in each layer a mixture of experts for an MLP.
 #include "patchbay/sdk/experts.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -11,15 +13,17 @@ class Mixtral : public patchbay::ListedWeights {
     static constexpr const auto& kNeeds = patchbay::kExpertOps;
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        s_ = patchbay::decoder_shape(config);
-        e_ = patchbay::expert_shape(config, "num_local_experts", 8, 2);
+        patchbay::check_keys(config, patchbay::config_keys::kMixtralTables);
+        s_ = patchbay::decoder_shape(config, {.positions = kPositions});
+        e_ = patchbay::expert_shape(config, 8, 2);
         e_.inner = s_.inner;
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-5f);
-        window_ = config.get_or_none<uint32_t>("sliding_window", 0);
+        window_ = patchbay::sliding_window(config, 0);
         config.one_of("hidden_act", {"silu"});
 
         ends_ = patchbay::DecoderEnds::list(weights, config, s_);
-        rotary_ = patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config, {.theta_if_missing = 1e6}),
+        rotary_ = patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config, {.theta_if_missing = 1e6,
+                                                                          .positions_if_missing = kPositions}),
                                          s_.head_dim);
         for (uint32_t i = 0; i < s_.layers; ++i) {
             const std::string name = "model.layers." + std::to_string(i) + ".";
@@ -51,6 +55,7 @@ class Mixtral : public patchbay::ListedWeights {
     }
 
   private:
+    static constexpr uint32_t kPositions = 1 << 17; // where config.json does not say
     struct Layer { // norm, mlp_norm: indices of weights
         uint32_t norm = 0, mlp_norm = 0;
         patchbay::AttentionWeights attention;

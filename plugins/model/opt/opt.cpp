@@ -1,6 +1,8 @@
 // opt - OPT: LayerNorm with bias before or after each block, learned positions that begin at row 2, ReLU.
 #include "patchbay/sdk/lm_head.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -11,6 +13,7 @@ class Opt : public patchbay::ListedWeights {
     static constexpr const char* kNeeds[] = {"layer_norm", "relu", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
+        patchbay::check_keys(config, patchbay::config_keys::kOptTables);
         s_.hidden = config.integer("hidden_size", 1, 1 << 16);
         s_.inner = config.integer("ffn_dim", 1, 1 << 20);
         s_.layers = config.integer("num_hidden_layers", 1, 1024);

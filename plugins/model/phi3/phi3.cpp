@@ -2,6 +2,8 @@
 // rotary positions on a part of each head.
 #include "patchbay/sdk/decoder_blocks.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::LinearPart;
@@ -11,19 +13,20 @@ class Phi3 : public patchbay::GatedDecoder {
     static constexpr const char* kArchitectures[] = {"Phi3ForCausalLM", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        shape = patchbay::decoder_shape(config);
+        patchbay::check_keys(config, patchbay::config_keys::kPhi3Tables);
+        shape = patchbay::decoder_shape(config, {.positions = 4096});
         eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-5f);
-        window_ = config.get_or_none<uint32_t>("sliding_window", 0);
+        window_ = patchbay::sliding_window(config, 0);
         config.one_of("hidden_act", {"silu"});
-        const double turned = config.get<double>("partial_rotary_factor", 1);
-        if (!(turned > 0 && turned <= 1)) throw patchbay::Error(PB_INVALID, "partial_rotary_factor is out of range");
-        const auto turning = static_cast<uint32_t>(shape.head_dim * turned);
-        if (turning < 2 || turning % 2 != 0)
-            throw patchbay::Error(PB_UNSUPPORTED, "partial_rotary_factor turns " + std::to_string(turning) +
-                                                      " elements of a head, expected an even number");
+        const patchbay::RopeSettings rope = patchbay::rope_settings(
+            config, {.positions_if_missing = 4096,
+                     .turned = patchbay::RopeKeys::Turned::kPart,
+                     .original_positions = config.get<double>("original_max_position_embeddings", 4096)});
+        if (rope.scaling != patchbay::RopeScaling::kNone && rope.scaling != patchbay::RopeScaling::kLongrope)
+            throw patchbay::Error(PB_UNSUPPORTED, "rope_type of Phi 3 is default or longrope (su)");
 
         ends = patchbay::DecoderEnds::list(weights, config, shape);
-        rotary = patchbay::Rotary::list(weights, shape, patchbay::rope_settings(config), turning);
+        rotary = patchbay::Rotary::list(weights, shape, rope, patchbay::turned_elements(rope, shape.head_dim));
         const int64_t inner = shape.inner, q = shape.q_size(), kv = shape.kv_size(), d = shape.head_dim,
                       all = q + 2 * kv;
         for (uint32_t i = 0; i < shape.layers; ++i) {

@@ -1,6 +1,8 @@
 // qwen3_moe - Qwen 3's mixtures of experts: Qwen 3's attention; most layers' MLP is a mixture, some may be dense.
 #include "patchbay/sdk/experts.hpp"
 
+#include "keys.hpp"
+
 namespace {
 
 using patchbay::Forward;
@@ -11,19 +13,20 @@ class Qwen3Moe : public patchbay::ListedWeights {
     static constexpr const auto& kNeeds = patchbay::kExpertOps;
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        s_ = patchbay::decoder_shape(config);
-        e_ = patchbay::expert_shape(config, "num_experts", 128, 8);
+        patchbay::check_keys(config, patchbay::config_keys::kQwen3MoeTables);
+        s_ = patchbay::decoder_shape(config, {.positions = kPositions});
+        e_ = patchbay::expert_shape(config, 128, 8);
         e_.inner = config.integer("moe_intermediate_size", 1, 1 << 20, 768);
         e_.weights =
             config.get<bool>("norm_topk_prob", false) ? patchbay::TopK::kSumsToOne : patchbay::TopK::kAsProbabilities;
         patchbay::check_deals({{"moe_intermediate_size", e_.inner}}, s_.ranks);
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
-        window_ =
-            config.get<bool>("use_sliding_window", false) ? config.get_or_none<uint32_t>("sliding_window", 4096) : 0;
+        window_ = config.get<bool>("use_sliding_window", false) ? patchbay::sliding_window(config, 4096) : 0;
         config.one_of("hidden_act", {"silu"});
 
         ends_ = patchbay::DecoderEnds::list(weights, config, s_);
-        rotary_ = patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config), s_.head_dim);
+        const patchbay::RopeSettings rope = patchbay::rope_settings(config, {.positions_if_missing = kPositions});
+        rotary_ = patchbay::Rotary::list(weights, s_, rope, s_.head_dim);
         const std::vector<bool> dense = dense_layers(config);
         for (uint32_t i = 0; i < s_.layers; ++i)
             layers_.push_back(layer(config, "model.layers." + std::to_string(i) + ".", dense[i]));
@@ -50,6 +53,7 @@ class Qwen3Moe : public patchbay::ListedWeights {
     }
 
   private:
+    static constexpr uint32_t kPositions = 32768; // where config.json does not say
     struct Layer { // norm, mlp_norm: indices of weights
         uint32_t norm = 0, mlp_norm = 0;
         patchbay::AttentionWeights attention;

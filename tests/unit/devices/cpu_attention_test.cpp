@@ -143,17 +143,21 @@ TEST_P(CpuAttentionPlugins, RefuseAPlanThatReachesPastTheTable) {
     attention->unbind(plugin.self(), bound);
 }
 
-TEST(PagedAttention, RefusesHeadSizesThatItsVectorsDoNotFit) {
+TEST(PagedAttention, TakesEvenHeadSizesAndNamesTheBackendThatTakesTheOthers) {
     LoadedPlugin plugin("attention-paged", 1);
     ASSERT_EQ(plugin.create("auto"), PB_OK);
     pb_attention_layout layout{};
     pb_attention_spec spec = kSpec;
-    spec.head_dim = 20;
+    for (const uint32_t even : {2u, 20u, 510u}) {
+        spec.head_dim = even;
+        EXPECT_EQ(plugin.table<pb_attention>().describe(plugin.self(), &spec, &layout), PB_OK) << even;
+    }
+    spec.head_dim = 21;
     EXPECT_EQ(plugin.table<pb_attention>().describe(plugin.self(), &spec, &layout), PB_UNSUPPORTED);
-    EXPECT_EQ(plugin.error(), "head_dim 20 is not a multiple of 8");
+    EXPECT_EQ(plugin.error(), "head_dim 21 is not even (--attention reference takes any)");
     spec.head_dim = 1024;
     EXPECT_EQ(plugin.table<pb_attention>().describe(plugin.self(), &spec, &layout), PB_UNSUPPORTED);
-    EXPECT_EQ(plugin.error(), "head_dim 1024 is above 512");
+    EXPECT_EQ(plugin.error(), "head_dim 1024 is above 512 (--attention reference takes any)");
 }
 
 TEST(ReferenceAttention, TakesAnyHeadSize) {

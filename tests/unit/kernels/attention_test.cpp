@@ -179,7 +179,7 @@ AttentionShape random_shape(Random& random) {
     AttentionShape s;
     s.kv_heads = int32_t(random.between(1, 3));
     s.heads = s.kv_heads * int32_t(random.between(1, 5));
-    s.head_dim = 8 * int32_t(random.between(1, 12));
+    s.head_dim = random.between(0, 1) ? 8 * int32_t(random.between(1, 12)) : 2 * int32_t(random.between(1, 50));
     s.block_size = int32_t(std::vector<int64_t>{1, 3, 8, 10, 16, 16, 32, 48}[size_t(random.between(0, 7))]);
     s.window = random.between(0, 2) ? 0 : random.between(1, 90);
     s.soft_cap = random.between(0, 2) ? 0.0f : 4.0f;
@@ -268,7 +268,7 @@ TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {
 TEST_P(Attention, GivesTheSameBitsForAnyPageSize) {
     Random random(24);
     for (const pb_dtype dtype : kKvDtypes)
-        for (const int32_t dim : {40, 64}) {
+        for (const int32_t dim : {6, 40, 50, 64}) {
             AttentionShape shape{.heads = 6, .kv_heads = 2, .head_dim = dim, .block_size = 16, .window = 70,
                                  .scale = 0.2f, .kv_dtype = dtype};
             std::vector<Sequence> sequences;
@@ -379,7 +379,7 @@ TEST_P(Attention, WritesTheSamePagesAtEveryLevel) {
     Random random(31);
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     for (const int32_t block_size : {1, 5, 16, 48})
-        for (const int32_t head_dim : {8, 24, 40, 64}) {
+        for (const int32_t head_dim : {2, 8, 14, 24, 40, 50, 64}) {
             const AttentionShape shape{.heads = 2, .kv_heads = 2, .head_dim = head_dim, .block_size = block_size,
                                        .scale = 1, .kv_dtype = PB_BF16};
             const int32_t tokens = 2 * block_size;

@@ -86,13 +86,13 @@ TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
 }
 
 TEST(Llama, ASlidingWindowReachesTheKvSpec) {
-    Loaded l = load({{"sliding_window", "128"}});
+    Loaded l = load({{"architectures.0", "MistralForCausalLM"}, {"sliding_window", "128"}});
     pb_kv_spec s{};
     EXPECT_EQ(l.model.table->kv_spec(l.model.self(), 1, &s), PB_OK);
     EXPECT_EQ(s.kind, PB_KV_SLIDING);
     EXPECT_EQ(s.sliding_window, 128u);
     EXPECT_FLOAT_EQ(s.scale, 0.25f);
-    l = load({{"sliding_window", "null"}});
+    l = load({{"architectures.0", "MistralForCausalLM"}, {"sliding_window", "null"}});
     EXPECT_EQ(l.model.table->kv_spec(l.model.self(), 1, &s), PB_OK);
     EXPECT_EQ(s.kind, PB_KV_FULL);
 }

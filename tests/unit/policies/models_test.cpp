@@ -6,64 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/flat_string.hpp"
-#include "unit/policies/plugins_fixture.hpp"
+#include "unit/policies/loaded_model.hpp"
 #include "weights/checkpoint.hpp"
 #include "paths.hpp"
 
 namespace patchbay::policies {
 namespace {
-
-using Config = std::map<std::string, std::string>;
-
-struct Loaded {
-    host::Model model;
-    pb_model_facts facts{};
-    std::string error; // empty: loaded
-
-    pb_kv_spec kv(uint32_t layer) {
-        pb_kv_spec out{};
-        EXPECT_EQ(model.table->kv_spec(model.self(), layer, &out), PB_OK);
-        return out;
-    }
-    pb_weight_spec weight(const std::string& name) { // whose first part is so called
-        for (uint32_t i = 0; i < model.table->weight_count(model.self()); ++i) {
-            pb_weight_spec out{};
-            EXPECT_EQ(model.table->weight(model.self(), i, &out), PB_OK);
-            if (out.part_count > 0 && out.parts[0].name == name) return out;
-        }
-        ADD_FAILURE() << "no weight " << name;
-        return {};
-    }
-};
-
-Loaded load_exactly(const std::string& plugin, const Config& config) {
-    std::vector<pb_setting> items;
-    for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
-    Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
-    const auto done =
-        l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
-    if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
-    return l;
-}
-
-Loaded load(const std::string& plugin, const std::string& architecture, const Config& changes) {
-    Config config = {{"architectures.0", architecture},
-                     {"hidden_size", "64"},
-                     {"intermediate_size", "96"},
-                     {"num_hidden_layers", "6"},
-                     {"num_attention_heads", "4"},
-                     {"num_key_value_heads", "2"},
-                     {"vocab_size", "128"},
-                     {"max_position_embeddings", "256"},
-                     {"n_embd", "64"},
-                     {"n_layer", "2"},
-                     {"n_head", "4"},
-                     {"n_positions", "256"},
-                     {"ffn_dim", "96"}};
-    for (const auto& [key, value] : changes) config[key] = value;
-    return load_exactly(plugin, config);
-}
 
 TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
     const auto error = [](const char* plugin, const char* architecture, const Config& changes) {
@@ -74,7 +22,7 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
     EXPECT_EQ(error("qwen", qwen2, {{"hidden_act", "gelu"}}), "hidden_act 'gelu' is not supported (supported: silu)");
     EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "linear_attention"}}),
               "layer_types.0 'linear_attention' is not supported (supported: full_attention, sliding_attention)");
-    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.1", "sliding_attention"}}),
+    EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "full_attention"}, {"layer_types.1", "sliding_attention"}}),
               "layer 1 slides, but there is no sliding_window");
     EXPECT_EQ(error("gpt2", gpt2, {{"activation_function", "gelu"}}),
               "activation_function 'gelu' is not supported (supported: gelu_new, gelu_pytorch_tanh, relu)");
@@ -140,15 +88,18 @@ TEST(Models, AMistralThatDoesNotSayHasAWindow) {
 TEST(Models, GemmaAlternatesLocalAndGlobalLayers) {
     Loaded two = load("gemma", "Gemma2ForCausalLM", {{"sliding_window", "32"}});
     Loaded three = load("gemma", "Gemma3ForCausalLM", {{"sliding_window", "32"}});
-    Loaded one = load("gemma", "GemmaForCausalLM", {{"sliding_window", "32"}});
+    Loaded one = load("gemma", "GemmaForCausalLM", {});
+    EXPECT_NE(load("gemma", "GemmaForCausalLM", {{"sliding_window", "32"}}).error, "");
     for (uint32_t layer = 0; layer < 6; ++layer) {
         EXPECT_EQ(two.kv(layer).sliding_window, layer % 2 == 0 ? 32u : 0u) << layer;
         EXPECT_EQ(three.kv(layer).sliding_window, layer < 5 ? 32u : 0u) << layer;
         EXPECT_EQ(one.kv(layer).sliding_window, 0u) << layer;
     }
-    Loaded told =
-        load("gemma", "Gemma3ForCausalLM",
-             {{"sliding_window", "32"}, {"layer_types.0", "full_attention"}, {"layer_types.5", "sliding_attention"}});
+    Config kinds = {{"sliding_window", "32"}};
+    for (char layer = '0'; layer < '6'; ++layer)
+        kinds[std::string("layer_types.") + layer] = layer == '5' ? "sliding_attention" : "full_attention";
+    Loaded told = load("gemma", "Gemma3ForCausalLM", kinds);
+    ASSERT_EQ(told.error, "");
     EXPECT_EQ(told.kv(0).sliding_window, 0u);
     EXPECT_EQ(told.kv(5).sliding_window, 32u);
 }

@@ -231,13 +231,16 @@ TEST(Convert, widens_every_half_precision_number) {
     }
 }
 
-TEST_F(Loader, names_the_dtype_of_the_largest_tensor_and_widens_half_precision) {
+TEST_F(Loader, names_the_dtype_of_the_largest_tensor_and_takes_no_more_memory_for_half_precision) {
     EXPECT_EQ(*source({counting("norm", {2}, 0), {"w", "BF16", {2, 3}, std::string(12, 'x')}}).native_dtype({}),
               PB_BF16);
-    EXPECT_EQ(*source({{"w", "F16", {2, 3}, std::string(12, 'x')}}).native_dtype({}), PB_F32);
+    const WeightSource half = source({{"w", "F16", {2, 3}, std::string(12, 'x')}});
+    EXPECT_EQ(*half.native_dtype({}), PB_BF16);
+    EXPECT_TRUE(half.stores_f16({}));
     EXPECT_EQ(*source({counting("w", {2, 2}, 0)}).native_dtype({{"dtype", "bfloat16"}}), PB_F32);
     EXPECT_THAT(source({{"w", "I8", {1}, "x"}}).native_dtype({}).error(), HasSubstr("no f32, bf16 or f16"));
     EXPECT_EQ(*WeightSource::dummy(0).native_dtype({{"torch_dtype", "bfloat16"}}), PB_BF16);
+    EXPECT_EQ(*WeightSource::dummy(0).native_dtype({{"dtype", "float16"}}), PB_BF16);
     EXPECT_EQ(*WeightSource::dummy(0).native_dtype({}), PB_F32);
 }
 

@@ -51,7 +51,7 @@ typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of
     int64_t  rows;        /* before sharding */
     int64_t  shard_unit;  /* rows or cols are dealt in whole units (head_dim, say); 0: 1 */
     int64_t  first_row;   /* of the stored tensor (a fused qkv, say): these rows begin there, */
-    int64_t  stored_rows; /* of so many; 0: as many as `rows` */
+    int64_t  stored_rows; /* of so many; 0: as many as `rows`. Of a vector both count its numbers */
     uint32_t transposed;  /* 1: stored as (cols, stored_rows) */
     uint32_t reserved;
 } pb_weight_part;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "patchbay/sdk/config_keys.hpp"
 #include "patchbay/sdk/model.hpp"
 
 namespace patchbay {
@@ -48,9 +49,14 @@ inline void check_deals(std::initializer_list<Dealt> all, uint32_t ranks) {
     }
 }
 
+struct DecoderDefaults { // of an architecture, for a config.json without
+    uint32_t head_dim = 0; // 0: hidden / heads
+    uint32_t positions = 2048;
+};
+
 // hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size and
-// max_position_embeddings. head_dim: where the architecture has one for a config.json without; 0: hidden / heads.
-inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim = 0) {
+// max_position_embeddings.
+inline DecoderShape decoder_shape(const ModelConfig& config, const DecoderDefaults& missing = {}) {
     DecoderShape s;
     s.hidden = config.integer("hidden_size", 1, 1 << 16);
     s.inner = config.integer("intermediate_size", 1, 1 << 20);
@@ -58,10 +64,10 @@ inline DecoderShape decoder_shape(const ModelConfig& config, uint32_t head_dim =
     s.heads = config.integer("num_attention_heads", 1, 4096);
     s.kv_heads = config.integer("num_key_value_heads", 1, 4096, s.heads);
     s.vocab = config.integer("vocab_size", 1, 1 << 24);
-    s.positions = config.integer("max_position_embeddings", 1, 1 << 26, 2048);
-    if (!config.find("head_dim") && head_dim == 0 && s.hidden % s.heads != 0)
+    s.positions = config.integer("max_position_embeddings", 1, 1 << 26, missing.positions);
+    if (!config.find("head_dim") && missing.head_dim == 0 && s.hidden % s.heads != 0)
         throw Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
-    s.head_dim = config.integer("head_dim", 2, 1024, head_dim ? head_dim : s.hidden / s.heads);
+    s.head_dim = config.integer("head_dim", 2, 1024, missing.head_dim ? missing.head_dim : s.hidden / s.heads);
     if (s.head_dim % 2 != 0) throw Error(PB_UNSUPPORTED, "head_dim " + std::to_string(s.head_dim) + " is odd");
     if (s.heads % s.kv_heads != 0)
         throw Error(PB_INVALID, "num_attention_heads is not a multiple of num_key_value_heads");
@@ -79,12 +85,22 @@ inline float norm_epsilon(const ModelConfig& config, const char* key, float fall
     return eps;
 }
 
+// sliding_window: 0 where it is null; missing: what it means where it is not there.
+inline uint32_t sliding_window(const ModelConfig& config, uint32_t missing) {
+    if (config.is_null("sliding_window") || (missing == 0 && !config.find("sliding_window"))) return 0;
+    return config.integer("sliding_window", 1, 1 << 26, missing);
+}
+
 // The window of each layer, 0 where it is full: layer_types of config.json where it is there, else of `slides`.
 template <class F>
 std::vector<uint32_t> layer_windows(const ModelConfig& config, uint32_t layers, uint32_t window, F&& slides) {
     std::vector<uint32_t> out;
+    const bool listed = config.has_section("layer_types") || config.find("layer_types");
     for (uint32_t i = 0; i < layers; ++i) {
         const std::string key = "layer_types." + std::to_string(i);
+        if (listed && !config.find(key))
+            throw Error(PB_INVALID, "layer_types names " + std::to_string(i) + " layers, expected " +
+                                        std::to_string(layers));
         const auto type = config.find(key);
         if (type && *type != "full_attention" && *type != "sliding_attention")
             throw Error(PB_UNSUPPORTED, key + " '" + std::string(*type) +

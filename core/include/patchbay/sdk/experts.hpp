@@ -12,10 +12,10 @@ struct ExpertShape {
     TopK weights = TopK::kSumsToOne;
 };
 
-inline ExpertShape expert_shape(const ModelConfig& config, const char* count_key, uint32_t count,
-                                uint32_t chosen) {  // fallbacks
+// count, chosen: what is meant where config.json does not say.
+inline ExpertShape expert_shape(const ModelConfig& config, uint32_t count, uint32_t chosen) {
     ExpertShape e;
-    e.count = config.integer(count_key, 1, 4096, count);
+    e.count = config.integer_as("num_experts", "num_local_experts", 1, 4096, count);
     e.chosen = config.integer("num_experts_per_tok", 1, 4096, chosen);
     if (e.chosen > e.count)
         throw Error(PB_INVALID, "num_experts_per_tok is " + std::to_string(e.chosen) + ", but there are " +

@@ -24,7 +24,14 @@ namespace patchbay {
 // read as another type stands with its quotes, an empty list as [], an empty map as {}.
 class ModelConfig {
   public:
-    explicit ModelConfig(const pb_model_config& config) : raw(config) {}
+    // host: that warnings go to; null: they are dropped.
+    explicit ModelConfig(const pb_model_config& config, const pb_host* host = nullptr) : raw(config), host_(host) {}
+
+    // Of what is read otherwise than the file may mean it. Rank 0 says it for all.
+    void warn(const std::string& text) const {
+        if (host_ && raw.rank == 0) log(*host_, PB_LOG_WARN, "config.json: " + text);
+    }
+    const pb_host* host() const { return host_; }
 
     // Of a single value.
     std::optional<std::string_view> find(std::string_view key) const {
@@ -34,7 +41,22 @@ class ModelConfig {
     template <class T>
     T get(std::string_view key, T fallback) const {
         const auto value = look_up(key, expected<T>());
+        if (std::same_as<T, bool> && value == "null") // which some read as false, and some as the default
+            throw Error(PB_INVALID, std::string(key) + " is null, expected true or false");
         return value && *value != "null" ? parse<T>(key, *value) : fallback;
+    }
+    bool is_null(std::string_view key) const { // said to be so, not missing
+        for (uint32_t i = 0; i < raw.count; ++i)
+            if (view(raw.items[i].key) == key && view(raw.items[i].value) == "null") return true;
+        return false;
+    }
+    // Whether an object or a list of that name has anything in it.
+    bool has_section(std::string_view key) const {
+        for (uint32_t i = 0; i < raw.count; ++i)
+            if (const auto name = view(raw.items[i].key);
+                name.size() > key.size() && name.starts_with(key) && name[key.size()] == '.')
+                return true;
+        return false;
     }
     // Of a number whose null means that there is none, which is 0 then.
     template <class T>
@@ -57,9 +79,19 @@ class ModelConfig {
                                         std::to_string(low) + " to " + std::to_string(high));
         return static_cast<uint32_t>(x);
     }
+    // The same under either of two names.
+    uint32_t integer_as(std::string_view key, std::string_view other, uint32_t low, uint32_t high,
+                        std::optional<uint32_t> fallback = {}) const {
+        if (!find(other)) return integer(key, low, high, fallback);
+        const uint32_t named = integer(other, low, high);
+        if (find(key) && integer(key, low, high) != named)
+            throw Error(PB_INVALID, std::string(key) + " is " + std::string(*find(key)) + " and " + std::string(other) +
+                                        " " + std::string(*find(other)) + ", two names of one number");
+        return named;
+    }
     // Refuses what the model does not do; `supported` first is what a missing key means.
     std::string_view one_of(std::string_view key, std::initializer_list<std::string_view> supported) const {
-        const std::string_view value = find(key).value_or(*supported.begin());
+        const std::string_view value = is_null(key) ? "null" : find(key).value_or(*supported.begin());
         std::string all;
         for (const std::string_view s : supported) {
             if (value == s) return value;
@@ -72,6 +104,8 @@ class ModelConfig {
     const pb_model_config& raw;
 
   private:
+    const pb_host* host_;
+
     // As it stands, "null" too; refuses a configuration of another shape.
     std::optional<std::string_view> look_up(std::string_view key, std::string_view expected) const {
         std::optional<std::string_view> out;
@@ -218,7 +252,8 @@ namespace detail {
 template <class T>
 struct ModelTable {
     static pb_status load_config(void* self, const pb_model_config* config, pb_model_facts* out) {
-        return enter<T>(self, [&](T& t) { *out = t.load_config(ModelConfig(*config)); });
+        const pb_host* const host = static_cast<Box<T>*>(self)->host;
+        return enter<T>(self, [&](T& t) { *out = t.load_config(ModelConfig(*config, host)); });
     }
     static uint32_t weight_count(void* self) noexcept { return static_cast<Box<T>*>(self)->value.weight_count(); }
     static pb_status weight(void* self, uint32_t index, pb_weight_spec* out) {

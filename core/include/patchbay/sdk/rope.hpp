@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "patchbay/sdk/model.hpp"
@@ -23,6 +24,7 @@ struct RopeSettings {
     std::vector<double> short_factor;                 // longrope, by pair
     float cos_scale = 1;                              // what rope() multiplies cos and sin by
     uint32_t most_positions = UINT32_MAX;             // for which the frequencies hold
+    double turned = 1;                                // part of a head
 };
 
 namespace detail {
@@ -32,10 +34,13 @@ inline double in_range(double x, double low, double high, const std::string& wha
     return x;
 }
 
+// Positions that the unscaled frequencies were trained for; beside the scaling's keys or, first, at the top.
+inline double original_positions(const ModelConfig& config, const std::string& group, double missing) {
+    const std::string key = "original_max_position_embeddings";
+    return in_range(config.get<double>(config.find(key) ? key : group + key, missing), 2, 1e9, group + key);
+}
+
 inline void read_yarn(const ModelConfig& config, const std::string& group, RopeSettings& r) {
-    r.original_positions = config.get<double>(group + "original_max_position_embeddings",
-                                              config.get<double>("max_position_embeddings", 2048));
-    in_range(r.original_positions, 1, 1e9, group + "original_max_position_embeddings");
     r.beta_fast = in_range(config.get<double>(group + "beta_fast", 32), 1e-3, 1e6, group + "beta_fast");
     r.beta_slow = in_range(config.get<double>(group + "beta_slow", 1), 1e-3, r.beta_fast, group + "beta_slow");
     r.whole_bounds = config.get<bool>(group + "truncate", true);
@@ -49,13 +54,11 @@ inline void read_yarn(const ModelConfig& config, const std::string& group, RopeS
 
 // The factors change with the length of the sequence, under keys that are there already; those for the original range
 // hold within it, so a model is served that far.
-inline void read_longrope(const ModelConfig& config, const std::string& group, RopeSettings& r) {
-    const uint32_t positions = config.integer("max_position_embeddings", 1, 1 << 26);
-    std::string key = "original_max_position_embeddings";
-    if (!config.find(key)) key = group + key;
-    r.most_positions = config.integer(key, 2, 1 << 26);
-    const double factor = double{1} * positions / r.most_positions;
-    const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.most_positions));
+inline void read_longrope(const ModelConfig& config, const std::string& group, double positions, RopeSettings& r) {
+    r.most_positions = static_cast<uint32_t>(r.original_positions);
+    const double factor = in_range(config.get<double>(group + "factor", positions / r.original_positions), 1e-3, 1e6,
+                                   group + "factor");
+    const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.original_positions));
     r.cos_scale = static_cast<float>(
         in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
     for (std::string item; config.find(item = group + "short_factor." + std::to_string(r.short_factor.size()));)
@@ -63,50 +66,111 @@ inline void read_longrope(const ModelConfig& config, const std::string& group, R
     if (r.short_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + group + "short_factor'");
 }
 
-}  // namespace detail
-
-struct RopeKeys { // what config.json calls it
-    std::string theta = "rope_theta", group = ""; // group: of the scaling's keys; empty: the usual ones
-    double theta_if_missing = 10000;
-};
-
-// Reads rope_theta, rope_scaling.* (or rope_parameters.*, as newer configurations call them).
-inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& keys = {}) {
-    RopeSettings r;
-    std::string group = keys.group;
-    if (group.empty())
-        group = config.find("rope_parameters.rope_type") || config.find("rope_parameters.rope_theta")
-                    ? "rope_parameters."
-                    : "rope_scaling.";
-    r.theta = config.get<double>(keys.theta, config.get<double>(group + "rope_theta", keys.theta_if_missing));
-    detail::in_range(r.theta, 1.001, 1e12, keys.theta);
-    auto type = config.find(group + "rope_type");
-    if (!type) type = config.find(group + "type");
-    if (!type || *type == "default") return r;
-    const bool by_factors = config.find(group + "short_factor.0").has_value(); // once called su, then yarn
-    if (*type == "longrope" || *type == "su" || (*type == "yarn" && by_factors)) {
-        r.scaling = RopeScaling::kLongrope;
-        detail::read_longrope(config, group, r);
-        return r;
-    }
-    if (*type != "linear" && *type != "llama3" && *type != "yarn")
-        throw Error(
-            PB_UNSUPPORTED,
-            "rope_type '" + std::string(*type) +
-                "' is not supported (supported: default, linear, llama3, yarn, longrope)" +
-                (*type == "dynamic" ? "; its frequencies change with a sequence's length, under keys that are cached"
-                                    : ""));
-    r.factor = detail::in_range(config.require<double>(group + "factor"), 1, 1e6, group + "factor");
-    r.scaling = *type == "linear" ? RopeScaling::kLinear : *type == "yarn" ? RopeScaling::kYarn : RopeScaling::kLlama3;
-    if (r.scaling == RopeScaling::kYarn) detail::read_yarn(config, group, r);
-    if (r.scaling != RopeScaling::kLlama3) return r;
+inline void read_llama3(const ModelConfig& config, const std::string& group, RopeSettings& r) {
     r.low_freq_factor = config.require<double>(group + "low_freq_factor");
     r.high_freq_factor = config.require<double>(group + "high_freq_factor");
-    r.original_positions = config.require<double>(group + "original_max_position_embeddings");
-    if (!(r.low_freq_factor > 0 && r.high_freq_factor > r.low_freq_factor && r.original_positions >= 1))
-        throw Error(PB_INVALID,
-                    "rope_scaling needs 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings");
+    if (!(r.low_freq_factor > 0 && r.high_freq_factor > r.low_freq_factor))
+        throw Error(PB_INVALID, group + "low_freq_factor and high_freq_factor need 0 < low < high");
+}
+
+}  // namespace detail
+
+struct RopeKeys { // what config.json calls it, and what it means where it says nothing
+    std::string theta = "rope_theta", group = ""; // group: of the scaling's keys; empty: the usual ones
+    double theta_if_missing = 10000;
+    uint32_t positions_if_missing = 2048;
+    enum class Turned { kWhole, kPart } turned = Turned::kWhole; // of a head
+    double part_if_missing = 1;
+    // Phi 3's: original_max_position_embeddings is read at the top only, and su and yarn were names of longrope.
+    std::optional<double> original_positions = std::nullopt;
+};
+
+namespace detail {
+
+// rope_scaling where anything is in it, else rope_parameters, as transformers 5 chooses.
+inline std::string rope_group(const ModelConfig& config) {
+    const bool old_form = config.has_section("rope_scaling"), new_form = config.has_section("rope_parameters");
+    if (old_form && new_form)
+        config.warn("rope_scaling and rope_parameters are both there: rope_scaling is read, as transformers 5 does");
+    for (const char* kind : {"rope_parameters.full_attention", "rope_parameters.sliding_attention"})
+        if (config.has_section(kind) || config.find(kind))
+            throw Error(PB_UNSUPPORTED, std::string(kind) + ": this model has one kind of positions for all layers");
+    return old_form ? "rope_scaling." : "rope_parameters.";
+}
+
+inline RopeScaling rope_scaling_of(std::string_view type) {
+    if (type == "default") return RopeScaling::kNone;
+    if (type == "linear") return RopeScaling::kLinear;
+    if (type == "llama3") return RopeScaling::kLlama3;
+    if (type == "yarn") return RopeScaling::kYarn;
+    if (type == "longrope") return RopeScaling::kLongrope;
+    throw Error(PB_UNSUPPORTED,
+                "rope_type '" + std::string(type) +
+                    "' is not supported (supported: default, linear, llama3, yarn, longrope)" +
+                    (type == "dynamic" ? "; its frequencies change with a sequence's length, under keys that are cached"
+                                       : ""));
+}
+
+// The part of a head that turns. Where the model turns whole heads transformers does not read the part, or fails.
+inline double turned_part(const ModelConfig& config, const std::string& group, const RopeKeys& keys,
+                          RopeScaling scaling) {
+    const std::string name = "partial_rotary_factor";
+    const auto nested = config.find(group + name), above = config.find(name);
+    if (nested && above && *nested != *above)
+        config.warn(name + " is " + std::string(*above) + " and " + group + name + " " + std::string(*nested) +
+                    ": the latter is read, as transformers 5 does");
+    const double part = config.get<double>(nested ? group + name : name, keys.part_if_missing);
+    if (keys.turned == RopeKeys::Turned::kPart || part == 1) return part;
+    if (scaling != RopeScaling::kNone)
+        throw Error(PB_UNSUPPORTED,
+                    name + " " + std::to_string(part) + " is not supported (this model turns whole heads)");
+    config.warn(name + " is not read: this model turns whole heads, as in transformers 5");
+    return 1;
+}
+
+}  // namespace detail
+
+// Reads what config.json says of positions in the form of transformers 5 (rope_parameters) and in the one before
+// (rope_theta, rope_scaling). Where the two contradict each other it does as transformers 5, and warns.
+inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& keys = {}) {
+    RopeSettings r;
+    const std::string group = keys.group.empty() ? detail::rope_group(config) : keys.group;
+    const auto nested = config.find(group + "rope_theta"), above = config.find(keys.theta);
+    if (nested && above && config.require<double>(keys.theta) != config.require<double>(group + "rope_theta"))
+        config.warn(keys.theta + " is " + std::string(*above) + " and " + group + "rope_theta " + std::string(*nested) +
+                    ": the latter is read, as transformers 5 does");
+    r.theta = config.get<double>(nested ? group + "rope_theta" : keys.theta, keys.theta_if_missing);
+    detail::in_range(r.theta, 1.001, 1e12, nested ? group + "rope_theta" : keys.theta);
+    auto type = config.find(group + "rope_type");
+    if (!type) type = config.find(group + "type");
+    if (keys.original_positions && (type == "su" || type == "yarn")) type = "longrope";
+    r.scaling = detail::rope_scaling_of(type.value_or("default"));
+    r.turned = detail::turned_part(config, group, keys, r.scaling);
+    if (r.scaling == RopeScaling::kNone) return r;
+    const double positions = config.get<double>("max_position_embeddings", keys.positions_if_missing);
+    r.original_positions = keys.original_positions ? detail::in_range(*keys.original_positions, 2, 1e9,
+                                                                      "original_max_position_embeddings")
+                                                   : detail::original_positions(config, group, positions);
+    if (r.scaling == RopeScaling::kLongrope) {
+        detail::read_longrope(config, group, positions, r);
+        return r;
+    }
+    const bool by_lengths = r.scaling == RopeScaling::kYarn && config.is_null(group + "factor");
+    r.factor = by_lengths ? positions / r.original_positions : config.require<double>(group + "factor");
+    detail::in_range(r.factor, 1, 1e6, group + "factor");
+    if (r.scaling == RopeScaling::kYarn) detail::read_yarn(config, group, r);
+    if (r.scaling == RopeScaling::kLlama3) detail::read_llama3(config, group, r);
     return r;
+}
+
+// Elements of a head that turn: an even number.
+inline uint32_t turned_elements(const RopeSettings& r, uint32_t head_dim) {
+    if (!(r.turned > 0 && r.turned <= 1)) throw Error(PB_INVALID, "partial_rotary_factor is out of range");
+    const auto turned = static_cast<uint32_t>(head_dim * r.turned);
+    if (turned < 2 || turned % 2 != 0)
+        throw Error(PB_UNSUPPORTED, "partial_rotary_factor turns " + std::to_string(turned) +
+                                        " elements of a head, expected an even number");
+    return turned;
 }
 
 // Frequencies of the pairs (i, i + rotary / 2), rotary / 2 of them.

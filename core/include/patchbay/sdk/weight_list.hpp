@@ -67,6 +67,13 @@ class WeightList {
         s.parts[0].rows = 1;
         return index;
     }
+    // Numbers [first, first + length) of a stored vector of `stored`.
+    uint32_t part_of_vector(int64_t length, const std::string& name, int64_t first, int64_t stored) {
+        const uint32_t index = vector(length, name);
+        specs_[index].parts[0].first_row = first;
+        specs_[index].parts[0].stored_rows = stored;
+        return index;
+    }
     // A vector that no checkpoint holds.
     uint32_t computed(std::vector<float> values) {
         const uint32_t index = add(PB_WEIGHT_VECTOR, PB_SHARD_NONE, static_cast<int64_t>(values.size()), {});

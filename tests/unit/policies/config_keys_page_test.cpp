@@ -1,0 +1,113 @@
+// docs/config-keys.md is what the tables of the model plugins say. PATCHBAY_WRITE_PAGES=1 writes it anew.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "../plugins/model/bamba/keys.hpp"
+#include "../plugins/model/eagle/keys.hpp"
+#include "../plugins/model/gemma/keys.hpp"
+#include "../plugins/model/gpt2/keys.hpp"
+#include "../plugins/model/llama/keys.hpp"
+#include "../plugins/model/medusa/keys.hpp"
+#include "../plugins/model/mixtral/keys.hpp"
+#include "../plugins/model/opt/keys.hpp"
+#include "../plugins/model/phi3/keys.hpp"
+#include "../plugins/model/qwen/keys.hpp"
+#include "../plugins/model/qwen3_moe/keys.hpp"
+#include "paths.hpp"
+
+namespace patchbay::policies {
+namespace {
+
+using namespace config_keys;
+
+struct Family {
+    const char* title;
+    std::span<const Keys> tables;
+};
+
+const Family kFamilies[] = {
+    {"`llama`: LlamaForCausalLM", kLlamaTables},
+    {"`llama`: MistralForCausalLM", kMistralTables},
+    {"`qwen`: Qwen2ForCausalLM", kQwen2Tables},
+    {"`qwen`: Qwen3ForCausalLM", kQwen3Tables},
+    {"`gpt2`: GPT2LMHeadModel", kGpt2Tables},
+    {"`opt`: OPTForCausalLM", kOptTables},
+    {"`phi3`: Phi3ForCausalLM", kPhi3Tables},
+    {"`gemma`: GemmaForCausalLM", kGemma1Tables},
+    {"`gemma`: Gemma2ForCausalLM", kGemma2Tables},
+    {"`gemma`: Gemma3ForCausalLM, and `text_config` of Gemma3ForConditionalGeneration", kGemma3Tables},
+    {"`gemma`: Gemma3ForConditionalGeneration", kGemma3VisionTables},
+    {"`mixtral`: MixtralForCausalLM", kMixtralTables},
+    {"`qwen3_moe`: Qwen3MoeForCausalLM", kQwen3MoeTables},
+    {"`bamba`: BambaForCausalLM", kBambaTables},
+    {"`eagle`: EagleLlamaForCausalLM", kEagleTables},
+    {"`medusa`: MedusaModel", kMedusaTables},
+};
+
+bool is(const Keys& table, std::span<const ConfigKey> shared) { return table.data() == shared.data(); }
+
+std::string in_words(const ConfigKey& key) {
+    const std::string note = key.note.empty() ? "" : ": " + std::string(key.note);
+    switch (key.use) {
+        case ConfigKey::Use::kIgnores:
+            return key.note.empty() ? "no effect"
+                                    : "not read, warned about" +
+                                          (key.only.empty() ? "" : " unless `" + std::string(key.only) + "`") + note;
+        case ConfigKey::Use::kRequires:
+            return key.only.empty() ? "refused" + note : "only `" + std::string(key.only) + "`" + note;
+        default: return "read";
+    }
+}
+
+void write_rows(std::ostream& out, const Keys& table) {
+    out << "\n| key | |\n|---|---|\n";
+    for (const ConfigKey& key : table) out << "| `" << key.name << "` | " << in_words(key) << " |\n";
+}
+
+std::string page() {
+    std::ostringstream out;
+    out << "# Keys of config.json\n\n"
+           "What each model does with each key of its `config.json`. *read*: it has the effect that it has in\n"
+           "transformers 5. *no effect*: on logits, in transformers too. *only*: another value, but null, is\n"
+           "refused with the key's name. A key in no table is warned about when the model is loaded. What\n"
+           "transformers 4.57 and 5 read differently is read as 5 does. The tables are the plugins' own\n"
+           "(`plugins/model/*/keys.hpp`); a test writes this page from them, and another changes every key of\n"
+           "small models and holds each result to transformers' (`tests/golden/config_keys_test.cpp`).\n";
+    const std::pair<const char*, Keys> shared[] = {{"All models", kCommonKeys},
+                                                   {"Decoders", kDecoderKeys},
+                                                   {"Rotary positions", kRopeKeys},
+                                                   {"Without windows", kNoWindowKeys}};
+    for (const auto& [title, table] : shared) {
+        out << "\n## " << title << "\n";
+        write_rows(out, table);
+    }
+    for (const Family& family : kFamilies) {
+        out << "\n## " << family.title << "\n\nAlso:";
+        const char* separator = " ";
+        for (const auto& [title, table] : shared)
+            for (const Keys& of_family : family.tables)
+                if (is(of_family, table)) out << std::exchange(separator, ", ") << title;
+        out << ".\n";
+        for (const Keys& table : family.tables) {
+            bool own = true;
+            for (const auto& [title, other] : shared) own = own && !is(table, other);
+            if (own) write_rows(out, table);
+        }
+    }
+    return out.str();
+}
+
+TEST(ConfigKeysPage, SaysWhatTheTablesSay) {
+    const std::string file = std::string(kSourceDir) + "/docs/config-keys.md";
+    if (std::getenv("PATCHBAY_WRITE_PAGES")) std::ofstream(file) << page();
+    std::ifstream in(file);
+    std::ostringstream text;
+    text << in.rdbuf();
+    EXPECT_EQ(text.str(), page()) << "PATCHBAY_WRITE_PAGES=1 test_policies --gtest_filter=ConfigKeysPage.* writes it";
+}
+
+}  // namespace
+}  // namespace patchbay::policies
