@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/printable.hpp"
@@ -37,9 +39,14 @@ bool is_private_group(gid_t group, uid_t owner) {
 
 }  // namespace
 
-TrustedFiles::TrustedFiles() {
+TrustedFiles::TrustedFiles(fs::path program) : program_(std::move(program)) {
     struct stat info {};
-    if (stat("/proc/self/exe", &info) == 0) program_owner_ = info.st_uid;
+    if (stat(program_.c_str(), &info) == 0) program_owner_ = info.st_uid;
+}
+
+fs::path TrustedFiles::running_program() {
+    std::error_code ignored;
+    return fs::read_symlink("/proc/self/exe", ignored);
 }
 
 bool TrustedFiles::is_trusted(uid_t owner) const {
@@ -60,6 +67,10 @@ std::string TrustedFiles::fault_of(const fs::path& path, bool is_parent) {
     return "";
 }
 
+bool TrustedFiles::holds_program(const fs::path& folder) const {
+    return std::mismatch(folder.begin(), folder.end(), program_.begin(), program_.end()).first == folder.end();
+}
+
 std::string TrustedFiles::fault(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
@@ -67,6 +78,7 @@ std::string TrustedFiles::fault(const fs::path& path) {
     if (std::string own = fault_of(real, false); !own.empty()) return own;
     for (fs::path parent = real; parent != parent.root_path();) {
         parent = parent.parent_path();
+        if (holds_program(parent)) break; // who can write there can replace the program itself
         auto at = folders_.find(parent);
         if (at == folders_.end()) at = folders_.emplace(parent, fault_of(parent, true)).first;
         if (!at->second.empty()) return at->second;

@@ -13,17 +13,21 @@ class TrustedFiles {
   public:
     // Trusted owners: root, the user of this process, and the owner of the running program, which could do anything
     // here anyway (a checkout that is mounted into a container belongs to the user outside).
-    TrustedFiles();
+    explicit TrustedFiles(std::filesystem::path program = running_program());
+    static std::filesystem::path running_program();
 
     // Why a file or folder is not trusted, and what mends it; empty: it is. Looks at the file that a link leads to, and
     // at the folders above it up to the root, each once. Sticky folders (/tmp) may be above, since there only owners
-    // take files away.
+    // take files away. Folders that hold the running program are not looked at: what others could put there they could
+    // put in the program's place.
     std::string fault(const std::filesystem::path&);
 
   private:
     bool is_trusted(uid_t owner) const;
+    bool holds_program(const std::filesystem::path& folder) const;
     std::string fault_of(const std::filesystem::path&, bool is_parent);
     uid_t program_owner_ = 0;
+    std::filesystem::path program_;
     std::map<std::filesystem::path, std::string> folders_; // above those that were looked at: their faults
 };
 

@@ -111,7 +111,7 @@ std::string SwapTask::text() const {
     for (const auto& [key, value] : choice.settings) keys += (keys.empty() ? "" : ", ") + key + "=" + value;
     if (!keys.empty()) out += " (" + keys + ")";
     if (timed.request) return out + " once " + std::to_string(*timed.request) + " requests have arrived";
-    return out + " after " + config::print_float(static_cast<double>(timed.t_ns) * 1e-9) + " s";
+    return out + " after " + config::print_float(static_cast<double>(timed.t_ns) / 1e9) + " s";
 }
 
 std::vector<SwapTask> swap_tasks(const std::vector<TimedSwap>& timed, const host::Registry& registry, Faults& faults) {

@@ -1,5 +1,6 @@
 // Which plugins there are, in which order they are found, and what is said of those that are left out.
 #include "host/registry.hpp"
+#include "host/trusted_files.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -126,6 +127,14 @@ TEST_F(RegistryTest, WhatOthersCanWriteToIsRefused) {
     fs::create_directory_symlink(folder("a/b"), folder_ / "link");
     chmod(folder("a").c_str(), 0757);
     EXPECT_THAT(making(must(Registry::open({folder_ / "link"})), "answer"), HasSubstr(folder("a").string()));
+}
+
+TEST_F(RegistryTest, FoldersThatHoldTheProgramAreNotLookedAt) {
+    const Manifest m = install("says_one", folder("a/b") / "answer.so");
+    chmod(folder("a").c_str(), 0777);
+    EXPECT_EQ(TrustedFiles(folder("a") / "program").fault(m.library), "");
+    EXPECT_NE(TrustedFiles("/nowhere/program").fault(m.library), "");
+    chmod(folder("a").c_str(), 0755);
 }
 
 TEST_F(RegistryTest, WhatBelongsToAnotherUserIsRefused) {

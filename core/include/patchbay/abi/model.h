@@ -13,7 +13,9 @@ extern "C" {
 
 #define PB_MODEL "patchbay.model/1-draft"
 
-typedef struct pb_model_config { /* [call] the model folder's config.json, flattened: "rope_scaling.factor" → "8.0" */
+/* [call] The model folder's config.json, flattened: "rope_scaling.factor" → "8.0". An empty array is "[]", an empty object
+ * "{}", and a string that would read as another type keeps its quotes. */
+typedef struct pb_model_config {
     uint32_t          struct_size;
     uint32_t          count;
     const pb_setting *items;       /* scalars only, as JSON text without quotes; arrays as "key.0", "key.1" */
