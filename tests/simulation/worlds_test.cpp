@@ -66,8 +66,10 @@ class Trial final : public Script {
   public:
     explicit Trial(World w) : world_(std::move(w)) {
         leave_out_model(world_.config, kVocab);
-        if (world_.sliding_window > 0)
+        if (world_.sliding_window > 0) {
+            world_.config.model.shape["architectures.0"] = "MistralForCausalLM";
             world_.config.model.shape["sliding_window"] = std::to_string(world_.sliding_window);
+        }
         auto made = Engine::create(world_.config, registry(), clock_);
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);

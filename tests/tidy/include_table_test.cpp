@@ -42,7 +42,8 @@ std::map<std::string, std::map<std::string, std::string>> table() {
     return out;
 }
 
-const std::vector<std::string> kFolders = {"core/include", "core/src", "core/tools", "kernels", "metrics", "plugins", "tests"};
+const std::vector<std::string> kFolders = {"core/include", "core/src", "core/tools", "kernels",
+                                           "metrics",      "plugins",  "tests"};
 
 std::string folder_of(const std::string& path) {
     for (const std::string& f : kFolders)

@@ -1,5 +1,5 @@
-// Result<T>: a value, or a failure: a text that says what was got, what was expected and where, and a code that says what
-// kind of refusal it is, so that a server can answer 400, 404, 429 or 503. For everything that can fail.
+// Result<T>: a value, or a failure: a text that says what was got, what was expected and where, and a code that says
+// what kind of refusal it is, so that a server can answer 400, 404, 429 or 503. For everything that can fail.
 #pragma once
 #include <optional>
 #include <string>

@@ -101,11 +101,12 @@ struct Typed {
     void* self() const { return component->self(); }
     template <auto Function, class... Args>
     auto call(Args&&... args) const {
-        return host::call<Function>(*component, std::forward<Args>(args)...);
+        const PluginCall noted(component->label(), call_name<Function>());
+        return (table->*Function)(self(), std::forward<Args>(args)...);
     }
     template <auto Function, class... Args>
     Result<> checked(Args&&... args) const {
-        return host::checked<Function>(*component, std::forward<Args>(args)...);
+        return component->check(call<Function>(std::forward<Args>(args)...), call_name<Function>());
     }
     explicit operator bool() const { return component != nullptr; }
 };

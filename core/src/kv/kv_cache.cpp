@@ -247,7 +247,8 @@ uint32_t KvCache::freeable(const BlockTable& t) const {
 
 Result<> KvCache::reset_prefixes() {
     if (pool_.used() > 0)
-        return fail(StatusCode::kUnavailable, "cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
+        return fail(StatusCode::kUnavailable,
+                    "cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
     for (uint32_t b = 0; zeroing_ && b < pool_.total(); ++b)
         if (const auto page = static_cast<BlockId>(b); pool_.key_of(page)) clear(page);
     pool_.forget_all();

@@ -1,5 +1,5 @@
-// The thread-safe door to an engine: it owns the thread on which the engine steps. Used by whatever serves requests that
-// come from other threads: the command line, a server.
+// The thread-safe door to an engine: it owns the thread on which the engine steps. Used by what serves requests that come
+// from other threads, as a server does.
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -43,9 +43,9 @@ class EngineThread {
     EngineThread(const EngineThread&) = delete;
     EngineThread& operator=(const EngineThread&) = delete;
 
-    // The request arrives now: its arrival_ns and on_output are set here. Returns at once; whether the engine accepts it
-    // is known at the next step boundary (Stream::accepted). Refused here: a full inbox (exhausted), or a service that is
-    // draining, stopped or failed (unavailable).
+    // The request arrives now: its arrival_ns and on_output are set here. Returns at once; whether the engine accepts
+    // it is known at the next step boundary (Stream::accepted). Refused here: a full inbox (exhausted), or a service
+    // that is draining, stopped or failed (unavailable).
     Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
     // The stream ends with finish reason abort; nothing where it has ended.
     void abort(const std::shared_ptr<Stream>&);

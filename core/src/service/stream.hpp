@@ -12,13 +12,13 @@
 
 namespace patchbay::service {
 
-// A bounded queue of deltas that never makes the loop wait: once `max_queued` deltas are unread, a new one is merged into
-// the last unread delta of the same output. So a slow reader gets fewer and longer deltas, none lost and none doubled, and
-// what is kept is bounded by max_tokens.
+// A bounded queue of deltas that never makes the loop wait: once `max_queued` deltas are unread, a new one is merged
+// into the last unread delta of the same output. So a slow reader gets fewer and longer deltas, none lost and none
+// doubled, and what is kept is bounded by max_tokens.
 class Stream {
   public:
-    // outputs: how many endings the request has (its n). on_ready: called on the loop's thread, without a lock held, when
-    // a reader that found nothing would now find something; it must return at once. May be empty.
+    // outputs: how many endings the request has (its n). on_ready: called on the loop's thread, without a lock held,
+    // when a reader that found nothing would now find something; it must return at once. May be empty.
     Stream(uint32_t outputs, size_t max_queued, std::function<void()> on_ready);
 
     // ---- any thread ----

@@ -161,8 +161,8 @@ TEST(Beams, AreNotDraftedFor) {
         h.run(h.add(repetitive, params));
         return sum(h, &StepReport::drafted_tokens);
     };
-    EXPECT_EQ(drafted(beams(3, 12)), 0u);
-    EXPECT_GT(drafted(greedy(12)), 0u);
+    EXPECT_EQ(drafted(beams(3, 60)), 0u);
+    EXPECT_GT(drafted(greedy(60)), 0u);
 }
 
 TEST(Beams, FindTheSameBesideRequestsThatAreDraftedFor) {

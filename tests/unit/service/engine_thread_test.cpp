@@ -204,6 +204,7 @@ TEST_F(EngineThreads, StopEndsEveryStream) {
 TEST_F(EngineThreads, EndStreamsWithTheReasonWhereTheEngineCannotGoOn) {
     config::EngineConfig config = tiny_model();
     config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
     EngineThread& service = start({}, config);
     const auto stream = submit(request(8, 5));
     const Read got = read_all(*stream);
