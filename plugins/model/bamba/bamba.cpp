@@ -146,7 +146,7 @@ class Bamba : public patchbay::ListedWeights {
         if (!config.has_section("time_step_limit")) return;
         least_step_ = config.require<float>("time_step_limit.0");
         const char* const endless = "time_step_limit.1.__float__"; // so transformers 5 writes it, for want of a number
-        if (config.find(endless)) config.one_of(endless, {"Infinity"});
+        if (config.has_section("time_step_limit.1")) config.one_of(endless, {"Infinity"});
         else max_step_ = config.require<float>("time_step_limit.1");
         if (!(least_step_ >= 0 && least_step_ <= max_step_) || config.find("time_step_limit.2"))
             throw patchbay::Error(PB_INVALID, "time_step_limit is not two numbers, the first of 0 or more and no "

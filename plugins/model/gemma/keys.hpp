@@ -15,7 +15,7 @@ inline constexpr ConfigKey kGemma1Keys[] = {
 // Of 2 and 3.
 inline constexpr ConfigKey kGemmaWindowKeys[] = {
     reads("hidden_activation"), reads("query_pre_attn_scalar"), reads("final_logit_softcapping"),
-    reads("sliding_window"), reads_section("layer_types"), ignores("hidden_act"), ignores("_sliding_window_pattern"),
+    reads("sliding_window"), reads_list("layer_types"), ignores("hidden_act"), ignores("_sliding_window_pattern"),
 };
 
 inline constexpr ConfigKey kGemma2Keys[] = {
@@ -30,7 +30,7 @@ inline constexpr ConfigKey kGemma3Keys[] = {
 
 // Of the whole model, around text_config.
 inline constexpr ConfigKey kGemma3VisionKeys[] = {
-    only("model_type", "gemma3"), reads_section("text_config"), ignores("vision_config"),
+    only("model_type", "gemma3"), reads_map("text_config"), ignores("vision_config"),
     ignores("mm_tokens_per_image"), ignores("boi_token_index"), ignores("eoi_token_index"),
     ignores("image_token_index"),
 };

@@ -8,11 +8,11 @@ inline constexpr ConfigKey kLlamaKeys[] = {
     only("model_type", "llama"), reads("hidden_act"), reads("attention_bias"), reads("mlp_bias"),
     ignores("pretraining_tp"),
     only("sliding_window", "", "transformers reads it for the cache, not for what a prompt sees; Mistral has windows"),
-    only("layer_types", "full_attention", "its layers are alike; Mistral's may have windows"),
+    only_each("layer_types", "full_attention", "its layers are alike; Mistral's may have windows"),
 };
 
 inline constexpr ConfigKey kMistralKeys[] = {
-    only("model_type", "mistral ministral"), reads("hidden_act"), reads("sliding_window"), reads_section("layer_types"),
+    only("model_type", "mistral ministral"), reads("hidden_act"), reads("sliding_window"), reads_list("layer_types"),
     ignores_unless("attention_bias", "false", "Mistral has no such biases"),
     ignores_unless("mlp_bias", "false", "Mistral has no such biases"), ignores("pretraining_tp"),
 };

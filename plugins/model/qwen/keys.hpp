@@ -6,7 +6,7 @@ namespace patchbay::config_keys {
 
 inline constexpr ConfigKey kQwenWindowKeys[] = {
     reads("hidden_act"), reads("use_sliding_window"), reads("sliding_window"), reads("max_window_layers"),
-    reads_section("layer_types"),
+    reads_list("layer_types"),
 };
 
 inline constexpr ConfigKey kQwen2Keys[] = {

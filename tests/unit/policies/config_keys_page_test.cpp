@@ -57,6 +57,7 @@ std::string in_words(const ConfigKey& key) {
                                     : "not read, warned about" +
                                           (key.only.empty() ? "" : " unless `" + std::string(key.only) + "`") + note;
         case ConfigKey::Use::kRequires:
+        case ConfigKey::Use::kRequiresEach:
             return key.only.empty() ? "refused" + note : "only `" + std::string(key.only) + "`" + note;
         default: return "read";
     }

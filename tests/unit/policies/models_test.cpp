@@ -237,16 +237,16 @@ TEST(Models, SayOfAWrongTypeWhatItIsAndWhatIsExpected) {
     const auto error = [](Config changes) {
         return load("llama", "LlamaForCausalLM", changes).error;
     };
-    EXPECT_EQ(error({{"rope_theta", "[]"}}), "rope_theta is an empty list, expected a number");
-    EXPECT_EQ(error({{"rope_theta.0", "1e4"}}), "rope_theta is a list, expected a number");
+    EXPECT_EQ(error({{"rope_theta", "[]"}}), "rope_theta is an empty list, expected one value");
+    EXPECT_EQ(error({{"rope_theta.0", "1e4"}}), "rope_theta is a list, expected one value");
     EXPECT_EQ(error({{"rope_theta", "\"1e4\""}}), "rope_theta is '\"1e4\"', expected a number");
     EXPECT_EQ(error({{"rope_theta", "nan"}}), "rope_theta is 'nan', expected a number");
     EXPECT_EQ(error({{"rope_scaling", "x"}}), "rope_scaling is 'x', expected a map");
     EXPECT_EQ(error({{"rope_scaling", "[]"}}), "rope_scaling is an empty list, expected a map");
     EXPECT_EQ(error({{"rope_scaling.0", "1"}}), "rope_scaling is a list, expected a map");
     EXPECT_EQ(error({{"attention_bias", "1"}}), "attention_bias is '1', expected true or false");
-    EXPECT_EQ(error({{"vocab_size.a", "16"}}), "vocab_size is a map, expected a whole number");
-    EXPECT_EQ(error({{"hidden_act.0", "silu"}}), "hidden_act is a list, expected a single value");
+    EXPECT_EQ(error({{"vocab_size.a", "16"}}), "vocab_size is a map, expected one value");
+    EXPECT_EQ(error({{"hidden_act.0", "silu"}}), "hidden_act is a list, expected one value");
     EXPECT_EQ(error({{"hidden_act", std::string(100'000, 'a')}}).size(), std::string("hidden_act '…' is not supported "
                                                                                     "(supported: silu)").size() + 80);
     EXPECT_EQ(error({{"rope_scaling", "{}"}}), "");

@@ -14,18 +14,18 @@ namespace patchbay {
 namespace config_keys { // what tables are written with
 
 struct ConfigKey {
-    enum class Use { kReads, kReadsSection, kReadsAny, kIgnores, kRequires };
+    enum class Use { kReads, kReadsList, kReadsMap, kReadsAny, kIgnores, kRequires, kRequiresEach };
     std::string_view name; // of a whole object or list too: what is in it has no rows of its own
     Use use;
-    std::string_view only; // of kRequires: the values besides null, by ' '; empty: it must not be there
+    std::string_view only; // of what is required: the values besides null, by ' '; empty: it must not be there
     std::string_view note; // why, for the error or, of kIgnores, for the warning where its value is not `only`
 };
 
 using Keys = std::span<const ConfigKey>; // one table
 
 constexpr ConfigKey reads(std::string_view name) { return {name, ConfigKey::Use::kReads, {}, {}}; }
-// A list or an object.
-constexpr ConfigKey reads_section(std::string_view name) { return {name, ConfigKey::Use::kReadsSection, {}, {}}; }
+constexpr ConfigKey reads_list(std::string_view name) { return {name, ConfigKey::Use::kReadsList, {}, {}}; }
+constexpr ConfigKey reads_map(std::string_view name) { return {name, ConfigKey::Use::kReadsMap, {}, {}}; }
 // One value or a list.
 constexpr ConfigKey reads_any(std::string_view name) { return {name, ConfigKey::Use::kReadsAny, {}, {}}; }
 constexpr ConfigKey ignores(std::string_view name) { return {name, ConfigKey::Use::kIgnores, {}, {}}; }
@@ -36,11 +36,15 @@ constexpr ConfigKey ignores_unless(std::string_view name, std::string_view usual
 constexpr ConfigKey only(std::string_view name, std::string_view values, std::string_view note = {}) {
     return {name, ConfigKey::Use::kRequires, values, note};
 }
+// Of each item of a list.
+constexpr ConfigKey only_each(std::string_view name, std::string_view values, std::string_view note = {}) {
+    return {name, ConfigKey::Use::kRequiresEach, values, note};
+}
 
 // Of every configuration of transformers: names, tokens, defaults of generation (a request has its own), training.
 inline constexpr ConfigKey kCommonKeys[] = {
-    reads_section("architectures"), reads("tie_word_embeddings"), reads("vocab_size"), reads_any("eos_token_id"),
-    reads("dtype"), reads("torch_dtype"), reads_section("quantization_config"),
+    reads_list("architectures"), reads("tie_word_embeddings"), reads("vocab_size"), reads_any("eos_token_id"),
+    reads("dtype"), reads("torch_dtype"), reads_map("quantization_config"),
     only("is_causal", "true", "attention that sees later tokens is not computed"),
     only("is_encoder_decoder", "false"), only("is_decoder", "true false"), only("add_cross_attention", "false"),
     only("pruned_heads", "", "heads are not removed"), only("per_layer_config", "", "layers of several configurations"),
@@ -72,14 +76,14 @@ inline constexpr ConfigKey kDecoderKeys[] = {
 
 // Of decoders whose positions rope_settings() reads.
 inline constexpr ConfigKey kRopeKeys[] = {
-    reads("rope_theta"), reads_section("rope_scaling"), reads_section("rope_parameters"),
+    reads("rope_theta"), reads_map("rope_scaling"), reads_map("rope_parameters"),
     reads("partial_rotary_factor"), reads("original_max_position_embeddings"),
 };
 
 // Of models that know no windows. transformers slides the cache of such a model, yet not what a prompt sees.
 inline constexpr ConfigKey kNoWindowKeys[] = {
     only("sliding_window", "", "the architecture has no windows"),
-    only("layer_types", "full_attention", "the architecture's layers are alike"),
+    only_each("layer_types", "full_attention", "the architecture's layers are alike"),
 };
 
 }  // namespace config_keys
@@ -109,23 +113,38 @@ inline bool is_one_of(std::string_view value, std::string_view all) {
 
 inline std::string cut(std::string_view text) { return std::string(text.substr(0, 60)); }
 
+// What the value of `key` is: "a list", "an empty map", "'x'". name: of it, or of what is in it.
+inline std::string shape_of(std::string_view key, std::string_view name, std::string_view value) {
+    if (name.size() > key.size()) {
+        const std::string_view inside = name.substr(key.size() + 1);
+        return std::string("a ") + container_of(inside.substr(0, inside.find('.')));
+    }
+    return value == "[]" ? "an empty list" : value == "{}" ? "an empty map" : shown(value);
+}
+
 // Throws for what the row does not allow; true: the row's note is to be said.
 inline bool check_key(const ConfigKey& row, std::string_view name, std::string_view value) {
     if (value == "null") return false;
-    const bool inside = name.size() > row.name.size(), empty = value == "[]" || value == "{}";
+    const std::string is = shape_of(row.name, name, value);
+    const auto refuse = [&](const std::string& expected) {
+        throw Error(PB_INVALID, std::string(row.name) + " is " + is + ", expected " + expected);
+    };
+    const auto expect = [&](const std::string& container) { // "list", "map"
+        if (is != "a " + container && is != "an empty " + container) refuse("a " + container);
+    };
+    const bool empty = value == "[]" || value == "{}";
     switch (row.use) {
         case ConfigKey::Use::kIgnores: return !row.note.empty() && !is_one_of(value, row.only);
         case ConfigKey::Use::kReadsAny: return false;
-        case ConfigKey::Use::kReadsSection:
-            if (!inside && !empty)
-                throw Error(PB_INVALID,
-                            std::string(row.name) + " is '" + cut(value) + "', expected a list or an object");
-            return false;
+        case ConfigKey::Use::kReadsList: expect("list"); return false;
+        case ConfigKey::Use::kReadsMap: expect("map"); return false;
         case ConfigKey::Use::kReads:
-            if (inside || empty)
-                throw Error(PB_INVALID, std::string(row.name) + " is a list or an object, expected one value");
+            if (name != row.name || empty) refuse("one value");
             return false;
-        case ConfigKey::Use::kRequires: break;
+        case ConfigKey::Use::kRequires:
+            if (!row.only.empty() && (name != row.name || empty)) refuse("one value");
+            break;
+        case ConfigKey::Use::kRequiresEach: expect("list"); break;
     }
     if (empty || is_one_of(value, row.only)) return false;
     std::string text = cut(name) + " '" + cut(value) + "' is not supported (supported: ";
