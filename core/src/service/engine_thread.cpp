@@ -147,11 +147,9 @@ bool EngineThread::take_inbox() {
 void EngineThread::add(Arrival arrival) {
     engine::Request& request = arrival.request;
     request.arrival_ns = engine_->clock().now_ns();
-    request.on_output = [this, stream = arrival.stream, left = request.sampling.n](
-                            const engine::RequestOutput& delta) mutable {
+    request.on_output = [this, stream = arrival.stream](const engine::RequestOutput& delta) {
         if (options_.on_output) options_.on_output(delta);
-        stream->push(delta);
-        if (delta.finish != engine::FinishReason::kNone && --left == 0) streams_.erase(delta.id);
+        if (stream->push(delta)) streams_.erase(delta.id);
     };
     std::optional<engine::Request> copy;
     if (options_.on_request) copy = request;

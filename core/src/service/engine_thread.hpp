@@ -1,5 +1,5 @@
-// The thread-safe door to an engine: it owns the thread on which the engine steps. Used by what serves requests that come
-// from other threads, as a server does.
+// The thread-safe door to an engine: it owns the thread on which the engine steps. Used by what serves requests that
+// come from other threads, as a server does.
 #pragma once
 #include <condition_variable>
 #include <functional>

@@ -75,8 +75,8 @@ void Stream::accept(engine::RequestId id) {
     changed_.notify_all();
 }
 
-void Stream::push(const engine::RequestOutput& delta) {
-    bool was_empty = false;
+bool Stream::push(const engine::RequestOutput& delta) {
+    bool was_empty = false, last = false;
     {
         const std::lock_guard lock(mutex_);
         was_empty = queue_.empty();
@@ -85,9 +85,11 @@ void Stream::push(const engine::RequestOutput& delta) {
         if (queue_.size() >= max_queued_ && same != queue_.rend()) merge(*same, delta);
         else queue_.push_back(delta);
         if (delta.finish != engine::FinishReason::kNone) ended_ += 1;
+        last = over();
     }
     changed_.notify_all();
     if (was_empty && on_ready_) on_ready_();
+    return last;
 }
 
 void Stream::fail(Failure failure) {

@@ -34,7 +34,7 @@ class Stream {
   private:
     friend class EngineThread;
     void accept(engine::RequestId);
-    void push(const engine::RequestOutput&);
+    bool push(const engine::RequestOutput&); // true: it was the last delta of the last output
     void fail(Failure); // no output comes after it; what was pushed before can still be read
 
     std::optional<engine::RequestOutput> take();

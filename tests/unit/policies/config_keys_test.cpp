@@ -88,8 +88,8 @@ TEST(ConfigKeys, KeysThatTransformersDoesNotFollowAreRefusedOrSaidByName) {
     EXPECT_EQ(error("sliding_window", "null"), "");
     EXPECT_THAT(error("is_causal", "false"), HasSubstr("is_causal 'false' is not supported (supported: true)"));
     EXPECT_THAT(error("model_type", "qwen2"), HasSubstr("model_type 'qwen2' is not supported (supported: llama)"));
-    EXPECT_EQ(error("rope_theta", "[]"), "rope_theta is a list or an object, expected one value");
-    EXPECT_EQ(error("rope_scaling", "x"), "rope_scaling is 'x', expected a list or an object");
+    EXPECT_EQ(error("rope_theta", "[]"), "rope_theta is an empty list, expected one value");
+    EXPECT_EQ(error("rope_scaling", "x"), "rope_scaling is 'x', expected a map");
     EXPECT_THAT(read("gemma", "Gemma3ForCausalLM", {{"attn_logit_softcapping", "5"}}).log,
                 HasSubstr("attn_logit_softcapping is not read"));
     EXPECT_THAT(bamba({{"time_step_limit.0", "1"}, {"time_step_limit.1", "0.5"}}).error,

@@ -158,7 +158,8 @@ TEST(ScenarioFile, NamesLayersAndTokensThatThereCannotBe) {
               "s.yaml:1:22: 'layer_types' has a layer of sliding_attention, and there is no sliding_window");
     EXPECT_EQ(model("layer_types: [full_attention], sliding_window: 8"),
               "s.yaml:1:22: 'layer_types' has no layer of sliding_attention for the sliding_window");
-    EXPECT_EQ(model("layer_types: []"), "s.yaml:1:22: 'layer_types' is an empty list, expected a list of 1 to 8 layers");
+    EXPECT_EQ(model("layer_types: []"),
+              "s.yaml:1:22: 'layer_types' is an empty list, expected a list of 1 to 8 layers");
     EXPECT_EQ(model("vocabulary: {32000: a, x: b, 1: ''}"),
               "s.yaml:1:22: '32000' is no token id, expected 0 to 31999\n"
               "s.yaml:1:32: 'x' is no token id, expected 0 to 31999\n"
