@@ -2,7 +2,7 @@
 # folder above it, as do those that link it.
 function(patchbay_module name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS")
-    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
     if(sources)
         add_library(patchbay_${name} STATIC ${sources})
         set(scope PUBLIC)

@@ -8,8 +8,7 @@ Result<std::unique_ptr<Alone>> Alone::create(config::EngineConfig like, const ho
     like.engine.num_blocks = 256;
     like.scheduler = {"fcfs", {}};
     std::unique_ptr<Alone> out(new Alone(end));
-    PB_TRY(out->engine_, Engine::create(like, registry, out->clock_));
-    PB_CHECK(out->engine_->follow(*out, {}));
+    PB_TRY(out->engine_, Engine::create_scripted(like, registry, out->clock_, {*out, {}, nullptr}));
     return out;
 }
 

@@ -11,7 +11,7 @@ namespace patchbay::engine::testing {
 // What a synthetic token of such a request becomes: now and then the end. Whoever knows seed and position knows it.
 inline TokenId chosen_token(TokenId synthetic, TokenId end) { return synthetic % 40 == 0 ? end : synthetic; }
 
-class Alone final : Script {
+class Alone final : execution::Script {
   public:
     static Result<std::unique_ptr<Alone>> create(config::EngineConfig like, const host::Registry&, TokenId end);
     Result<std::vector<RequestOutput>> run(Request); // by index
@@ -19,8 +19,8 @@ class Alone final : Script {
   private:
     explicit Alone(TokenId end) : end_(end) {}
     void planned(std::span<const pb_plan_item>) override {}
-    void sampled(std::span<const ScriptedRows> all) override {
-        for (const ScriptedRows& rows : all)
+    void sampled(std::span<const execution::ScriptedRows> all) override {
+        for (const execution::ScriptedRows& rows : all)
             for (TokenId& t : rows.tokens) t = chosen_token(t, end_);
     }
 

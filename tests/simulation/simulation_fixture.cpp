@@ -25,7 +25,7 @@ host::Prober& prober() {
     return one;
 }
 
-class Simulation final : Script {
+class Simulation final : execution::Script {
   public:
     explicit Simulation(uint64_t seed) : seed_(seed), chooses_(seed % 2 == 1) {}
 
@@ -124,16 +124,16 @@ class Simulation final : Script {
             PB_TRY(alone_, Alone::create(c, all_plugins(), kStop));
         }
         clock_.advance_ns(kMs);
-        PB_TRY(engine_, Engine::create(c, all_plugins(), clock_));
         budget_ = e.max_num_batched_tokens;
         most_seqs_ = e.max_num_seqs;
-        host::Proposer proposer;
+        execution::ScriptSetup setup{*this, {}, nullptr};
         if (speculates_) {
             drafting_ = {[this](uint64_t id, uint64_t position) { return coming(id, position); },
                          [this](uint32_t n) { return below(n); }};
-            PB_TRY(proposer, drafter(drafting_));
+            PB_TRY(setup.proposer, drafter(drafting_));
         }
-        return engine_->follow(*this, std::move(proposer));
+        PB_TRY(engine_, Engine::create_scripted(c, all_plugins(), clock_, std::move(setup)));
+        return {};
     }
 
     std::string scheduler() {
@@ -266,8 +266,8 @@ class Simulation final : Script {
         if (plan.size() > most_seqs_) note(std::to_string(plan.size()) + " sequences are scheduled");
     }
 
-    void sampled(std::span<const ScriptedRows> all) override {
-        for (const ScriptedRows& rows : all) {
+    void sampled(std::span<const execution::ScriptedRows> all) override {
+        for (const execution::ScriptedRows& rows : all) {
             const auto at = by_sequence_.find(rows.id);
             if (at == by_sequence_.end() || !open_.contains(at->second.output)) continue; // surplus: it has ended
             const Expected& e = open_.at(at->second.output);
@@ -276,7 +276,7 @@ class Simulation final : Script {
                 t = e.alone ? chosen_token(t, kStop) : token_of(e, position);
             };
             for (size_t j = 0; j < rows.tokens.size(); ++j) become(rows.tokens[j], next + j);
-            for (const ScriptedBranch& b : rows.branches)
+            for (const execution::ScriptedBranch& b : rows.branches)
                 for (size_t j = 0; j < b.tokens.size(); ++j)
                     become(b.tokens[j], next + b.drafts.size() - b.tokens.size() + 1 + j);
         }

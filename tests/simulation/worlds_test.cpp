@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-#include "engine/script.hpp"
+#include "execution/script.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "unit/engine/engine_fixture.hpp"
@@ -62,7 +62,7 @@ World world_of(uint64_t seed) {
     return w;
 }
 
-class Trial final : public Script {
+class Trial final : public execution::Script {
   public:
     explicit Trial(World w) : world_(std::move(w)) {
         leave_out_model(world_.config, kVocab);
@@ -70,10 +70,9 @@ class Trial final : public Script {
             world_.config.model.shape["architectures.0"] = "MistralForCausalLM";
             world_.config.model.shape["sliding_window"] = std::to_string(world_.sliding_window);
         }
-        auto made = Engine::create(world_.config, registry(), clock_);
+        auto made = Engine::create_scripted(world_.config, registry(), clock_, {*this, {}, nullptr});
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);
-        if (const auto done = engine_->follow(*this, {}); !done) throw std::runtime_error(done.error());
     }
 
     Engine& engine() { return *engine_; }
@@ -107,7 +106,7 @@ class Trial final : public Script {
     void planned(std::span<const pb_plan_item> plan) override {
         if (on_plan) on_plan(plan);
     }
-    void sampled(std::span<const ScriptedRows>) override {}
+    void sampled(std::span<const execution::ScriptedRows>) override {}
 
     World world_;
     VirtualClock clock_;

@@ -11,8 +11,8 @@
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
 #include "engine/request.hpp"
-#include "engine/script.hpp"
-#include "engine/step_report.hpp"
+#include "engine/view.hpp"
+#include "execution/script.hpp"
 #include "host/component.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
@@ -62,6 +62,10 @@ class Engine {
     // where the ranks of several come from; without one they are started here, for this engine.
     static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&,
                                                   host::MetricSink* = nullptr, parallel::World* = nullptr);
+    // The same on a device that computes nothing: tokens come from a script, which outlives the engine, and drafts from
+    // its proposer, if it has one.
+    static Result<std::unique_ptr<Engine>> create_scripted(const config::EngineConfig&, const host::Registry&, Clock&,
+                                                           execution::ScriptSetup);
     ~Engine();
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
@@ -91,15 +95,12 @@ class Engine {
     // the engine's clock.
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
     Result<> reset_prefix_cache();    // refused while blocks are in use
-    // Tokens come from a script from now on, drafts from the proposer if there is one, and the tokens' text from the
-    // vocabulary. Refused where the device computes. The script must outlive the engine's last step.
-    Result<> follow(Script&, host::Proposer = {}, std::shared_ptr<const text::Tokenizer> vocabulary = {});
     View view() const;                // between steps, or from a script
-    // Who holds which KV and what is cached, likewise. (script.cpp)
+    // Which sequence holds which KV and what is cached, likewise.
     const kv::KvCache& kv() const;
     const kv::BlockTable* table_of(RequestId) const; // null: there is no such sequence
     // Whether queues, block tables, references and free list agree, which no policy may change: for tests, after each
-    // step. O(sequences + blocks). (audit.cpp)
+    // step. O(sequences + blocks).
     Result<> audit() const;
     const EngineFacts& facts() const; // between steps; its plugins are those in the slots now
     const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
@@ -107,6 +108,7 @@ class Engine {
 
   private:
     struct State;
+    class Builder;
     explicit Engine(std::unique_ptr<State>);
     std::unique_ptr<State> state_;
 };

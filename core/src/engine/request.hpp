@@ -66,7 +66,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     std::optional<grammar::StructuredOutputs> structured_outputs{}; // the form that the output takes
 };
 
-inline constexpr uint32_t kMostOutputs = 128; // n, best_of and beam_width at most
+inline constexpr uint32_t kMaxOutputs = 128; // n, best_of and beam_width at most
 inline constexpr size_t kLongestSalt = 4096;  // bytes
 // Sequences that the engine runs for a request.
 inline uint32_t sequences_of(const SamplingParams& p) {

@@ -36,7 +36,7 @@ struct StepReport {
     uint64_t oldest_wait_ns = 0;
 
     uint32_t preemptions = 0;
-    uint32_t crowded_out = 0;                          // of them, those in steps that lacked pages
+    uint32_t preempted_for_memory = 0;                 // of them, those in steps that lacked pages
     uint64_t preempted_tokens = 0;                     // computed tokens thrown away
     uint32_t swapped_out = 0, swapped_in = 0;          // sequences: of the preempted, of the admitted ones
     uint32_t pages_to_host = 0, pages_to_device = 0;   // copied for them before the step

@@ -14,6 +14,7 @@
 #include "config/engine_config.hpp"
 #include "patchbay/abi/attention.h"
 #include "patchbay/abi/device.h"
+#include "runner/graph_use.hpp"
 
 namespace patchbay::runner {
 
@@ -38,9 +39,6 @@ struct GraphScope { // what of an engine decides which graphs there can be
     uint32_t ranks = 1;                   // more: a batch is padded alike on all, whatever each has captured
     std::string identity;                 // of what goes into a graph: digests of plugins, layout tag
 };
-
-enum class GraphMiss { kNone, kDevice, kDisabled, kUnsupported, kMixedBatch, kTooLarge, kNotCaptured };
-std::string_view name_of(GraphMiss); // "" of kNone: it was replayed
 
 enum class GraphShape { kDecode, kMixed }; // decode: no sequence has more than one token
 

@@ -59,13 +59,6 @@ struct GuestModel {
 // Has the model read its configuration, as rank `rank` of `size`.
 Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
 
-struct GraphUse { // of one forward pass
-    GraphMiss miss = GraphMiss::kDevice; // kNone: it was replayed
-    uint32_t size = 0;                   // tokens of the graph; 0: none was replayed
-    uint32_t padded_tokens = 0;          // computed for nobody
-    uint64_t capture_ns = 0;             // captured after it
-};
-
 struct ExpertWork { // of the weights that this share of all tokens chooses
     double share = 1;
     uint64_t params = 0, bytes = 0;

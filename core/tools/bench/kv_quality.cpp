@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/thread_pool.hpp"
-#include "engine/load_model.hpp"
+#include "execution/load_model.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::bench {
@@ -80,14 +80,14 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
     config::EngineConfig c = asked;
     c.engine.max_num_batched_tokens = kChunk;
     c.engine.max_num_seqs = 1;
-    ThreadPool pool(engine::choose_threads(c.engine));
+    ThreadPool pool(execution::choose_threads(c.engine));
     const host::Services services{&pool.service(), nullptr, nullptr};
-    PB_TRY(engine::ModelParts parts, engine::choose_parts(c, registry, services));
+    PB_TRY(execution::ModelParts parts, execution::choose_parts(c, registry, services));
     if (!parts.device_info.computes)
         return fail("device '" + c.device.plugin + "' computes nothing, so no text can be scored on it");
     parts.model.source.read_with(pool);
     RealClock clock;
-    PB_TRY(const auto runner, engine::load_runner(c, parts, nullptr, clock));
+    PB_TRY(const auto runner, execution::load_runner(c, parts, nullptr, clock));
     const auto vocab = static_cast<int32_t>(runner->facts().vocab_size);
     if (std::any_of(tokens.begin(), tokens.end(), [&](int32_t t) { return t < 0 || t >= vocab; }))
         return fail("the text has tokens past the model's vocabulary of " + std::to_string(vocab));

@@ -8,7 +8,7 @@
 #include "cli/print_error.hpp"
 #include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
-#include "engine/model_choice.hpp"
+#include "execution/model_choice.hpp"
 #include "experiment/lineup.hpp"
 #include "experiment/spec_load.hpp"
 
@@ -70,7 +70,7 @@ Result<> print_check(const Options& o) {
 }
 
 Result<> print_effective(const Options& o) {
-    PB_TRY(const auto checked, check(o, engine::explain_automatic));
+    PB_TRY(const auto checked, check(o, execution::explain_automatic));
     auto chosen = checked.configs.begin();
     if (!o.variant.empty()) {
         std::vector<std::string> names;

@@ -68,7 +68,7 @@ void add_ends(CLI::App& app, S& s) {
 }
 
 void add_several(CLI::App& app, S& s) {
-    const auto most = within<uint32_t>(1, engine::kMostOutputs);
+    const auto most = within<uint32_t>(1, engine::kMaxOutputs);
     app.add_option("--n", s.n, "outputs of each prompt, with draws of their own (needs a temperature above 0)")
         ->check(most);
     app.add_option("--best-of", s.best_of, "outputs that are made, of which the n most likely are shown")->check(most);

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "cli/print_error.hpp"
-#include "engine/worker.hpp"
+#include "execution/worker.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"
 
@@ -27,7 +27,7 @@ int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel:
     std::signal(SIGINT, SIG_IGN); // of a terminal: rank 0 decides what becomes of it
     std::signal(SIGPIPE, SIG_IGN); // of a rank that is gone, which rank 0 will name
     parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
-    const auto done = engine::serve_rank(spoke, hello.rank, hello.size);
+    const auto done = execution::serve_rank(spoke, hello.rank, hello.size);
     if (done) return kOk;
     print_error("patchbay: rank " + std::to_string(hello.rank), done.error());
     return kFailed;

@@ -72,10 +72,10 @@ config::Table<engine::SamplingParams> sampling_table() {
         .key("mirostat", &P::mirostat, Bounds{0, 2, ""}, "2: cut by a surprise that follows the output's; 0: off")
         .key("mirostat_tau", &P::mirostat_tau, Bounds{1e-3, 100, "bits"}, "surprise to keep to")
         .key("mirostat_eta", &P::mirostat_eta, Bounds{0, 10, ""}, "share of an error made up for with the next token")
-        .key("n", &P::n, Bounds{1, engine::kMostOutputs, "outputs"}, "of a request")
-        .key("best_of", &P::best_of, Bounds{0, engine::kMostOutputs, "outputs"},
+        .key("n", &P::n, Bounds{1, engine::kMaxOutputs, "outputs"}, "of a request")
+        .key("best_of", &P::best_of, Bounds{0, engine::kMaxOutputs, "outputs"},
              "that are made, of which the n likeliest are the request's; 0: n")
-        .key("beam_width", &P::beam_width, Bounds{0, engine::kMostOutputs, "beams"}, "of a beam search; 0: none")
+        .key("beam_width", &P::beam_width, Bounds{0, engine::kMaxOutputs, "beams"}, "of a beam search; 0: none")
         .key("length_penalty", &P::length_penalty, Bounds{-10, 10, ""}, "of a beam search: above 0 for longer ones")
         .word("early_stopping", &P::early_stopping,
               {{"false", EarlyStopping::kNo}, {"true", EarlyStopping::kYes}, {"never", EarlyStopping::kNever}},

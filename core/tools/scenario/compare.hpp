@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/script.hpp"
+#include "engine/view.hpp"
 #include "scenario/blocks.hpp"
 #include "scenario/scenario.hpp"
 

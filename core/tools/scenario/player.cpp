@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/draft_tree.hpp"
+#include "engine/speculation/draft_tree.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
@@ -39,13 +39,12 @@ Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Re
                                                host::Prober& prober) {
     std::unique_ptr<Player> out(new Player(s, registry, prober));
     out->clock_.advance_ns(kMs); // an arrival at 0 would be "now"
-    PB_TRY(out->engine_, engine::Engine::create(config_of(s), registry, out->clock_));
-    host::Proposer proposer;
+    execution::ScriptSetup setup{*out, {}, nullptr};
     if (s.engine.num_speculative_tokens > 0) {
-        PB_TRY(proposer, scripted_proposer(out->drafts_));
+        PB_TRY(setup.proposer, scripted_proposer(out->drafts_));
     }
-    PB_CHECK(out->engine_->follow(*out, std::move(proposer),
-                                  s.model.vocabulary.empty() ? nullptr : scripted_vocabulary(s.model.vocabulary)));
+    if (!s.model.vocabulary.empty()) setup.vocabulary = scripted_vocabulary(s.model.vocabulary);
+    PB_TRY(out->engine_, engine::Engine::create_scripted(config_of(s), registry, out->clock_, std::move(setup)));
     const auto names_blocks = [](const Step& step) {
         const auto* expect = std::get_if<step::Expect>(&step.what);
         return expect && std::ranges::any_of(expect->expectations, is_of_blocks);
@@ -128,7 +127,7 @@ void Player::planned(std::span<const pb_plan_item> plan) {
     clock_.advance_ns(scenario_.step_ms * kMs);
 }
 
-void Player::sampled(std::span<const engine::ScriptedRows> rows) {
+void Player::sampled(std::span<const execution::ScriptedRows> rows) {
     if (!in_hand_) follow_file(Back::kNow);
     flying_ = false;
     if (!output_ || difference_) return;

@@ -14,8 +14,8 @@
 namespace patchbay::scenario {
 
 // An engine's step is begun by the first step of the file that asks for its plan, and is back with `output`. In between
-// the file is played from inside the engine (engine/script.hpp).
-class Player final : engine::Script {
+// the file is played from inside the engine (execution/script.hpp).
+class Player final : execution::Script {
   public:
     static Result<std::unique_ptr<Player>> create(const Scenario&, const host::Registry&, host::Prober&);
     Played play();
@@ -26,7 +26,7 @@ class Player final : engine::Script {
     // ---- from inside a step of the engine ----
     enum class Back { kNow, kLater /* the next step is planned before this one is back */ };
     void planned(std::span<const pb_plan_item>) override;
-    void sampled(std::span<const engine::ScriptedRows>) override;
+    void sampled(std::span<const execution::ScriptedRows>) override;
     void follow_file(Back); // until it says what comes back
 
     // ---- steps of the file ----

@@ -103,7 +103,7 @@ config::Table<Arrival> request_table() {
         .key("tenant", &Arrival::tenant, "whose it is, where the policy asks")
         .key("arrival_ms", &Arrival::arrival_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: now")
         .key("deadline_ms", &Arrival::deadline_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: none")
-        .key("n", &Arrival::n, {1, engine::kMostOutputs, "outputs"}, "of one prompt: a, a.1, a.2, …")
+        .key("n", &Arrival::n, {1, engine::kMaxOutputs, "outputs"}, "of one prompt: a, a.1, a.2, …")
         .key("beam_width", &Arrival::beam_width, {0, kMostBeams, "beams"},
              "beam search: beams a, a.1, a.2, …, of which each goes on with candidates of its own; 0: none")
         .key("skip_reading_prefix_cache", &Arrival::skip_reading_prefix_cache,

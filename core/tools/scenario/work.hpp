@@ -3,7 +3,7 @@
 #pragma once
 #include <map>
 
-#include "engine/script.hpp"
+#include "engine/view.hpp"
 #include "scenario/scenario.hpp"
 
 namespace patchbay::scenario {

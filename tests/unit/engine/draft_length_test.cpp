@@ -1,5 +1,5 @@
 // The number of drafts that is chosen: more where they are accepted and rows are cheap, fewer where not.
-#include "engine/draft_length.hpp"
+#include "engine/speculation/draft_length.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/thread_pool.hpp"
-#include "engine/draft_model.hpp"
+#include "engine/speculation/draft_model.hpp"
 #include "unit/engine/draft_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 

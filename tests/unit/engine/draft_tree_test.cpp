@@ -1,5 +1,5 @@
 // What the host makes of the drafts and parents that a proposer writes.
-#include "engine/draft_tree.hpp"
+#include "engine/speculation/draft_tree.hpp"
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/kv_events.hpp"
-#include "engine/pressure.hpp"
+#include "engine/placement/pressure.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 

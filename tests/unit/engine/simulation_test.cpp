@@ -163,10 +163,10 @@ TEST(Simulation, RefusesWhatSyntheticTokensCannotAnswer) {
     EXPECT_THAT(made.error(), HasSubstr("which drafts would be accepted is not known"));
 }
 
-struct Sevens final : Script { // says 7 wherever a token is asked for
+struct Sevens final : execution::Script { // gives 7 for each token
     void planned(std::span<const pb_plan_item> items) override { plans.push_back(items.size()); }
-    void sampled(std::span<const ScriptedRows> rows) override {
-        for (const ScriptedRows& r : rows) std::fill(r.tokens.begin(), r.tokens.end(), 7);
+    void sampled(std::span<const execution::ScriptedRows> rows) override {
+        for (const execution::ScriptedRows& r : rows) std::fill(r.tokens.begin(), r.tokens.end(), 7);
     }
     std::vector<size_t> plans;
 };
@@ -174,10 +174,9 @@ struct Sevens final : Script { // says 7 wherever a token is asked for
 TEST(Simulation, TakesItsTokensFromAScriptIfThereIsOne) {
     VirtualClock clock;
     clock.advance_ns(1);
-    auto made = Engine::create(simulated(), registry(), clock);
-    ASSERT_TRUE(made) << made.error();
     Sevens script;
-    ASSERT_TRUE((*made)->follow(script));
+    auto made = Engine::create_scripted(simulated(), registry(), clock, {script, {}, nullptr});
+    ASSERT_TRUE(made) << made.error();
     std::vector<TokenId> out;
     Request r;
     r.prompt = {1, 2, 3};
@@ -192,10 +191,10 @@ TEST(Simulation, TakesItsTokensFromAScriptIfThereIsOne) {
 
 TEST(Simulation, FollowsNoScriptWhereSomethingIsComputed) {
     RealClock clock;
-    auto made = Engine::create(tiny_model(), registry(), clock);
-    ASSERT_TRUE(made) << made.error();
     Sevens script;
-    EXPECT_THAT((*made)->follow(script).error(), HasSubstr("which computes"));
+    const auto made = Engine::create_scripted(tiny_model(), registry(), clock, {script, {}, nullptr});
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error(), HasSubstr("which computes"));
 }
 
 TEST(Simulation, NeedsAnAttentionThatTellsItsCost) {

@@ -2,7 +2,7 @@
 // happens when there is no room, and how `auto` chooses.
 #include <gmock/gmock.h>
 
-#include "engine/swap_costs.hpp"
+#include "engine/placement/token_cost.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine::testing {

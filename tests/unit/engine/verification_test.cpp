@@ -1,5 +1,5 @@
 // Verification of drafts by rejection and by given rates: exact distributions, and a bias that must not go unseen.
-#include "engine/verification.hpp"
+#include "engine/speculation/verification.hpp"
 
 #include <gtest/gtest.h>
 

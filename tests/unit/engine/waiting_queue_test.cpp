@@ -1,4 +1,4 @@
-#include "engine/waiting_queue.hpp"
+#include "engine/request/waiting_queue.hpp"
 
 #include <gtest/gtest.h>
 

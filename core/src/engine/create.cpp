@@ -1,0 +1,325 @@
+// From a configuration to an engine: plugins, model and tokenizer loaded, the KV cache sized, the pipeline built.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/plugin_call.hpp"
+#include "base/printable.hpp"
+#include "engine/state.hpp"
+#include "execution/load_model.hpp"
+#include "execution/local_executor.hpp"
+#include "execution/scripted_executor.hpp"
+#include "execution/start_ranks.hpp"
+#include "parallel/launch.hpp"
+#include "weights/end_tokens.hpp"
+#include "weights/gguf_tokenizer.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+// Those of the model's files and the tokenizer's.
+Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config,
+                                        const text::Tokenizer* tokenizer, uint32_t vocab_size) {
+    PB_TRY(std::vector<TokenId> out, weights::end_tokens(config, c.model.path, vocab_size));
+    const auto own = tokenizer ? tokenizer->eos() : std::nullopt;
+    if (own && std::find(out.begin(), out.end(), *own) == out.end()) out.push_back(*own);
+    return out;
+}
+
+Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
+    const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
+    const uint64_t room = kv::longest_sequence(runner.grouping().groups, e.block_size, runner.num_blocks(), how);
+    const uint64_t reach = runner.facts().max_position;
+    // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
+    const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
+    if (e.max_model_len == 0) return static_cast<uint32_t>(std::min({room, reach, step}));
+    if (e.max_model_len > reach)
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " +
+                    std::to_string(reach) + " positions");
+    if (e.max_model_len > room)
+        return fail("max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
+                    std::to_string(runner.num_blocks()) + " blocks of " + std::to_string(e.block_size) +
+                    " (raise kv_cache_memory or num_blocks)");
+    return e.max_model_len;
+}
+
+// A state is that of the latest token: there is none to go back to, neither at a block's end nor after a draft.
+Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runner::ModelRunner& runner) {
+    f.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
+    const std::string model = "model '" + std::string(runner.model().type().name) + "'";
+    const kv::Grouping& kv = runner.grouping();
+    constexpr uint32_t kMaxBlockSize = 256; // that config takes
+    const uint32_t better = std::min(kv.better_block_size, kMaxBlockSize);
+    if (kv.padding > 0.25)
+        spdlog::warn("{}: {:.0f} % of its KV pages' bytes hold nothing, as pages of all groups are alike{}", model,
+                     100 * kv.padding,
+                     better > c.engine.block_size ? " (a block_size of " + std::to_string(better) + " wastes less)"
+                                                  : "");
+    if (f.state_groups == 0) return {};
+    if (c.proposer)
+        return fail("proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "
+                    "cannot go back before a draft that is rejected (choose proposer: none)");
+    if (!c.engine.enable_prefix_caching) return {};
+    f.prefix_caching = "off: layers keep states, which are those of the latest token only";
+    spdlog::info("{}: prefix caching is {}", model, f.prefix_caching);
+    return {};
+}
+
+uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
+
+Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::EngineConfig& c, bool reads_weights) {
+    if (c.model.tokenizer == "none") return std::shared_ptr<const text::Tokenizer>();
+    const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
+    const bool needed = reads_weights || !c.model.tokenizer.empty();
+    // A shape has no folder; one that is read for its shape may have no tokenizer.
+    const bool without =
+        folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
+    if (without) return std::shared_ptr<const text::Tokenizer>();
+    const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
+    return in_one_line(load(folder));
+}
+
+// Why each step must be back before the next one is planned, whatever the step. Empty: it need not.
+std::string_view sync_reason_of(const config::EngineConfig& c, const execution::Executor& executor, bool proposes) {
+    if (c.engine.async_scheduling == config::AsyncScheduling::kOff) return "off";
+    if (const std::string_view why = executor.sync_reason(); why == "device") return why;
+    if (proposes) return "proposer"; // drafts follow from tokens that the host sees
+    return executor.sync_reason();
+}
+
+}  // namespace
+
+// The steps of Engine::create, in their order.
+class Engine::Builder {
+  public:
+    Builder(const config::EngineConfig& c, const host::Registry& registry, Clock& clock, host::MetricSink* metrics)
+        : c_(c), registry_(registry), state_(std::make_unique<State>(clock)) {
+        state_->config = c;
+        state_->pool = std::make_unique<ThreadPool>(
+            execution::choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
+            c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
+        state_->clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
+        state_->services = {&state_->pool->service(), &state_->clock_service, metrics};
+    }
+
+    Result<std::unique_ptr<Engine>> build(parallel::World* world, execution::ScriptSetup* script) {
+        PB_CHECK(open(world));
+        PB_CHECK(choose_policies(script));
+        PB_CHECK(load(script));
+        PB_CHECK(describe());
+        PB_CHECK(connect(script));
+        return std::unique_ptr<Engine>(new Engine(std::move(state_)));
+    }
+
+  private:
+    bool computes() const { return parts_->device_info.computes != 0; } // else it charges time
+
+    Result<> open(parallel::World*);
+    Result<> choose_policies(const execution::ScriptSetup*);
+    Result<> make_proposer();
+    Result<> load(const execution::ScriptSetup*);
+    Result<> describe();
+    std::unique_ptr<kv::KvCache> make_kv() const;
+    Result<> connect(execution::ScriptSetup*);
+
+    const config::EngineConfig& c_;
+    const host::Registry& registry_;
+    std::unique_ptr<State> state_;
+    std::optional<execution::ModelParts> parts_; // from open() on
+    execution::OtherRanks ranks_;
+    std::vector<std::string> rank_names_;
+    const execution::LocalExecutor* local_ = nullptr; // the executor, with the runner that is in it
+    runner::ModelRunner* draft_runner_ = nullptr;
+    host::Proposer proposer_;
+    std::optional<host::Scheduler> scheduler_;
+    std::optional<host::Sampler> sampler_;
+    uint64_t before_load_ns_ = 0;
+};
+
+Result<> Engine::Builder::open(parallel::World* world) {
+    PB_TRY(parts_, execution::choose_parts(c_, registry_, state_->services));
+    state_->facts.simulated = !computes();
+    PB_TRY(ranks_, execution::start_ranks(c_, registry_, parts_->device_info, world));
+    parts_->model.source.read_with(*state_->pool);
+    PB_TRY(state_->tokenizer, load_tokenizer(c_, parts_->identity != "dummy"));
+    return {};
+}
+
+Result<> Engine::Builder::choose_policies(const execution::ScriptSetup* script) {
+    if (script && computes()) return fail("a script on device '" + c_.device.plugin + "', which computes");
+    PB_TRY(scheduler_, registry_.scheduler(c_.scheduler.plugin, c_.scheduler.settings, state_->services));
+    PB_TRY(sampler_, registry_.sampler(c_.sampler.plugin, c_.sampler.settings, state_->services));
+    if (computes())
+        PB_CHECK(runner::check_sampler(*sampler_->component, c_.device.plugin, parts_->device_info));
+    const auto tokens = computes() ? execution::TokenSource::kModel : execution::TokenSource::kMadeUp;
+    PB_CHECK(check_verification(c_.speculative, *sampler_->component, tokens));
+    return make_proposer();
+}
+
+// Before the model is loaded, since a draft model lies in the same pages.
+Result<> Engine::Builder::make_proposer() {
+    if (!c_.proposer) return {};
+    State& s = *state_;
+    s.draft_model = std::make_unique<DraftModel>(
+        DraftModel::Context{c_, registry_, s.services, *s.pool, computes(), parts_->model.config});
+    host::Services with_runner = s.services;
+    with_runner.runner = &s.draft_model->service();
+    PB_TRY(proposer_, registry_.proposer(c_.proposer->plugin, c_.proposer->settings, with_runner));
+    s.draft_model->end_create();
+    if (c_.speculative.rejection_sample_method == config::Verification::kSynthetic) {
+        s.facts.synthetic_acceptance = true;
+        spdlog::warn("drafts are accepted by synthetic_acceptance_rates, whatever the model says: texts mean nothing");
+    }
+    if (!computes() && !s.draft_model->guest() && !s.facts.synthetic_acceptance)
+        return fail("proposer '" + c_.proposer->plugin + "' on device '" + c_.device.plugin +
+                    "', which computes nothing: which drafts would be accepted is not known (choose proposer: none, or "
+                    "give the rates with speculative.rejection_sample_method: synthetic)");
+    return {};
+}
+
+// The runner, as all ranks load theirs, in the executor that fits.
+Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
+    State& s = *state_;
+    before_load_ns_ = s.clock.now_ns();
+    const auto load_here = [&]() -> Result<std::unique_ptr<runner::ModelRunner>> {
+        if (ranks_.group) PB_CHECK(ranks_.group->check_equal(parts_->facts()));
+        auto made = execution::load_runner(c_, *parts_, ranks_.get(), s.clock,
+                                           s.draft_model ? s.draft_model->guest() : nullptr);
+        if (!made) return fail(ranks_.group ? ranks_.group->known_cause(made.error()) : made.error());
+        if (ranks_.group) PB_CHECK(ranks_.group->loaded());
+        return made;
+    };
+    PB_TRY(auto runner, in_one_line(load_here()));
+    draft_runner_ = runner->guest();
+    rank_names_ = ranks_.names(c_.engine.tensor_parallel_size);
+    if (script && script->vocabulary) s.tokenizer = script->vocabulary;
+    PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->facts().vocab_size));
+    std::unique_ptr<execution::LocalExecutor> executor;
+    if (ranks_.group) {
+        executor = std::make_unique<execution::RankedExecutor>(std::move(runner), std::move(ranks_.group), s.clock);
+    } else if (computes()) {
+        executor = std::make_unique<execution::LocalExecutor>(std::move(runner));
+    } else if (script) {
+        executor = std::make_unique<execution::ScriptedExecutor>(std::move(runner), s.eos, script->script,
+                                                                 script->vocabulary.get());
+    } else {
+        executor = std::make_unique<execution::SimulatedExecutor>(std::move(runner), std::move(ranks_.simulated), s.eos);
+    }
+    local_ = executor.get();
+    s.executor = std::move(executor);
+    return {};
+}
+
+Result<> Engine::Builder::describe() {
+    EngineFacts& f = state_->facts;
+    const runner::ModelRunner& runner = local_->runner();
+    f.kv_groups = runner.batch_form().token_groups;
+    f.state_groups = runner.batch_form().state_groups;
+    f.kv_padding = runner.grouping().padding;
+    PB_CHECK(check_states(c_, f, runner));
+    PB_TRY(f.max_model_len, model_length(c_.engine, runner));
+    f.vocab_size = runner.facts().vocab_size;
+    f.num_blocks = runner.num_blocks();
+    f.block_size = c_.engine.block_size;
+    f.threads = state_->pool->threads();
+    f.page_bytes = runner.page_bytes();
+    f.swap_blocks = runner.host_pages().slots();
+    f.kv_bytes = f.page_bytes * f.num_blocks;
+    f.weight_bytes = runner.weight_bytes();
+    if (draft_runner_) {
+        f.draft_model = state_->draft_model->identity();
+        f.draft_weight_bytes = draft_runner_->weight_bytes();
+    }
+    f.load_ns = state_->clock.now_ns() - before_load_ns_;
+    f.graphs = runner.graphs().count();
+    f.graph_bytes = runner.graphs().bytes();
+    f.graph_capture_ns = runner.load_capture_ns();
+    f.work = runner.work();
+    f.device_name = runner.device_info().name;
+    f.isa = runner.device_info().isa;
+    f.architecture = parts_->model.architecture;
+    f.weight_dtype = runner.weight_form();
+    f.kv_dtype = runner::text_of(parts_->model.kv_dtypes);
+    f.model_identity = parts_->identity;
+    f.tensor_parallel_size = c_.engine.tensor_parallel_size;
+    f.ranks = rank_names_;
+    const host::Component* components[] = {scheduler_->component.get(), sampler_->component.get(), &runner.attention(),
+                                           proposer_.component.get(),   &runner.model(),           &runner.device()};
+    for (const host::Component* part : components)
+        if (part) f.plugins.push_back(host::Registry::identity(*part));
+    if (state_->tokenizer && state_->tokenizer->vocab_size() > f.vocab_size)
+        return fail("the tokenizer has " + std::to_string(state_->tokenizer->vocab_size()) +
+                    " tokens, the model only " + std::to_string(f.vocab_size));
+    return {};
+}
+
+std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
+    const EngineFacts& f = state_->facts;
+    const runner::ModelRunner& runner = local_->runner();
+    const auto caching = c_.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
+    auto out = std::make_unique<kv::KvCache>(
+        f.num_blocks, f.block_size, caching,
+        parts_->identity + "/" + f.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
+            runner.layout_tag() + "/" + f.draft_model,
+        runner.grouping().groups, runner.host_pages().slots());
+    if (c_.engine.zero_freed_blocks) out->zero_freed();
+    return out;
+}
+
+namespace {
+
+class ScriptObserver final : public StepObserver {
+  public:
+    explicit ScriptObserver(execution::Script& script) : script_(script) {}
+    void on_placed(std::span<const Placed> placed) override {
+        std::vector<pb_plan_item> plan;
+        for (const Placed& item : placed) plan.push_back({item.sequence->id, item.tokens, 0});
+        script_.planned(plan);
+    }
+
+  private:
+    execution::Script& script_;
+};
+
+}  // namespace
+
+Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
+    State& s = *state_;
+    if (script && script->proposer) proposer_ = std::move(script->proposer);
+    const std::string_view reason = sync_reason_of(c_, *s.executor, static_cast<bool>(proposer_));
+    s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
+                                                           local_->runner().batch_form(), s.tokenizer, s.eos,
+                                                           s.draft_model.get(), draft_runner_, reason},
+                                            make_kv(), std::move(proposer_));
+    Pipeline& p = *s.pipeline;
+    const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {
+        const host::Identity identity = host::Registry::identity(*component);
+        slot.install(std::move(component), identity);
+    };
+    install(p.scheduler.slot(), std::move(scheduler_->component));
+    install(p.sampler.slot(), std::move(sampler_->component));
+    if (script) {
+        s.script = std::make_unique<ScriptObserver>(script->script);
+        p.loop.add(*s.script);
+    }
+    const std::string_view why = script ? "" : p.loop.sync_reason();
+    if (c_.engine.async_scheduling == config::AsyncScheduling::kOn && !why.empty())
+        return fail("async_scheduling: on, but steps must be back before the next is planned: " + std::string(why) +
+                    " (auto takes it where it can be had)");
+    return {};
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, const host::Registry& registry,
+                                               Clock& clock, host::MetricSink* metrics, parallel::World* world) {
+    current_call().step = 0;
+    return Builder(c, registry, clock, metrics).build(world, nullptr);
+}
+
+Result<std::unique_ptr<Engine>> Engine::create_scripted(const config::EngineConfig& c, const host::Registry& registry,
+                                                        Clock& clock, execution::ScriptSetup setup) {
+    current_call().step = 0;
+    return Builder(c, registry, clock, nullptr).build(nullptr, &setup);
+}
+
+}  // namespace patchbay::engine

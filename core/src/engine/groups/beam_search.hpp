@@ -1,0 +1,65 @@
+// Beam search over what a model thinks of each beam's next token: which beams go on, which sequences are complete, when
+// it is over. The rules are those of Hugging Face's generate(num_beams, length_penalty, early_stopping); a length is
+// that of the output with its end token. Nothing here knows of KV or schedulers. Used by engine/beams.cpp.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.hpp"
+#include "engine/output/stop_matcher.hpp"
+
+namespace patchbay::engine {
+
+struct Hypothesis { // one output, complete or as far as it has come
+    std::vector<TokenId> tokens;
+    std::vector<TokenLogprobs> logprobs; // if they are asked for
+    double sum = 0;                      // of the tokens' log-probabilities
+    std::string text;
+    std::optional<text::Detokenizer> detokenizer; // none: ids only
+    StopMatcher stops;
+    // Complete ones only:
+    FinishReason finish = FinishReason::kNone;
+    std::string stop_reason;
+    double score = 0; // sum / length ^ length_penalty
+};
+
+class BeamSearch {
+  public:
+    struct Settings {
+        const SamplingParams& sampling; // of the request, which outlives it
+        std::vector<TokenId> ends;      // its end tokens: those that it stops at, by name or by the model's
+        std::vector<TokenId> stop_ids;  // of them those that it named
+    };
+    BeamSearch(Settings, Hypothesis empty);
+
+    // Candidates that a step looks at: enough that `beam_width` of them do not end, were it not for stop strings.
+    uint32_t kept() const;
+    // That each beam has to bring for it: of those some may not end the output yet.
+    uint32_t wanted() const;
+
+    // The highest log-probabilities of a beam's next token, highest first, by beam; at least one.
+    using Candidates = std::vector<std::pair<TokenId, float>>;
+    void step(const std::vector<Candidates>&);
+
+    // The beams that go on, best first, and by each of them the beam before that it continues.
+    const std::vector<Hypothesis>& open() const { return open_; }
+    const std::vector<uint32_t>& parents() const { return parents_; }
+    bool over() const { return over_; }
+    const std::vector<Hypothesis>& complete() const { return complete_; } // best first, at most beam_width
+
+  private:
+    bool ends(TokenId) const;
+    Hypothesis extend(const Hypothesis&, const Candidates&, TokenId, float logprob) const;
+    bool can_improve() const;
+
+    Settings settings_;
+    std::vector<Hypothesis> open_, complete_;
+    std::vector<uint32_t> parents_;
+    bool over_ = false;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,322 @@
+#include "engine/groups/beams.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+namespace {
+
+Result<> refuse_beside_beams(const SamplingParams& p) {
+    const std::pair<const char*, bool> others[] = {
+        {"best_of", p.best_of > 0},
+        {"structured_outputs", p.structured_outputs.has_value()},
+        {"bad_words", !p.bad_words.empty()},
+        {"allowed_token_ids", p.allowed_token_ids.has_value()},
+        {"logit_bias", !p.logit_bias.empty()},
+        {"top_k", p.top_k > 0},
+        {"top_p", p.top_p != 1},
+        {"min_p", p.min_p != 0},
+        {"repetition_penalty", p.repetition_penalty != 1},
+        {"presence_penalty", p.presence_penalty != 0},
+        {"frequency_penalty", p.frequency_penalty != 0},
+        {"dry_multiplier", p.dry_multiplier != 0},
+        {"top_n_sigma", p.top_n_sigma != 0},
+        {"typical_p", p.typical_p != 1},
+        {"xtc_probability", p.xtc_probability != 0},
+        {"mirostat", p.mirostat != 0},
+        {"logits_statistics", p.logits_statistics}};
+    for (const auto& [name, given] : others)
+        if (given) return fail(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
+    return {};
+}
+
+// Tokens whose KV a beam has in common with the first one.
+uint32_t shared_with_first(const BeamGroup& g, size_t beam) {
+    const Sequence& s = *g.slots[beam];
+    const auto same = std::ranges::mismatch(g.slots[0]->tokens, s.tokens).in2 - s.tokens.begin();
+    return std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
+}
+
+// Blocks that a search which comes back takes until each beam has its own again.
+uint64_t blocks_to_come(const BeamGroup& g, uint32_t block_size) {
+    const auto blocks = [&](size_t i) { return (g.slots[i]->confirmed() + block_size - 1) / block_size; };
+    uint64_t out = 0;
+    for (size_t i = 1; i < g.search.open().size(); ++i)
+        if (g.slots[i]->table.held == 0) out += blocks(i) - shared_with_first(g, i) / block_size;
+    const uint32_t held = g.slots[0]->table.blocks;
+    return out == 0 ? 0 : out + (blocks(0) > held ? blocks(0) - held : 0);
+}
+
+// Of a request: those that it names, and those of the model.
+std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<TokenId>& eos) {
+    std::vector<TokenId> ends = p.stop_token_ids;
+    if (!p.ignore_eos) ends.insert(ends.end(), eos.begin(), eos.end());
+    std::ranges::sort(ends);
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
+}
+
+constexpr uint32_t kMaxCandidates = 1024; // of a beam
+
+}  // namespace
+
+BeamSearches::BeamSearches(const BeamLimits& limits, Sequences& sequences, kv::KvCache& kv, DraftKvTable& draft_kv,
+                           StepContext& context)
+    : limits_(limits), sequences_(sequences), kv_(kv), draft_kv_(draft_kv), context_(context) {}
+
+BeamGroup* BeamSearches::find(const Sequence& s) const {
+    if (groups_.empty() || !s.is_beam()) return nullptr;
+    const auto at = groups_.find(s.group);
+    return at == groups_.end() ? nullptr : at->second.get();
+}
+
+bool BeamSearches::any_running() const {
+    if (groups_.empty()) return false;
+    return std::ranges::any_of(sequences_.running(), [](const Sequence* s) { return s->is_beam(); });
+}
+
+uint32_t BeamSearches::needed_from(const Sequence& s) const {
+    uint32_t out = UINT32_MAX;
+    const BeamGroup* const g = s.ended ? nullptr : find(s); // its search may be gone
+    if (!g || g->slots[0] != &s) return out;
+    for (size_t i = 1; i < g->search.open().size(); ++i)
+        if (g->slots[i]->table.held == 0) out = std::min(out, shared_with_first(*g, i));
+    return out;
+}
+
+uint32_t BeamSearches::candidates_wanted(const SamplingParams& p) const {
+    Hypothesis empty{.stops = StopMatcher({}, StopMatcher::Keep::kBefore)};
+    const uint32_t wanted = BeamSearch({p, end_tokens(p, limits_.eos), p.stop_token_ids}, std::move(empty)).wanted();
+    return std::min(std::max(wanted, static_cast<uint32_t>(p.logprobs.value_or(0))), limits_.vocab_size);
+}
+
+Result<> BeamSearches::check(const Request& r) const {
+    const SamplingParams& p = r.sampling;
+    PB_CHECK(refuse_beside_beams(p));
+    const std::string width = "beam_width is " + std::to_string(p.beam_width);
+    if (p.beam_width > kMaxOutputs) return fail(width + ", expected 0 to " + std::to_string(kMaxOutputs));
+    if (p.n > p.beam_width) return fail(width + ", less than n of " + std::to_string(p.n));
+    if (p.beam_width > limits_.max_num_seqs)
+        return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.max_num_seqs) +
+                    ", and beams run together");
+    if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates)
+        return fail(width + " with " + std::to_string(end_tokens(p, limits_.eos).size()) + " tokens that end an output: " +
+                    std::to_string(wanted) + " candidates of each beam, expected at most " +
+                    std::to_string(kMaxCandidates));
+    if (kv_.state_pages() > 0)
+        return fail(StatusCode::kUnsupported,
+                    "beam_width with a model whose layers keep states, which cannot be shared");
+    const uint64_t size = kv_.block_size(), prompt = r.prompt.size() / size,
+                   whole = (r.prompt.size() + p.max_tokens + size - 1) / size,
+                   pages = (prompt + p.beam_width * (whole - prompt)) * kv_.windows().size();
+    if (pages > kv_.pool().total())
+        return fail(width + ": beams of up to " + std::to_string(r.prompt.size() + p.max_tokens) + " tokens may take " +
+                    std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
+    return {};
+}
+
+void BeamSearches::add(const std::vector<Sequence*>& slots) {
+    const Sequence& first = *slots.front();
+    const SamplingParams& p = first.request.sampling;
+    Hypothesis empty{.stops = first.output.stops};
+    if (first.output.detokenizer) empty.detokenizer = *first.output.detokenizer;
+    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids}, std::move(empty));
+    auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), slots, {}, 0});
+    g->candidates.resize(1);
+    const uint32_t wanted = candidates_wanted(p);
+    for (Sequence* s : slots) {
+        s->output.detokenizer.reset(); // each hypothesis has its own
+        s->params.temperature = 0;
+        s->params.logprobs = static_cast<int32_t>(wanted);
+    }
+    groups_.emplace(first.id, std::move(g));
+}
+
+// For all beams of a search that comes back: after its first one those that differ from it compute what they have of
+// their own. Without pages for that it would be preempted anew in the next step, and a policy that prefers prompts would
+// let nothing else run between. At most what check() counts, so there are as many when nothing else runs.
+bool BeamSearches::has_room(const Sequence& s) const {
+    const size_t running = sequences_.running().size();
+    const BeamGroup* const g = find(s);
+    if (!g) return running < limits_.max_num_seqs;
+    if (running + g->slots.size() > limits_.max_num_seqs) return false;
+    if (g->search.open().size() < 2) return true;
+    uint64_t blocks = blocks_to_come(*g, kv_.block_size());
+    for (const auto& [id, other] : groups_) // that come back at this time: each is to have its own
+        if (other.get() != g && other->slots[0]->place == Place::kRunning)
+            blocks += blocks_to_come(*other, kv_.block_size());
+    return blocks * kv_.windows().size() <= kv_.pool().free();
+}
+
+// Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
+// others, step by step, and nothing would run. Nor is what came later, or they might wait for ever.
+std::span<const pb_sequence> BeamSearches::with_seats(std::span<const pb_sequence> waiting) {
+    if (groups_.empty()) return waiting;
+    with_seats_.clear();
+    for (const pb_sequence& r : waiting) {
+        const Sequence& s = *sequences_.find(r.id);
+        if (s.is_beam() && !has_room(s)) break;
+        with_seats_.push_back(r);
+    }
+    return with_seats_;
+}
+
+// The first one was admitted: the others take their seats too. They have nothing to compute until it is done.
+std::vector<Sequence*> BeamSearches::seat(const Sequence& first) {
+    std::vector<Sequence*> unannounced;
+    BeamGroup* const g = find(first);
+    if (!g) return unannounced;
+    for (Sequence* s : g->slots) {
+        if (s->place == Place::kRunning) continue;
+        s->idle = true;
+        if (!std::exchange(s->admitted_once, true)) s->first_scheduled_ns = context_.report.start_ns;
+        sequences_.run(*s);
+        context_.report.admitted += 1;
+        if (!std::exchange(s->announced, true)) unannounced.push_back(s);
+    }
+    return unannounced;
+}
+
+bool BeamSearches::preempted_now(const Sequence& s) const {
+    const BeamGroup* const g = find(s);
+    return g && g->preempted_at == context_.step;
+}
+
+Sequence* BeamSearches::preempt(const Sequence& of) {
+    BeamGroup& g = *find(of);
+    if (g.preempted_at == context_.step) return nullptr; // the plan names several of them
+    g.preempted_at = context_.step;
+    g.candidates.assign(g.search.open().size(), {});
+    for (Sequence* s : g.slots) {
+        context_.report.preemptions += 1;
+        context_.report.preempted_tokens += s->computed;
+        sequences_.leave(*s);
+        kv_.release(s->table);
+        s->computed = 0;
+        s->idle = false;
+        s->preemptions += 1;
+    }
+    return g.slots[0];
+}
+
+std::optional<BeamSearches::Fault> BeamSearches::take(const Placed& item, const StepSamples& samples,
+                                                      const std::string& sampler) {
+    Sequence& s = *item.sequence;
+    BeamGroup& g = *find(s);
+    s.computed = item.confirmed;
+    s.idle = true;
+    BeamSearch::Candidates found = samples.logprobs_of(item.first_row, s.params.logprobs).top;
+    const auto in_range = [&](const auto& c) {
+        return c.first >= 0 && static_cast<uint32_t>(c.first) < limits_.vocab_size && c.second < 1; // no NaN
+    };
+    if (found.empty() || !std::ranges::all_of(found, in_range)) {
+        context_.report.sampler_faults += 1;
+        return Fault{sampler + " gave no log-probabilities"};
+    }
+    const auto slot = std::ranges::find(g.slots, &s) - g.slots.begin();
+    g.candidates[static_cast<size_t>(slot)] = std::move(found);
+    if (std::ranges::none_of(g.candidates, [](const auto& c) { return c.empty(); })) choose(g);
+    else if (slot == 0) fork(g);
+    return g.search.over() ? std::optional(Fault{}) : std::nullopt;
+}
+
+// Computed anew after a preemption: the first one is back, and the others share with it what their tokens have in
+// common, at least the prompt.
+void BeamSearches::fork(BeamGroup& g) {
+    const Sequence& first = *g.slots[0];
+    for (size_t i = 1; i < g.search.open().size(); ++i) {
+        Sequence& s = *g.slots[i];
+        if (!s.idle || s.table.held > 0) continue; // it has its own
+        s.idle = false;
+        const uint32_t shared = shared_with_first(g, i);
+        s.computed = kv_.fork(first.table, shared, s.table) ? shared : kv_.adopt_prefix(s.table, s.tokens, s.salt);
+        draft_kv_.forked(s, first);
+        context_.report.forked += 1;
+    }
+}
+
+void BeamSearches::choose(BeamGroup& g) {
+    BeamSearch& search = g.search;
+    search.step(g.candidates);
+    if (search.over()) return;
+    move(g, search.parents());
+    for (size_t i = 0; i < search.open().size(); ++i) {
+        Sequence& s = *g.slots[i];
+        const std::vector<TokenId>& output = search.open()[i].tokens;
+        s.tokens.resize(s.prompt_count);
+        s.tokens.insert(s.tokens.end(), output.begin(), output.end());
+        s.idle = false;
+    }
+    context_.report.sampled_tokens += static_cast<uint32_t>(search.open().size());
+    g.candidates.assign(search.open().size(), {});
+}
+
+// KV of the beams that go on: the first that continues a beam takes its pages, others share them.
+void BeamSearches::move(BeamGroup& g, const std::vector<uint32_t>& parents) {
+    constexpr size_t kNone = SIZE_MAX;
+    const uint32_t computed = g.slots[0]->computed;
+    std::vector<kv::BlockTable> tables(parents.size());
+    std::vector<DraftKv> drafts(parents.size());
+    std::vector<size_t> heir(g.slots.size(), kNone);
+    for (size_t i = 0; i < parents.size(); ++i) {
+        Sequence& parent = *g.slots[parents[i]];
+        drafts[i] = draft_kv_.continued(parent, computed);
+        size_t& taken = heir[parents[i]];
+        if (taken == kNone) {
+            tables[i] = std::exchange(parent.table, {});
+            taken = i;
+        } else {
+            kv_.fork(tables[taken], computed, tables[i]); // all of it is there
+            context_.report.forked += 1;
+        }
+    }
+    for (Sequence* s : g.slots) kv_.release(s->table);
+    for (size_t i = 0; i < g.slots.size(); ++i) {
+        Sequence& s = *g.slots[i];
+        s.idle = true;
+        s.computed = i < parents.size() ? computed : 0;
+        if (i >= parents.size()) continue;
+        s.table = std::move(tables[i]);
+        draft_kv_.set(s, std::move(drafts[i]));
+    }
+}
+
+// Its n best sequences become the outputs; or none, for a reason.
+std::vector<BeamSearches::Ending> BeamSearches::end(const Sequence& of, const Fault& fault) {
+    const BeamGroup& g = *find(of);
+    const std::vector<Hypothesis>& best = g.search.complete();
+    std::vector<Ending> out;
+    for (Sequence* s : g.slots) {
+        if (!fault.why.empty() || s->index >= best.size()) {
+            out.push_back({s, FinishReason::kError, fault.why.empty() ? "the search found fewer sequences" : fault.why});
+            continue;
+        }
+        const Hypothesis& h = best[s->index];
+        s->tokens.resize(s->prompt_count);
+        s->tokens.insert(s->tokens.end(), h.tokens.begin(), h.tokens.end());
+        RequestOutput& delta = s->output.delta;
+        delta.tokens = h.tokens;
+        delta.logprobs = h.logprobs;
+        delta.text = h.text;
+        delta.beam_score = h.score;
+        s->output.sums.logprob = h.sum;
+        out.push_back({s, h.finish, h.stop_reason});
+    }
+    return out;
+}
+
+// A page that several running beams are about to write to is copied by all of them but one: room for it is to be
+// counted as often.
+void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
+    if (groups_.empty()) return;
+    std::unordered_map<kv::BlockId, uint32_t> writers;
+    for (size_t i = 0; i < records.size(); ++i) {
+        const Sequence& s = *sequences_.running()[i];
+        const uint32_t block = s.computed / kv_.block_size();
+        if (!s.is_beam() || s.idle || block >= s.table.blocks) continue;
+        const kv::BlockId page = s.table.pages[0][block];
+        if (++writers[page] < kv_.pool().references(page)) records[i].page_room = 0;
+    }
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,87 @@
+// Beam search in the engine. Each beam is a sequence, and all beams of a search are admitted and preempted together. One
+// that has computed its last token is idle until the others have theirs; then the search chooses, and the sequences take
+// over the KV of the beams that go on: pages are shared, and copied by the first to write. Schedulers see running
+// sequences of one `group`.
+#pragma once
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "config/engine_config.hpp"
+#include "engine/groups/beam_search.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/placed.hpp"
+#include "engine/request/sequences.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/speculation/draft_kv.hpp"
+
+namespace patchbay::engine {
+
+struct BeamGroup {
+    BeamSearch search;
+    std::vector<Sequence*> slots;                    // the first ones hold the open beams, best first
+    std::vector<BeamSearch::Candidates> candidates;  // by open beam; empty: not computed yet
+    uint64_t preempted_at = 0;                       // step; 0: never
+};
+
+struct BeamLimits {
+    const std::vector<TokenId>& eos;
+    uint32_t vocab_size;
+    uint32_t max_num_seqs;
+};
+
+class BeamSearches {
+  public:
+    BeamSearches(const BeamLimits&, Sequences&, kv::KvCache&, DraftKvTable&, StepContext&);
+
+    // ---- requests
+    Result<> check(const Request&) const;
+    uint32_t candidates_wanted(const SamplingParams&) const; // that each beam brings for a step
+    void add(const std::vector<Sequence*>& slots);           // of one request
+    void leave(RequestId request) { groups_.erase(request); }
+    bool any_running() const;
+
+    // ---- scheduling
+    // Of the queue those that there are seats and blocks for.
+    std::span<const pb_sequence> with_seats(std::span<const pb_sequence> waiting);
+    void charge_copies(std::span<pb_sequence> running) const; // in records of the sequences that run, in their order
+
+    // ---- placement
+    bool has_room(const Sequence&) const; // a seat; for a beam seats for all, and their blocks when they come back
+    bool preempted_now(const Sequence&) const; // in the step under way, with another one of its search
+    std::vector<Sequence*> seat(const Sequence& first); // all run; those that the scheduler has not heard of
+    Sequence* preempt(const Sequence&);   // all; the one that is to wait. null: they were, in this step
+    // Tokens after which it keeps all of a sliding window's pages. Computed anew, the first of a search is what the
+    // others fork from, at the end of what they have in common with it; UINT32_MAX: none does.
+    uint32_t needed_from(const Sequence&) const;
+
+    // ---- commit
+    struct Fault {
+        std::string why; // empty: the search is over
+    };
+    // The row of one beam is back. Nothing: the search goes on.
+    std::optional<Fault> take(const Placed&, const StepSamples&, const std::string& sampler);
+    struct Ending {
+        Sequence* sequence;
+        FinishReason reason;
+        std::string why;
+    };
+    std::vector<Ending> end(const Sequence&, const Fault&); // of all sequences of its search, with their outputs
+
+  private:
+    BeamGroup* find(const Sequence&) const;
+    void fork(BeamGroup&);
+    void choose(BeamGroup&);
+    void move(BeamGroup&, const std::vector<uint32_t>& parents);
+
+    const BeamLimits limits_;
+    Sequences& sequences_;
+    kv::KvCache& kv_;
+    DraftKvTable& draft_kv_;
+    StepContext& context_;
+    std::unordered_map<RequestId, std::unique_ptr<BeamGroup>> groups_; // by request, until all of it has ended
+    std::vector<pb_sequence> with_seats_;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,116 @@
+#include "engine/loop/commit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+
+void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
+    ended_beams_.clear();
+    for (size_t i = 0; i < step.size(); ++i) {
+        const Placed& item = step[i];
+        Sequence& s = *item.sequence;
+        p_.prompt_logprobs.take(item, samples);
+        if (item.rows == 0) s.computed += item.tokens;
+        else if (s.is_beam()) take_beam(item, samples);
+        else take_tokens(step, i, samples);
+        if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
+        p_.proposals.free_outside_window(s);
+    }
+    p_.branches.drop();
+}
+
+// Drafts are accepted while they equal what was sampled.
+void Commit::take_tokens(std::span<const Placed> step, size_t i, const StepSamples& samples) {
+    const Placed& item = step[i];
+    Sequence& s = *item.sequence;
+    if (p_.aborts.has(s)) { // it ends with the step, without the step's tokens
+        s.drop_drafts();
+        s.computed = item.confirmed;
+        return;
+    }
+    const Branches::Followed followed = p_.branches.follow(step, i, samples);
+    const auto accepted = static_cast<uint32_t>(followed.rows.size()) - 1;
+    count_drafts(step, i, accepted);
+    if (followed.winner) {
+        const auto first = std::span(s.tokens).subspan(item.confirmed, item.rows - 1);
+        p_.context.report.branch_tokens += accepted - common_length(first, followed.winner->path().first(accepted));
+        p_.branches.take_over(s, *followed.winner);
+    }
+    s.drop_drafts();
+    s.computed = item.confirmed + accepted; // the KV of accepted drafts is there, that of the newest token is not
+    for (const uint32_t row : followed.rows)
+        if (!append(s, samples.tokens[row], row, samples)) return;
+}
+
+void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accepted) {
+    StepReport& report = p_.context.report;
+    uint32_t verified = 0;
+    const auto count = [&](uint32_t from, uint32_t to) { // drafts of a path
+        verified += to - from;
+        for (uint32_t j = from; j < to; ++j)
+            report.drafted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
+    };
+    count(0, step[i].rows - 1);
+    for (const Branch& b : p_.branches.all())
+        if (b.item == i) count(b.shared, b.drafts);
+    for (uint32_t j = 0; j < accepted; ++j)
+        report.accepted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
+    report.drafted_tokens += verified;
+    report.accepted_tokens += accepted;
+    p_.proposals.observe(*step[i].sequence, verified, accepted);
+}
+
+bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples& samples) {
+    if (token < 0 || static_cast<uint32_t>(token) >= p_.vocab_size) { // a failing request fails alone
+        p_.context.report.sampler_faults += 1;
+        if (p_.model_computes) p_.in_flight.poison(s);
+        p_.lifecycle.finish(s, {FinishReason::kError, p_.sampler.text() + " gave token " + std::to_string(token) +
+                                                          ", expected 0 to " + std::to_string(p_.vocab_size - 1)});
+        return false;
+    }
+    if (auto why = p_.constraints.accept(s, token, row, p_.sampler.text())) {
+        p_.lifecycle.finish(s, {FinishReason::kError, *std::move(why)});
+        return false;
+    }
+    auto ending = p_.outputs.append(s, token, row, samples, p_.constraints.is_complete(s));
+    if (ending) p_.lifecycle.finish(s, *std::move(ending));
+    return !ending;
+}
+
+void Commit::take_beam(const Placed& item, const StepSamples& samples) {
+    Sequence& s = *item.sequence;
+    if (s.ended || p_.aborts.has(s)) return; // with another one of its search, or with the step
+    const auto fault = p_.beams.take(item, samples, p_.sampler.text());
+    if (!fault) return;
+    for (BeamSearches::Ending& e : p_.beams.end(s, *fault)) {
+        p_.lifecycle.finish(*e.sequence, {e.reason, std::move(e.why)});
+        ended_beams_.push_back(e.sequence);
+    }
+}
+
+void Commit::publish(std::span<const Placed> step) {
+    std::vector<Sequence*> going_on;
+    std::vector<std::unique_ptr<Sequence>> ended;
+    const auto collect = [&](Sequence& s) {
+        RequestOutput& delta = s.output.delta;
+        if (delta.tokens.empty() && !s.ended) return;
+        delta.time_ns = p_.context.now_ns;
+        if (!s.ended) return going_on.push_back(&s);
+        ended.push_back(p_.sequences.remove(s.id));
+    };
+    for (Sequence* s : std::exchange(ended_beams_, {})) collect(*s);
+    for (const Placed& item : step)
+        if (!item.sequence->is_beam()) collect(*item.sequence); // the outputs of beams are known at their end
+    for (Sequence* s : going_on) { // one that a callback aborts is there until the step ends
+        if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
+        else p_.outputs.hand_out(*s);
+    }
+    for (auto& s : ended) {
+        if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
+        if (s->request.on_output) s->request.on_output(s->output.delta);
+        if (s->table.held > 0) p_.proposals.linger(std::move(s));
+    }
+}
+
+}  // namespace patchbay::engine

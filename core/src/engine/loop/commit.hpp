@@ -1,0 +1,47 @@
+// A step that is back: its tokens become output, drafts are accepted, searches choose, and deltas are handed out.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/loop/lifecycle.hpp"
+#include "engine/sampling/sampler_port.hpp"
+#include "engine/speculation/branches.hpp"
+
+namespace patchbay::engine {
+
+class Commit {
+  public:
+    struct Parts {
+        Sequences& sequences;
+        Lifecycle& lifecycle;
+        Outputs& outputs;
+        Constraints& constraints;
+        PromptLogprobs& prompt_logprobs;
+        Siblings& siblings;
+        BeamSearches& beams;
+        Branches& branches;
+        Proposals& proposals;
+        InFlightSteps& in_flight;
+        const SamplerPort& sampler;
+        const Aborts& aborts;
+        uint32_t vocab_size;
+        bool model_computes; // else a token that is none does no harm to a step in flight
+        StepContext& context;
+    };
+    explicit Commit(const Parts& parts) : p_(parts) {}
+
+    void commit(std::span<const Placed> step, const StepSamples&);
+    // Those of sequences that go on first. Callbacks may add and abort requests.
+    void publish(std::span<const Placed> step);
+
+  private:
+    void take_tokens(std::span<const Placed> step, size_t item, const StepSamples&);
+    void count_drafts(std::span<const Placed> step, size_t item, uint32_t accepted);
+    void take_beam(const Placed&, const StepSamples&);
+    bool append(Sequence&, TokenId, uint32_t row, const StepSamples&); // false: it ended with it
+
+    const Parts p_;
+    std::vector<Sequence*> ended_beams_; // in the step
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,70 @@
+#include "engine/loop/lifecycle.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace patchbay::engine {
+
+void Lifecycle::finish(Sequence& s, Ending ending) {
+    p_.admission.leave(s);
+    s.drop_drafts();
+    p_.kv.drop(s.swapped);
+    if (s.in_flight > 0) p_.in_flight.leave(s);
+    else if (!in_step_ || !p_.proposals.lingers(s)) p_.kv.release(s.table);
+    s.ended = true;
+    p_.outputs.finish(s, std::move(ending));
+    if (s.announced) p_.scheduler.finished(s);
+    p_.proposals.finished(s);
+    p_.context.report.finished += 1;
+    if (p_.siblings.holds(s)) release_siblings(s);
+    if (s.has_siblings()) {
+        if (p_.siblings.leave(s)) p_.beams.leave(s.group);
+        p_.hints.refresh_siblings(s.group);
+    }
+    p_.constraints.erase(s);
+    p_.prompt_logprobs.erase(s);
+    p_.surprisals.erase(s.id);
+}
+
+// Before those that wait, since they came with the first.
+void Lifecycle::release_siblings(const Sequence& first) {
+    const std::vector<Sequence*> released = p_.siblings.release(first);
+    for (auto at = released.rbegin(); at != released.rend(); ++at) p_.admission.put_first(**at);
+}
+
+void Lifecycle::abort(RequestId request) {
+    if (in_step_) return p_.aborts.add(request);
+    end(request, {FinishReason::kAbort, ""});
+}
+
+void Lifecycle::end(RequestId request, const Ending& ending) {
+    // The first one last, since it holds others. Callbacks may end some too.
+    while (!p_.siblings.of(request).empty()) end_one(*p_.siblings.of(request).back(), ending);
+    if (Sequence* s = p_.sequences.find(request); s && s->group == request) end_one(*s, ending);
+}
+
+void Lifecycle::end_one(Sequence& s, const Ending& ending) {
+    finish(s, ending);
+    s.output.delta.time_ns = p_.clock.now_ns();
+    const std::unique_ptr<Sequence> owned = p_.sequences.remove(s.id);
+    if (s.request.on_output) s.request.on_output(s.output.delta);
+}
+
+void Lifecycle::fail_all(const std::string& reason) {
+    std::vector<RequestId> ids;
+    for (const auto& [id, sequence] : p_.sequences.all()) ids.push_back(id);
+    std::ranges::sort(ids);
+    std::vector<std::unique_ptr<Sequence>> ended;
+    for (const RequestId id : ids) {
+        Sequence& s = *p_.sequences.find(id);
+        if (!s.ended) finish(s, {FinishReason::kError, reason}); // else it ended in this step
+        s.output.delta.time_ns = p_.clock.now_ns();
+        ended.push_back(p_.sequences.remove(id));
+    }
+    for (const auto& s : ended)
+        if (s->request.on_output) s->request.on_output(s->output.delta);
+}
+
+}  // namespace patchbay::engine

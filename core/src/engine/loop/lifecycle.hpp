@@ -1,0 +1,57 @@
+// How sequences end: what each part holds of them is given back, and their last delta is closed.
+#pragma once
+#include <string>
+
+#include "engine/groups/beams.hpp"
+#include "engine/groups/siblings.hpp"
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/in_flight.hpp"
+#include "engine/output/outputs.hpp"
+#include "engine/sampling/prompt_logprobs.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/speculation/proposals.hpp"
+
+namespace patchbay::engine {
+
+class Lifecycle {
+  public:
+    struct Parts {
+        Sequences& sequences;
+        kv::KvCache& kv;
+        Admission& admission;
+        SchedulerPort& scheduler;
+        PrefixHints& hints;
+        Siblings& siblings;
+        BeamSearches& beams;
+        InFlightSteps& in_flight;
+        Outputs& outputs;
+        Constraints& constraints;
+        PromptLogprobs& prompt_logprobs;
+        Surprisals& surprisals;
+        Proposals& proposals;
+        Aborts& aborts;
+        Clock& clock;
+        StepContext& context;
+    };
+    explicit Lifecycle(const Parts& parts) : p_(parts) {}
+
+    void begin_step() { in_step_ = true; }
+    void end_step() { in_step_ = false; }
+    bool in_step() const { return in_step_; }
+
+    // Within a step or without: it stays among the sequences until its delta is handed out.
+    void finish(Sequence&, Ending);
+    void release_siblings(const Sequence& first); // that it held until it had computed the prompt
+    // Between steps: all sequences of a request, each with its last delta.
+    void end(RequestId, const Ending&);
+    void abort(RequestId);                        // between steps at once; within one, with it
+    void fail_all(const std::string& reason);     // the engine cannot go on
+
+  private:
+    void end_one(Sequence&, const Ending&);
+
+    const Parts p_;
+    bool in_step_ = false;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,17 @@
+// What follows an engine's steps from outside: scripts, KV events, traces. [step thread]
+#pragma once
+#include <span>
+
+#include "engine/placement/placed.hpp"
+#include "engine/step_report.hpp"
+
+namespace patchbay::engine {
+
+class StepObserver {
+  public:
+    virtual ~StepObserver() = default;
+    virtual void on_placed(std::span<const Placed>) {} // the plan is applied, and nothing computed yet
+    virtual void on_end(const StepReport&) {}          // of a step that did not fail
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,67 @@
+#include "engine/loop/step_summary.hpp"
+
+#include <algorithm>
+
+namespace patchbay::engine {
+
+void StepSummary::note_pass() {
+    StepReport& report = p_.context.report;
+    const execution::PassStats stats = p_.executor.stats();
+    report.forward = stats.times;
+    report.sample_ns += stats.times.sampler;
+    report.graph_replayed = stats.graph.miss == runner::GraphMiss::kNone;
+    report.graph_miss = name_of(stats.graph.miss);
+    report.graph_size = stats.graph.size;
+    report.padded_tokens = stats.graph.padded_tokens;
+    report.graph_capture_ns = stats.graph.capture_ns;
+    report.graphs = stats.graphs;
+    report.graph_bytes = stats.graph_bytes;
+    report.broadcast_bytes = stats.broadcast_bytes;
+    report.broadcast_ns = stats.broadcast_ns;
+}
+
+void StepSummary::note_queue(uint64_t now_ns) {
+    StepReport& report = p_.context.report;
+    const auto waiting = p_.sequences.waiting().records();
+    report.running_requests = static_cast<uint32_t>(p_.sequences.running().size());
+    report.waiting_requests = static_cast<uint32_t>(waiting.size());
+    report.waiting_tokens = p_.sequences.waiting_tokens();
+    uint64_t oldest = now_ns;
+    for (const pb_sequence& r : waiting) {
+        oldest = std::min(oldest, r.arrival_us * 1000);
+        if (r.preemptions == 0 && r.id == r.group) break; // after preempted ones and siblings: in order of arrival
+    }
+    report.oldest_wait_ns = now_ns - oldest;
+}
+
+void StepSummary::note_pages() {
+    StepReport& report = p_.context.report;
+    const kv::BlockPool& blocks = p_.kv.pool();
+    report.total_blocks = blocks.total();
+    report.used_blocks = blocks.used();
+    report.cached_blocks = blocks.cached();
+    for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
+        report.group_blocks[kind] = p_.kv.used(static_cast<kv::GroupKind>(kind));
+    for (const Sequence* s : p_.sequences.running()) {
+        const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
+        const uint32_t capacity = p_.kv.capacity(s->table);
+        report.token_slots += (s->table.blocks - gone) * p_.kv.block_size();
+        report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
+    }
+    report.residencies_ns = p_.kv.take_residencies();
+    report.watermark = p_.pressure.watermark();
+    report.swap_blocks = p_.kv.swap_space().total();
+    report.used_swap_blocks = p_.kv.swap_space().used();
+    report.host_page_ns = p_.executor.page_copy_ns();
+    report.token_ns = p_.preemption.token_ns();
+}
+
+void StepSummary::note_state() {
+    const uint64_t now = p_.clock.now_ns();
+    note_queue(now);
+    note_pages();
+    p_.structured_output.report_compiled(p_.context.report);
+    p_.context.report.end_ns = now;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,35 @@
+// What a step leaves of queues and pages, for metrics and records. Costs O(what runs).
+#pragma once
+#include "base/clock.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/preemption.hpp"
+#include "engine/placement/pressure.hpp"
+#include "engine/sampling/structured_output.hpp"
+
+namespace patchbay::engine {
+
+class StepSummary {
+  public:
+    struct Parts {
+        const Sequences& sequences;
+        kv::KvCache& kv;
+        const PressureMonitor& pressure;
+        const Preemption& preemption;
+        const execution::Executor& executor;
+        StructuredOutput& structured_output;
+        const Clock& clock;
+        StepContext& context;
+    };
+    explicit StepSummary(const Parts& parts) : p_(parts) {}
+
+    void note_pass();  // what the executor says of the latest pass
+    void note_state(); // after the step
+
+  private:
+    void note_queue(uint64_t now_ns);
+    void note_pages();
+
+    const Parts p_;
+};
+
+}  // namespace patchbay::engine

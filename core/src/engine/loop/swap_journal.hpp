@@ -1,0 +1,24 @@
+// What the engine's slots went through: said in the log, in the step's report, and in the record of who is in them.
+#pragma once
+#include <vector>
+
+#include "engine/loop/step_context.hpp"
+#include "host/swap.hpp"
+
+namespace patchbay::engine {
+
+class SwapJournal {
+  public:
+    // `plugins`: one entry a slot, kept true.
+    SwapJournal(StepContext& context, std::vector<host::Identity>& plugins) : context_(context), plugins_(plugins) {}
+
+    void note(host::SwapRecord);
+    // One that was refused before the step's thread heard of it, and said so where it was asked for.
+    void note_refusal(host::SwapRecord r) { context_.report.swaps.push_back(std::move(r)); }
+
+  private:
+    StepContext& context_;
+    std::vector<host::Identity>& plugins_;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,128 @@
+#include "engine/output/outputs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+namespace {
+
+StopMatcher stops_of(const SamplingParams& p) {
+    using Keep = StopMatcher::Keep;
+    return StopMatcher(p.stop, p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+}
+
+// Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.
+void clear(RequestOutput& delta) {
+    delta.tokens.clear();
+    delta.logprobs.clear();
+    delta.text.clear();
+    delta.prompt_logprobs = {};
+}
+
+void add_statistics(Sequence& s, size_t row, const StepSamples& samples) {
+    if (!s.request.sampling.logits_statistics || row >= samples.statistics.size()) return;
+    OutputSums& sums = s.output.sums;
+    sums.logits.entropy += samples.statistics[row].entropy;
+    sums.logits.max_logit += samples.statistics[row].max_logit;
+    sums.logits.first_share += samples.statistics[row].first_share;
+    sums.logits_rows += 1;
+}
+
+}  // namespace
+
+Outputs::Outputs(std::shared_ptr<const text::Tokenizer> tokenizer, const std::vector<TokenId>& eos,
+                 uint32_t max_model_len, Surprisals& surprisals, StepContext& context)
+    : tokenizer_(std::move(tokenizer)), eos_(eos), max_model_len_(max_model_len), surprisals_(surprisals),
+      context_(context) {}
+
+void Outputs::begin(Sequence& s) const {
+    s.output = {};
+    if (tokenizer_) s.output.detokenizer = std::make_unique<text::Detokenizer>(tokenizer_);
+    s.output.stops = stops_of(s.request.sampling);
+    s.output.delta.id = s.group;
+    s.output.delta.index = s.index;
+}
+
+bool Outputs::is_end(const SamplingParams& p, TokenId token) const {
+    return !p.ignore_eos && std::ranges::find(eos_, token) != eos_.end();
+}
+
+std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, const StepSamples& samples,
+                                      bool must_end) {
+    const SamplingParams& p = s.request.sampling;
+    OutputState& out = s.output;
+    s.tokens.push_back(token);
+    out.delta.tokens.push_back(token);
+    if (s.samples_by_surprisal())
+        surprisals_.of(s.id).push_back(row < samples.surprisals.size() ? samples.surprisals[row] : 0);
+    context_.report.sampled_tokens += 1;
+    add_statistics(s, row, samples);
+    if (s.params.logprobs >= 0) out.sums.logprob += samples.logprobs[row];
+    if (p.logprobs) out.delta.logprobs.push_back(samples.logprobs_of(row, *p.logprobs));
+
+    const uint32_t made = s.outputs();
+    const bool may_stop = made > p.min_tokens;
+    const bool is_stop = std::ranges::find(p.stop_token_ids, token) != p.stop_token_ids.end();
+    if (may_stop && is_stop) return Ending{FinishReason::kStop, std::to_string(token)};
+    if (may_stop && is_end(p, token)) return Ending{FinishReason::kStop, ""};
+    if (out.detokenizer) {
+        const std::string text = out.detokenizer->add(token);
+        out.delta.text += may_stop ? out.stops.add(text) : text;
+        if (!out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
+    }
+    if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
+    if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};
+    return std::nullopt;
+}
+
+void Outputs::finish(Sequence& s, Ending ending) const {
+    RequestOutput& delta = s.output.delta;
+    delta.finish = ending.reason;
+    delta.stop_reason = std::move(ending.why);
+    close(s);
+    delta.cached_tokens = s.cached_tokens;
+    delta.preemptions = s.preemptions;
+    delta.first_scheduled_ns = s.first_scheduled_ns;
+}
+
+void Outputs::close(Sequence& s) const {
+    OutputState& out = s.output;
+    if (out.detokenizer && out.stops.matched().empty()) {
+        out.delta.text += out.stops.add(out.detokenizer->finish());
+        out.delta.text += out.stops.flush();
+    }
+    if (s.params.logprobs >= 0) out.delta.cumulative_logprob = out.sums.logprob;
+    const LogitsStatistics& sum = out.sums.logits;
+    const double rows = out.sums.logits_rows;
+    out.delta.logits.reset();
+    if (rows > 0) out.delta.logits = {sum.entropy / rows, sum.max_logit / rows, sum.first_share / rows};
+}
+
+void Outputs::take_back(Sequence& s) const {
+    const SamplingParams& p = s.request.sampling;
+    OutputState& out = s.output;
+    const size_t published = s.outputs() - out.delta.tokens.size(); // the others stay: a draft model may compute them yet
+    out.sums = out.published;
+    clear(out.delta);
+    out.delta.beam_score.reset();
+    if (out.detokenizer) {
+        out.detokenizer = std::make_unique<text::Detokenizer>(tokenizer_);
+        out.stops = stops_of(p);
+        for (size_t i = 0; i < published; ++i) {
+            const std::string text = out.detokenizer->add(s.tokens[s.prompt_count + i]);
+            if (i + 1 > p.min_tokens) out.stops.add(text);
+        }
+    }
+    if (!s.ended) return; // the step ends it
+    out.delta.finish = FinishReason::kAbort;
+    out.delta.stop_reason.clear();
+    close(s);
+}
+
+void Outputs::hand_out(Sequence& s) const {
+    if (s.request.on_output) s.request.on_output(s.output.delta);
+    clear(s.output.delta);
+    s.output.published = s.output.sums;
+}
+
+}  // namespace patchbay::engine

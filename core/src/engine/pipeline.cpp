@@ -1,0 +1,52 @@
+#include "engine/pipeline.hpp"
+
+namespace patchbay::engine {
+
+Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer)
+    : settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
+      executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)), siblings(*kv),
+      draft_kv(in.draft_runner != nullptr),
+      beams({in.eos, in.facts.vocab_size, settings.max_num_seqs}, sequences, *kv, draft_kv, context),
+      pressure(settings.watermark), hints(sequences, *kv, siblings, beams),
+      scheduler(settings, sequences, in.clock, context, journal), view(settings, sequences, *kv, hints, beams, pressure),
+      admission(sequences, hints, scheduler, context, settings.max_waiting),
+      token_rules(in.tokenizer, in.eos, in.facts.vocab_size),
+      structured_output(in.tokenizer, in.eos, in.facts.vocab_size, in.clock, context),
+      constraints({&token_rules, &structured_output}), prompt_logprobs(settings, in.facts.vocab_size),
+      rows(token_rules, surprisals), sampler(in.facts.vocab_size, in.clock, context, journal),
+      verification(speculation, in.facts.vocab_size, drafts), branches(settings, *kv, drafts, draft_kv, context),
+      preemption({settings, sequences, *kv, admission, hints, beams, draft_kv, executor, context}),
+      placement({settings, sequences, *kv, admission, scheduler, hints, siblings, beams, preemption, prompt_logprobs,
+                 draft_kv, context}),
+      batches({in.batch_form, *kv, rows, constraints, prompt_logprobs, branches, draft_kv, in.facts.vocab_size, context}),
+      copies(batches, executor, *kv),
+      proposals({settings, speculation, in.facts.vocab_size, in.facts.max_model_len, sequences, *kv, beams, constraints,
+                 verification, drafts, draft_kv, aborts, copies, in.clock, context},
+                std::move(proposer), in.draft_runner ? in.draft_model : nullptr),
+      in_flight(*kv, in.facts.max_model_len),
+      outputs(in.tokenizer, in.eos, in.facts.max_model_len, surprisals, context),
+      lifecycle({sequences, *kv, admission, scheduler, hints, siblings, beams, in_flight, outputs, constraints,
+                 prompt_logprobs, surprisals, proposals, aborts, in.clock, context}),
+      commit({sequences, lifecycle, outputs, constraints, prompt_logprobs, siblings, beams, branches, proposals,
+              in_flight, sampler, aborts, in.facts.vocab_size, executor.tokens() == execution::TokenSource::kModel,
+              context}),
+      swaps({swap_settings, sequences, scheduler, sampler, prompt_logprobs, journal, context}),
+      summary({sequences, *kv, pressure, preemption, executor, structured_output, in.clock, context}),
+      intake({settings, in.facts.vocab_size, in.facts.max_model_len, in.facts.synthetic_acceptance,
+              in.tokenizer != nullptr, sequences, siblings, beams, admission, outputs, sampler, executor, token_rules,
+              structured_output, constraints, prompt_logprobs, in.clock}),
+      loop({in.clock, settings, context, sequences, *kv, admission, scheduler, placement, pressure, preemption, branches,
+            batches, copies, executor, in_flight, sampler, verification, commit, proposals, beams, lifecycle, aborts,
+            swaps, summary},
+           in.sync_reason),
+      kv_events(*kv, in.clock) {
+    scheduler.connect(view);
+    sampler.connect(executor, verification);
+    if (in.draft_runner)
+        in.draft_model->start({*in.draft_runner, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
+    loop.add(kv_events);
+}
+
+Pipeline::~Pipeline() { executor.cancel(); } // before the sampler goes, whose kernels may be in flight
+
+}  // namespace patchbay::engine

@@ -1,0 +1,79 @@
+// All parts of one engine, in the order in which each is built on those before it. Each is alone in its own room; this
+// is the only place that knows them all.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "engine/loop/kv_event_feed.hpp"
+#include "engine/loop/step_loop.hpp"
+#include "engine/request/intake.hpp"
+
+namespace patchbay::engine {
+
+struct PipelineInputs { // what is loaded, and outlives the pipeline
+    const config::EngineConfig& config; // of which a copy stays
+    Clock& clock;
+    EngineFacts& facts;
+    execution::Executor& executor;
+    const runner::BatchForm& batch_form;
+    std::shared_ptr<const text::Tokenizer> tokenizer; // null: ids only
+    const std::vector<TokenId>& eos;
+    DraftModel* draft_model; // that the proposer drafts with; null: there is none
+    runner::ModelRunner* draft_runner;
+    std::string_view sync_reason;
+};
+
+struct Pipeline {
+    // `proposer`: empty: there are no drafts.
+    Pipeline(const PipelineInputs&, std::unique_ptr<kv::KvCache>, host::Proposer proposer);
+    ~Pipeline();
+
+    const config::EngineSettings settings;
+    const config::SpeculationSettings speculation;
+    const config::SwapSettings swap_settings;
+    execution::Executor& executor;
+    StepContext context;
+    SwapJournal journal;
+    std::unique_ptr<kv::KvCache> kv;
+
+    Sequences sequences;
+    Aborts aborts;
+    Siblings siblings;
+    DraftKvTable draft_kv;
+    BeamSearches beams;
+
+    PressureMonitor pressure;
+    PrefixHints hints;
+    SchedulerPort scheduler;
+    SchedulerView view;
+    Admission admission;
+
+    TokenRules token_rules;
+    StructuredOutput structured_output;
+    Constraints constraints;
+    PromptLogprobs prompt_logprobs;
+    Surprisals surprisals;
+    SampleRowBuilder rows;
+    SamplerPort sampler;
+
+    DraftRecords drafts;
+    DraftVerification verification;
+    Branches branches;
+    Preemption preemption;
+    Placement placement;
+    BatchBuilder batches;
+    PageCopies copies;
+    Proposals proposals;
+    InFlightSteps in_flight;
+    Outputs outputs;
+    Lifecycle lifecycle;
+    Commit commit;
+    Swaps swaps;
+    StepSummary summary;
+    Intake intake;
+    StepLoop loop;
+    KvEventFeed kv_events;
+};
+
+}  // namespace patchbay::engine

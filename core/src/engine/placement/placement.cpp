@@ -1,0 +1,102 @@
+#include "engine/placement/placement.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+
+void Placement::apply(const StepPlan& plan) {
+    placed_.clear();
+    if (!plan.preemptions.empty() && p_.preemption.lacks_pages())
+        p_.context.report.preempted_for_memory += static_cast<uint32_t>(plan.preemptions.size());
+    prompt_rows_left_ = p_.prompt_logprobs.max_rows();
+    for (const StepPlan::Preemption& item : plan.preemptions) p_.preemption.preempt(*item.sequence, item.how);
+    for (const StepPlan::Item& item : plan.items) place(*item.sequence, item.tokens);
+}
+
+void Placement::place(Sequence& s, uint32_t tokens) {
+    StepReport& report = p_.context.report;
+    if (p_.beams.preempted_now(s)) return;
+    const bool admission = s.place == Place::kWaiting;
+    const bool comes_back = admission && !s.swapped.empty();
+    // Beams take their seats together, also before one that the same plan admits.
+    if (admission && (!p_.beams.has_room(s) || (comes_back && (!finds_all_pages(s) || !p_.preemption.swap_in(s))))) {
+        report.trimmed += 1;
+        return;
+    }
+    Adopted adopted;
+    if (admission && !comes_back) {
+        adopted = adopt(s);
+        s.computed = adopted.tokens;
+        p_.draft_kv.admitted(s);
+    }
+    // With a step in flight: as if it were back, and its token there.
+    const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
+    uint32_t wanted = std::min(tokens, s.remaining());
+    if (const uint32_t noted = p_.prompt_logprobs.rows(s, begin, begin + wanted); noted > prompt_rows_left_)
+        wanted -= std::min(wanted, noted - prompt_rows_left_);
+    const uint32_t n = p_.kv.fitting(s.table, begin, wanted);
+    report.trimmed += n < wanted;
+    const bool split = begin + n < known && !p_.settings.enable_chunked_prefill;
+    const bool stays = admission && (split || (!comes_back && !finds_all_pages(s)));
+    if (n == 0 || stays || !p_.kv.grow(s.table, begin + n)) {
+        if (admission) stay_waiting(s);
+        return;
+    }
+    if (admission) admit(s, adopted);
+    if (s.has_siblings()) p_.kv.own_pages(s.table, begin);
+    const uint32_t end = begin + n;
+    p_.kv.name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
+    const uint32_t rows = end >= known ? end - known + 1 : 0;
+    placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
+    prompt_rows_left_ -= placed_.back().prompt_rows;
+    const bool decodes = s.outputs() + s.placeholders > 0 && begin + 1 >= known; // a prompt's last token is prefill
+    (decodes ? report.decode_tokens : report.prefill_tokens) += n;
+}
+
+Placement::Adopted Placement::adopt(Sequence& s) {
+    const Sequence* const source = p_.siblings.source_of(s);
+    const std::span<const TokenId> findable = p_.hints.findable(s);
+    const uint32_t prompt = s.prompt_count - 1;
+    const uint32_t cached = s.reads_prefixes ? p_.kv.count_cached(findable, s.salt) : 0;
+    if (source && prompt > cached && p_.kv.fork(source->table, prompt, s.table)) return {prompt, true};
+    return {s.reads_prefixes ? p_.kv.adopt_prefix(s.table, findable, s.salt) : 0, false};
+}
+
+void Placement::admit(Sequence& s, const Adopted& adopted) {
+    StepReport& report = p_.context.report;
+    p_.admission.leave(s);
+    p_.sequences.run(s);
+    report.admitted += 1;
+    report.swapped_in += !s.swapped.empty();
+    p_.kv.drop(s.swapped);
+    if (!std::exchange(s.admitted_once, true)) { // hits are counted once a request, retries never
+        s.cached_tokens = adopted.tokens;
+        s.first_scheduled_ns = report.start_ns;
+        report.forked += adopted.forked;
+        if (p_.kv.caches_prefixes() && !adopted.forked && s.reads_prefixes) {
+            report.prefix_query_tokens += s.confirmed();
+            report.prefix_hit_tokens += adopted.tokens;
+        }
+    }
+    for (Sequence* beam : p_.beams.seat(s)) p_.scheduler.arrived(record_of(*beam, {}, p_.kv.block_size()));
+}
+
+// What it was shown as cached may have gone since.
+void Placement::stay_waiting(Sequence& s) {
+    p_.kv.release(s.table);
+    s.computed = 0;
+    p_.hints.refresh(s);
+}
+
+bool Placement::finds_all_pages(const Sequence& s) const {
+    const auto running = p_.sequences.running();
+    if (!p_.settings.reserve_full_sequence || running.empty()) return true;
+    const kv::BlockTable& there = s.swapped.empty() ? s.table : s.swapped.slots;
+    uint64_t wanted = p_.kv.lacking(there, s.confirmed() + s.placeholders) + s.swapped.slots.held;
+    for (const Sequence* other : running)
+        if (!other->idle) wanted += p_.kv.lacking(other->table, other->confirmed() + other->placeholders);
+    return wanted <= p_.kv.pool().free();
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,81 @@
+#include "engine/placement/preemption.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+
+std::string_view name_of(SwapFallback reason) {
+    static constexpr std::string_view kNames[kSwapFallbacks] = {"full", "dearer", "unmeasured"};
+    return kNames[static_cast<size_t>(reason)];
+}
+
+void Preemption::preempt(Sequence& s, pb_preemption how) {
+    if (s.is_beam()) {
+        if (Sequence* first = p_.beams.preempt(s)) p_.admission.put_first(*first);
+        return;
+    }
+    StepReport& report = p_.context.report;
+    report.preemptions += 1;
+    p_.admission.leave(s);
+    s.drop_drafts();
+    if (swap_out(s, how)) {
+        report.swapped_out += 1;
+    } else {
+        report.preempted_tokens += s.computed;
+        p_.kv.release(s.table);
+    }
+    s.computed = 0;
+    s.preemptions += 1;
+    p_.admission.put_first(s);
+    if (s.has_siblings()) p_.hints.refresh_siblings(s.group);
+}
+
+void Preemption::compute_anew(Sequence& s) {
+    s.in_flight = s.placeholders = 0;
+    p_.kv.forget(s.table);
+    p_.context.report.preempted_tokens += std::exchange(s.computed, 0); // nothing of it is worth a place in host memory
+    preempt(s, PB_PREEMPT_RECOMPUTE);
+}
+
+// Nothing that a step in flight writes is copied: that step is back before one of its sequences is preempted.
+bool Preemption::swap_out(Sequence& s, pb_preemption how) {
+    const config::PreemptionMode mode = p_.settings.preemption_mode;
+    if (mode == config::PreemptionMode::kRecompute || s.computed == 0) return false;
+    if (s.table.held == 0) return false; // a window has passed all of it
+    const auto refuse = [&](SwapFallback reason) {
+        p_.context.report.swap_fallbacks[static_cast<size_t>(reason)] += 1;
+        return false;
+    };
+    if (mode == config::PreemptionMode::kAuto && how != PB_PREEMPT_SWAP) {
+        if (!token_cost_.is_measured()) return refuse(SwapFallback::kUnmeasured);
+        const double copying = 2.0 * s.table.held * p_.executor.page_copy_ns(); // there and back
+        if (copying >= s.computed * token_cost_.ns_a_token()) return refuse(SwapFallback::kDearer);
+    }
+    if (!p_.kv.swap_out(s.table, s.computed, s.swapped)) return refuse(SwapFallback::kFull);
+    p_.draft_kv.swapped_out(s);
+    return true;
+}
+
+bool Preemption::swap_in(Sequence& s) {
+    if (!p_.kv.swap_in(s.swapped, s.tokens, s.swapped.tokens + 1, s.table)) return false;
+    s.computed = s.swapped.tokens;
+    return true;
+}
+
+bool Preemption::lacks_pages() const {
+    uint64_t wanted = 0;
+    for (const Sequence* s : p_.sequences.running()) {
+        if (s->idle) continue;
+        wanted += p_.kv.lacking(s->table, s->confirmed() + s->placeholders);
+        if (s->has_siblings()) wanted += p_.kv.shared_pages(s->table, s->computed + s->in_flight);
+    }
+    return wanted > p_.kv.pool().free();
+}
+
+void Preemption::note_step(uint32_t tokens, uint32_t host_pages, uint64_t ns) {
+    const auto copying = static_cast<uint64_t>(host_pages * p_.executor.page_copy_ns());
+    token_cost_.step(tokens, ns - std::min(ns, copying));
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,130 @@
+#include "engine/request/intake.hpp"
+
+#include <utility>
+
+#include "engine/groups/best_of.hpp"
+#include "patchbay/sdk/philox.hpp"
+
+namespace patchbay::engine {
+
+Result<> Intake::check_prompt(const Request& request) const {
+    const SamplingParams& sampling = request.sampling;
+    if (request.prompt.empty()) return fail("the prompt is empty");
+    const size_t length = request.prompt.size() + sampling.max_tokens;
+    if (request.prompt.size() >= p_.max_model_len || length > p_.max_model_len)
+        return fail("a prompt of " + std::to_string(request.prompt.size()) + " tokens and max_tokens of " +
+                    std::to_string(sampling.max_tokens) + " exceed max_model_len of " +
+                    std::to_string(p_.max_model_len));
+    for (const TokenId t : request.prompt)
+        if (t < 0 || static_cast<uint32_t>(t) >= p_.vocab_size)
+            return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(p_.vocab_size - 1));
+    if (request.cache_salt.size() > kLongestSalt)
+        return fail("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
+                    std::to_string(kLongestSalt));
+    if (!sampling.stop.empty() && !p_.has_tokenizer)
+        return fail(StatusCode::kUnsupported, "stop strings need a tokenizer");
+    if (sampling.prompt_logprobs && !p_.settings.enable_chunked_prefill &&
+        request.prompt.size() > p_.prompt_logprobs.max_rows())
+        return fail("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
+                    " tokens, more than the " + std::to_string(p_.prompt_logprobs.max_rows()) +
+                    " rows of a step, without enable_chunked_prefill");
+    return {};
+}
+
+// Those that are to come are judged when they do.
+Result<> Intake::check_room(const Request& request, uint64_t now_ns) const {
+    if (request.arrival_ns <= now_ns && p_.admission.is_full(p_.sequences.arrived_by(now_ns)))
+        return fail(StatusCode::kExhausted, p_.admission.full_queue());
+    return {};
+}
+
+Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
+    SamplingParams& sampling = request.sampling;
+    Checked out;
+    PB_CHECK(check_sampling(sampling, {p_.vocab_size, p_.settings.max_logprobs}));
+    switch (p_.executor.tokens()) {
+        case execution::TokenSource::kModel: PB_CHECK(p_.sampler.accepts(wire_params(sampling, {}))); break;
+        case execution::TokenSource::kMadeUp: PB_CHECK(check_made_up(sampling, TokenText::kMadeUp)); break;
+        case execution::TokenSource::kScript: PB_CHECK(check_made_up(sampling, TokenText::kScripted)); break;
+    }
+    if (p_.synthetic_acceptance) PB_CHECK(check_synthetic_acceptance(sampling));
+    PB_CHECK(check_prompt(request));
+    PB_CHECK(check_room(request, now_ns));
+    if (sampling.structured_outputs) {
+        PB_TRY(out.grammar, p_.structured_output.compile(*sampling.structured_outputs));
+    }
+    PB_CHECK(p_.sampler.serves(sampling));
+    out.prompt_params = params_of_prompt(sampling);
+    if (model_computes() && sampling.prompt_logprobs) PB_CHECK(p_.sampler.accepts(out.prompt_params));
+    PB_TRY(out.rules, p_.token_rules.read(sampling));
+    if (sampling.beam_width == 0) return out;
+    PB_CHECK(p_.beams.check(request));
+    pb_sampling_params params = wire_params(sampling, {});
+    params.logprobs = static_cast<int32_t>(p_.beams.candidates_wanted(sampling));
+    if (model_computes()) PB_CHECK(p_.sampler.accepts(params));
+    return out;
+}
+
+Result<RequestId> Intake::add(Request request) {
+    const uint64_t now = p_.clock.now_ns();
+    PB_TRY(Checked checked, check(request, now));
+    const SamplingParams& sampling = request.sampling;
+    if (sampling.beam_width > 0) {
+        request.on_output = [n = sampling.n, then = std::move(request.on_output)](const RequestOutput& out) {
+            if (then && out.index < n) then(out);
+        };
+    } else if (const uint32_t count = sequences_of(sampling); count > sampling.n) {
+        request.on_output = best_of(sampling.n, count, std::move(request.on_output));
+    }
+    if (request.arrival_ns == 0) request.arrival_ns = now;
+    Sequence& s = p_.sequences.add(make(std::move(request), 0));
+    p_.token_rules.add(s, std::move(checked.rules));
+    if (p_.token_rules.applies(s)) s.history_reason = "history";
+    if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
+    if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
+    if (s.has_siblings()) add_siblings(s);
+    return s.id;
+}
+
+void Intake::add_siblings(Sequence& first) {
+    std::vector<Sequence*> all = {&first};
+    const uint32_t count = sequences_of(first.request.sampling);
+    for (uint32_t i = 1; i < count; ++i) {
+        auto made = make(first.request, i);
+        made->group = made->output.delta.id = first.id;
+        made->place = Place::kHeld;
+        made->history_reason = first.history_reason;
+        all.push_back(&p_.sequences.add(std::move(made)));
+        p_.constraints.inherit(first, *all.back());
+    }
+    p_.siblings.add(all);
+    if (first.is_beam()) p_.beams.add(all);
+    else p_.siblings.hold(first);
+}
+
+std::unique_ptr<Sequence> Intake::make(Request request, uint32_t index) {
+    auto sequence = std::make_unique<Sequence>(next_id_++, std::move(request));
+    Sequence& s = *sequence;
+    const SamplingParams& sampling = s.request.sampling;
+    s.index = index;
+    s.tokens = s.request.prompt;
+    s.prompt_count = static_cast<uint32_t>(s.tokens.size());
+    if (!s.request.cache_salt.empty()) s.salt = kv::root_key(s.request.cache_salt);
+    s.reads_prefixes = !sampling.skip_reading_prefix_cache;
+    for (const auto& [token, bias] : sampling.logit_bias) s.bias.push_back({token, bias});
+    s.params = wire_params(sampling, s.bias);
+    const pb_sampling_params& p = s.params;
+    if (p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0 || p.dry_multiplier > 0 ||
+        s.samples_by_surprisal())
+        s.history_reason = "history";
+    if (sampling.seed) {
+        s.seed = *sampling.seed + index;
+    } else {
+        const PhiloxBlock bits = draw(p_.settings.seed, s.id, Stream::kSample, 0);
+        s.seed = uint64_t{bits[0]} << 32 | bits[1];
+    }
+    p_.outputs.begin(s);
+    return sequence;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,82 @@
+// One sequence as every part of the engine knows it: its tokens, its KV, and where it is. What only some requests ask
+// for (grammars, drafts, beams, logprobs of the prompt) is kept by the part that does it, by the sequence's id.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/output/output_state.hpp"
+#include "engine/request.hpp"
+#include "engine/request/waiting_queue.hpp"
+#include "kv/kv_cache.hpp"
+#include "patchbay/abi/sampler.h"
+#include "patchbay/abi/scheduler.h"
+
+namespace patchbay::engine {
+
+// Pending: its arrival is still to come. Held: until the first output of its request has computed the prompt, or until
+// the first beam of its search is admitted.
+enum class Place { kPending, kHeld, kWaiting, kRunning };
+
+struct Sequence {
+    RequestId id = 0;            // of this sequence; that of a request is its first one's
+    RequestId group = 0;         // of the request
+    uint32_t index = 0;          // of those of its request
+    Request request;
+    Place place = Place::kPending;
+    WaitingQueue::Ticket ticket = 0;
+    bool announced = false;      // to the scheduler
+    bool ended = false;          // with its reason in output.delta
+
+    std::vector<TokenId> tokens; // prompt, output, then drafts
+    uint32_t prompt_count = 0;
+    uint32_t drafts = 0;         // at the end of tokens
+    uint32_t computed = 0;       // tokens whose KV is there
+    uint32_t in_flight = 0;      // further ones, that steps compute which are not back
+    uint32_t placeholders = 0;   // for tokens that they make, after which it goes on: at most 1 when a step begins
+    uint32_t placeholder_row = 0; // of the step in flight that makes it
+    bool idle = false;           // it runs, and has nothing to compute until other beams have
+
+    kv::BlockTable table;
+    kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
+    kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
+    bool reads_prefixes = true;  // takes KV from the prefix cache
+
+    uint64_t seed = 0;
+    pb_sampling_params params{};
+    std::vector<pb_logit_bias> bias;
+    // Why its next token may hang on the tokens before it, and not on their number alone: "history",
+    // "structured_output". Empty: it does not.
+    std::string_view history_reason;
+
+    OutputState output;
+
+    uint32_t cached_tokens = 0;  // of the prompt, at first admission
+    bool admitted_once = false;
+    uint32_t preemptions = 0;
+    uint64_t first_scheduled_ns = 0;
+
+    Sequence(RequestId i, Request r) : id(i), group(i), request(std::move(r)) {}
+
+    bool is_beam() const { return request.sampling.beam_width > 0; }
+    bool has_siblings() const { return sequences_of(request.sampling) > 1; }
+    uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
+    uint32_t outputs() const { return confirmed() - prompt_count; }
+    uint32_t remaining() const {
+        return idle ? 0 : static_cast<uint32_t>(tokens.size()) + placeholders - computed - in_flight;
+    }
+    bool decoding() const { return computed + 1 >= confirmed(); }
+    // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
+    bool samples_by_surprisal() const { return params.mirostat_tau > 0; }
+    std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
+    void drop_drafts() {
+        tokens.resize(confirmed());
+        drafts = 0;
+    }
+};
+
+// `hint`: what is cached, for one that waits.
+pb_sequence record_of(const Sequence&, kv::CachedPrefix hint, uint32_t block_size);
+
+}  // namespace patchbay::engine

@@ -1,0 +1,65 @@
+#include "engine/request/sequences.hpp"
+
+#include <algorithm>
+
+namespace patchbay::engine {
+
+Sequence& Sequences::add(std::unique_ptr<Sequence> owned) {
+    Sequence& s = *owned;
+    if (s.place == Place::kPending) pending_.emplace(s.request.arrival_ns, s.id);
+    all_.emplace(s.id, std::move(owned));
+    return s;
+}
+
+std::unique_ptr<Sequence> Sequences::remove(RequestId id) {
+    auto node = all_.extract(id);
+    return node ? std::move(node.mapped()) : nullptr;
+}
+
+Sequence* Sequences::find(RequestId id) const {
+    const auto at = all_.find(id);
+    return at == all_.end() ? nullptr : at->second.get();
+}
+
+size_t Sequences::arrived_by(uint64_t now_ns) const {
+    return static_cast<size_t>(std::distance(pending_.begin(), pending_.upper_bound({now_ns, UINT64_MAX})));
+}
+
+Sequence* Sequences::next_arrived(uint64_t now_ns) {
+    if (pending_.empty() || pending_.begin()->first > now_ns) return nullptr;
+    Sequence& s = *find(pending_.begin()->second);
+    leave(s);
+    return &s;
+}
+
+void Sequences::wait_last(Sequence& s, const pb_sequence& record) {
+    s.place = Place::kWaiting;
+    s.ticket = waiting_.push_back(record);
+    waiting_tokens_ += s.confirmed();
+}
+
+void Sequences::wait_first(Sequence& s, const pb_sequence& record) {
+    s.place = Place::kWaiting;
+    s.ticket = waiting_.push_front(record);
+    waiting_tokens_ += s.confirmed();
+}
+
+void Sequences::show(const Sequence& s, const pb_sequence& record) { waiting_.replace(s.ticket, record); }
+
+void Sequences::run(Sequence& s) {
+    leave(s);
+    s.place = Place::kRunning;
+    running_.push_back(&s);
+}
+
+void Sequences::leave(Sequence& s) {
+    if (s.place == Place::kPending) pending_.erase({s.request.arrival_ns, s.id});
+    if (s.place == Place::kRunning) running_.erase(std::ranges::find(running_, &s));
+    if (s.place == Place::kWaiting) {
+        waiting_.erase(s.ticket);
+        waiting_tokens_ -= s.confirmed();
+    }
+    s.place = Place::kHeld;
+}
+
+}  // namespace patchbay::engine

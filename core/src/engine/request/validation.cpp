@@ -1,0 +1,145 @@
+#include "engine/request/validation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+namespace {
+
+std::string number(double x) {
+    std::string s = std::to_string(x);
+    s.erase(s.find_last_not_of('0') + 1);
+    if (s.ends_with('.')) s.pop_back();
+    return s;
+}
+
+constexpr size_t kMaxStopIds = 1024;
+
+Result<> check_range(const char* name, double value, double low, double high) {
+    if (value >= low && value <= high) return {}; // also refuses NaN
+    return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
+}
+
+Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t max_logprobs, uint32_t vocab) {
+    if (!count) return {};
+    const auto all = static_cast<int32_t>(vocab);
+    const int32_t limit = max_logprobs < 0 ? all : max_logprobs, wanted = *count == -1 ? all : *count;
+    if (wanted < 0 || wanted > limit) {
+        const std::string meaning = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
+        const bool allowed_elsewhere = wanted > limit && limit < all;
+        return fail(std::string(name) + " is " + std::to_string(*count) + meaning + ", expected 0 to " +
+                    std::to_string(limit) +
+                    (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
+    }
+    count = wanted;
+    return {};
+}
+
+}  // namespace
+
+Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
+    const uint32_t vocab = limits.vocab_size;
+    std::ranges::sort(p.dry_breakers);
+    for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
+    PB_CHECK(check_logprobs("logprobs", p.logprobs, limits.max_logprobs, vocab));
+    PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, limits.max_logprobs, vocab));
+    PB_CHECK(check_range("n", p.n, 1, kMaxOutputs));
+    PB_CHECK(check_range("best_of", p.best_of, 0, kMaxOutputs));
+    if (p.best_of > 0 && p.best_of < p.n)
+        return fail("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
+    if (p.beam_width == 0 && sequences_of(p) > 1 && p.temperature == 0)
+        return fail(std::string(p.n > 1 ? "n" : "best_of") + " is " + std::to_string(p.n > 1 ? p.n : p.best_of) +
+                    " at temperature 0, where all outputs would be the same");
+    if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
+    if (p.min_tokens > p.max_tokens)
+        return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
+                    std::to_string(p.max_tokens));
+    if (p.stop_token_ids.size() > kMaxStopIds)
+        return fail(std::to_string(p.stop_token_ids.size()) + " stop_token_ids, expected at most " +
+                    std::to_string(kMaxStopIds));
+    if (p.stop.size() > 64) return fail(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
+    for (const std::string& s : p.stop)
+        if (s.empty() || s.size() > 4096)
+            return fail("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
+    for (const auto& [token, bias] : p.logit_bias) {
+        if (token < 0 || static_cast<uint32_t>(token) >= vocab)
+            return fail("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
+                        std::to_string(vocab - 1));
+        PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
+    }
+    if (p.mirostat != 0 && p.mirostat != 2)
+        return fail("mirostat is " + std::to_string(p.mirostat) + ", expected 0 (off) or 2 (its second version)");
+    for (const TokenId t : p.dry_breakers)
+        if (t < 0 || static_cast<uint32_t>(t) >= vocab)
+            return fail("dry_breakers has token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
+    return {};
+}
+
+Result<> check_made_up(const SamplingParams& p, TokenText text) {
+    const auto unsupported = [](const std::string& what, const std::string& why) {
+        return fail(StatusCode::kUnsupported, what + " on a device that computes nothing: " + why);
+    };
+    const char* const of_logits = p.logprobs            ? "logprobs"
+                                  : p.prompt_logprobs   ? "prompt_logprobs"
+                                  : p.logits_statistics ? "logits_statistics"
+                                                        : nullptr;
+    if (of_logits) return unsupported(of_logits, "there are no logits");
+    if (p.allowed_token_ids || !p.bad_words.empty())
+        return unsupported("allowed_token_ids and bad_words", "its tokens are made up");
+    if (text == TokenText::kScripted) return {};
+    if (!p.stop.empty()) return unsupported("stop strings", "its text is made up");
+    if (p.structured_outputs) return unsupported("structured_outputs", "its text is made up");
+    return {};
+}
+
+Result<> check_synthetic_acceptance(const SamplingParams& p) {
+    const std::pair<const char*, bool> of_the_model[] = {{"logprobs", p.logprobs.has_value()},
+                                                         {"prompt_logprobs", p.prompt_logprobs.has_value()},
+                                                         {"logits_statistics", p.logits_statistics},
+                                                         {"best_of", p.best_of > 0},
+                                                         {"beam_width", p.beam_width > 0},
+                                                         {"bad_words", !p.bad_words.empty()},
+                                                         {"allowed_token_ids", p.allowed_token_ids.has_value()},
+                                                         {"structured_outputs", p.structured_outputs.has_value()}};
+    for (const auto& [name, given] : of_the_model)
+        if (given)
+            return fail(StatusCode::kUnsupported, std::string(name) +
+                        " with rejection_sample_method: synthetic, whose texts are not the model's");
+    return {};
+}
+
+pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
+    pb_sampling_params out{};
+    out.struct_size = sizeof out;
+    out.top_k = p.top_k;
+    out.temperature = p.temperature;
+    out.top_p = p.top_p;
+    out.min_p = p.min_p;
+    out.repetition_penalty = p.repetition_penalty;
+    out.presence_penalty = p.presence_penalty;
+    out.frequency_penalty = p.frequency_penalty;
+    out.logprobs = p.logprobs.value_or(p.best_of > p.n ? 0 : -1); // which cumulative_logprob is made of
+    out.logit_bias_count = static_cast<uint32_t>(bias.size());
+    out.logit_bias = bias.data();
+    out.dry_breakers = p.dry_breakers.data();
+    out.dry_breaker_count = static_cast<uint32_t>(p.dry_breakers.size());
+    out.dry_multiplier = p.dry_multiplier;
+    out.dry_base = p.dry_base;
+    out.dry_allowed_length = p.dry_allowed_length;
+    out.dry_range = p.dry_range;
+    out.top_n_sigma = p.top_n_sigma;
+    out.typical_p = p.typical_p;
+    out.xtc_probability = p.xtc_probability;
+    out.xtc_threshold = p.xtc_threshold;
+    out.mirostat_tau = p.mirostat > 0 ? p.mirostat_tau : 0;
+    out.mirostat_eta = p.mirostat_eta;
+    return out;
+}
+
+pb_sampling_params params_of_prompt(const SamplingParams& p) {
+    pb_sampling_params out = wire_params({.temperature = 0}, {});
+    out.logprobs = p.prompt_logprobs.value_or(-1);
+    return out;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,57 @@
+// The rows of a step that become tokens, in the order of the batch's logit rows.
+#pragma once
+#include <vector>
+
+#include "engine/request/sequence.hpp"
+#include "engine/request/sequence_records.hpp"
+#include "patchbay/sdk/tensor.hpp"
+
+namespace patchbay::engine {
+
+class TokenRules;
+
+struct SampleRows {
+    std::vector<pb_sample_row> rows;
+    std::vector<bool> wants_statistics; // by row
+    uint32_t max_logprobs = 0;          // that a row asks for
+
+    uint32_t count() const { return static_cast<uint32_t>(rows.size()); }
+    void clear() {
+        rows.clear();
+        wants_statistics.clear();
+        max_logprobs = 0;
+    }
+    void add(const pb_sample_row& row, bool statistics) {
+        rows.push_back(row);
+        wants_statistics.push_back(statistics);
+        if (row.params->logprobs > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(row.params->logprobs));
+    }
+    pb_sample_batch batch(float* logits, uint32_t vocab_size) const { // but for what it writes
+        pb_sample_batch b{};
+        b.struct_size = sizeof b;
+        b.row_count = count();
+        b.row_stride = sizeof(pb_sample_row);
+        b.max_logprobs = max_logprobs;
+        b.logits = tensor(logits, PB_F32, {static_cast<int64_t>(rows.size()), vocab_size});
+        b.rows = rows.data();
+        return b;
+    }
+};
+
+// By sequences that sample by it (mirostat): the surprisal of each output token.
+using Surprisals = SequenceRecords<std::vector<float>>;
+
+// A sequence's rows, as samplers are shown them.
+class SampleRowBuilder {
+  public:
+    SampleRowBuilder(const TokenRules& rules, const Surprisals& surprisals) : rules_(rules), surprisals_(surprisals) {}
+
+    // For the token after so many of its drafts, or of tokens in flight, as if they were accepted.
+    pb_sample_row row(const Sequence&, uint32_t after) const;
+
+  private:
+    const TokenRules& rules_;
+    const Surprisals& surprisals_;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,41 @@
+// Tokens that a request forbids by itself: all but allowed_token_ids, the ends of bad words, and what stops the output
+// before min_tokens.
+#pragma once
+#include <memory>
+
+#include "base/result.hpp"
+#include "engine/request/sequence_records.hpp"
+#include "engine/sampling/row_constraint.hpp"
+
+namespace patchbay::engine {
+
+class TokenRules final : public RowConstraint {
+  public:
+    struct Rules {
+        MaskWords allowed;     // a bit for each token that may be sampled; empty: all
+        MaskWords before_stop; // the same before min_tokens; empty: no other
+        std::vector<std::vector<TokenId>> bad_words; // of several tokens
+
+        bool empty() const { return allowed.empty() && before_stop.empty() && bad_words.empty(); }
+    };
+    // tokenizer: may be null.
+    TokenRules(std::shared_ptr<const text::Tokenizer> tokenizer, const std::vector<TokenId>& eos, uint32_t vocab_size);
+
+    Result<Rules> read(const SamplingParams&) const; // refuses what leaves no token
+    void add(const Sequence&, Rules);
+    // What its row may become that makes output token `made` + 1, but for bad words; null: any token.
+    const uint32_t* mask(const Sequence&, uint32_t made) const;
+
+    bool applies(const Sequence&) const override; // it has bad words
+    void mask(const PathRows&, MaskWords& memory, Unsatisfiable&) override;
+    void inherit(const Sequence& from, const Sequence& to) override;
+    void erase(const Sequence& s) override { records_.erase(s.id); }
+
+  private:
+    const std::shared_ptr<const text::Tokenizer> tokenizer_;
+    const std::vector<TokenId>& eos_;
+    const uint32_t vocab_size_;
+    SequenceRecords<std::shared_ptr<const Rules>> records_; // shared by siblings
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,51 @@
+#include "engine/scheduling/admission.hpp"
+
+#include <utility>
+
+namespace patchbay::engine {
+
+Admission::Admission(Sequences& sequences, PrefixHints& hints, SchedulerPort& scheduler, const StepContext& context,
+                     uint32_t max_waiting)
+    : sequences_(sequences), hints_(hints), scheduler_(scheduler), context_(context), max_waiting_(max_waiting) {}
+
+void Admission::admit() {
+    while (Sequence* s = sequences_.next_arrived(context_.now_ns)) {
+        if (is_full()) refused_.push_back(s->id);
+        else put_last(*s);
+    }
+}
+
+std::vector<RequestId> Admission::take_refused() { return std::exchange(refused_, {}); }
+
+bool Admission::is_full(size_t more) const {
+    return max_waiting_ > 0 && sequences_.waiting().records().size() + more >= max_waiting_;
+}
+
+std::string Admission::full_queue() const {
+    return "the queue is full: max_waiting is " + std::to_string(max_waiting_);
+}
+
+void Admission::put_last(Sequence& s) {
+    s.place = Place::kWaiting;
+    const pb_sequence record = hints_.record(s);
+    sequences_.wait_last(s, record);
+    announce(s, record);
+}
+
+void Admission::put_first(Sequence& s) {
+    s.place = Place::kWaiting;
+    const pb_sequence record = hints_.record(s);
+    sequences_.wait_first(s, record);
+    announce(s, record);
+}
+
+void Admission::announce(Sequence& s, const pb_sequence& record) {
+    if (!std::exchange(s.announced, true)) scheduler_.arrived(record);
+}
+
+void Admission::leave(Sequence& s) {
+    hints_.forget(s);
+    sequences_.leave(s);
+}
+
+}  // namespace patchbay::engine

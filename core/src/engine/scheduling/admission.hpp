@@ -1,0 +1,37 @@
+// The way into the queue: requests whose time has come, and sequences that come back to it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/loop/step_context.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
+
+namespace patchbay::engine {
+
+class Admission {
+  public:
+    // max_waiting: requests; 0: no limit.
+    Admission(Sequences&, PrefixHints&, SchedulerPort&, const StepContext&, uint32_t max_waiting);
+
+    void admit();                                  // arrivals whose time has come
+    std::vector<RequestId> take_refused();         // that arrived at a full queue
+    bool is_full(size_t more = 0) const;           // with so many more before the next one
+    std::string full_queue() const;                // the text of it
+
+    void put_last(Sequence&);
+    void put_first(Sequence&);                     // before all that wait; the scheduler hears of it once
+    void leave(Sequence&);                         // its place, whichever it is
+
+  private:
+    void announce(Sequence&, const pb_sequence&);
+
+    Sequences& sequences_;
+    PrefixHints& hints_;
+    SchedulerPort& scheduler_;
+    const StepContext& context_;
+    const uint32_t max_waiting_;
+    std::vector<RequestId> refused_;
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,66 @@
+// The scheduler in its slot: what it is told of sequences, and the plans it makes, which are checked here. One on
+// probation that fails leaves its plan to its predecessor.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/loop/step_context.hpp"
+#include "engine/loop/swap_journal.hpp"
+#include "engine/scheduling/scheduler_view.hpp"
+#include "host/slot.hpp"
+
+namespace patchbay::engine {
+
+struct StepPlan {
+    struct Item {
+        Sequence* sequence;
+        uint32_t tokens;
+    };
+    struct Preemption {
+        Sequence* sequence;
+        RequestId id; // of it, for when it is gone
+        pb_preemption how;
+    };
+    std::vector<Item> items;
+    std::vector<Preemption> preemptions;
+};
+
+class SchedulerPort {
+  public:
+    SchedulerPort(const config::EngineSettings&, const Sequences&, Clock&, StepContext&, SwapJournal&);
+    void connect(SchedulerView& view) { view_ = &view; } // before the first plan
+
+    host::Slot& slot() { return slot_; }
+    const host::Slot& slot() const { return slot_; }
+    std::string text() const; // "scheduler 'fcfs'"
+
+    void arrived(const pb_sequence&);
+    void finished(const Sequence&);
+    void resync(const host::Component&); // with all that waits and runs
+
+    // The next plan. One that breaks the contract is refused: it is empty then, and counted; several in a row are a
+    // failure.
+    Result<> plan();
+    const StepPlan& latest() const { return plan_; }
+    // Its predecessor is back. False: it is not on probation.
+    bool roll_back(const std::string& phase, const std::string& reason);
+
+  private:
+    Result<> ask();
+    Result<> check(const pb_scheduler_out&);
+    Sequence* find_shown(RequestId, size_t& hint) const;
+
+    const config::EngineSettings& settings_;
+    const Sequences& sequences_;
+    Clock& clock_;
+    StepContext& context_;
+    SwapJournal& journal_;
+    SchedulerView* view_ = nullptr;
+    host::Slot slot_;
+    StepPlan plan_;
+    std::vector<pb_plan_item> items_;
+    std::vector<pb_preempt_item> preempts_;
+    uint32_t bad_plans_ = 0; // in a row
+};
+
+}  // namespace patchbay::engine

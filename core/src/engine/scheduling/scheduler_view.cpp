@@ -1,0 +1,55 @@
+#include "engine/scheduling/scheduler_view.hpp"
+
+namespace patchbay::engine {
+
+SchedulerView::SchedulerView(const config::EngineSettings& settings, const Sequences& sequences, const kv::KvCache& kv,
+                             PrefixHints& hints, BeamSearches& beams, const PressureMonitor& pressure)
+    : settings_(settings), sequences_(sequences), kv_(kv), hints_(hints), beams_(beams), pressure_(pressure) {}
+
+pb_scheduler_in SchedulerView::show(uint64_t step) {
+    const kv::BlockPool& blocks = kv_.pool();
+    const auto running = sequences_.running();
+    // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
+    const size_t groups = kv_.windows().size() + kv_.state_pages();
+    const size_t soon = running.size() * 2 + settings_.max_num_batched_tokens / kv_.block_size();
+    const bool scarce = blocks.free() < soon * groups;
+    running_.clear();
+    for (const Sequence* s : running) {
+        running_.push_back(record_of(*s, {}, kv_.block_size()));
+        if (scarce) running_.back().freeable = kv_.freeable(s->table);
+    }
+    beams_.charge_copies(running_);
+    hints_.update();
+    const auto waiting = beams_.with_seats(sequences_.waiting().records());
+    pb_scheduler_in in{};
+    in.struct_size = sizeof in;
+    in.sequence_stride = sizeof(pb_sequence);
+    in.step = step;
+    in.max_num_batched_tokens = settings_.max_num_batched_tokens;
+    in.max_num_seqs = settings_.max_num_seqs;
+    in.block_size = kv_.block_size();
+    in.kv_groups = static_cast<uint32_t>(kv_.windows().size());
+    in.group_windows = kv_.windows().data();
+    in.state_pages = kv_.state_pages();
+    in.free_blocks = blocks.free();
+    in.total_blocks = blocks.total();
+    in.watermark_blocks = static_cast<uint32_t>(pressure_.watermark() * blocks.total());
+    in.flags = settings_.enable_chunked_prefill ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
+    if (settings_.reserve_full_sequence) in.flags |= PB_STEP_RESERVE_FULL;
+    in.running = running_.data();
+    in.running_count = static_cast<uint32_t>(running_.size());
+    in.waiting = waiting.data();
+    in.waiting_count = static_cast<uint32_t>(waiting.size());
+    in.long_prefill_token_threshold = settings_.long_prefill_token_threshold;
+    return in;
+}
+
+pb_scheduler_in SchedulerView::show_all(uint64_t step) {
+    pb_scheduler_in in = show(step);
+    const auto all = sequences_.waiting().records();
+    in.waiting = all.data();
+    in.waiting_count = static_cast<uint32_t>(all.size());
+    return in;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,32 @@
+// What a scheduler is shown of an engine: records of the sequences, budgets and free pages.
+#pragma once
+#include <vector>
+
+#include "config/engine_config.hpp"
+#include "engine/groups/beams.hpp"
+#include "engine/placement/pressure.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+
+namespace patchbay::engine {
+
+class SchedulerView {
+  public:
+    SchedulerView(const config::EngineSettings&, const Sequences&, const kv::KvCache&, PrefixHints&, BeamSearches&,
+                  const PressureMonitor&);
+
+    // But for the time. Valid until the next call.
+    pb_scheduler_in show(uint64_t step);
+    // With all that wait, also those who are not shown while there are no seats for their beams.
+    pb_scheduler_in show_all(uint64_t step);
+
+  private:
+    const config::EngineSettings& settings_;
+    const Sequences& sequences_;
+    const kv::KvCache& kv_;
+    PrefixHints& hints_;
+    BeamSearches& beams_;
+    const PressureMonitor& pressure_;
+    std::vector<pb_sequence> running_;
+};
+
+}  // namespace patchbay::engine

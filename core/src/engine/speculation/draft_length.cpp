@@ -1,0 +1,75 @@
+#include "engine/speculation/draft_length.hpp"
+
+#include <algorithm>
+
+namespace patchbay::engine {
+namespace {
+
+constexpr double kFade = 0.98;     // what a step leaves of the weight of those before it
+constexpr uint64_t kTrials = 8;    // choices at the beginning that go through lengths
+constexpr uint64_t kTryEvery = 32; // later ones
+
+double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+}  // namespace
+
+void DraftLength::Line::add(double at, double time) {
+    for (double* sum : {&weight, &x, &y, &xx, &xy}) *sum *= kFade;
+    weight += 1;
+    x += at;
+    y += time;
+    xx += at * at;
+    xy += at * time;
+}
+
+// Of steps of one size nothing follows for others: that they take no longer is the guess that tries them.
+double DraftLength::Line::slope() const {
+    const double spread = weight * xx - x * x;
+    return spread > 1e-6 * xx ? std::max(0.0, (weight * xy - x * y) / spread) : 0;
+}
+double DraftLength::Line::fixed() const { return weight > 0 ? std::max(0.0, (y - slope() * x) / weight) : 0; }
+
+double DraftLength::acceptance(uint32_t place) const {
+    const size_t at = std::min<size_t>(place, StepReport::kDraftPositions - 2); // the last one counts those behind, too
+    return (right_[at] + 1) / (tried_[at] + 2);
+}
+
+double DraftLength::tokens_a_second(uint32_t drafts, uint32_t sequences) const {
+    double tokens = 1, likely = 1;
+    for (uint32_t i = 0; i < drafts; ++i) tokens += likely *= acceptance(i);
+    const double time =
+        step_.fixed() + step_.slope() * sequences * (1.0 + drafts) + propose_ * static_cast<double>(drafts);
+    return time > 0 ? sequences * tokens / time : 0;
+}
+
+uint32_t DraftLength::choose(uint32_t sequences) {
+    const uint64_t choice = choices_++;
+    uint32_t best = most_;
+    for (uint32_t k = most_; k-- > 0;)
+        if (tokens_a_second(k, sequences) >= tokens_a_second(best, sequences)) best = k;
+    const bool begins = choice < kTrials, tries = choice % kTryEvery == 0;
+    if (begins || tries) { // from all to one and back
+        const uint64_t turn = begins ? choice : choice / kTryEvery;
+        best = turn % 2 == 0 ? most_ : 1 + static_cast<uint32_t>(turn / 2 % most_);
+    }
+    return chosen_ = best;
+}
+
+void DraftLength::observe(const StepReport& r) {
+    if (r.scheduled_tokens == 0) return;
+    uint32_t before = r.drafted_at[0];
+    for (size_t i = 0; i < tried_.size() && r.drafted_at[i] > 0; ++i) {
+        const uint32_t reached = std::min(before, r.drafted_at[i]); // those before it were accepted
+        tried_[i] = tried_[i] * kFade + reached;
+        right_[i] = right_[i] * kFade + std::min(r.accepted_at[i], reached);
+        before = r.accepted_at[i];
+    }
+    if (r.prefill_tokens > 0) return; // what prompts cost says nothing of drafts
+    const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.propose_ns, took);
+    step_.add(r.scheduled_tokens, seconds(took - proposing));
+    if (proposing == 0 || chosen_ == 0) return;
+    const double each = seconds(proposing) / chosen_;
+    propose_ = propose_ > 0 ? propose_ + 0.05 * (each - propose_) : each;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,82 @@
+// The proposer, and what becomes of its drafts: after each step, for the next one. Drafts only save time: a proposer
+// that fails is counted, and the next step does without.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/groups/beams.hpp"
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/page_copies.hpp"
+#include "engine/speculation/draft_length.hpp"
+#include "engine/speculation/draft_model.hpp"
+#include "engine/speculation/draft_verification.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::engine {
+
+class Proposals {
+  public:
+    struct Parts {
+        const config::EngineSettings& settings;
+        const config::SpeculationSettings& speculation;
+        uint32_t vocab_size, max_model_len;
+        Sequences& sequences;
+        kv::KvCache& kv;
+        const BeamSearches& beams;
+        Constraints& constraints;
+        const DraftVerification& verification;
+        DraftRecords& drafts;
+        DraftKvTable& draft_kv;
+        const Aborts& aborts;
+        PageCopies& copies;
+        Clock& clock;
+        StepContext& context;
+    };
+    // draft_model: that the proposer drafts with, started; null: it has none. proposer: empty: there are no drafts.
+    Proposals(const Parts&, host::Proposer proposer, DraftModel* draft_model);
+    ~Proposals();
+
+    bool any() const { return static_cast<bool>(proposer_); }
+    const host::Component* component() const { return proposer_.component.get(); } // null: there is none
+    void propose(); // for the sequences that run
+
+    // Of a sequence: drafts that a step verified, and how many of them it took.
+    void observe(const Sequence&, uint32_t verified, uint32_t accepted);
+    void observe(const StepReport& report) { // of the step that verified what was proposed before it
+        if (length_) length_->observe(report);
+    }
+    // KV that neither model has to see any more is given up, unless propose() will do so.
+    void free_outside_window(Sequence&);
+    // Whether a sequence that ends keeps its pages until the draft model has computed what others may share.
+    bool lingers(const Sequence&) const;
+    void linger(std::unique_ptr<Sequence> s) { lingering_.push_back(std::move(s)); }
+    std::span<const std::unique_ptr<Sequence>> lingering() const { return lingering_; }
+    void release_lingering();
+    void finished(const Sequence&);
+
+  private:
+    struct Row {
+        Sequence* sequence;
+        pb_propose_row wire;
+    };
+    std::vector<Row> rows_to_draft(uint32_t length);
+    uint32_t choose_length();
+    Result<> draft_with_model(std::span<const Row>);
+    Result<> ask(std::span<const Row>);
+    void keep_chain(Sequence&, std::span<const TokenId>, size_t first_draft, std::span<const uint8_t> drawn);
+    void keep_tree(Sequence&, DraftTree);
+    void keep(Sequence&, TokenId, std::span<const float> drawn_from); // empty: it was not drawn
+    void cut_disallowed(Sequence&);
+
+    const Parts p_;
+    host::Proposer proposer_;
+    DraftModel* const draft_model_;
+    std::optional<DraftLength> length_;  // by mode: adaptive
+    std::vector<std::unique_ptr<Sequence>> lingering_;
+    std::vector<float> drawn_from_;      // by a proposer, as it writes them
+    uint64_t faults_ = 0;                // ever
+};
+
+}  // namespace patchbay::engine

@@ -1,0 +1,70 @@
+#include "execution/local_executor.hpp"
+
+#include <utility>
+
+namespace patchbay::execution {
+
+Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
+    StepOutput out;
+    out.is_sampled = in.sampler != nullptr;
+    if (in.sampler) {
+        PB_TRY(out.sampled, runner_->forward(in.batch, runner::SampleCall{*in.sampler, in.samples}));
+    } else {
+        PB_TRY(out.logits, runner_->forward(in.batch));
+    }
+    return out;
+}
+
+Result<> LocalExecutor::submit(const StepInput& in) {
+    if (!in.overlaps) {
+        PB_TRY(computed_, compute(in));
+        return {};
+    }
+    if (!in.sampler) return runner_->submit(in.batch, nullptr);
+    const runner::SampleCall call{*in.sampler, in.samples};
+    return runner_->submit(in.batch, &call);
+}
+
+Result<StepOutput> LocalExecutor::wait(std::span<const RowPath>) {
+    if (computed_) return *std::exchange(computed_, std::nullopt);
+    StepOutput out;
+    PB_TRY(out.sampled, runner_->wait());
+    out.is_sampled = true;
+    return out;
+}
+
+void LocalExecutor::cancel() {
+    computed_.reset();
+    runner_->abandon();
+}
+
+Result<runner::SampledRows> LocalExecutor::sample(std::span<const float> logits, const runner::SampleCall& call) {
+    return runner_->sample(logits, call);
+}
+
+PassStats LocalExecutor::stats() const {
+    return {runner_->call_times(), runner_->graph_use(), runner_->graphs().count(), runner_->graphs().bytes(), 0, 0};
+}
+
+// ---- ranks ----
+
+std::string_view RankedExecutor::sync_reason() const {
+    const std::string_view device = LocalExecutor::sync_reason();
+    return device.empty() ? "ranks" : device;
+}
+
+Result<> RankedExecutor::submit(const StepInput& in) {
+    const auto sent = group_.broadcast(in.rows, in.copies, clock_);
+    if (!sent) return fail(group_.cause(sent.error()));
+    const auto done = LocalExecutor::submit(in);
+    return done ? done : Result<>(fail(group_.cause(done.error())));
+}
+
+PassStats RankedExecutor::stats() const {
+    PassStats out = LocalExecutor::stats();
+    out.broadcast_bytes = group_.latest().bytes;
+    out.broadcast_ns = group_.latest().ns;
+    return out;
+}
+
+}  // namespace patchbay::execution

@@ -1,0 +1,61 @@
+// The model on this rank, or on this and others that are sent each batch.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "execution/executor.hpp"
+#include "parallel/group.hpp"
+#include "runner/model_runner.hpp"
+
+namespace patchbay::execution {
+
+class LocalExecutor : public Executor {
+  public:
+    // ranks: that the runner was made with; null: it is alone.
+    explicit LocalExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<runner::Ranks> ranks = nullptr)
+        : ranks_(std::move(ranks)), runner_(std::move(runner)) {}
+    ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
+
+    const runner::ModelRunner& runner() const { return *runner_; }
+    runner::ModelRunner* draft_runner() { return runner_->guest(); } // null: there is no draft model
+
+    TokenSource tokens() const override { return TokenSource::kModel; }
+    std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }
+    Result<> check_sampler(const host::Component& c) const override { return runner_->check_sampler(c); }
+    Result<> submit(const StepInput&) override;
+    Result<StepOutput> wait(std::span<const RowPath>) override;
+    void cancel() override;
+    Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) override;
+    PassStats stats() const override;
+    double page_copy_ns() const override { return runner_->host_pages().ns_a_page(); }
+
+  private:
+    Result<StepOutput> compute(const StepInput&);
+
+    std::unique_ptr<runner::Ranks> ranks_;
+    std::unique_ptr<runner::ModelRunner> runner_;
+    std::optional<StepOutput> computed_; // of a step that does not overlap, until wait()
+};
+
+// Rank 0 of several, which all compute the same batches; it alone samples.
+class RankedExecutor final : public LocalExecutor {
+  public:
+    RankedExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<parallel::Group> group,
+                   const Clock& clock)
+        : RankedExecutor(std::move(runner), *group, group, clock) {}
+
+    std::string_view sync_reason() const override;
+    Result<> submit(const StepInput&) override;
+    PassStats stats() const override;
+
+  private:
+    RankedExecutor(std::unique_ptr<runner::ModelRunner> runner, parallel::Group& group,
+                   std::unique_ptr<parallel::Group>& owned, const Clock& clock)
+        : LocalExecutor(std::move(runner), std::move(owned)), group_(group), clock_(clock) {}
+
+    parallel::Group& group_;
+    const Clock& clock_;
+};
+
+}  // namespace patchbay::execution

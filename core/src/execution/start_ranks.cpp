@@ -1,0 +1,48 @@
+#include "execution/start_ranks.hpp"
+
+#include <unistd.h>
+
+#include "config/check_file.hpp"
+#include "parallel/address.hpp"
+
+namespace patchbay::execution {
+
+Result<OtherRanks> start_ranks(const config::EngineConfig& c, const host::Registry& registry,
+                               const pb_device_info& device, parallel::World* world) {
+    OtherRanks out;
+    constexpr uint64_t kConnectMs = 4'000, kConnectGpusMs = 60'000; // once all ranks have begun to
+    const uint32_t size = c.engine.tensor_parallel_size;
+    const auto alone = [&] { return world ? world->check_alone() : parallel::World().check_alone(); };
+    if (size == 1) {
+        PB_CHECK(alone());
+        return out;
+    }
+    if (!device.computes) {
+        if (!alone())
+            return fail("device '" + c.device.plugin + "' computes nothing, so its ranks are all in one process: "
+                        "start it without mpirun or srun");
+        out.simulated = std::make_unique<runner::SimulatedRanks>(size);
+        return out;
+    }
+    parallel::World own;
+    const bool on_gpus = c.device.plugin == "cuda" || device.serves_as == std::string_view("cuda");
+    const parallel::Gpus gpus = on_gpus ? parallel::Gpus::kOneEach : parallel::Gpus::kShared;
+    PB_TRY(auto hub, (world ? *world : own).ranks(size, c.parallel, gpus));
+    parallel::Begin begin;
+    begin.configuration = config::show_yaml(config::document_of(c, registry));
+    for (const auto& folder : registry.folders()) begin.plugin_dirs.push_back(folder.string());
+    begin.connect_ms = on_gpus ? kConnectGpusMs : kConnectMs; // NCCL looks for every way between them
+    PB_TRY(out.group, parallel::Group::begin(std::move(hub), begin));
+    return out;
+}
+
+std::vector<std::string> OtherRanks::names(uint32_t count) const {
+    std::vector<std::string> out = {parallel::host_name() + " (pid " + std::to_string(getpid()) + ")"};
+    if (!group) return out;
+    out.resize(count);
+    for (const parallel::RankInfo& rank : group->ranks())
+        out[rank.rank] = rank.host + " (pid " + std::to_string(rank.pid) + ")";
+    return out;
+}
+
+}  // namespace patchbay::execution

@@ -1,0 +1,80 @@
+// Tokens become output: what ends a sequence, and what is taken back of a step.
+#include "engine/output/outputs.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/engine_parts/part_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+struct Ids { // outputs without text
+    explicit Ids(SamplingParams p) : s(sequence(1, 4, std::move(p))) { outputs.begin(*s); }
+
+    std::optional<Ending> append(TokenId t, bool must_end = false) {
+        samples.clear(1, 0);
+        samples.tokens[0] = t;
+        samples.logprobs[0] = -0.5f;
+        return outputs.append(*s, t, 0, samples, must_end);
+    }
+    std::vector<TokenId> eos = {2};
+    Surprisals surprisals;
+    StepContext context;
+    Outputs outputs{nullptr, eos, 10, surprisals, context};
+    StepSamples samples;
+    std::unique_ptr<Sequence> s;
+};
+
+SamplingParams up_to(uint32_t max_tokens) {
+    SamplingParams p;
+    p.max_tokens = max_tokens;
+    return p;
+}
+
+TEST(Outputs, EndAtTheirLength) {
+    Ids by_tokens(up_to(2));
+    EXPECT_FALSE(by_tokens.append(7));
+    EXPECT_EQ(by_tokens.append(8)->reason, FinishReason::kLength);
+    Ids by_model(up_to(100)); // of 10 tokens, 4 of them the prompt's
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(by_model.append(7)) << i;
+    EXPECT_EQ(by_model.append(7)->reason, FinishReason::kLength);
+    EXPECT_EQ(by_model.context.report.sampled_tokens, 6u);
+}
+
+TEST(Outputs, EndAtEndTokensOnceTheyMay) {
+    SamplingParams p = up_to(8);
+    p.min_tokens = 2;
+    p.stop_token_ids = {5};
+    Ids x(p);
+    EXPECT_FALSE(x.append(2));
+    EXPECT_FALSE(x.append(5));
+    const auto ending = x.append(5);
+    ASSERT_TRUE(ending);
+    EXPECT_EQ(ending->reason, FinishReason::kStop);
+    EXPECT_EQ(ending->why, "5");
+    Ids y(up_to(8));
+    EXPECT_EQ(y.append(2)->why, "") << "the model's own end";
+    Ids z(up_to(8));
+    EXPECT_EQ(z.append(7, true)->reason, FinishReason::kStop) << "nothing can follow it";
+}
+
+TEST(Outputs, TakeBackWhatAStepAppended) {
+    SamplingParams p = up_to(8);
+    p.logprobs = 0;
+    Ids x(p);
+    x.append(7);
+    x.outputs.hand_out(*x.s);
+    EXPECT_TRUE(x.s->output.delta.tokens.empty());
+    x.append(8);
+    EXPECT_EQ(x.s->output.delta.logprobs.size(), 1u);
+    x.outputs.finish(*x.s, {FinishReason::kLength, ""});
+    x.s->ended = true;
+    EXPECT_DOUBLE_EQ(*x.s->output.delta.cumulative_logprob, -1.0);
+    x.outputs.take_back(*x.s);
+    EXPECT_TRUE(x.s->output.delta.tokens.empty());
+    EXPECT_EQ(x.s->output.delta.finish, FinishReason::kAbort);
+    EXPECT_DOUBLE_EQ(*x.s->output.delta.cumulative_logprob, -0.5) << "of the token that was handed out";
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
