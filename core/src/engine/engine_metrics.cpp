@@ -146,7 +146,7 @@ struct EngineMetrics::Series {
     prometheus::Gauge* draft_length = nullptr;
     prometheus::Counter *branches = nullptr, *dropped_branches = nullptr, *branch_tokens = nullptr;
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
-    std::array<prometheus::Counter*, 5> finished{}; // by FinishReason
+    std::array<prometheus::Counter*, kFinishReasons> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;

@@ -23,6 +23,12 @@ enum class EarlyStopping { // when a beam search ends that has beam_width comple
     kNever, // when no open beam can become better: at its full length, where length_penalty favours long ones
 };
 
+struct RepetitionDetection { // names and meanings as in vLLM
+    uint32_t max_pattern_size = 0; // tokens; 0: off
+    uint32_t min_pattern_size = 1;
+    uint32_t min_count = 3;        // times that the pattern stands at the output's end
+};
+
 struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     float temperature = 1.0f; // 0: greedy
     int32_t top_k = 0;        // ≤ 0: off
@@ -58,6 +64,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     std::vector<TokenId> stop_token_ids;
     bool ignore_eos = false;
     bool include_stop_str_in_output = false;
+    RepetitionDetection repetition_detection{}; // ends an output that repeats a pattern
     uint32_t n = 1; // outputs of one prompt, each with its own draws: of a request with a seed, seed + index
     uint32_t best_of = 0; // outputs that are made, of which the n of the highest cumulative_logprob are given; 0: n
     uint32_t beam_width = 0; // above 0: beam search, whose n best sequences are given (engine/beam_search.hpp)
@@ -95,8 +102,16 @@ inline constexpr std::array<SamplingRange, 15> kSamplingRanges{
      {"mirostat_tau", &SamplingParams::mirostat_tau, 1e-3f, 100},
      {"mirostat_eta", &SamplingParams::mirostat_eta, 0, 10}}};
 
-enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
-std::string_view name_of(FinishReason);
+enum class FinishReason { kNone, kStop, kLength, kAbort, kError, kRepetition };
+inline constexpr size_t kFinishReasons = 6;
+constexpr std::string_view name_of(FinishReason reason) {
+    constexpr std::string_view kNames[kFinishReasons] = {"none", "stop", "length", "abort", "error", "repetition"};
+    return kNames[static_cast<size_t>(reason)];
+}
+// The output is whole, whatever ended it.
+constexpr bool is_complete(FinishReason r) {
+    return r == FinishReason::kStop || r == FinishReason::kLength || r == FinishReason::kRepetition;
+}
 
 struct TokenLogprobs {
     float sampled; // of the token itself

@@ -65,6 +65,11 @@ void add_ends(CLI::App& app, S& s) {
     app.add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
     app.add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
     app.add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
+    app.add_option("--repetition-max-pattern", s.repetition_detection.max_pattern_size,
+                   "end an output that repeats a pattern of up to so many tokens (0: off)");
+    app.add_option("--repetition-min-pattern", s.repetition_detection.min_pattern_size, "of at least so many tokens")
+        ->capture_default_str();
+    app.add_option("--repetition-min-count", s.repetition_detection.min_count, "so many times")->capture_default_str();
 }
 
 void add_several(CLI::App& app, S& s) {

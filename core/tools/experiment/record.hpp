@@ -28,7 +28,7 @@ struct RequestRecord { // of several outputs it finishes with the last one; what
         for (const auto& tokens : others) all += tokens.size();
         return all;
     }
-    bool completed() const { return finish == engine::FinishReason::kStop || finish == engine::FinishReason::kLength; }
+    bool completed() const { return engine::is_complete(finish); }
 };
 
 struct SwapOutcome { // of what `at` asked for

@@ -84,6 +84,13 @@ config::Table<engine::SamplingParams> sampling_table() {
         .values("bad_words", &P::bad_words, Bounds{}, "texts that an output does not have")
         .values("stop", &P::stop, Bounds{}, "texts that end an output");
     add_structure(t);
+    config::Table<engine::RepetitionDetection> repetition;
+    using R = engine::RepetitionDetection;
+    repetition.key("max_pattern_size", &R::max_pattern_size, Bounds{0, 1024, "tokens"}, "of the pattern; 0: off")
+        .key("min_pattern_size", &R::min_pattern_size, Bounds{1, 1024, "tokens"}, "of the pattern")
+        .key("min_count", &R::min_count, Bounds{2, 1e6, "times"}, "that it stands at the output's end");
+    t.section("repetition_detection", &P::repetition_detection, std::move(repetition),
+              "ends an output that repeats a pattern");
     return t;
 }
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "engine/output/repetition.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {
@@ -74,6 +77,43 @@ TEST(Outputs, TakeBackWhatAStepAppended) {
     EXPECT_TRUE(x.s->output.delta.tokens.empty());
     EXPECT_EQ(x.s->output.delta.finish, FinishReason::kAbort);
     EXPECT_DOUBLE_EQ(*x.s->output.delta.cumulative_logprob, -0.5) << "of the token that was handed out";
+}
+
+TEST(Outputs, EndWhereTheyRepeatAPattern) {
+    SamplingParams p = up_to(100);
+    p.min_tokens = 5;
+    p.repetition_detection = {.max_pattern_size = 2, .min_pattern_size = 1, .min_count = 3};
+    Ids x(p);
+    for (const TokenId t : {3, 3, 3, 3, 3}) EXPECT_FALSE(x.append(t)) << "before min_tokens nothing ends it";
+    const auto ending = x.append(3);
+    ASSERT_TRUE(ending);
+    EXPECT_EQ(ending->reason, FinishReason::kRepetition);
+    EXPECT_EQ(name_of(ending->reason), "repetition");
+}
+
+// Against the definition, over random outputs of few tokens.
+TEST(RepetitionDetection, FindsWhatTheDefinitionSays) {
+    std::mt19937 draw(1);
+    size_t found = 0;
+    for (int trial = 0; trial < 2000; ++trial) {
+        std::vector<TokenId> output(draw() % 24);
+        for (TokenId& t : output) t = static_cast<TokenId>(draw() % 2);
+        const uint32_t min = 1 + draw() % 4;
+        const RepetitionDetection p{min + static_cast<uint32_t>(draw() % 4), min, 2 + static_cast<uint32_t>(draw() % 3)};
+        bool expected = false;
+        for (uint32_t size = p.min_pattern_size; size <= p.max_pattern_size; ++size) {
+            bool same = size * p.min_count <= output.size();
+            for (size_t i = 0; same && i < size; ++i)
+                for (size_t k = 1; k < p.min_count; ++k)
+                    same = same && output[output.size() - 1 - i] == output[output.size() - 1 - i - k * size];
+            expected = expected || same;
+        }
+        ASSERT_EQ(repeats(output, p), expected) << trial;
+        found += expected;
+    }
+    EXPECT_GT(found, 200u);
+    EXPECT_LT(found, 1800u);
+    EXPECT_FALSE(repeats(std::vector<TokenId>(50, 7), {})) << "off";
 }
 
 }  // namespace

@@ -20,12 +20,8 @@ struct Outputs {
     std::vector<TokenLogprobs> prompt_logprobs;
 };
 
-bool completed(const RequestOutput& o) {
-    return o.finish == FinishReason::kStop || o.finish == FinishReason::kLength;
-}
-
 bool better(const RequestOutput& a, const RequestOutput& b) {
-    if (completed(a) != completed(b)) return completed(a);
+    if (is_complete(a.finish) != is_complete(b.finish)) return is_complete(a.finish);
     const auto worth = [](std::optional<double> sum) { return sum && !std::isnan(*sum) ? *sum : -INFINITY; };
     return worth(a.cumulative_logprob) > worth(b.cumulative_logprob);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/output/repetition.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -72,6 +74,8 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     }
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
     if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};
+    if (may_stop && repeats(std::span(s.tokens).last(made), p.repetition_detection))
+        return Ending{FinishReason::kRepetition, "repetition_detected"};
     return std::nullopt;
 }
 

@@ -14,6 +14,7 @@ std::string number(double x) {
 }
 
 constexpr size_t kMaxStopIds = 1024;
+constexpr uint32_t kMaxPattern = 1024; // tokens
 
 Result<> check_range(const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
@@ -67,6 +68,13 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
                         std::to_string(vocab - 1));
         PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
     }
+    const RepetitionDetection& r = p.repetition_detection;
+    PB_CHECK(check_range("repetition_detection.max_pattern_size", r.max_pattern_size, 0, kMaxPattern));
+    PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 1, kMaxPattern));
+    PB_CHECK(check_range("repetition_detection.min_count", r.min_count, 2, 1e6));
+    if (r.max_pattern_size > 0 && r.min_pattern_size > r.max_pattern_size)
+        return fail("repetition_detection.min_pattern_size is " + std::to_string(r.min_pattern_size) +
+                    ", more than max_pattern_size of " + std::to_string(r.max_pattern_size));
     if (p.mirostat != 0 && p.mirostat != 2)
         return fail("mirostat is " + std::to_string(p.mirostat) + ", expected 0 (off) or 2 (its second version)");
     for (const TokenId t : p.dry_breakers)
