@@ -71,8 +71,6 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
     return {};
 }
 
-uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
-
 }  // namespace
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -90,7 +88,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     s.pool = std::make_unique<ThreadPool>(
         choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
         c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
-    s.clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
+    s.clock_service = clock_service(clock);
     s.services = {&s.pool->service(), &s.clock_service, metrics};
 
     PB_TRY(ModelParts parts, choose_parts(c, registry, s.services));
