@@ -61,6 +61,7 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
     r.block_size = kBlock;
     r.num_blocks = kBlocks;
     r.device = "cpu";
+    r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
     if (group) {
         rank.ranks = std::make_unique<ThreadRanks>(*group);
         r.ranks = rank.ranks.get();
