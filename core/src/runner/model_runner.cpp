@@ -245,8 +245,9 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
         if (const uint32_t owner = out.specs[layer].shares; owner > 0 && owner <= layer)
             dtypes[layer] = dtypes[owner - 1];
     out.form = {settings.block_size, info_.activation_dtype, std::move(dtypes),
-                info_.serves_as[0] ? info_.serves_as : device_name_, std::max(settings.max_num_seqs, padded),
-                std::max(settings.max_num_batched_tokens, padded), max_seq_len_};
+                info_.serves_as[0] ? info_.serves_as : device_name_, !info_.computes,
+                std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
+                max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, attention_);
     PB_TRY(out.kept, kv_->describe(out.specs, out.form));
     return out;

@@ -113,6 +113,7 @@ pb_device_info CudaDevice::info() const {
     out.memory_free = std::min<uint64_t>(total, free_bytes + (reserved > used ? reserved - used : 0));
     std::snprintf(out.name, sizeof out.name, "%.95s", properties_.name);
     std::snprintf(out.isa, sizeof out.isa, "sm_%d%d", properties_.major, properties_.minor);
+    std::snprintf(out.visible_by, sizeof out.visible_by, "CUDA_VISIBLE_DEVICES");
     return out;
 }
 
