@@ -5,11 +5,11 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
 #include "paths.hpp"
+#include "pattern.hpp"
 #include "patchbay/abi/attention.h"
 #include "patchbay/abi/model.h"
 #include "patchbay/abi/proposer.h"
@@ -88,20 +88,15 @@ std::map<std::string, std::vector<std::string>> declared() {
             code.erase(from, code.find("*/", from) + 2 - from);
         all += code;
     }
-    const std::regex pointer(R"(\(\*(\w+)\))"), name(R"((\w+)\s*(\[\w+\])?\s*(,|$))"),
-        head(R"(typedef struct (\w+) \{)");
-    std::smatch m;
-    for (; std::regex_search(all, m, head); all = m.suffix()) {
-        auto& fields = out[m[1]];
-        const std::string rest = m.suffix();
-        std::istringstream body(rest.substr(0, rest.find('}')));
+    const patchbay::Pattern pointer(R"(\(\*(\w+)\))"), name(R"((\w+)\s*(\[\w+\])?\s*(,|$))"),
+        type(R"(typedef struct (\w+) \{([^}]*)\})");
+    for (const auto& found : type.all_in(all)) {
+        auto& fields = out[found[1]];
+        std::istringstream body(found[2]);
         for (std::string field; std::getline(body, field, ';');) {
-            std::smatch f;
-            if (std::regex_search(field, f, pointer)) {
-                fields.push_back(f[1]);
-                continue;
-            }
-            for (; std::regex_search(field, f, name); field = f.suffix()) fields.push_back(f[1]);
+            if (const auto groups = pointer.groups_in(field); !groups.empty()) fields.push_back(groups[1]);
+            else
+                for (const auto& each : name.all_in(field)) fields.push_back(each[1]);
         }
     }
     return out;

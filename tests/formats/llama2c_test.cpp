@@ -135,6 +135,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = "cpu";
+        r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
         const auto runner = must(runner::ModelRunner::create(
             must(registry.device("cpu", {}, services)), must(registry.model("llama", {}, services)),
             must(registry.attention("paged", {}, services)),

@@ -63,6 +63,7 @@ class Golden {
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = s.device;
+        r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
         const auto plugin = must(registry.model_for(r.model_config["architectures.0"]));
         runner_ = must(runner::ModelRunner::create(
             must(registry.device(s.device, s.device_settings(), services)), must(registry.model(plugin, {}, services)),

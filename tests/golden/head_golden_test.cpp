@@ -41,7 +41,7 @@ class Head {
         r.device = "cpu";
         r.max_num_seqs = r.max_num_batched_tokens = kRows;
         r.max_model_len = 128;
-        r.rows_per_sequence = kPasses;
+        r.num_speculative_tokens = kPasses - 1;
         const std::string folder = kGolden + "models/" + name;
         auto config = must(weights::read_model_config(folder));
         for (const auto& [key, value] : r.model_config) config["target." + key] = value;

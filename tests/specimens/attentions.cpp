@@ -13,17 +13,6 @@ namespace {
 using patchbay::Error;
 namespace kernels = patchbay::kernels;
 
-kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
-    return {.seq_count = b.seq_count,
-            .max_blocks = b.max_blocks,
-            .token_count = int32_t(b.token_count),
-            .query_starts = b.query_starts,
-            .seq_lens = b.seq_lens,
-            .block_tables = b.block_tables,
-            .slot_mapping = b.slot_mapping,
-            .positions = b.positions};
-}
-
 class Softmax {
   public:
     using Bound = kernels::AttentionShape;
@@ -40,24 +29,17 @@ class Softmax {
             throw Error(PB_UNSUPPORTED, "only f32 on cpu");
         if (s.kv_heads == 0 || s.heads % s.kv_heads != 0 || s.head_dim == 0 || s.block_size == 0)
             throw Error(PB_UNSUPPORTED, "no such shape");
-        return std::make_unique<Bound>(Bound{.heads = int32_t(s.heads),
-                                             .kv_heads = int32_t(s.kv_heads),
-                                             .head_dim = int32_t(s.head_dim),
-                                             .block_size = int32_t(s.block_size),
-                                             .window = s.sliding_window,
-                                             .scale = s.scale,
-                                             .soft_cap = s.soft_cap,
-                                             .kv_dtype = s.kv_dtype});
+        return std::make_unique<Bound>(kernels::shape_of(s));
     }
     void plan(Bound&, const pb_attention_batch&, void*) const {}
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        kernels::reference::append_kv(bound, batch_of(batch), {kv.data, kv.page_stride}, k, v);
+        kernels::reference::append_kv(bound, kernels::batch_of(batch), {kv.data, kv.page_stride}, k, v);
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
         for (uint32_t s = 0; s < batch.seq_count; ++s)
-            kernels::reference::attend(bound, batch_of(batch), {kv.data, kv.page_stride}, out, q, s,
+            kernels::reference::attend(bound, kernels::batch_of(batch), {kv.data, kv.page_stride}, out, q, s,
                                        batch.query_starts[s], batch.query_starts[s + 1]);
     }
 

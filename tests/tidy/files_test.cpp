@@ -1,34 +1,62 @@
-// Files: of a readable length, without tabs, and built by something.
+// Files: without tabs, of lines that fit, and built by something. Of long ones it asks for a reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
+#include <iostream>
 #include <set>
 
-#include "tree.hpp"
 #include "paths.hpp"
+#include "pattern.hpp"
+#include "tree.hpp"
 
 namespace patchbay::tidy {
 namespace {
 
-TEST(Files, AreOfAReadableLengthAndWithoutTabs) {
-    constexpr size_t kLongest = 500;
-    for (const SourceText& file : sources()) {
-        EXPECT_LE(file.lines.size(), kLongest) << file.path << ": what is hiding in it?";
+TEST(Files, HaveNoTabs) {
+    for (const SourceText& file : sources())
         for (size_t n = 0; n < file.lines.size(); ++n)
             EXPECT_EQ(file.lines[n].find('\t'), std::string::npos) << file.path << ":" << n + 1;
+}
+
+// A function that begins in the first column: where it begins, and how many lines it has.
+std::vector<std::pair<size_t, size_t>> functions(const SourceText& file) {
+    std::vector<std::pair<size_t, size_t>> out;
+    for (size_t n = 0; n < file.lines.size(); ++n) {
+        const std::string& line = file.lines[n];
+        if (line.empty() || line[0] == ' ' || line[0] == '/' || !line.ends_with("{") || line.find('(') == line.npos) continue;
+        const auto end = std::find(file.lines.begin() + static_cast<ptrdiff_t>(n), file.lines.end(), "}");
+        out.emplace_back(n + 1, end - file.lines.begin() - static_cast<ptrdiff_t>(n) + 1);
     }
+    return out;
+}
+
+// Warnings, in the output: a long file with one reason to exist is better than two halves of one.
+TEST(Files, ThatAreLongAreAskedForAReasonToSplitThem) {
+    constexpr size_t kLongFile = 400, kLongFunction = 60;
+    size_t bodies = 0;
+    for (const SourceText& file : sources()) {
+        if (file.lines.size() > kLongFile)
+            std::cout << "warning: " << file.path << " has " << file.lines.size()
+                      << " lines: has it a second reason to exist, to split it by?\n";
+        for (const auto& [line, length] : functions(file)) {
+            bodies += 1;
+            if (length > kLongFunction)
+                std::cout << "warning: " << file.path << ":" << line << ": a function of " << length
+                          << " lines: has it a part with a name of its own?\n";
+        }
+    }
+    EXPECT_GT(bodies, 1000u) << "functions are not found any more";
 }
 
 TEST(Files, FitAColumnOf120Characters) {
-    const std::regex raw("R\"[a-z]*\\(");
+    const Pattern raw("R\"[a-z]*\\(");
     for (const SourceText& file : sources()) {
         if (file.path.ends_with(".h")) continue;  // the contract's comments stand in columns of their own
         for (size_t n = 0; n < file.lines.size(); ++n) {
             const std::string& line = file.lines[n];
             const auto characters =
                 std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
-            EXPECT_TRUE(characters <= 120 || std::regex_search(line, raw))
+            EXPECT_TRUE(characters <= 120 || raw.found_in(line))
                 << file.path << ":" << n + 1 << " has " << characters;
         }
     }
@@ -52,11 +80,11 @@ TEST(Files, NoneIsDead) {
     const std::string commands = read(std::string(kBuildDir) + "/compile_commands.json");
     ASSERT_FALSE(commands.empty());
     std::set<std::string> included;
-    const std::regex quoted("#\\s*include\\s+[\"<]([^\">]+)[\">]");
+    const Pattern quoted("#\\s*include\\s+[\"<]([^\">]+)[\">]");
     for (const SourceText& file : sources())
         for (const std::string& line : file.lines)
-            if (std::smatch m; std::regex_search(line, m, quoted))
-                included.insert(std::filesystem::path(m[1].str()).filename().string());
+            if (const auto groups = quoted.groups_in(line); !groups.empty())
+                included.insert(std::filesystem::path(groups[1]).filename().string());
     for (const SourceText& file : sources()) {
         if (starts_with_any(file.path, {"tests/fuzz/", "tests/sdk/", "tests/abi/"}))
             continue;  // built by scripts of their own
@@ -74,18 +102,17 @@ TEST(Files, NoneIsDead) {
 
 std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
     std::vector<std::string> out;
-    const std::regex expression(pattern);
-    for (auto at = std::sregex_iterator(text.begin(), text.end(), expression); at != std::sregex_iterator(); ++at)
-        out.push_back((*at)[1]);
+    for (const auto& groups : Pattern(pattern).all_in(text)) out.push_back(groups[1]);
     return out;
 }
 
 TEST(Environment, IsReadOnlyWhereThePageSaysSo) {
     const std::string page = read(std::filesystem::path(kSourceDir) / "docs/configuration.md");
     std::set<std::string> variables;
+    const Pattern variable("\"((?:PATCHBAY|XDG)_[A-Z_]+)\"");
     for (const SourceText& file : sources())
         for (const std::string& line : file.path.starts_with("tests/") ? std::vector<std::string>{} : file.lines)
-            for (const std::string& name : matches(line, "\"((?:PATCHBAY|XDG)_[A-Z_]+)\"")) variables.insert(name);
+            for (const auto& groups : variable.all_in(line)) variables.insert(groups[1]);
     EXPECT_GE(variables.size(), 5u);
     for (const std::string& name : variables)
         EXPECT_TRUE(page.find("`" + name + "`") != page.npos || page.find("`$" + name + "/") != page.npos) << name;

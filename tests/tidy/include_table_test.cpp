@@ -3,11 +3,12 @@
 
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
+#include <sstream>
 
-#include "tree.hpp"
 #include "paths.hpp"
+#include "pattern.hpp"
+#include "tree.hpp"
 
 namespace patchbay::tidy {
 namespace {
@@ -65,14 +66,14 @@ std::string target_of(const std::string& from, const std::string& include) {
 TEST(IncludeTable, EveryIncludeFollowsIt) {
     const auto allowed = table();
     ASSERT_EQ(allowed.size(), kFolders.size()) << "docs/architecture.md has no include table that this test can read";
-    const std::regex quoted("^\\s*#\\s*include\\s+\"([^\"]+)\"");
+    const Pattern quoted("^\\s*#\\s*include\\s+\"([^\"]+)\"");
     size_t seen = 0;
     for (const SourceText& file : sources()) {
         const std::string from = folder_of(file.path);
         for (size_t n = 0; n < file.lines.size(); ++n) {
-            std::smatch m;
-            if (!std::regex_search(file.lines[n], m, quoted)) continue;
-            const std::string include = m[1], to = target_of(file.path, include);
+            const auto groups = quoted.groups_in(file.lines[n]);
+            if (groups.empty()) continue;
+            const std::string include = groups[1], to = target_of(file.path, include);
             if (to.empty()) continue;
             seen += 1;
             const std::string rule = allowed.at(from).at(to);
@@ -86,14 +87,14 @@ TEST(IncludeTable, EveryIncludeFollowsIt) {
 }
 
 TEST(IncludeTable, ContractHeadersIncludeOnlyCHeaders) {
-    const std::regex any("^\\s*#\\s*include\\s+[<\"]([^>\"]+)[>\"]");
+    const Pattern any("^\\s*#\\s*include\\s+[<\"]([^>\"]+)[>\"]");
     const std::set<std::string> c_headers = {"stddef.h", "stdint.h"};
     for (const SourceText& file : sources()) {
         if (!file.path.starts_with("core/include/") || !file.path.ends_with(".h")) continue;
         for (const std::string& line : file.lines) {
-            std::smatch m;
-            if (!std::regex_search(line, m, any)) continue;
-            const std::string include = m[1];
+            const auto groups = any.groups_in(line);
+            if (groups.empty()) continue;
+            const std::string& include = groups[1];
             EXPECT_TRUE(c_headers.contains(include) || (include.starts_with("patchbay/abi") && include.ends_with(".h")))
                 << file.path << ": " << include;
         }

@@ -4,7 +4,6 @@
 #include <ctime>
 #include <thread>
 
-
 namespace patchbay {
 
 uint64_t RealClock::now_ns() const {
@@ -15,6 +14,10 @@ uint64_t RealClock::now_ns() const {
 
 void RealClock::wait_until_ns(uint64_t when_ns) {
     std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when_ns)));
+}
+
+pb_clock clock_service(Clock& clock) {
+    return {sizeof(pb_clock), 0, &clock, [](void* ctx) { return static_cast<const Clock*>(ctx)->now_ns(); }};
 }
 
 std::string utc_now(const char* format) {

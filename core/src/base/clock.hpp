@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "patchbay/abi/services.h"
+
 namespace patchbay {
 
 class Clock {
@@ -29,6 +31,8 @@ class VirtualClock final : public Clock {
   private:
     std::atomic<uint64_t> now_ns_ = 0;
 };
+
+pb_clock clock_service(Clock&); // patchbay.clock/1; the clock outlives it
 
 // The date in UTC by strftime's format: for records and names of files, never for measuring.
 std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");

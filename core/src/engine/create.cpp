@@ -66,8 +66,6 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
     return {};
 }
 
-uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
-
 Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::EngineConfig& c, bool reads_weights) {
     if (c.model.tokenizer == "none") return std::shared_ptr<const text::Tokenizer>();
     const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
@@ -99,7 +97,7 @@ class Engine::Builder {
         state_->pool = std::make_unique<ThreadPool>(
             execution::choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
             c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
-        state_->clock_service = {sizeof(pb_clock), 0, &clock, clock_now};
+        state_->clock_service = clock_service(clock);
         state_->services = {&state_->pool->service(), &state_->clock_service, metrics};
     }
 

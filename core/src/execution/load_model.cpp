@@ -45,26 +45,11 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig& c, ModelParts& parts,
                                                          runner::Ranks* ranks, Clock& clock,
                                                          runner::GuestModel* guest) {
-    runner::RunnerSettings r;
+    runner::RunnerSettings r{c.engine};
     r.model_config = parts.model.config;
     r.weights = parts.model.weights;
     r.kv_dtypes = parts.model.kv_dtypes;
-    r.block_size = c.engine.block_size;
-    r.num_blocks = c.engine.num_blocks;
-    r.kv_cache_memory = c.engine.kv_cache_memory;
-    r.gpu_memory_utilization = c.engine.gpu_memory_utilization;
-    if (c.engine.preemption_mode != config::PreemptionMode::kRecompute) {
-        r.swap_space = static_cast<uint64_t>(c.engine.swap_space * 0x1p30);
-        r.num_swap_blocks = c.engine.num_swap_blocks;
-    }
-    r.zeroes_pages = c.engine.zero_freed_blocks;
     r.device = c.device.plugin;
-    r.graphs = {c.engine.cudagraph_mode, c.engine.cudagraph_capture, c.engine.cudagraph_capture_sizes,
-                c.engine.cudagraph_memory};
-    r.max_num_seqs = c.engine.max_num_seqs;
-    r.max_num_batched_tokens = c.engine.max_num_batched_tokens;
-    r.max_model_len = c.engine.max_model_len;
-    r.rows_per_sequence = 1 + c.engine.num_speculative_tokens;
     r.ranks = ranks;
     auto runner = runner::ModelRunner::create(std::move(parts.device), std::move(parts.component),
                                               std::move(parts.attention), parts.model.source, r, clock, guest);

@@ -10,7 +10,7 @@ namespace patchbay::execution {
 Result<OtherRanks> start_ranks(const config::EngineConfig& c, const host::Registry& registry,
                                const pb_device_info& device, parallel::World* world) {
     OtherRanks out;
-    constexpr uint64_t kConnectMs = 4'000, kConnectGpusMs = 60'000; // once all ranks have begun to
+    constexpr uint64_t kConnectMs = 4'000, kConnectOwnMs = 60'000; // once all ranks have begun to
     const uint32_t size = c.engine.tensor_parallel_size;
     const auto alone = [&] { return world ? world->check_alone() : parallel::World().check_alone(); };
     if (size == 1) {
@@ -25,13 +25,12 @@ Result<OtherRanks> start_ranks(const config::EngineConfig& c, const host::Regist
         return out;
     }
     parallel::World own;
-    const bool on_gpus = c.device.plugin == "cuda" || device.serves_as == std::string_view("cuda");
-    const parallel::Gpus gpus = on_gpus ? parallel::Gpus::kOneEach : parallel::Gpus::kShared;
-    PB_TRY(auto hub, (world ? *world : own).ranks(size, c.parallel, gpus));
+    const std::string visible_by = device.visible_by;
+    PB_TRY(auto hub, (world ? *world : own).ranks(size, c.parallel, visible_by));
     parallel::Begin begin;
     begin.configuration = config::show_yaml(config::document_of(c, registry));
     for (const auto& folder : registry.folders()) begin.plugin_dirs.push_back(folder.string());
-    begin.connect_ms = on_gpus ? kConnectGpusMs : kConnectMs; // NCCL looks for every way between them
+    begin.connect_ms = visible_by.empty() ? kConnectMs : kConnectOwnMs; // devices look for every way between them
     PB_TRY(out.group, parallel::Group::begin(std::move(hub), begin));
     return out;
 }

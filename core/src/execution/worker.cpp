@@ -66,8 +66,6 @@ class SpokeRanks final : public runner::Ranks {
     bool ended_ = false;
 };
 
-uint64_t clock_now(void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }
-
 // The work for one engine.
 class Session {
   public:
@@ -84,8 +82,8 @@ class Session {
 
         RealClock clock;
         ThreadPool pool(choose_threads(c.engine, parallel::ranks_on_these_cores(size_)));
-        const pb_clock clock_service{sizeof(pb_clock), 0, &clock, clock_now};
-        const host::Services services{&pool.service(), &clock_service, nullptr};
+        const pb_clock clock_of_plugins = clock_service(clock);
+        const host::Services services{&pool.service(), &clock_of_plugins, nullptr};
         SpokeRanks ranks(spoke_, rank_, size_, b.connect_ms);
         const auto done = [&]() -> Result<> {
             PB_TRY(ModelParts parts, choose_parts(c, registry, services));

@@ -105,25 +105,21 @@ Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
                 "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
 }
 
-namespace {
-constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
-}
-
-Result<std::string> gpu_of_rank(const Environment& env, uint32_t rank) {
-    if (!env(kVisible)) return std::to_string(rank);
-    const std::string list = value_of(env, kVisible);
+Result<std::string> device_of_rank(const Environment& env, const std::string& visible_by, uint32_t rank) {
+    if (!env(visible_by.c_str())) return std::to_string(rank);
+    const std::string list = value_of(env, visible_by.c_str());
     uint32_t count = 0;
     for (size_t from = 0; from < list.size(); ++count) { // numbers or names, "GPU-8932f937"
         const size_t end = std::min(list.find(',', from), list.size());
         if (count == rank) return list.substr(from, end - from);
         from = end + 1;
     }
-    return fail(std::string(kVisible) + " is '" + list + "': rank " + std::to_string(rank) +
-                " finds no GPU of its own there (name as many as tensor_parallel_size)");
+    return fail(visible_by + " is '" + list + "': rank " + std::to_string(rank) +
+                " finds no device of its own there (name as many as tensor_parallel_size)");
 }
 
 Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size,
-                                        const Deadlines& deadlines, Gpus gpus) {
+                                        const Deadlines& deadlines, const std::string& visible_by) {
     std::vector<Member> out;
     const auto give_up = [&](const std::string& why) {
         for (const Member& m : out) {
@@ -136,10 +132,11 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
     for (uint32_t rank = 1; rank < size; ++rank) {
         std::vector<std::string> variables;
         for (char** v = environ; *v; ++v) variables.emplace_back(*v);
-        if (gpus == Gpus::kOneEach) {
-            const auto own = gpu_of_rank([](const char* name) -> const char* { return std::getenv(name); }, rank);
+        if (!visible_by.empty()) {
+            const auto own =
+                device_of_rank([](const char* name) -> const char* { return std::getenv(name); }, visible_by, rank);
             if (!own) return give_up(own.error());
-            const std::string head = std::string(kVisible) + "=";
+            const std::string head = visible_by + "=";
             std::erase_if(variables, [&](const std::string& v) { return v.starts_with(head); });
             variables.push_back(head + *own);
         }

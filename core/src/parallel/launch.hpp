@@ -33,11 +33,12 @@ Result<Endpoint> rendezvous_of(const Launched&, const std::string& asked);
 
 inline constexpr int kWorkerFd = 3;             // the socket of a rank that we start
 inline constexpr const char* kLocalJob = "local"; // the job of such ranks
-enum class Gpus { kShared /* ranks see what this process sees */, kOneEach };
-// What CUDA_VISIBLE_DEVICES is for a rank that gets a GPU of its own: the rank-th of its value here, or where it has
-// none the rank-th of the machine.
-Result<std::string> gpu_of_rank(const Environment&, uint32_t rank);
-// Ranks 1 to size − 1, as `program worker --fd 3 --rank R --size N`. Those that were started are ended on a fault.
-Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size, const Deadlines&, Gpus);
+// The value of the variable that lists the devices which a process sees (pb_device_info.visible_by), for a rank that
+// gets one of its own: the rank-th of its value here, or where it has none the rank-th of the machine.
+Result<std::string> device_of_rank(const Environment&, const std::string& visible_by, uint32_t rank);
+// Ranks 1 to size − 1, as `program worker --fd 3 --rank R --size N`. visible_by: as in pb_device_info. Those that were
+// started are ended on a fault.
+Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size, const Deadlines&,
+                                        const std::string& visible_by);
 
 }  // namespace patchbay::parallel

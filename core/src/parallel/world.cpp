@@ -32,7 +32,8 @@ Result<> World::check_alone() const {
                 ", or start one)");
 }
 
-Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelSettings& settings, Gpus gpus) {
+Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelSettings& settings,
+                                          const std::string& visible_by) {
     const Deadlines deadlines = deadlines_of(settings);
     survive_broken_pipes();
     PB_TRY(const auto job, launched(variable));
@@ -43,7 +44,7 @@ Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelS
         return fail(word(job->by) + " started " + std::to_string(job->size) +
                     " ranks, but parallel.launcher is another (leave it at auto)");
     if (by == config::Launcher::kLocal) {
-        PB_TRY(const auto hub, start(size, deadlines, gpus));
+        PB_TRY(const auto hub, start(size, deadlines, visible_by));
         PB_CHECK(hub->wait_until_joined());
         return hub;
     }
@@ -64,11 +65,12 @@ Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelS
     return launched_;
 }
 
-Result<std::shared_ptr<Hub>> World::start(uint32_t size, const Deadlines& deadlines, Gpus gpus) const {
+Result<std::shared_ptr<Hub>> World::start(uint32_t size, const Deadlines& deadlines,
+                                          const std::string& visible_by) const {
     std::error_code error;
     const std::filesystem::path program =
         program_.empty() ? std::filesystem::read_symlink("/proc/self/exe", error) : program_;
-    PB_TRY(std::vector<Member> members, start_local(program, size, deadlines, gpus));
+    PB_TRY(std::vector<Member> members, start_local(program, size, deadlines, visible_by));
     return std::make_shared<Hub>(kLocalJob, size, std::move(members), Socket(), deadlines);
 }
 

@@ -18,13 +18,15 @@ class World {
     // program: what is started as other ranks; empty: this one.
     explicit World(std::filesystem::path program = {}) : program_(std::move(program)) {}
 
-    // Waits until all have joined. Gpus: for those that are started here; launchers deal them out themselves.
-    Result<std::shared_ptr<Hub>> ranks(uint32_t size, const config::ParallelSettings&, Gpus = Gpus::kShared);
+    // Waits until all have joined. visible_by: as in pb_device_info, for ranks that are started here; launchers deal
+    // devices out themselves.
+    Result<std::shared_ptr<Hub>> ranks(uint32_t size, const config::ParallelSettings&,
+                                       const std::string& visible_by = "");
     // Fails where a launcher started more ranks than the engine of one rank would use.
     Result<> check_alone() const;
 
   private:
-    Result<std::shared_ptr<Hub>> start(uint32_t size, const Deadlines&, Gpus) const;
+    Result<std::shared_ptr<Hub>> start(uint32_t size, const Deadlines&, const std::string& visible_by) const;
 
     std::filesystem::path program_;
     std::shared_ptr<Hub> launched_;

@@ -12,7 +12,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign
 pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer) {
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
             kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtypes[layer], kv.scale,
-            kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len};
+            kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len, form.simulated};
 }
 
 // Which layer's KV it attends over, if that is not its own.

@@ -73,8 +73,8 @@ RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& 
     out.weights = guest.weights;
     out.kv_dtypes = guest.kv_dtypes;
     if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
-    out.rows_per_sequence = 1;
-    if (guest.facts.layer_count == 0) out.graphs.mode = GraphMode::kNone; // passes differ in which token they tell
+    out.num_speculative_tokens = 0;
+    if (guest.facts.layer_count == 0) out.cudagraph_mode = GraphMode::kNone; // passes differ in which token they tell
     return out;
 }
 
@@ -201,16 +201,16 @@ GraphScope scope_of(const RunnerSettings& settings, const pb_device_info& info) 
     out.attention = PB_GRAPHS_ANY;
     out.max_num_seqs = settings.max_num_seqs;
     out.max_num_batched_tokens = settings.max_num_batched_tokens;
-    out.rows_per_sequence = settings.rows_per_sequence;
+    out.rows_per_sequence = settings.rows_per_sequence();
     if (settings.ranks) out.ranks = settings.ranks->wire().size;
     return out;
 }
 
 // A batch's bounds are part of every graph.
 GraphSettings graphs_of(const RunnerSettings& settings) {
-    GraphSettings out = settings.graphs;
-    if (settings.max_num_seqs == 0 || settings.max_num_batched_tokens == 0) out.mode = GraphMode::kNone;
-    return out;
+    const bool known = settings.max_num_seqs > 0 && settings.max_num_batched_tokens > 0;
+    return {known ? settings.cudagraph_mode : GraphMode::kNone, settings.cudagraph_capture,
+            settings.cudagraph_capture_sizes, settings.cudagraph_memory};
 }
 
 }  // namespace
@@ -225,7 +225,7 @@ Result<> ModelRunner::lend_to_head(const RunnerSettings& settings) {
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
     guest_->goes_on_from_ = hidden_.get();
-    return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence,
+    return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence(),
                               settings.max_num_seqs, facts_.hidden_size, info_.activation_dtype,
                               info_.host_memory ? 0 : 1, info_.computes != 0});
 }
@@ -245,8 +245,9 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
         if (const uint32_t owner = out.specs[layer].shares; owner > 0 && owner <= layer)
             dtypes[layer] = dtypes[owner - 1];
     out.form = {settings.block_size, info_.activation_dtype, std::move(dtypes),
-                info_.serves_as[0] ? info_.serves_as : device_name_, std::max(settings.max_num_seqs, padded),
-                std::max(settings.max_num_batched_tokens, padded), max_seq_len_};
+                info_.serves_as[0] ? info_.serves_as : device_name_, !info_.computes,
+                std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
+                max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, attention_);
     PB_TRY(out.kept, kv_->describe(out.specs, out.form));
     return out;
@@ -397,12 +398,14 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
 
 Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
     constexpr uint64_t kMostSlots = 1u << 26;
-    if (settings.zeroes_pages)
+    if (settings.zero_freed_blocks)
         PB_CHECK(device_.checked<&pb_device::alloc>(page_bytes(), &zero_page_));
+    if (settings.preemption_mode == config::PreemptionMode::kRecompute) return {};
+    const auto space = static_cast<uint64_t>(settings.swap_space * 0x1p30);
     const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
-                                                    : settings.swap_space / std::max<uint64_t>(page_bytes(), 1);
-    if (slots == 0 && settings.swap_space > 0)
-        return fail("swap_space of " + std::to_string(settings.swap_space) + " bytes holds no block (one takes " +
+                                                    : space / std::max<uint64_t>(page_bytes(), 1);
+    if (slots == 0 && space > 0)
+        return fail("swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
     return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMostSlots)), page_bytes(), kv_->page(0));
 }
@@ -419,7 +422,7 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     Batch largest;
     largest.clear(form_);
     for (uint32_t s = 0; s < sequences; ++s)
-        largest.add({ids, 0, std::min(settings.rows_per_sequence, length), table, ids}); // hidden states: any will do
+        largest.add({ids, 0, std::min(settings.rows_per_sequence(), length), table, ids}); // hidden states: any will do
     largest.finish();
     const size_t rows = largest.logit_rows().size();
     const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;

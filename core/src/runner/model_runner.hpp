@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "config/engine_config.hpp"
 #include "host/component.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
@@ -26,23 +27,16 @@
 
 namespace patchbay::runner {
 
-struct RunnerSettings {
+// The engine's, and what is known once a model is chosen. max_num_seqs or max_num_batched_tokens 0: not known, and
+// there are no graphs.
+struct RunnerSettings : config::EngineSettings {
     weights::FlatConfig model_config;  // config.json, or the shape of a dummy model
     weights::WeightForm weights;       // as most are wanted
-    KvDTypes kv_dtypes;
-    uint32_t block_size = 16;
-    uint32_t num_blocks = 0;           // pages of the pool; 0: what fits kv_cache_memory
-    uint64_t kv_cache_memory = 0;      // bytes
-    double gpu_memory_utilization = 0; // above 0: in their place what this share of the device's memory leaves
-    uint64_t swap_space = 0;           // bytes of host memory for pages of sequences that wait; 0: none
-    uint32_t num_swap_blocks = 0;      // in its place, if above 0: pages
-    bool zeroes_pages = false;         // batches will ask for pages of zeros
+    KvDTypes kv_dtypes;                // what kv_cache_dtype means for this model
     std::string device;                // the device plugin's name
     Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
-    GraphSettings graphs;
-    // Of a batch at most; 0: not known, and there are no graphs.
-    uint32_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
-    uint32_t rows_per_sequence = 1;    // logit rows
+
+    uint32_t rows_per_sequence() const { return 1 + num_speculative_tokens; } // logit rows at most
 };
 
 // A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model, or a

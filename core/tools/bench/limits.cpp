@@ -57,10 +57,9 @@ Machine::Read Machine::read_of(double bytes) const {
 Result<Machine> measure_machine(const host::Registry& registry, const config::PluginChoice& choice, uint32_t threads) {
     RealClock clock;
     ThreadPool pool(threads ? threads : std::max(1u, std::thread::hardware_concurrency()));
-    const pb_clock clock_service{sizeof(pb_clock), 0, &clock,
-                                 [](void* ctx) { return static_cast<Clock*>(ctx)->now_ns(); }};
+    const pb_clock clock_of_plugins = clock_service(clock);
     PB_TRY(const auto device,
-           registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_service, nullptr}));
+           registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_of_plugins, nullptr}));
     pb_device_info info{};
     info.struct_size = sizeof info;
     PB_CHECK(device.checked<&pb_device::info>(&info));

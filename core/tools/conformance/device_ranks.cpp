@@ -1,52 +1,15 @@
 // Two devices of this process as ranks of one model: what they exchange, and that a rank left alone does not wait.
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <thread>
 
 #include "conformance/device_case.hpp"
+#include "parallel/thread_store.hpp"
 
 namespace patchbay::conformance {
 namespace {
 
 constexpr uint32_t kRanks = 2;
-
-class Store {
-  public:
-    pb_group group(uint32_t rank) { return {sizeof(pb_group), rank, kRanks, 10'000, "127.0.0.1", this, set, get}; }
-    void close() { // a rank that cannot connect keeps no other waiting
-        const std::lock_guard lock(mutex_);
-        closed_ = true;
-        changed_.notify_all();
-    }
-
-  private:
-    static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
-        auto& self = *static_cast<Store*>(ctx);
-        const std::lock_guard lock(self.mutex_);
-        self.values_.emplace(key, std::string(static_cast<const char*>(value), bytes));
-        self.changed_.notify_all();
-        return PB_OK;
-    }
-    static pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
-        auto& self = *static_cast<Store*>(ctx);
-        std::unique_lock lock(self.mutex_);
-        self.changed_.wait(lock, [&] { return self.closed_ || self.values_.contains(key); });
-        if (self.closed_) return PB_FAILED;
-        const std::string& value = self.values_.at(key);
-        if (value.size() > *bytes) return PB_INVALID;
-        value.copy(static_cast<char*>(out), value.size());
-        *bytes = value.size();
-        return PB_OK;
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::map<std::string, std::string> values_;
-    bool closed_ = false;
-};
 
 struct Rank {
     std::unique_ptr<host::Component> component;
@@ -148,7 +111,7 @@ Outcome ranks(Subject& subject) {
         if (!b.info().computes) return Outcome::skip("it computes nothing");
         if (b.info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
     }
-    Store store;
+    parallel::ThreadStore store(kRanks, 10'000);
     at_once([&](uint32_t r) {
         const pb_group group = store.group(r);
         all[r].connected = table.connect(all[r].component->self(), &group);

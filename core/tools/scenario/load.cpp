@@ -8,14 +8,6 @@
 namespace patchbay::scenario {
 namespace {
 
-using config::Entry;
-using config::Faults;
-using config::KeyInfo;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-using config::ValueType;
-
 constexpr const char* kPolicySchema =
     R"({"anyOf": [{"type": "string"}, {"type": "object", "properties": {"plugin": {"type": "string"}}}]})";
 

@@ -6,13 +6,6 @@
 namespace patchbay::scenario {
 namespace {
 
-using config::Entry;
-using config::Faults;
-using config::KeyInfo;
-using config::Node;
-using config::NodeKind;
-using config::ValueType;
-
 constexpr size_t kMaxLayers = 8, kMaxSpelled = 256, kMaxTokenBytes = 64;
 
 const std::vector<std::string>& layer_types() { // as in config.json of a model

@@ -4,14 +4,6 @@
 namespace patchbay::scenario {
 namespace {
 
-using config::Entry;
-using config::Faults;
-using config::KeyInfo;
-using config::Node;
-using config::NodeKind;
-using config::ValueType;
-using config::Table;
-
 void read_run(const Node& node, Prompt& out, Faults& faults) {
     const Tokens run = read_tokens(node, "repeat", faults);
     if (run.size() != 2 || run[1] < 1 || run[1] > kMostTokens)

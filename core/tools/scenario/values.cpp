@@ -4,13 +4,6 @@
 
 namespace patchbay::scenario {
 
-using config::Entry;
-using config::Faults;
-using config::KeyInfo;
-using config::Node;
-using config::NodeKind;
-using config::ValueType;
-
 std::string map_of(const std::string& value) { return R"({"type": "object", "additionalProperties": )" + value + "}"; }
 
 namespace {

@@ -9,6 +9,14 @@
 
 namespace patchbay::scenario {
 
+using config::Entry;
+using config::Faults;
+using config::KeyInfo;
+using config::Node;
+using config::NodeKind;
+using config::Table;
+using config::ValueType;
+
 inline constexpr double kMostTokens = 1 << 20; // of one prompt or output
 inline constexpr double kMostBeams = 16;       // of a request
 inline constexpr double kMostSteps = 100'000;
@@ -21,17 +29,17 @@ inline constexpr const char* kPathsSchema =
 std::string map_of(const std::string& value_schema);
 std::string schema_of(const Value& shape);
 // A key that no type of the table says.
-config::KeyInfo other(std::string name, std::string schema, std::string meaning);
+KeyInfo other(std::string name, std::string schema, std::string meaning);
 
-void wrong(const config::Node&, const std::string& name, const std::string& expected, config::Faults&);
-Tokens read_tokens(const config::Node&, const std::string& name, config::Faults&);
-Names read_names(const config::Node&, const std::string& name, config::Faults&);
-Texts read_texts(const config::Node&, const std::string& name, config::Faults&);
-Trees read_trees(const config::Node&, const std::string& name, config::Faults&);
-Number read_number(const config::Node&, const std::string& name, config::Faults&); // one, or a range
-Value read_value(const config::Node&, const SubjectInfo&, config::Faults&);
+void wrong(const Node&, const std::string& name, const std::string& expected, Faults&);
+Tokens read_tokens(const Node&, const std::string& name, Faults&);
+Names read_names(const Node&, const std::string& name, Faults&);
+Texts read_texts(const Node&, const std::string& name, Faults&);
+Trees read_trees(const Node&, const std::string& name, Faults&);
+Number read_number(const Node&, const std::string& name, Faults&); // one, or a range
+Value read_value(const Node&, const SubjectInfo&, Faults&);
 
-config::Table<Arrival> request_table(); // of what is added
-config::Table<Model> model_table();
+Table<Arrival> request_table(); // of what is added
+Table<Model> model_table();
 
 }  // namespace patchbay::scenario

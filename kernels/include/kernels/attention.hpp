@@ -32,6 +32,30 @@ struct KvPages {
     uint64_t page_stride = 0; // bytes
 };
 
+// From pb_attention_spec and pb_attention_batch, whose headers kernels do not include.
+template <class Spec>
+constexpr AttentionShape shape_of(const Spec& s) {
+    return {.heads = int32_t(s.heads),
+            .kv_heads = int32_t(s.kv_heads),
+            .head_dim = int32_t(s.head_dim),
+            .block_size = int32_t(s.block_size),
+            .window = s.sliding_window,
+            .scale = s.scale,
+            .soft_cap = s.soft_cap,
+            .kv_dtype = s.kv_dtype};
+}
+template <class Batch>
+constexpr AttentionBatch batch_of(const Batch& b) {
+    return {.seq_count = b.seq_count,
+            .max_blocks = b.max_blocks,
+            .token_count = int32_t(b.token_count),
+            .query_starts = b.query_starts,
+            .seq_lens = b.seq_lens,
+            .block_tables = b.block_tables,
+            .slot_mapping = b.slot_mapping,
+            .positions = b.positions};
+}
+
 // The first key that the token at `position` sees.
 constexpr int64_t first_key(const AttentionShape& shape, int64_t position) {
     return shape.window > 0 && position + 1 > shape.window ? position + 1 - shape.window : 0;

@@ -20,28 +20,6 @@ kernels::Isa choose_isa(const Context& context) {
     return choice.isa;
 }
 
-kernels::AttentionShape shape_of(const pb_attention_spec& spec) {
-    return {.heads = int32_t(spec.heads),
-            .kv_heads = int32_t(spec.kv_heads),
-            .head_dim = int32_t(spec.head_dim),
-            .block_size = int32_t(spec.block_size),
-            .window = spec.sliding_window,
-            .scale = spec.scale,
-            .soft_cap = spec.soft_cap,
-            .kv_dtype = spec.kv_dtype};
-}
-
-kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
-    return {.seq_count = b.seq_count,
-            .max_blocks = b.max_blocks,
-            .token_count = int32_t(b.token_count),
-            .query_starts = b.query_starts,
-            .seq_lens = b.seq_lens,
-            .block_tables = b.block_tables,
-            .slot_mapping = b.slot_mapping,
-            .positions = b.positions};
-}
-
 class Paged {
   public:
     static constexpr const char* kIsas[] = {"auto", "plain", "avx2", "avx512", "amx", nullptr};
@@ -67,9 +45,8 @@ class Paged {
         check(spec);
         pb_attention_layout out{};
         out.struct_size = sizeof out;
-        const bool simulated = std::string_view(spec.device ? spec.device : "") == "sim"; // where cost() is asked anew
-        out.graphs = simulated ? PB_GRAPHS_ANY : PB_GRAPHS_NONE;
-        out.page_bytes = kernels::CpuAttention(machine_, shape_of(spec)).page_bytes();
+        out.graphs = spec.simulated ? PB_GRAPHS_ANY : PB_GRAPHS_NONE; // cost() is called for each replay
+        out.page_bytes = kernels::CpuAttention(machine_, kernels::shape_of(spec)).page_bytes();
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "%s/%s/block%u/heads%ux%u",
                       kernels::in_codes(spec.kv_dtype) ? "kx16+v+scales" : "kx16+vx2", dtype_name(spec.kv_dtype),
                       spec.block_size, spec.kv_heads, spec.head_dim);
@@ -78,11 +55,12 @@ class Paged {
 
     std::unique_ptr<Bound> bind(const pb_attention_spec& spec) const {
         check(spec);
-        return std::make_unique<Bound>(Bound{spec, shape_of(spec), kernels::CpuAttention(machine_, shape_of(spec))});
+        const kernels::AttentionShape shape = kernels::shape_of(spec);
+        return std::make_unique<Bound>(Bound{spec, shape, kernels::CpuAttention(machine_, shape)});
     }
 
     void plan(Bound& bound, const pb_attention_batch& batch, void*) const {
-        const kernels::AttentionBatch view = batch_of(batch);
+        const kernels::AttentionBatch view = kernels::batch_of(batch);
         if (const std::string fault = kernels::fault_of(bound.shape, view);
             !fault.empty())
             throw Error(PB_INVALID, fault);
@@ -91,12 +69,12 @@ class Paged {
 
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        bound.attention.append_kv(batch_of(batch), {kv.data, kv.page_stride}, k, v);
+        bound.attention.append_kv(kernels::batch_of(batch), {kv.data, kv.page_stride}, k, v);
     }
 
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
-        bound.attention.run(batch_of(batch), {kv.data, kv.page_stride}, out, q);
+        bound.attention.run(kernels::batch_of(batch), {kv.data, kv.page_stride}, out, q);
     }
 
     pb_cost cost(const Bound& bound, const pb_attention_batch& batch) const {
@@ -107,9 +85,8 @@ class Paged {
     static void check(const pb_attention_spec& spec) {
         const auto refuse = [](const std::string& why) { throw Error(PB_UNSUPPORTED, why); };
         const std::string_view device = spec.device ? spec.device : "";
-        const bool computes = device != "sim";
-        if (computes && device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu' or 'sim'");
-        if (computes && spec.activation_dtype != PB_F32)
+        if (!spec.simulated && device != "cpu") refuse("device '" + std::string(device) + "' is not 'cpu'");
+        if (!spec.simulated && spec.activation_dtype != PB_F32)
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " is not f32");
         if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16 && !kernels::in_codes(spec.kv_dtype))
             refuse(std::string("kv dtype ") + dtype_name(spec.kv_dtype) + " not in {f32, bf16, fp8, i8}");
@@ -118,15 +95,9 @@ class Paged {
         if (spec.head_dim > kernels::CpuAttention::kMaxHeadDim)
             refuse("head_dim " + std::to_string(spec.head_dim) + " is above " +
                    std::to_string(kernels::CpuAttention::kMaxHeadDim) + " (--attention reference takes any)");
-        if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
-            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
-                   std::to_string(spec.kv_heads));
-        if (spec.heads > kMost || spec.block_size == 0 || spec.block_size > kMost)
-            refuse("heads " + std::to_string(spec.heads) + " or block_size " + std::to_string(spec.block_size) +
-                   " not in 1 to " + std::to_string(kMost));
+        check_heads_and_pages(spec);
     }
 
-    static constexpr uint32_t kMost = 65536;
     Pool pool_;
     kernels::Machine machine_;
 };

@@ -24,28 +24,6 @@ void check_cuda(cudaError_t code, const char* what) {
     throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code));
 }
 
-kernels::AttentionShape shape_of(const pb_attention_spec& spec) {
-    return {.heads = int32_t(spec.heads),
-            .kv_heads = int32_t(spec.kv_heads),
-            .head_dim = int32_t(spec.head_dim),
-            .block_size = int32_t(spec.block_size),
-            .window = spec.sliding_window,
-            .scale = spec.scale,
-            .soft_cap = spec.soft_cap,
-            .kv_dtype = spec.kv_dtype};
-}
-
-kernels::AttentionBatch batch_of(const pb_attention_batch& b) {
-    return {.seq_count = b.seq_count,
-            .max_blocks = b.max_blocks,
-            .token_count = int32_t(b.token_count),
-            .query_starts = b.query_starts,
-            .seq_lens = b.seq_lens,
-            .block_tables = b.block_tables,
-            .slot_mapping = b.slot_mapping,
-            .positions = b.positions};
-}
-
 // Pinned memory that plans are copied from, one slot a step: two steps may be under way.
 class PlanCopies {
   public:
@@ -107,16 +85,15 @@ class PagedCuda {
         const uint8_t* buffer = nullptr;    // of the latest plan
     };
 
-    explicit PagedCuda(const Context&) {} // a GPU is looked for when one is needed: it serves `sim` without
+    explicit PagedCuda(const Context&) {} // a GPU is looked for when one is needed: a simulated one needs none
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         check(spec);
         pb_attention_layout out{};
         out.struct_size = sizeof out;
         out.graphs = PB_GRAPHS_ANY;
-        out.page_bytes = cuda::page_bytes(shape_of(spec));
-        const bool computes = std::string_view(spec.device) != "sim";
-        out.plan_bytes = computes ? cuda::attention_layout(shape_of(spec), limits_of(spec)).bytes : 0;
+        out.page_bytes = cuda::page_bytes(kernels::shape_of(spec));
+        out.plan_bytes = spec.simulated ? 0 : cuda::attention_layout(kernels::shape_of(spec), limits_of(spec)).bytes;
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "k+v/%s/block%u/heads%ux%u", dtype_name(spec.kv_dtype),
                       spec.block_size, spec.kv_heads, spec.head_dim);
         return out;
@@ -126,8 +103,8 @@ class PagedCuda {
         check(spec);
         auto bound = std::make_unique<Bound>();
         bound->spec = spec;
-        bound->shape = shape_of(spec);
-        if (std::string_view(spec.device) == "sim") return bound;
+        bound->shape = kernels::shape_of(spec);
+        if (spec.simulated) return bound;
         bound->limits = limits_of(spec);
         bound->layout = cuda::attention_layout(bound->shape, bound->limits);
         bound->grid = uint32_t(bound->limits.busy);
@@ -136,7 +113,7 @@ class PagedCuda {
     }
 
     void plan(Bound& bound, const pb_attention_batch& batch, void* buffer) const {
-        const kernels::AttentionBatch view = batch_of(batch);
+        const kernels::AttentionBatch view = kernels::batch_of(batch);
         if (const std::string fault = kernels::fault_of(bound.shape, view); !fault.empty())
             throw Error(PB_INVALID, fault);
         if (!bound.copies) return;
@@ -171,14 +148,12 @@ class PagedCuda {
     }
 
   private:
-    static constexpr uint32_t kMost = 65536;
 
     static void check(const pb_attention_spec& spec) {
         const auto refuse = [](const std::string& why) { throw Error(PB_UNSUPPORTED, why); };
         const auto real = [](pb_dtype dtype) { return dtype == PB_F32 || dtype == PB_BF16; };
         const std::string_view device = spec.device ? spec.device : "";
-        if (device != "cuda" && device != "sim")
-            refuse("device '" + std::string(device) + "' is not 'cuda' or 'sim'");
+        if (!spec.simulated && device != "cuda") refuse("device '" + std::string(device) + "' is not 'cuda'");
         if (!real(spec.activation_dtype))
             refuse(std::string("activation dtype ") + dtype_name(spec.activation_dtype) + " not in {f32, bf16}");
         if (!real(spec.kv_dtype))
@@ -188,12 +163,7 @@ class PagedCuda {
             refuse("head_dim " + std::to_string(spec.head_dim) + " is not a multiple of 8");
         if (spec.head_dim > uint32_t(cuda::kMaxHeadDim))
             refuse("head_dim " + std::to_string(spec.head_dim) + " is above " + std::to_string(cuda::kMaxHeadDim));
-        if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
-            refuse("heads " + std::to_string(spec.heads) + " is not a multiple of kv_heads " +
-                   std::to_string(spec.kv_heads));
-        if (spec.heads > kMost || spec.block_size == 0 || spec.block_size > kMost)
-            refuse("heads " + std::to_string(spec.heads) + " or block_size " + std::to_string(spec.block_size) +
-                   " not in 1 to " + std::to_string(kMost));
+        check_heads_and_pages(spec);
     }
 
     // What this thread's GPU holds at once. Throws Error(PB_UNAVAILABLE).
@@ -208,7 +178,7 @@ class PagedCuda {
             cudaGetLastError();
             throw Error(PB_UNAVAILABLE, std::string("no NVIDIA driver/GPU: ") + cudaGetErrorString(code));
         }
-        const kernels::AttentionShape shape = shape_of(spec);
+        const kernels::AttentionShape shape = kernels::shape_of(spec);
         const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
         // Where the host does not say how large batches are: vLLM's defaults, and then some.
         const auto or_else = [](uint32_t value, uint32_t fallback) { return int32_t(value ? value : fallback); };

@@ -4,6 +4,7 @@
 
 #include "patchbay/sdk/device.hpp"
 #include "patchbay/sdk/inner_device.hpp"
+#include "patchbay/sdk/op_list.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace {
@@ -19,11 +20,9 @@ class ByteCount {
         const pb_ops& ops = inner_.ops();
         ops_.struct_size = sizeof ops_;
         ops_.ctx = this;
-        pass_on<&pb_ops::embedding, &pb_ops::linear, &pb_ops::rms_norm, &pb_ops::add_rms_norm, &pb_ops::rope,
-                &pb_ops::silu_mul, &pb_ops::add, &pb_ops::gather_rows, &pb_ops::layer_norm, &pb_ops::relu,
-                &pb_ops::gelu_tanh, &pb_ops::gelu_tanh_mul, &pb_ops::scale, &pb_ops::soft_cap, &pb_ops::top_k,
-                &pb_ops::expert_linear, &pb_ops::weighted_sum, &pb_ops::gated_mlp, &pb_ops::causal_conv_silu,
-                &pb_ops::ssm_scan, &pb_ops::take_tokens>(ops);
+#define PASS_ON(op) pass_on<&pb_ops::op>(ops);
+        PB_EACH_LOCAL_OP(PASS_ON)
+#undef PASS_ON
     }
     ByteCount(const ByteCount&) = delete; // ops_ points here
 
@@ -86,9 +85,9 @@ class ByteCount {
     static auto caller(void (*)(void*, Args...)) { // finds the arguments' types
         return &call<kOp, Args...>;
     }
-    template <auto... kOps>
+    template <auto kOp>
     void pass_on(const pb_ops& inner) {
-        ((ops_.*kOps = inner.*kOps ? caller<kOps>(inner.*kOps) : nullptr), ...);
+        ops_.*kOp = inner.*kOp ? caller<kOp>(inner.*kOp) : nullptr;
     }
 
     void count(const pb_tensor* t) {

@@ -103,13 +103,7 @@ std::vector<pb_limit> CpuDevice::measure() const {
     const auto now = [](void* ctx) { return static_cast<const HostClock*>(ctx)->now_ns(); };
     void* const clock = const_cast<HostClock*>(&clock_);
     std::vector<pb_limit> out;
-    const auto add = [&](const char* name, const char* unit, double value) {
-        pb_limit limit{};
-        std::snprintf(limit.name, sizeof limit.name, "%s", name);
-        std::snprintf(limit.unit, sizeof limit.unit, "%s", unit);
-        limit.value = value;
-        out.push_back(limit);
-    };
+    const auto add = [&](const char* name, const char* unit, double value) { out.push_back(limit(name, unit, value)); };
     add("memory_read", "B/s", kernels::measure_read(machine_, now, clock, bytes));
     for (uint64_t held = 256 << 10; held <= 512 << 20 && held < bytes; held *= 2) { // from caches, while they hold it
         char name[32];

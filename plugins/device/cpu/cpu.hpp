@@ -10,6 +10,7 @@
 #include "communicator.hpp"
 #include "kernels/cpu.hpp"
 #include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/op_checks.hpp"
 
 struct pb_weight {
     uint64_t uses = 0; // bit set of 1 << role
@@ -45,7 +46,7 @@ class CpuDevice {
     void connect(const pb_group&);
     void disconnect() noexcept;
 
-    // For ops.cpp.
+    // For the ops' files.
     const kernels::Machine& machine() const { return machine_; }
     kernels::Scratch& expert_rows() { return expert_rows_; }
     kernels::Scratch& mlp_rows() { return mlp_rows_; }
@@ -55,6 +56,10 @@ class CpuDevice {
         f(*communicator_);
         if (clock_) metrics_.add("collective_seconds", static_cast<double>(clock_.now_ns() - start) * 1e-9);
         metrics_.add("collective_bytes", bytes);
+    }
+    OpChecks op_checks() const {
+        return {PB_F32, true, communicator_ ? communicator_->size() : 1,
+                [](const pb_weight* w) { return WeightShape{w->uses, w->rows, w->cols}; }};
     }
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }

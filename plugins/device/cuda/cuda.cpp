@@ -113,6 +113,7 @@ pb_device_info CudaDevice::info() const {
     out.memory_free = std::min<uint64_t>(total, free_bytes + (reserved > used ? reserved - used : 0));
     std::snprintf(out.name, sizeof out.name, "%.95s", properties_.name);
     std::snprintf(out.isa, sizeof out.isa, "sm_%d%d", properties_.major, properties_.minor);
+    std::snprintf(out.visible_by, sizeof out.visible_by, "CUDA_VISIBLE_DEVICES");
     return out;
 }
 
@@ -139,7 +140,7 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::submit_step() {
     use();
-    if (!faulty()) check_others("the step's end");
+    if (!faulty()) before_op("the step's end");
     // In order with the kernels: the next step may have begun by the time that anybody looks.
     auto kernel_fault = std::make_unique<int32_t>(0);
     to_host_later(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
@@ -184,13 +185,13 @@ cudaError_t CudaDevice::latest_error() const {
     return code == cudaSuccess && check_each_op_ && !capturing_ ? cudaStreamSynchronize(stream_) : code;
 }
 
-void CudaDevice::check_launch(const char* op) {
+void CudaDevice::after_op(const char* op) noexcept {
     if (const cudaError_t code = latest_error(); code != cudaSuccess)
         set_fault(std::string(op) + ": " + cudaGetErrorString(code));
 }
 
 // Attention and samplers start kernels in this stream themselves, and attention's calls return no status.
-void CudaDevice::check_others(const char* next) {
+void CudaDevice::before_op(const char* next) noexcept {
     if (const cudaError_t code = latest_error(); code != cudaSuccess)
         set_fault("attention, or another plugin's kernel, before " + std::string(next) + ": " +
                   cudaGetErrorString(code));
@@ -203,7 +204,7 @@ void CudaDevice::graph_begin() {
 }
 
 pb_graph* CudaDevice::graph_end() {
-    if (!faulty()) check_others("the end of a capture");
+    if (!faulty()) before_op("the end of a capture");
     capturing_ = false;
     cudaGraph_t recorded = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(stream_, &recorded);

@@ -13,6 +13,7 @@
 
 #include "kernels/cuda.hpp"
 #include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/op_checks.hpp"
 
 #include "products.hpp"
 #include "ranks.hpp"
@@ -81,7 +82,9 @@ class CudaDevice {
     void disconnect() noexcept; // [any]
 
     // For ops.cpp. [step]
-    pb_dtype activation_dtype() const { return activation_dtype_; }
+    OpChecks op_checks() const {
+        return {activation_dtype_, true, ranks_ ? ranks_->size() : 1, shape_of};
+    }
     int32_t* kernel_fault() const { return kernel_fault_; }
     void* scratch(uint64_t bytes); // until the next call; it moves only to grow, and what graphs hold of it stays
     const kernels::cuda::DeviceMatrix* expert_table(const pb_weight* const* experts, uint32_t count);
@@ -89,10 +92,11 @@ class CudaDevice {
     Ranks& ranks() { return *ranks_; } // of ops that are there only once they are connected
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
-    void check_launch(const char* op); // sets the fault where a kernel of this op did not start
-    void check_others(const char* next); // the same for what other plugins started, before this op or end of a step
+    void before_op(const char* next) noexcept; // sets the fault where a kernel of other plugins did not start
+    void after_op(const char* op) noexcept;    // the same for one of this op
 
   private:
+    static WeightShape shape_of(const pb_weight*);
     void use() const; // makes this thread's calls go to this GPU
     void* take(uint64_t bytes); // not zeroed; also while a step is captured
     void upload_table(void* to, const void* from, uint64_t bytes); // likewise, into memory that nothing has used yet

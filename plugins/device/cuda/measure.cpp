@@ -40,13 +40,7 @@ std::vector<pb_limit> CudaDevice::measure() {
         return best;
     };
     std::vector<pb_limit> out;
-    const auto add = [&](const char* name, const char* unit, double value) {
-        pb_limit limit{};
-        std::snprintf(limit.name, sizeof limit.name, "%s", name);
-        std::snprintf(limit.unit, sizeof limit.unit, "%s", unit);
-        limit.value = value;
-        out.push_back(limit);
-    };
+    const auto add = [&](const char* name, const char* unit, double value) { out.push_back(limit(name, unit, value)); };
     auto* const data = static_cast<uint8_t*>(get(bytes));
     add("memory_read", "B/s", rate(static_cast<double>(bytes), [&] {
             kernels::cuda::read_all(stream_, reinterpret_cast<float*>(data), data, static_cast<int64_t>(bytes));

@@ -22,6 +22,10 @@ std::vector<float> widened(const void* data, pb_dtype dtype, int64_t count) {
 
 }  // namespace
 
+WeightShape CudaDevice::shape_of(const pb_weight* w) {
+    return {w->uses, w->matrix.rows ? w->matrix.rows : 1, w->matrix.rows ? w->matrix.cols : w->vector_size};
+}
+
 template <class T>
 const T* CudaDevice::upload(pb_weight& weight, const T* from, uint64_t count) {
     void* const memory = take(count * sizeof(T));

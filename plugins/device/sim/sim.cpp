@@ -196,12 +196,7 @@ void SimDevice::graph_free(pb_graph* graph) noexcept {
 std::vector<pb_limit> SimDevice::measure() const {
     std::vector<pb_limit> out;
     const auto add = [&](const char* name, const char* unit, double per_ns) {
-        if (per_ns == 0) return;
-        pb_limit limit{};
-        std::snprintf(limit.name, sizeof limit.name, "%s", name);
-        std::snprintf(limit.unit, sizeof limit.unit, "%s", unit);
-        limit.value = per_ns * 1e9;
-        out.push_back(limit);
+        if (per_ns > 0) out.push_back(limit(name, unit, per_ns * 1e9));
     };
     add("memory_read", "B/s", bytes_per_ns_);
     add("host_copy", "B/s", host_bytes_per_ns_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/op_checks.hpp"
 
 struct pb_weight {
     uint64_t uses = 0; // bit set of 1 << role
@@ -90,7 +91,10 @@ class SimDevice {
     uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
 
     // For ops.cpp.
-    pb_dtype activation_dtype() const { return activation_dtype_; }
+    OpChecks op_checks() const {
+        return {activation_dtype_, false, ranks_,
+                [](const pb_weight* w) { return WeightShape{w->uses, w->rows, w->cols}; }};
+    }
     void charge(const Work&) noexcept; // one launch
     uint32_t ranks() const { return ranks_; }
     // In a ring, where each rank sends `steps` messages of `bytes` after one another.

@@ -200,7 +200,7 @@ TEST(SimDevice, CountsMemoryThatItDoesNotTake) {
 }
 
 TEST(AttentionCost, CountsTheKeysThatQueriesSee) {
-    const pb_attention_spec full{sizeof full, 8, 2, 16, 16, 0, PB_BF16, PB_BF16, 1, 0, "sim"};
+    const pb_attention_spec full{sizeof full, 8, 2, 16, 16, 0, PB_BF16, PB_BF16, 1, 0, "sim", 0, 0, 0, 1};
     pb_attention_spec window = full;
     window.sliding_window = 4;
     // Sequence 0: 3 queries behind 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
@@ -218,7 +218,7 @@ TEST(AttentionCost, CountsTheKeysThatQueriesSee) {
 }
 
 TEST(AttentionCost, OfAPromptWithinItsWindowIsThatWithoutOne) {
-    pb_attention_spec spec{sizeof spec, 1, 1, 1, 16, 4, PB_F32, PB_F32, 1, 0, "sim"};
+    pb_attention_spec spec{sizeof spec, 1, 1, 1, 16, 4, PB_F32, PB_F32, 1, 0, "sim", 0, 0, 0, 1};
     const int32_t starts[] = {0, 6}, lens[] = {6};
     const int64_t slots[6] = {};
     const pb_attention_batch batch{sizeof batch, 1, 6, 1, starts, lens, nullptr, slots, nullptr, 6, 6};

@@ -34,6 +34,7 @@ runner::RunnerSettings settings(const std::string& architecture) {
                       {"num_attention_heads", "4"}};
     s.num_blocks = 8;
     s.device = "cpu";
+    s.max_num_seqs = s.max_num_batched_tokens = 0; // of a batch: not known
     return s;
 }
 
@@ -164,7 +165,8 @@ TEST(ModelRunner, CapturesAnewOnceItsGraphsAreDropped) {
                                   services);
     runner::RunnerSettings s = settings("GPT2LMHeadModel");
     s.device = "sim";
-    s.graphs = {config::GraphMode::kFullDecodeOnly, config::GraphCapture::kEager, {1, 2}, 0};
+    s.cudagraph_mode = config::GraphMode::kFullDecodeOnly;
+    s.cudagraph_capture_sizes = {1, 2};
     s.max_num_seqs = 2;
     s.max_num_batched_tokens = s.max_model_len = 8;
     VirtualClock clock;
@@ -246,7 +248,8 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
 TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
     Parts p = parts("llama");
     runner::RunnerSettings its = settings("LlamaForCausalLM");
-    its.zeroes_pages = true;
+    its.zero_freed_blocks = true;
+    its.preemption_mode = config::PreemptionMode::kSwap;
     its.num_swap_blocks = 2;
     RealClock clock;
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),

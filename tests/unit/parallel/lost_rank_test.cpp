@@ -5,8 +5,8 @@
 
 #include "base/thread_pool.hpp"
 #include "host/registry.hpp"
+#include "parallel/thread_store.hpp"
 #include "paths.hpp"
-#include "unit/parallel/store_group_fixture.hpp"
 
 namespace patchbay {
 namespace {
@@ -37,9 +37,9 @@ struct LostGroup {
 TEST(LostRank, EndsTheConnectingOfAnotherOneThatIsDisconnected) {
     ThreadPool pool(1);
     const host::Device first = cpu_device(pool), second = cpu_device(pool);
-    test::StoreGroup store(2);
-    LostGroup lost(store.of(1));
-    pb_group ours = store.of(0), theirs = lost.group;
+    parallel::ThreadStore store(2, 20'000);
+    LostGroup lost(store.group(1));
+    pb_group ours = store.group(0), theirs = lost.group;
     theirs.address = "127.0.0.2"; // of two that connect the lower address listens: it cannot notice that no one comes
     theirs.ctx = &lost;
     theirs.set = LostGroup::set;

@@ -141,19 +141,20 @@ TEST(Launched, IsSeenInTheEnvironment) {
     EXPECT_FALSE(launched(environment({{"OMPI_COMM_WORLD_RANK", "x"}})));
 }
 
-TEST(Launched, EachRankThatIsStartedHereGetsAGpuOfItsOwn) {
+TEST(Launched, EachRankThatIsStartedHereGetsADeviceOfItsOwn) {
+    const std::string variable = "CUDA_VISIBLE_DEVICES";
     const Environment without = environment({});
-    EXPECT_EQ(*gpu_of_rank(without, 1), "1");
-    EXPECT_EQ(*gpu_of_rank(without, 7), "7");
-    const Environment chosen = environment({{"CUDA_VISIBLE_DEVICES", "4,GPU-8932f937,6"}});
-    EXPECT_EQ(*gpu_of_rank(chosen, 0), "4");
-    EXPECT_EQ(*gpu_of_rank(chosen, 1), "GPU-8932f937");
-    EXPECT_EQ(*gpu_of_rank(chosen, 2), "6");
-    const auto more = gpu_of_rank(chosen, 3);
+    EXPECT_EQ(*device_of_rank(without, variable, 1), "1");
+    EXPECT_EQ(*device_of_rank(without, variable, 7), "7");
+    const Environment chosen = environment({{variable, "4,GPU-8932f937,6"}});
+    EXPECT_EQ(*device_of_rank(chosen, variable, 0), "4");
+    EXPECT_EQ(*device_of_rank(chosen, variable, 1), "GPU-8932f937");
+    EXPECT_EQ(*device_of_rank(chosen, variable, 2), "6");
+    const auto more = device_of_rank(chosen, variable, 3);
     ASSERT_FALSE(more);
-    EXPECT_EQ(more.error(), "CUDA_VISIBLE_DEVICES is '4,GPU-8932f937,6': rank 3 finds no GPU of its own there (name as "
-                            "many as tensor_parallel_size)");
-    EXPECT_FALSE(gpu_of_rank(environment({{"CUDA_VISIBLE_DEVICES", ""}}), 0)) << "none is to be seen";
+    EXPECT_EQ(more.error(), "CUDA_VISIBLE_DEVICES is '4,GPU-8932f937,6': rank 3 finds no device of its own there (name "
+                            "as many as tensor_parallel_size)");
+    EXPECT_FALSE(device_of_rank(environment({{variable, ""}}), variable, 0)) << "none is to be seen";
 }
 
 TEST(Launched, RanksOfAHostMeetAtAPortOfTheirJob) {

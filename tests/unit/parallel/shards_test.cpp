@@ -9,9 +9,9 @@
 #include "base/thread_pool.hpp"
 #include "host/registry.hpp"
 #include "kv/kv_cache.hpp"
+#include "parallel/thread_store.hpp"
 #include "runner/model_runner.hpp"
 #include "runner/ranks.hpp"
-#include "unit/parallel/store_group_fixture.hpp"
 #include "weights/loader.hpp"
 #include "paths.hpp"
 
@@ -61,6 +61,7 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
     r.block_size = kBlock;
     r.num_blocks = kBlocks;
     r.device = "cpu";
+    r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
     if (group) {
         rank.ranks = std::make_unique<ThreadRanks>(*group);
         r.ranks = rank.ranks.get();
@@ -96,11 +97,11 @@ std::vector<float> logits(runner::ModelRunner& runner, const std::vector<int32_t
 // What f(rank, group) gives on each rank, all at once.
 template <class F>
 auto on_ranks(uint32_t size, F&& f) {
-    test::StoreGroup group(size);
+    parallel::ThreadStore group(size, 20'000);
     using Value = decltype(f(0u, pb_group()));
     std::vector<std::optional<Value>> values(size);
     std::vector<std::thread> threads;
-    for (uint32_t r = 0; r < size; ++r) threads.emplace_back([&, r] { values[r] = f(r, group.of(r)); });
+    for (uint32_t r = 0; r < size; ++r) threads.emplace_back([&, r] { values[r] = f(r, group.group(r)); });
     for (std::thread& t : threads) t.join();
     return values;
 }

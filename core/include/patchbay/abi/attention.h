@@ -26,7 +26,8 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     const char *device;                    /* the device plugin's name: "cpu"               */
     uint32_t    max_seqs, max_tokens;      /* of a batch at most, padding included; 0: not known */
     uint32_t    max_seq_len;               /* likewise, of a sequence                       */
-    uint32_t    reserved;
+    uint32_t    simulated;                 /* 1: the device computes nothing, whatever its name: cost() is called in place of
+                                            * append_kv() and run(), and nothing has an address */
 } pb_attention_spec;
 
 /* KV of PB_FP8 and PB_I8 are codes: an element is its code times the scale of its token and head, keys and values

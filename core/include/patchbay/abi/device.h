@@ -171,6 +171,8 @@ typedef struct pb_device_info { /* filled by info() */
     uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
     char     serves_as[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
                                 * of its own name. Terminated */
+    char     visible_by[32];   /* "CUDA_VISIBLE_DEVICES": ranks on one machine take a device each, those that a process sees are
+                                * listed in this environment variable; empty: ranks share what there is. Terminated */
 } pb_device_info;
 
 typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */

@@ -8,6 +8,7 @@
 //   static constexpr const char* kDevice;                              optional: that it works on, else "cpu"
 #pragma once
 #include <memory>
+#include <string>
 
 #include "patchbay/abi/attention.h"
 #include "patchbay/plugin.hpp"
@@ -52,6 +53,18 @@ struct AttentionTable {
 };
 
 }  // namespace detail
+
+// Throws Error(PB_UNSUPPORTED) unless kv_heads divides heads, and both heads and block_size are of 1 to 65536.
+inline void check_heads_and_pages(const pb_attention_spec& spec) {
+    constexpr uint32_t kMax = 65536;
+    const auto number = [](uint32_t n) { return std::to_string(n); };
+    if (spec.kv_heads == 0 || spec.heads == 0 || spec.heads % spec.kv_heads != 0)
+        throw Error(PB_UNSUPPORTED,
+                    "heads " + number(spec.heads) + " is not a multiple of kv_heads " + number(spec.kv_heads));
+    if (spec.heads > kMax || spec.block_size == 0 || spec.block_size > kMax)
+        throw Error(PB_UNSUPPORTED, "heads " + number(spec.heads) + " or block_size " + number(spec.block_size) +
+                                        " not in 1 to " + number(kMax));
+}
 
 template <class T>
 constexpr pb_component attention(const About& about) {

@@ -178,18 +178,8 @@ struct GatedMlp {
 class GatedDecoder : public ListedWeights {
   public:
     void forward(const Forward& f) const {
-        const Stream stream(f, shape);
-        const RotaryAttention attention(f, shape);
         const GatedMlp mlp(f, shape);
-        f.embedding(stream.x, ends.embedding);
-        for (uint32_t i = 0; i < shape.layers; ++i) {
-            const Layer& l = layers[i];
-            stream.enter_layer(f, i, l.norm, eps);
-            attention.run(f, i, l.attention, rotary, stream, eps);
-            stream.enter_block(f, l.mlp_norm, eps);
-            mlp.run(f, l.mlp, stream);
-        }
-        ends.logits(f, shape, stream, eps);
+        run(f, [&](uint32_t layer, const Stream& stream) { mlp.run(f, layers[layer].mlp, stream); });
     }
 
   protected:
@@ -198,6 +188,23 @@ class GatedDecoder : public ListedWeights {
         AttentionWeights attention;
         MlpWeights mlp;
     };
+
+    // mlp(layer, stream): stream.y from stream.h
+    template <class Mlp>
+    void run(const Forward& f, Mlp&& mlp) const {
+        const Stream stream(f, shape);
+        const RotaryAttention attention(f, shape);
+        f.embedding(stream.x, ends.embedding);
+        for (uint32_t i = 0; i < shape.layers; ++i) {
+            const Layer& l = layers[i];
+            stream.enter_layer(f, i, l.norm, eps);
+            attention.run(f, i, l.attention, rotary, stream, eps);
+            stream.enter_block(f, l.mlp_norm, eps);
+            mlp(i, stream);
+        }
+        ends.logits(f, shape, stream, eps);
+    }
+
     DecoderShape shape;
     float eps = 0;
     DecoderEnds ends;

@@ -7,6 +7,7 @@
 // uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept.
 #pragma once
 #include <algorithm>
+#include <cstdio>
 #include <vector>
 
 #include "patchbay/abi/device.h"
@@ -178,6 +179,14 @@ struct DeviceTable {
 };
 
 }  // namespace detail
+
+inline pb_limit limit(const char* name, const char* unit, double value) {
+    pb_limit out{};
+    std::snprintf(out.name, sizeof out.name, "%s", name);
+    std::snprintf(out.unit, sizeof out.unit, "%s", unit);
+    out.value = value;
+    return out;
+}
 
 template <class T>
 constexpr pb_component device(const About& about) {

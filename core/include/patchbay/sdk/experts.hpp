@@ -1,7 +1,10 @@
 // patchbay/sdk/experts.hpp - the MLP of a mixture of experts: a router chooses k of them for each token, whose gated
 // SiLU outputs are added by weight. For model plugins; they need the ops in kExpertOps.
 #pragma once
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "patchbay/sdk/decoder_blocks.hpp"
 
@@ -74,5 +77,30 @@ struct ExpertTensors {
 };
 
 inline constexpr const char* kExpertOps[] = {"top_k", "expert_linear", "weighted_sum", nullptr};
+
+// Decoders with a mixture for an MLP in all layers or most: layers[i].mlp where the layer is dense, else mixtures[i].
+class ExpertDecoder : public GatedDecoder {
+  public:
+    static constexpr const auto& kNeeds = kExpertOps;
+
+    pb_kv_spec kv_spec(uint32_t) const { return shape.kv(window, shape.usual_scale()); }
+
+    void forward(const Forward& f) const {
+        const ExpertTensors mixture(f, experts, shape);
+        std::optional<GatedMlp> dense;
+        if (std::any_of(layers.begin(), layers.end(), is_dense)) dense.emplace(f, shape);
+        run(f, [&](uint32_t i, const Stream& stream) {
+            if (is_dense(layers[i])) dense->run(f, layers[i].mlp, stream);
+            else mixture.run(f, experts, mixtures[i], stream);
+        });
+    }
+
+  protected:
+    static bool is_dense(const Layer& l) { return l.mlp.gate_up != 0; }
+
+    ExpertShape experts;
+    uint32_t window = 0; // of all layers; 0: full
+    std::vector<ExpertWeights> mixtures; // by layer
+};
 
 }  // namespace patchbay

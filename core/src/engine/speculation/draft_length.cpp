@@ -13,21 +13,14 @@ double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-void DraftLength::Line::add(double at, double time) {
-    for (double* sum : {&weight, &x, &y, &xx, &xy}) *sum *= kFade;
-    weight += 1;
-    x += at;
-    y += time;
-    xx += at * at;
-    xy += at * time;
-}
-
 // Of steps of one size nothing follows for others: that they take no longer is the guess that tries them.
-double DraftLength::Line::slope() const {
-    const double spread = weight * xx - x * x;
-    return spread > 1e-6 * xx ? std::max(0.0, (weight * xy - x * y) / spread) : 0;
+double DraftLength::seconds_a_token() const {
+    const double x = step_.mean_x(), variance = step_.variance();
+    return weight_ * variance > 1e-6 * (variance + x * x) ? std::max(0.0, step_.slope()) : 0;
 }
-double DraftLength::Line::fixed() const { return weight > 0 ? std::max(0.0, (y - slope() * x) / weight) : 0; }
+double DraftLength::fixed_seconds() const {
+    return std::max(0.0, step_.mean_y() - seconds_a_token() * step_.mean_x());
+}
 
 double DraftLength::acceptance(uint32_t place) const {
     const size_t at = std::min<size_t>(place, StepReport::kDraftPositions - 2); // the last one counts those behind, too
@@ -38,7 +31,7 @@ double DraftLength::tokens_a_second(uint32_t drafts, uint32_t sequences) const {
     double tokens = 1, likely = 1;
     for (uint32_t i = 0; i < drafts; ++i) tokens += likely *= acceptance(i);
     const double time =
-        step_.fixed() + step_.slope() * sequences * (1.0 + drafts) + propose_ * static_cast<double>(drafts);
+        fixed_seconds() + seconds_a_token() * sequences * (1.0 + drafts) + propose_ * static_cast<double>(drafts);
     return time > 0 ? sequences * tokens / time : 0;
 }
 
@@ -66,7 +59,8 @@ void DraftLength::observe(const StepReport& r) {
     }
     if (r.prefill_tokens > 0) return; // what prompts cost says nothing of drafts
     const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.propose_ns, took);
-    step_.add(r.scheduled_tokens, seconds(took - proposing));
+    weight_ = weight_ * kFade + 1;
+    step_.add(r.scheduled_tokens, seconds(took - proposing), 1 / weight_);
     if (proposing == 0 || chosen_ == 0) return;
     const double each = seconds(proposing) / chosen_;
     propose_ = propose_ > 0 ? propose_ + 0.05 * (each - propose_) : each;

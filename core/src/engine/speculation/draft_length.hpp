@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/line_fit.hpp"
 #include "engine/step_report.hpp"
 
 namespace patchbay::engine {
@@ -22,18 +23,14 @@ class DraftLength {
     double tokens_a_second(uint32_t drafts, uint32_t sequences) const; // 0: nothing is known of times yet
 
   private:
-    // time = fixed + slope · tokens by least squares over steps, later ones counting more.
-    struct Line {
-        double weight = 0, x = 0, y = 0, xx = 0, xy = 0;
-        void add(double at, double time);
-        double slope() const;
-        double fixed() const;
-    };
+    double seconds_a_token() const; // by which a token more makes a step longer
+    double fixed_seconds() const;   // that a step takes beside its tokens
 
     uint32_t most_, chosen_;
     uint64_t choices_ = 0;
     std::array<double, StepReport::kDraftPositions> tried_{}, right_{}; // drafts by place, older ones counting less
-    Line step_;           // of steps that only decode, without proposing: by tokens computed
+    LineFit step_;        // seconds of steps that only decode, without proposing, by tokens computed
+    double weight_ = 0;   // of all these steps beside the latest, which has 1
     double propose_ = 0;  // seconds a draft asked for, of each sequence or of all, as it turns out
 };
 

@@ -1,4 +1,4 @@
-// A store and groups for ranks that are threads of one process.
+// The store and groups of ranks that are threads of one process, as checks of devices have them.
 #pragma once
 #include <condition_variable>
 #include <map>
@@ -7,14 +7,17 @@
 
 #include "patchbay/abi/device.h"
 
-namespace patchbay::test {
+namespace patchbay::parallel {
 
-class StoreGroup {
+class ThreadStore {
   public:
-    explicit StoreGroup(uint32_t size) : size_(size) {}
+    ThreadStore(uint32_t size, uint32_t timeout_ms) : size_(size), timeout_ms_(timeout_ms) {}
 
-    pb_group of(uint32_t rank) { return {sizeof(pb_group), rank, size_, 20'000, "127.0.0.1", this, set, get}; }
-    void close() { // as when a rank is gone
+    // Of one rank, which the store outlives.
+    pb_group group(uint32_t rank) {
+        return {sizeof(pb_group), rank, size_, timeout_ms_, "127.0.0.1", this, set, get};
+    }
+    void close() { // as when a rank is gone, or cannot connect: the others wait no longer
         const std::lock_guard lock(mutex_);
         closed_ = true;
         changed_.notify_all();
@@ -22,14 +25,14 @@ class StoreGroup {
 
   private:
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
-        auto& self = *static_cast<StoreGroup*>(ctx);
+        auto& self = *static_cast<ThreadStore*>(ctx);
         const std::lock_guard lock(self.mutex_);
         self.values_.emplace(key, std::string(static_cast<const char*>(value), bytes));
         self.changed_.notify_all();
         return PB_OK;
     }
     static pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
-        auto& self = *static_cast<StoreGroup*>(ctx);
+        auto& self = *static_cast<ThreadStore*>(ctx);
         std::unique_lock lock(self.mutex_);
         self.changed_.wait(lock, [&] { return self.closed_ || self.values_.contains(key); });
         if (self.closed_) return PB_FAILED;
@@ -40,11 +43,11 @@ class StoreGroup {
         return PB_OK;
     }
 
-    const uint32_t size_;
+    const uint32_t size_, timeout_ms_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::map<std::string, std::string> values_;
     bool closed_ = false;
 };
 
-}  // namespace patchbay::test
+}  // namespace patchbay::parallel
