@@ -17,28 +17,6 @@ GROUPS = [
     ("End to end", ("e2e_mean", "e2e_p50", "e2e_p90", "e2e_p99")),
     ("KV cache and preemption", ("kv_mean", "kv_max", "preemptions")),
 ]
-HEADLINES = [
-    "output_throughput",
-    "goodput_rate",
-    "ttft_mean",
-    "ttft_p50",
-    "ttft_p99",
-    "tpot_p50",
-    "itl_p50",
-    "itl_p99",
-    "e2e_mean",
-    "e2e_p50",
-    "e2e_p99",
-]
-FEW_HEADLINES = [
-    "output_throughput",
-    "goodput_rate",
-    "ttft_p50",
-    "ttft_p99",
-    "itl_p50",
-    "e2e_p50",
-    "e2e_p99",
-]  # for many variants
 SIGNS = {"better": "▲", "worse": "▼", "different": "◆", "no difference shown": "=", "too few repeats": "?"}
 MINUS = "−"
 
@@ -87,6 +65,16 @@ def delta(metric: Metric, base: Metric) -> str:
     if metric.low is not None and metric.high is not None:
         text += f" <span class=interval>{signed(metric.low * scale)} … {signed(metric.high * scale)}</span>"
     return text
+
+
+def seen_from(metric: Metric, base: Metric) -> str:
+    """Beside "no difference shown": from which size on one would have been."""
+    if metric.verdict != "no difference shown" or metric.detectable is None:
+        return ""
+    relative = metric.unit != "%" and base.value
+    size = metric.detectable * (100 / base.value if relative else 1.0)
+    unit = "%" if relative else "pp" if metric.unit == "%" else metric.unit.replace("per run", "")
+    return f" <span class=interval>≥ {number(size)} {unit}</span>"
 
 
 def swatch(colour: str | None) -> str:
@@ -165,7 +153,10 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         f"{swatch(of.get(v.id))}{escape(v.name)}" + ("<small>baseline</small>" if v is base else "") for v in ordered
     ]
     rows = []
-    for title, names in GROUPS:
+    primary = r.primary
+    groups = [("Primary: verdicts, corrected for their number", primary)]
+    groups += [(title, [n for n in names if n not in primary]) for title, names in GROUPS]
+    for title, names in groups:
         present = [n for n in names if n in base.metrics and any(v.metrics[n].value is not None for v in ordered)]
         if present:
             rows.append(f'<tr class=group><th colspan="{len(head)}">{escape(title)}</th></tr>')
@@ -179,19 +170,21 @@ def results_section(r: Results, of: dict[int, str]) -> str:
                     if verdict in SIGNS
                     else ""
                 )
-                change = f"<div class=delta>{delta(m, base.metrics[n])} {mark}</div>" if v is not base else ""
+                change = f"<div class=delta>{delta(m, base.metrics[n])} {mark}{seen_from(m, base.metrics[n])}</div>" if v is not base else ""
                 value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
                 cells.append(f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>')
             rows.append("<tr>" + "".join(cells) + "</tr>")
     compared = [v for v in ordered if v.comparison]
     pairs: dict[str, list[str]] = {}
     for v in compared:
-        count, repeats, same, _ = v.comparison
+        count, repeats, independent, same = v.comparison
         what = (
             f"{count:,} requests in {repeats} repeats are paired with the baseline's"
             if count
             else "no request is paired with the baseline's"
         )
+        if independent < repeats:
+            what += f", {independent} of which hold information of their own"
         pairs.setdefault(
             what + (f", {100 * same:.3g} % with the same output tokens" if same is not None else ""), []
         ).append(v.name)
@@ -200,10 +193,12 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         for what, names in pairs.items()
     ]
     how = (
-        "Under each value: the difference from the baseline and its 95 % bootstrap interval, in % of the baseline "
-        "(pp: percentage points). ▲ better and ▼ worse: the interval leaves out 0. = no difference shown. "
-        "◆ different, neither good nor bad. "
-        "? too few repeats for a verdict. Verdicts are per metric and not adjusted for their number."
+        "A value is the mean over repeats, of times and rates the geometric one. Under it: the difference from the baseline "
+        "and its 95 % interval by Student's t over repeats, in % of the baseline (pp: percentage points). Primary "
+        "metrics have verdicts, corrected for their number (Holm), so that an interval may leave out 0 without one: "
+        "▲ better, ▼ worse, ◆ different, neither good nor bad, = no difference shown, and from which size (≥) on 9 of "
+        "10 such experiments would have shown one, ? too few independent repeats. All others are exploratory: of 20 "
+        "intervals one is expected to miss the truth."
     )
     slo = [
         f"{name} ≤ {plots.duration(r.info[key])}"
@@ -213,13 +208,13 @@ def results_section(r: Results, of: dict[int, str]) -> str:
     if slo:
         notes.append("goodput counts requests with " + " and ".join(slo))
     forest = picture(
-        plots.forest(r, of, HEADLINES if len(of) <= 5 else FEW_HEADLINES),
+        plots.forest(r, of, primary),
         "differences from the baseline with intervals",
-        "Differences from the baseline, with 95 % intervals. Filled: a verdict; hollow: none.",
+        "Primary metrics: differences from the baseline, with 95 % intervals. Filled: a verdict; hollow: none.",
         "wide",
     )
     first = picture(
-        plots.glance(r, of, ["goodput_share", "ttft_p50", "e2e_p50", "output_throughput"]),
+        plots.glance(r, of, primary[:4]),
         "headline metrics of each variant",
         "At a glance",
         "wide",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 1  # user_version of the databases that this reads
+SCHEMA = 2  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -28,6 +28,9 @@ class Metric:
     low: float | None  # 95 % interval of the difference
     high: float | None
     verdict: str
+    primary_rank: int | None  # from 1; None: exploratory, without a verdict
+    corrected: float | None  # p, corrected for the number of verdicts
+    detectable: float | None  # the smallest difference that 9 of 10 such experiments would have shown
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Variant:
     plugins: list[dict]
     differences: list[tuple]  # path, value of the baseline, own value, declared
     metrics: dict[str, Metric] = field(default_factory=dict)
-    comparison: tuple | None = None  # pairs, repeats, share of equal outputs, resamples
+    comparison: tuple | None = None  # pairs, repeats, those of them that count, share of equal outputs
     latencies: dict[str, np.ndarray] = field(default_factory=dict)  # ms, over the runs that count
     series: Series | None = None
 
@@ -63,6 +66,11 @@ class Results:
     runs: list[dict]
     swaps: list[dict]  # components exchanged in mid-run
     series_repeat: int | None  # that of the time series
+
+    @property
+    def primary(self) -> list[str]:
+        ranked = [m for m in self.baseline.metrics.values() if m.primary_rank]
+        return [m.name for m in sorted(ranked, key=lambda m: m.primary_rank)]
 
     @property
     def baseline(self) -> Variant:
@@ -183,13 +191,13 @@ def read(path: Path) -> Results:
         repeat = min(counted, default=None)
         for variant in variants:
             for row in db.execute(
-                "SELECT name, label, unit, better, value, difference, low, high, verdict FROM metric"
-                " WHERE variant_id = ? ORDER BY position",
+                "SELECT name, label, unit, better, value, difference, low, high, verdict, primary_rank, p_corrected,"
+                " detectable FROM metric WHERE variant_id = ? ORDER BY position",
                 (variant.id,),
             ):
                 variant.metrics[row["name"]] = Metric(*row)
             found = db.execute(
-                "SELECT pairs, repeats, same_output, resamples FROM comparison WHERE variant_id = ?", (variant.id,)
+                "SELECT pairs, repeats, independent, same_output FROM comparison WHERE variant_id = ?", (variant.id,)
             ).fetchone()
             variant.comparison = tuple(found) if found else None
             own = [r for r in runs if r["variant_id"] == variant.id and r["valid"] and r["repeat"] in counted]

@@ -167,11 +167,42 @@ class Report(unittest.TestCase):
                         tpot.append((times[-1] - times[0]) / 1e6 / (len(times) - 1))
             for name, values in (("ttft", ttft), ("tpot", tpot), ("itl", gaps), ("e2e", e2e)):
                 self.assertTrue(np.allclose(variant.latencies[name], sorted(values), rtol=0, atol=1e-6), name)
-                # The program's own statistics, by another road.
-                self.assertAlmostEqual(variant.metrics[f"{name}_mean"].value, statistics.fmean(values), places=6)
-                tenths = statistics.quantiles(values, n=10, method="inclusive")
-                self.assertAlmostEqual(variant.metrics[f"{name}_p50"].value, statistics.median(values), places=6)
-                self.assertAlmostEqual(variant.metrics[f"{name}_p90"].value, tenths[8], places=6)
+
+    def test_values_are_means_over_repeats(self):
+        """The program's own statistics, by another road."""
+        data = results.read(self.database)
+        for variant in data.variants:
+            medians = []
+            with sqlite3.connect(self.database) as db:
+                for repeat in range(2):
+                    rows = db.execute(
+                        "SELECT finish_ns - arrival_ns FROM request JOIN run ON run.id = run_id"
+                        " WHERE variant_id = ? AND repeat = ?",
+                        (variant.id, repeat),
+                    )
+                    medians.append(statistics.median(ns / 1e6 for (ns,) in rows))
+            self.assertAlmostEqual(
+                variant.metrics["e2e_p50"].value, statistics.geometric_mean(medians), places=6, msg=variant.name
+            )
+
+    def test_verdicts_are_of_primary_metrics_only(self):
+        data = results.read(self.database)
+        self.assertEqual(
+            data.primary, ["goodput_share", "ttft_p50", "ttft_p99", "tpot_p50", "tpot_p99", "e2e_p50"]
+        )
+        for name, metric in data.variants[1].metrics.items():
+            self.assertEqual(metric.verdict == "too few repeats", name in data.primary, name)
+        groups = [row[0] for row in self.read.rows if len(row) == 1]
+        self.assertEqual(groups[0], "Primary: verdicts, corrected for their number")
+
+    def test_beside_no_difference_stands_what_would_have_been_seen(self):
+        base = self.one("SELECT value FROM metric WHERE variant_id = 0 AND name = 'ttft_p50'")
+        path = self.changed(
+            f"UPDATE metric SET verdict = 'no difference shown', detectable = {base * 0.0312}"
+            " WHERE variant_id = 1 AND name = 'ttft_p50'"
+        )
+        rows = {row[0]: row[1:] for row in Reader(page.page(results.read(path))).rows if row}
+        self.assertIn("≥ 3.12 %", rows["TTFT p50"][1])
 
     def test_the_table_has_the_values_the_differences_and_their_intervals(self):
         data = results.read(self.database)
@@ -283,8 +314,8 @@ class Report(unittest.TestCase):
             for i in range(3, 14)
         ]
         more += [
-            f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, value, difference, low, high, verdict"
-            " FROM metric WHERE variant_id = 1"
+            f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, primary_rank, value, difference, low,"
+            " high, verdict, scale, p, p_corrected, detectable FROM metric WHERE variant_id = 1"
             for i in range(3, 14)
         ]
         html = page.page(results.read(self.changed(*more)))
@@ -299,7 +330,7 @@ class Report(unittest.TestCase):
         for path, why in (
             (text, "is no results database"),
             (self.folder / "nowhere", "is not there"),
-            (self.changed("PRAGMA user_version = 99"), "version 99, expected 1"),
+            (self.changed("PRAGMA user_version = 99"), "version 99, expected 2"),
             (self.changed("DELETE FROM experiment"), "holds no experiment"),
         ):
             done = run_report(path, out)

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
-#include <set>
+#include <utility>
 
 namespace patchbay::experiment {
 namespace {
@@ -15,40 +14,41 @@ std::string joined(const std::vector<std::string>& words) {
     return out;
 }
 
-using Counted = std::vector<const RunRecord*>; // of one variant, by repeat
-
-Counted valid_runs(const std::vector<RunRecord>& runs, size_t variant) {
-    Counted out;
+const RunRecord* valid_run(const std::vector<RunRecord>& runs, size_t variant, uint32_t repeat) {
     for (const RunRecord& r : runs)
-        if (r.variant == variant && r.valid()) out.push_back(&r);
-    std::sort(out.begin(), out.end(), [](const RunRecord* a, const RunRecord* b) { return a->repeat < b->repeat; });
-    return out;
+        if (r.variant == variant && r.repeat == repeat && r.valid()) return &r;
+    return nullptr;
 }
 
-// The valid runs of the repeats that every variant has a valid run of, so that all are judged by the same requests.
-// Where there is no such repeat, all valid runs.
-std::vector<Counted> counted_runs(const std::vector<RunRecord>& runs, size_t variants) {
-    std::vector<Counted> all;
-    std::map<uint32_t, size_t> have; // repeat → variants
-    for (size_t v = 0; v < variants; ++v) {
-        all.push_back(valid_runs(runs, v));
-        for (const RunRecord* r : all.back()) have[r->repeat] += 1;
+uint32_t repeats_in(const std::vector<RunRecord>& runs) {
+    uint32_t count = 0;
+    for (const RunRecord& r : runs) count = std::max(count, r.repeat + 1);
+    return count;
+}
+
+// The requests of repeats that every variant has a valid run of, or, where there is none, that both have.
+void compare_outputs(const std::vector<RunRecord>& runs, size_t variants, size_t variant, size_t baseline,
+                     Comparison& c) {
+    std::vector<std::pair<const RunRecord*, const RunRecord*>> whole, both;
+    for (uint32_t r = 0; r < repeats_in(runs); ++r) {
+        const RunRecord *a = valid_run(runs, variant, r), *b = valid_run(runs, baseline, r);
+        if (!a || !b) continue;
+        both.emplace_back(a, b);
+        bool everywhere = true;
+        for (size_t v = 0; v < variants; ++v) everywhere &= valid_run(runs, v, r) != nullptr;
+        if (everywhere) whole.emplace_back(a, b);
     }
-    const auto is_whole = [&](uint32_t repeat) { return have[repeat] == variants; };
-    if (std::none_of(have.begin(), have.end(), [&](const auto& h) { return h.second == variants; })) return all;
-    for (Counted& c : all) std::erase_if(c, [&](const RunRecord* r) { return !is_whole(r->repeat); });
-    return all;
-}
-
-Comparison compare_paired(const Counted& variant, const Counted& other, const Slo& slo, uint64_t seed) {
-    Counted a, b; // the repeats that both have
-    for (const RunRecord* r : variant)
-        for (const RunRecord* o : other)
-            if (o->repeat == r->repeat) {
-                a.push_back(r);
-                b.push_back(o);
-            }
-    return compare(a, b, slo, seed);
+    uint32_t same = 0;
+    if (whole.empty()) whole = std::move(both);
+    for (const auto& [of_variant, of_baseline] : whole)
+        for (size_t k = 0; k < of_variant->requests.size(); ++k) {
+            const RequestRecord &a = of_variant->requests[k], &b = of_baseline->requests[k];
+            if (!a.completed() || !b.completed()) continue;
+            c.pairs += 1;
+            same += a.output == b.output && a.others == b.others;
+        }
+    c.repeats = static_cast<uint32_t>(whole.size());
+    if (c.pairs > 0) c.same_output = static_cast<double>(same) / c.pairs;
 }
 
 std::vector<std::string> notices_of(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants) {
@@ -64,61 +64,23 @@ std::vector<std::string> notices_of(const std::vector<RunRecord>& runs, const st
     return notices;
 }
 
-std::string with_unit(double value, const std::string& unit) {
-    return shown(value) + (unit == "%" ? " %" : " " + unit);
-}
-
-std::string difference_of(const Difference& d) {
-    return "(difference " + shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
-}
-
-// Names a winner only if it is shown to be better than the baseline and than the one that comes next.
-void judge(Conclusion& c, const std::vector<Counted>& counted, const std::vector<Contestant>& contestants,
-           size_t baseline, const Slo& slo, uint64_t seed) {
-    const size_t m = headline_metric(slo);
-    const MetricInfo& info = metric_infos()[m];
-    const double sign = info.better == Better::kHigher ? 1 : -1;
-    const auto goodness = [&](size_t v) { return sign * c.results[v].metrics[m]; };
-    std::vector<size_t> others; // those with numbers, best first
-    bool few = false;
-    for (size_t v = 0; v < contestants.size(); ++v) {
-        if (v == baseline) continue;
-        few |= c.results[v].comparison.metrics[m].verdict == Verdict::kTooFewRepeats;
-        if (!std::isnan(goodness(v))) others.push_back(v);
+// Repeats that hold no information of their own, and variants that changed nothing.
+std::vector<std::string> notices_about(const Measured& m, const std::vector<VariantResult>& results,
+                                       const std::vector<Contestant>& contestants) {
+    std::vector<std::string> notices;
+    const auto again = repeats_seen_before(m);
+    if (!again.empty()) {
+        std::vector<std::string> numbers;
+        for (const uint32_t r : again) numbers.push_back(std::to_string(r + 1));
+        notices.push_back((again.size() > 1 ? "repeats " : "repeat ") + joined(numbers) +
+                          " gave the times of an earlier repeat to the nanosecond, in every variant: what is the same "
+                          "counts once. Draw lengths or arrivals, or set step_jitter");
     }
-    if (few) {
-        c.sentence = "no winner is named: fewer than " + std::to_string(kRepeatsForVerdict) + " valid repeats";
-        return;
-    }
-    std::stable_sort(others.begin(), others.end(), [&](size_t a, size_t b) { return goodness(a) > goodness(b); });
-    const std::string base = contestants[baseline].name;
-    if (others.empty() || c.results[others[0]].comparison.metrics[m].verdict != Verdict::kBetter) {
-        c.sentence = "no variant is shown to have a better " + info.label + " than " + base;
-        return;
-    }
-    const auto value_of = [&](size_t v) { return with_unit(c.results[v].metrics[m], info.unit); };
-    const std::string best = contestants[others[0]].name;
-    const Comparison& found = c.results[others[0]].comparison;
-    const std::string proof = ": " + value_of(others[0]) + " against " + value_of(baseline) + " of " + base + " " +
-                              difference_of(found.metrics[m]);
-    c.winner = best;
-    if (others.size() > 1) {
-        const std::string next = contestants[others[1]].name;
-        const Difference d = compare_paired(counted[others[0]], counted[others[1]], slo, seed).metrics[m];
-        if (d.verdict == Verdict::kBetter) {
-            c.sentence = best + " has the best " + info.label + proof + " and " + value_of(others[1]) + " of " + next +
-                         " " + difference_of(d);
-        } else {
-            c.winner.clear();
-            c.sentence = best + " has a better " + info.label + " than " + base + proof + "; no winner is named, as " +
-                         next + " with " + value_of(others[1]) + " is not shown to be worse";
-        }
-    } else {
-        c.sentence = best + " has the best " + info.label + proof;
-    }
-    if (found.same_output < 1)
-        c.sentence += "; its outputs differ from those of " + base + " in " + shown(100 * (1 - found.same_output)) +
-                      " % of the requests, so judge their quality too";
+    for (size_t v = 0; v < results.size(); ++v)
+        if (results[v].comparison.unchanged)
+            notices.push_back("variant '" + contestants[v].name +
+                              "' took the very times of the baseline in every run: what it declares had no effect");
+    return notices;
 }
 
 }  // namespace
@@ -135,29 +97,49 @@ std::string shown(double value) {
     return out;
 }
 
-size_t headline_metric(const Slo& slo) {
-    const auto& infos = metric_infos();
-    const std::string name = slo.any() ? "goodput_share" : "e2e_mean";
-    return static_cast<size_t>(
-        std::find_if(infos.begin(), infos.end(), [&](const MetricInfo& i) { return i.name == name; }) - infos.begin());
+Measured measured(const std::vector<RunRecord>& runs, size_t variants, const Slo& slo) {
+    const uint32_t repeats = repeats_in(runs);
+    const size_t metrics = metric_infos().size();
+    Measured m;
+    m.values.assign(variants, std::vector(metrics, std::vector<double>(repeats, kNoValue)));
+    m.timings.assign(variants, std::vector<uint64_t>(repeats, 0));
+    for (const RunRecord& run : runs) {
+        if (!run.valid()) continue;
+        const auto values = metrics_of(run, slo);
+        for (size_t i = 0; i < metrics; ++i) m.values[run.variant][i][run.repeat] = values[i];
+        m.timings[run.variant][run.repeat] = timing_of(run);
+    }
+    return m;
 }
 
-Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, size_t baseline,
-                    const Slo& slo, uint64_t seed) {
+Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, const Question& q,
+                    const Slo& slo) {
     Conclusion c;
-    const auto counted = counted_runs(runs, contestants.size());
-    for (size_t v = 0; v < contestants.size(); ++v) {
-        c.results.push_back({summarise(counted[v], slo), {}});
-        if (v != baseline) c.results[v].comparison = compare_paired(counted[v], counted[baseline], slo, seed);
-    }
+    const Measured m = measured(runs, contestants.size(), slo);
+    c.primary = q.primary;
+    c.results = judge(m, q);
+    for (size_t v = 0; v < contestants.size(); ++v)
+        if (v != q.baseline) compare_outputs(runs, contestants.size(), v, q.baseline, c.results[v].comparison);
     c.notices = notices_of(runs, contestants);
+    for (std::string& notice : notices_about(m, c.results, contestants)) c.notices.push_back(std::move(notice));
+
     const bool undeclared =
         std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
     const bool all_valid = std::all_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.valid(); });
+    std::vector<std::string> names;
+    for (const Contestant& k : contestants) names.push_back(k.name);
     if (contestants.size() < 2) c.sentence = "one variant: nothing to compare it with";
     else if (undeclared) c.sentence = "no winner is named: the variants differ in more than the declared factors";
     else if (!all_valid) c.sentence = "no winner is named: not all runs are valid";
-    else judge(c, counted, contestants, baseline, slo, seed);
+    else {
+        Claim claim = claim_of(m, c.results, names, q);
+        c.winner = std::move(claim.winner);
+        c.sentence = std::move(claim.sentence);
+        const double same = claim.leader ? c.results[*claim.leader].comparison.same_output : 1;
+        if (same < 1)
+            c.sentence += "; its outputs differ from those of " + names[q.baseline] + " in " + shown(100 * (1 - same)) +
+                          " % of the requests, so judge their quality too";
+    }
     return c;
 }
 

@@ -1,11 +1,12 @@
 // What an experiment may claim: results for each variant, what must be known first, and the one sentence at the end.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiment/comparison.hpp"
 #include "experiment/record.hpp"
 #include "experiment/spec.hpp"
-#include "experiment/statistics.hpp"
 
 namespace patchbay::experiment {
 
@@ -14,22 +15,25 @@ struct Contestant { // the part of a variant that a conclusion depends on
     std::vector<std::string> undeclared; // paths that differ from the baseline without being declared
 };
 
-struct VariantResult {
-    std::vector<double> metrics; // of metric_infos(), over the runs that count
-    Comparison comparison;       // empty metrics: the baseline
-};
-
 struct Conclusion {
     std::vector<VariantResult> results; // one a variant
-    std::string winner;                 // of the headline metric; empty: none may be named
-    std::string sentence;               // "sjf has the best E2E mean: …", or why there is no winner
+    std::vector<size_t> primary;        // metrics with verdicts; the first is the one that a winner is best in
+    std::string winner;                 // empty: none may be named
+    std::string sentence;               // "sjf has the best goodput share: …", or why there is no winner
     std::vector<std::string> notices;   // invalid runs, differences that were not declared, interruption
 };
 
-// Goodput where there is an objective, else mean E2E.
-size_t headline_metric(const Slo&);
-Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>&, size_t baseline, const Slo&,
-                    uint64_t seed);
+// What valid runs measured; of one variant and repeat there is at most one of them.
+Measured measured(const std::vector<RunRecord>&, size_t variants, const Slo&);
+Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>&, const Question&, const Slo&);
+
+struct Claim {
+    std::string winner, sentence;
+    std::optional<size_t> leader; // the variant that the sentence puts before the baseline
+};
+// The sentence, from numbers alone. It is false in no more than 5 of 100 experiments, choosing among variants included.
+Claim claim_of(const Measured&, const std::vector<VariantResult>&, const std::vector<std::string>& names,
+               const Question&);
 
 // "12.3", "1,234", "0.0042": three significant digits at least.
 std::string shown(double value);

@@ -1,4 +1,4 @@
-// Every random choice of a workload, a run order or a bootstrap: a pure function of (seed, repeat, purpose, number).
+// Every random choice of a workload, a run order: a pure function of (seed, repeat, purpose, number).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace patchbay::experiment {
 
 enum class Purpose : uint32_t {
-    kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kBootstrap,
+    kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kWindow,
     kTenant, kPriority, kDeadline
 };
 

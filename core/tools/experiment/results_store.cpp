@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -47,10 +48,11 @@ CREATE TABLE swap(
     step INTEGER, time_ns INTEGER, pause_ns INTEGER, end_step INTEGER, PRIMARY KEY(run_id, number)) WITHOUT ROWID;
 CREATE TABLE metric(
     variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
-    value REAL, difference REAL, low REAL, high REAL, verdict TEXT);
+    primary_rank INTEGER, value REAL, difference REAL, low REAL, high REAL, verdict TEXT, scale TEXT, p REAL,
+    p_corrected REAL, detectable REAL);
 CREATE TABLE comparison(
-    variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, same_output REAL, resamples INTEGER);
-PRAGMA user_version = 1;
+    variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
+PRAGMA user_version = 2;
 )";
 
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".
@@ -249,7 +251,7 @@ Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& e
     const auto write = [&]() -> Result<> {
         Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?");
         PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(end).run());
-        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 11));
+        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 16));
         Statement c(db_->handle, insert_into("comparison", 5));
         for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
         const auto& infos = metric_infos();
@@ -260,12 +262,18 @@ Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& e
                 Difference d{.verdict = Verdict::kBaseline};
                 if (compared) d = r.comparison.metrics[i];
                 m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit);
-                m.text(word_of(infos[i].better)).real(r.metrics[i]).real(d.value).real(d.low).real(d.high);
-                PB_CHECK(m.text(experiment::word_of(d.verdict)).run());
+                m.text(word_of(infos[i].better));
+                const auto rank = std::find(conclusion.primary.begin(), conclusion.primary.end(), i);
+                if (rank == conclusion.primary.end()) m.null();
+                else m.integer(static_cast<uint64_t>(rank - conclusion.primary.begin()) + 1);
+                m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict));
+                if (std::isnan(d.value)) m.null();
+                else m.text(d.is_ratio ? "ratio" : "difference");
+                PB_CHECK(m.real(d.p).real(d.corrected).real(d.detectable).run());
             }
             if (!compared) continue;
             c.integer(v).integer(r.comparison.pairs).integer(r.comparison.repeats);
-            PB_CHECK(c.real(r.comparison.same_output).integer(r.comparison.resamples).run());
+            PB_CHECK(c.integer(r.comparison.independent).real(r.comparison.same_output).run());
         }
         return {};
     };

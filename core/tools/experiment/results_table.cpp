@@ -11,15 +11,15 @@ constexpr size_t kWidth = 110; // variants that do not fit beside the baseline g
 constexpr size_t kLabel = 19, kUnit = 7;
 
 struct Cell {
-    std::string value, change; // change: from the baseline
+    std::string value, change, note; // change: from the baseline; note: the verdict, or an interval
     Verdict verdict = Verdict::kNone;
 };
 
 struct Column {
     std::vector<std::string> head; // lines
     std::vector<Cell> cells;       // one a metric
-    size_t value = 0, change = 0, verdict = 0; // widths
-    size_t width() const { return value + (change ? 1 + change : 0) + (verdict ? 1 + verdict : 0); }
+    size_t value = 0, change = 0, note = 0; // widths
+    size_t width() const { return value + (change ? 1 + change : 0) + (note ? 1 + note : 0); }
 };
 
 size_t columns_of(const std::string& text) { // of UTF-8
@@ -33,35 +33,53 @@ std::string gap(const std::string& text, size_t width) {
 std::string right(const std::string& text, size_t width) { return gap(text, width) + text; }
 std::string left(const std::string& text, size_t width) { return text + gap(text, width); }
 
-std::string sign_of(Verdict v) {
-    switch (v) {
+// A difference in % of the baseline, or plain where the baseline is 0 or the unit is a share.
+struct Shift {
+    bool relative;
+    double baseline;
+    std::string suffix;
+
+    Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(base) {
+        suffix = relative ? " %" : unit == "%" ? " pp" : "";
+    }
+    double of(double difference) const { return relative ? 100 * difference / baseline : difference; }
+    std::string size(double difference) const { // without a sign: "3.1 %"
+        const std::string text = std::isnan(difference) ? "–" : number(std::abs(difference));
+        return (text.starts_with('+') ? text.substr(1) : text) + suffix;
+    }
+    std::string number(double difference) const { // "+12.3"
+        const double value = of(difference), size = std::abs(value);
+        if (size < 0.005) return "0";
+        if (size >= 99.95) return (value > 0 ? "+" : "") + shown(value);
+        char text[32];
+        std::snprintf(text, sizeof text, "%+.*f", size >= 0.95 ? 1 : 2, value);
+        return text;
+    }
+};
+
+std::string note_of(const Difference& d, const Shift& shift, uint32_t independent) {
+    switch (d.verdict) {
         case Verdict::kBetter: return "better";
         case Verdict::kWorse: return "worse";
         case Verdict::kDifferent: return "differs";
-        case Verdict::kNoDifference: return "=";
+        case Verdict::kNoDifference: return "= ≥" + shift.size(d.detectable);
         case Verdict::kTooFewRepeats: return "?";
+        case Verdict::kExploratory:
+            // Of two or three repeats an interval is wide beyond any use.
+            if (std::isnan(d.low) || independent < kRepeatsForVerdict) return "";
+            return "(" + shift.number(d.low) + " … " + shift.number(d.high) + ")";
         default: return "";
     }
 }
 
-// "+12.3 %" of the baseline, or the plain difference where the baseline is 0 or the unit is a share.
-std::string change_text(double difference, double baseline, const std::string& unit) {
-    if (std::isnan(difference)) return "";
-    const bool relative = unit != "%" && baseline != 0;
-    const double value = relative ? 100 * difference / baseline : difference, size = std::abs(value);
-    if (size < 0.005) return "0";
-    const std::string suffix = relative ? " %" : unit == "%" ? " pp" : "";
-    if (size >= 99.95) return (value > 0 ? "+" : "") + shown(value) + suffix;
-    char text[32];
-    std::snprintf(text, sizeof text, "%+.*f", size >= 0.95 ? 1 : 2, value);
-    return text + suffix;
-}
-
 Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
-    Cell c{shown(r.metrics[m]), "", Verdict::kBaseline};
+    Cell c{shown(r.metrics[m]), "", "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
-    c.change = change_text(d.value, base.metrics[m], metric_infos()[m].unit);
+    const Shift shift(base.metrics[m], metric_infos()[m].unit);
+    if (!std::isnan(d.value)) c.change = shift.number(d.value);
+    if (!c.change.empty() && c.change != "0") c.change += shift.suffix;
+    c.note = note_of(d, shift, r.comparison.independent);
     c.verdict = d.verdict;
     return c;
 }
@@ -78,7 +96,7 @@ Column column_of(const Conclusion& c, const std::string& name, size_t variant, s
         Cell cell = cell_of(c.results[variant], c.results[baseline], m);
         column.value = std::max(column.value, columns_of(cell.value));
         column.change = std::max(column.change, columns_of(cell.change));
-        column.verdict = std::max(column.verdict, columns_of(sign_of(cell.verdict)));
+        column.note = std::max(column.note, columns_of(cell.note));
         column.cells.push_back(std::move(cell));
     }
     size_t widest = 0;
@@ -97,6 +115,24 @@ void end_line(std::string& out) {
     out += '\n';
 }
 
+void append_rows(std::string& out, const Conclusion& c, const std::vector<size_t>& metrics,
+                 const std::vector<const Column*>& columns, Colour colour) {
+    const auto& infos = metric_infos();
+    for (const size_t m : metrics) {
+        const auto has_none = [&](const VariantResult& r) { return std::isnan(r.metrics[m]); };
+        if (std::all_of(c.results.begin(), c.results.end(), has_none)) continue;
+        out += left(infos[m].label, kLabel) + left(infos[m].unit, kUnit);
+        for (const Column* column : columns) {
+            const Cell& cell = column->cells[m];
+            std::string text = right(cell.value, column->value);
+            if (column->change) text += " " + right(cell.change, column->change);
+            if (column->note) text += " " + left(cell.note, column->note);
+            out += "  " + painted(text, cell.verdict, colour);
+        }
+        end_line(out);
+    }
+}
+
 void append_block(std::string& out, const Conclusion& c, const std::vector<const Column*>& columns, Colour colour) {
     size_t head = 0;
     for (const Column* column : columns) head = std::max(head, column->head.size());
@@ -108,20 +144,13 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<const
         }
         end_line(out);
     }
-    const auto& infos = metric_infos();
-    for (size_t m = 0; m < infos.size(); ++m) {
-        const auto has_none = [&](const VariantResult& r) { return std::isnan(r.metrics[m]); };
-        if (std::all_of(c.results.begin(), c.results.end(), has_none)) continue;
-        out += left(infos[m].label, kLabel) + left(infos[m].unit, kUnit);
-        for (const Column* column : columns) {
-            const Cell& cell = column->cells[m];
-            std::string text = right(cell.value, column->value);
-            if (column->change) text += " " + right(cell.change, column->change);
-            if (column->verdict) text += " " + left(sign_of(cell.verdict), column->verdict);
-            out += "  " + painted(text, cell.verdict, colour);
-        }
-        end_line(out);
-    }
+    std::vector<size_t> rest;
+    for (size_t m = 0; m < metric_infos().size(); ++m)
+        if (std::find(c.primary.begin(), c.primary.end(), m) == c.primary.end()) rest.push_back(m);
+    if (columns.size() > 1) out += "primary metrics\n";
+    append_rows(out, c, c.primary, columns, colour);
+    if (columns.size() > 1) out += "exploratory: intervals, no verdicts\n";
+    append_rows(out, c, rest, columns, colour);
 }
 
 std::string legend_of(const std::vector<Column>& columns, const std::string& baseline) {
@@ -130,12 +159,14 @@ std::string legend_of(const std::vector<Column>& columns, const std::string& bas
             return std::any_of(column.cells.begin(), column.cells.end(), [&](const Cell& c) { return c.verdict == v; });
         });
     };
-    std::string out = "beside a value: how it differs from " + baseline;
+    std::string out = "beside a value: how it differs from " + baseline + "; in brackets: 95 % interval\n";
     if (has(Verdict::kBetter) || has(Verdict::kWorse) || has(Verdict::kDifferent) || has(Verdict::kNoDifference))
-        out += "; = no difference shown: its 95 % interval contains 0";
+        out += "verdicts are corrected for their number: of 20 such tables of equal variants one has a false one\n";
+    if (has(Verdict::kNoDifference))
+        out += "= no difference shown; ≥: from where on 9 of 10 such experiments would have shown one\n";
     if (has(Verdict::kTooFewRepeats))
-        out += "\n? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " valid repeats";
-    return out + "\n";
+        out += "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid\n";
+    return out;
 }
 
 }  // namespace

@@ -232,6 +232,12 @@ std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, c
     return out;
 }
 
+Question question_of(const ExperimentSpec& spec) {
+    Question q{.baseline = spec.baseline, .primary = {}, .independent = {}, .first_stage = {}};
+    for (const std::string& name : spec.primary) q.primary.push_back(metric_named(name).value());
+    return q;
+}
+
 ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const host::Registry& registry,
                      const ExperimentOptions& options) {
     ExperimentRow row;
@@ -283,7 +289,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
 
     Campaign campaign(spec, lineup, source, registry, prober, clock, world, options);
     PB_TRY(const auto runs, campaign.run_all(store));
-    outcome.conclusion = conclude(runs, contestants, lineup.baseline, spec.slo, spec.seed);
+    outcome.conclusion = conclude(runs, contestants, question_of(spec), spec.slo);
     outcome.swaps = swap_lines(runs, lineup);
     outcome.without_valid_run = without_valid_run(runs, lineup);
     outcome.complete = !campaign.stopped();

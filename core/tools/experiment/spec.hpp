@@ -119,7 +119,8 @@ struct ExperimentSpec {
     std::string question;
     std::vector<VariantSpec> variants; // at least one
     size_t baseline = 0;               // index into variants
-    uint32_t repeats = 5;
+    uint32_t repeats = 10;
+    std::vector<std::string> primary;  // names of metrics, at least one; the first heads the conclusion
     uint64_t seed = 0;
     uint32_t warmup_requests = 0;
     WorkloadSpec workload;

@@ -21,12 +21,16 @@ TEST(ProgressLine, SaysHowFarAndHowLong) {
 Conclusion conclusion_of(size_t variants) {
     Conclusion c;
     c.results.resize(variants);
+    for (const char* name : {"goodput_share", "ttft_p50"}) c.primary.push_back(metric_named(name).value());
     for (size_t v = 0; v < variants; ++v) {
         c.results[v].metrics.assign(metric_infos().size(), 100 + 20.0 * static_cast<double>(v));
-        if (v > 0)
-            c.results[v].comparison.metrics.assign(
-                metric_infos().size(),
-                {20.0 * static_cast<double>(v), 1, 30, v == 1 ? Verdict::kBetter : Verdict::kTooFewRepeats});
+        if (v == 0) continue;
+        const double value = 20.0 * static_cast<double>(v);
+        c.results[v].comparison.metrics.assign(
+            metric_infos().size(), {.value = value, .low = 1, .high = 30, .verdict = Verdict::kExploratory});
+        c.results[v].comparison.independent = v == 1 ? 5 : 4;
+        for (const size_t m : c.primary)
+            c.results[v].comparison.metrics[m].verdict = v == 1 ? Verdict::kBetter : Verdict::kTooFewRepeats;
     }
     return c;
 }
@@ -49,7 +53,26 @@ TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
                 ::testing::ContainsRegex("TTFT p50 +ms +100 +120 +\\+20\\.0 % better +140 +\\+40\\.0 % \\?"));
     EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("+20.0 pp better"));
     EXPECT_THAT(table, HasSubstr("differs from fcfs"));
-    EXPECT_THAT(table, HasSubstr("? no verdict: fewer than 5 valid repeats"));
+    EXPECT_THAT(table, HasSubstr("? no verdict: fewer than 5 independent repeats are valid"));
+}
+
+TEST(ResultsTable, PutsPrimaryMetricsFirstAndGivesTheOthersIntervals) {
+    const std::string table = results_table(conclusion_of(2), {"fcfs", "sjf"}, 0, Colour::kOff);
+    EXPECT_LT(table.find("primary metrics\n"), table.find("goodput share"));
+    EXPECT_LT(table.find("goodput share"), table.find("TTFT p50")); // in their own order
+    EXPECT_LT(table.find("TTFT p50"), table.find("exploratory: intervals, no verdicts\n"));
+    EXPECT_LT(table.find("exploratory"), table.find("E2E p50"));
+    EXPECT_THAT(line_with(table, "E2E p50"), HasSubstr("120  +20.0 % (+1.0 … +30.0)"));
+}
+
+TEST(ResultsTable, SaysBesideNoDifferenceWhichOneItWouldHaveSeen) {
+    Conclusion c = conclusion_of(2);
+    Difference& d = c.results[1].comparison.metrics[c.primary[1]];
+    d.verdict = Verdict::kNoDifference;
+    d.detectable = 3.14;
+    const std::string table = results_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("+20.0 % = ≥3.1 %"));
+    EXPECT_THAT(table, HasSubstr("= no difference shown; ≥: from where on"));
 }
 
 TEST(ResultsTable, KeepsItsColumnsAligned) {

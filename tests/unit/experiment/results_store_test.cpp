@@ -89,7 +89,10 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
     c.notices = {"look out"};
     c.results.resize(2);
     for (VariantResult& r : c.results) r.metrics.assign(metric_infos().size(), 1.5);
-    c.results[1].comparison.metrics.assign(metric_infos().size(), {0.5, 0.25, 0.75, Verdict::kBetter});
+    c.primary = {*metric_named("ttft_p50")};
+    c.results[1].comparison.metrics.assign(metric_infos().size(),
+                                           {0.5, 0.25, 0.75, Verdict::kBetter, 0.125, 0.25, 2, true});
+    c.results[1].comparison.independent = 6;
     c.results[0].metrics[0] = kNoValue;
     const auto finished = store->finish(c, "complete");
     ASSERT_TRUE(finished) << finished.error();
@@ -118,6 +121,11 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
         "70 7 11 13 device");
     EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"),
               "better0.5ms");
+    EXPECT_EQ(query("SELECT primary_rank || scale || p || p_corrected || detectable FROM metric"
+                    " WHERE variant_id = 1 AND name = 'ttft_p50'"),
+              "1ratio0.1250.252.0");
+    EXPECT_EQ(query("SELECT primary_rank FROM metric WHERE variant_id = 1 AND name = 'ttft_p90'"), "NULL");
+    EXPECT_EQ(query("SELECT independent || '' FROM comparison WHERE variant_id = 1"), "6");
     EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");
     EXPECT_EQ(query("SELECT text FROM notice"), "look out");
     EXPECT_FALSE(std::filesystem::exists(folder_ / "results.sqlite-wal"));

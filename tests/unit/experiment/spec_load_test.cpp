@@ -98,7 +98,9 @@ TEST(Spec, HasDefaultsForAllButTheWorkload) {
     ASSERT_TRUE(spec) << spec.error();
     EXPECT_EQ(spec->name, "e");
     EXPECT_EQ(spec->variants.size(), 1u);
-    EXPECT_EQ(spec->repeats, 5u);
+    EXPECT_EQ(spec->repeats, 10u);
+    EXPECT_EQ(spec->primary.front(), "output_throughput");
+    EXPECT_EQ(spec->primary.size(), 6u);
     EXPECT_TRUE(std::holds_alternative<AllAtOnce>(spec->workload.arrivals));
     EXPECT_EQ(spec->workload.sampling.temperature, 1);
     EXPECT_THAT(error_of("repeats: 3\n"), HasSubstr("'workload' is missing"));
@@ -141,6 +143,20 @@ TEST(Spec, FaultsHaveTheirPlaceAndAGuess) {
                 ::testing::AllOf(HasSubstr("'output_tokens' is missing"), HasSubstr("'requests' is missing")));
     EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {jsonl: {}}\n"),
                 HasSubstr("'path' is missing"));
+}
+
+TEST(Spec, PrimaryMetricsAreNamedByTheFileOrFollowFromTheObjective) {
+    const auto spec = load("primary: [e2e_p99, kv_mean]\n" + kWorkload);
+    ASSERT_TRUE(spec) << spec.error();
+    EXPECT_THAT(spec->primary, ::testing::ElementsAre("e2e_p99", "kv_mean"));
+    const auto with_slo = load("slo: {ttft_ms: 100}\n" + kWorkload);
+    ASSERT_TRUE(with_slo) << with_slo.error();
+    EXPECT_EQ(with_slo->primary.front(), "goodput_share");
+    EXPECT_THAT(error_of("primary: [ttft_p5]\n" + kWorkload),
+                HasSubstr("e.yaml:1:11: unknown metric 'ttft_p5' in 'primary' (did you mean 'ttft_p50'?)"));
+    EXPECT_THAT(error_of("primary: [e2e_p50, e2e_p50]\n" + kWorkload), HasSubstr("'e2e_p50' is twice in 'primary'"));
+    EXPECT_THAT(error_of("primary: ttft_p50\n" + kWorkload), HasSubstr("expected a list of metrics: output_thr"));
+    EXPECT_THAT(error_of("primary: [goodput_rate]\n" + kWorkload), HasSubstr("'goodput_rate' needs an 'slo'"));
 }
 
 TEST(Spec, ReportsAllFaultsAtOnce) {

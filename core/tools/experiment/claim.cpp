@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cmath>
+
+#include "experiment/conclusion.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+std::string listed(const std::vector<std::string>& words) { // "a, b and c"
+    std::string out;
+    for (size_t i = 0; i < words.size(); ++i)
+        out += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+    return out;
+}
+
+std::string with_unit(double value, const std::string& unit) {
+    return shown(value) + (unit == "%" ? " %" : " " + unit);
+}
+
+struct Claiming {
+    const Measured& m;
+    const std::vector<VariantResult>& results;
+    const std::vector<std::string>& names;
+    const Question& q;
+    size_t headline = q.primary.front();
+    const MetricInfo& info = metric_infos()[headline];
+
+    Verdict verdict(size_t v, size_t metric) const { return results[v].comparison.metrics[metric].verdict; }
+    std::string value(size_t v) const { return with_unit(results[v].metrics[headline], info.unit); }
+    const std::string& base() const { return names[q.baseline]; }
+
+    // The interval holds for all alternatives at once, so that it may be shown of the one that looks best.
+    std::string difference(size_t v, size_t other) const {
+        const auto choices = static_cast<double>(names.size() - 1);
+        const Difference d = difference_between(m, q, v, other, headline, kAlpha / choices);
+        return "(difference " + shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
+    }
+
+    // Better than each other alternative, which Holm's correction makes true of all at once.
+    bool beats_all(size_t best, const std::vector<size_t>& others) const {
+        std::vector<double> p;
+        for (const size_t o : others) {
+            const Difference d = difference_between(m, q, best, o, headline);
+            if (!is_gain(d, info.better)) return false;
+            p.push_back(d.p);
+        }
+        const auto corrected = holm(p);
+        return std::all_of(corrected.begin(), corrected.end(), [](double c) { return c <= kAlpha; });
+    }
+
+    // "better in TTFT p50 and TTFT p99, worse in TPOT p50"; empty: nothing beside the headline is shown.
+    std::string beside(size_t v) const {
+        std::string out;
+        for (const auto& [verdict_wanted, word] :
+             {std::pair{Verdict::kBetter, "better"}, {Verdict::kWorse, "worse"}, {Verdict::kDifferent, "different"}}) {
+            std::vector<std::string> labels;
+            for (const size_t metric : q.primary)
+                if (metric != headline && verdict(v, metric) == verdict_wanted)
+                    labels.push_back(metric_infos()[metric].label);
+            if (!labels.empty()) out += (out.empty() ? "" : ", ") + std::string(word) + " in " + listed(labels);
+        }
+        return out;
+    }
+};
+
+// Of variants that no winner stands out of: what is shown of each, of the first few.
+std::string what_else(const Claiming& c) {
+    constexpr size_t kNamed = 3;
+    std::string out;
+    size_t more = 0, named = 0;
+    for (size_t v = 0; v < c.names.size(); ++v) {
+        if (v == c.q.baseline) continue;
+        const std::string shown_of = c.beside(v);
+        if (shown_of.empty()) continue;
+        if (named++ < kNamed) out += "; " + c.names[v] + " is " + shown_of;
+        else more += 1;
+    }
+    return out + (more > 0 ? "; so are " + std::to_string(more) + " more variants in one or another" : "");
+}
+
+Claim without_leader(std::string sentence) {
+    return {.winner = {}, .sentence = std::move(sentence), .leader = {}};
+}
+
+}  // namespace
+
+Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, const std::vector<std::string>& names,
+               const Question& q) {
+    const Claiming c{m, results, names, q};
+    const double sign = c.info.better == Better::kHigher ? 1 : -1;
+    std::vector<size_t> others; // those with numbers, best first
+    for (size_t v = 0; v < names.size(); ++v) {
+        if (v == q.baseline) continue;
+        if (c.verdict(v, c.headline) == Verdict::kTooFewRepeats)
+            return without_leader("no winner is named: fewer than " + std::to_string(kRepeatsForVerdict) +
+                            " independent repeats are valid");
+        if (!std::isnan(results[v].metrics[c.headline])) others.push_back(v);
+    }
+    std::stable_sort(others.begin(), others.end(), [&](size_t a, size_t b) {
+        return sign * results[a].metrics[c.headline] > sign * results[b].metrics[c.headline];
+    });
+    if (c.info.better == Better::kNeither)
+        return without_leader("no winner is named: " + c.info.label + " is neither good nor bad" + what_else(c));
+    if (others.size() == 1 && c.verdict(others[0], c.headline) == Verdict::kWorse)
+        return without_leader(names[others[0]] + " has a worse " + c.info.label + " than " + c.base() + ": " +
+                        c.value(others[0]) + " against " + c.value(q.baseline) + " " +
+                        c.difference(others[0], q.baseline) + what_else(c));
+    if (others.empty() || c.verdict(others[0], c.headline) != Verdict::kBetter)
+        return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base() +
+                              what_else(c));
+
+    const size_t best = others[0];
+    const std::string proof = ": " + c.value(best) + " against " + c.value(q.baseline) + " of " + c.base() + " " +
+                              c.difference(best, q.baseline);
+    others.erase(others.begin());
+    Claim claim{.winner = {}, .sentence = {}, .leader = best};
+    if (c.beats_all(best, others)) {
+        claim.winner = names[best];
+        claim.sentence = names[best] + " has the best " + c.info.label + proof;
+        if (!others.empty())
+            claim.sentence +=
+                " and " + c.value(others[0]) + " of " + names[others[0]] + " " + c.difference(best, others[0]);
+    } else {
+        claim.sentence = names[best] + " has a better " + c.info.label + " than " + c.base() + proof +
+                         "; no winner is named, as " + names[others[0]] + " with " + c.value(others[0]) +
+                         " is not shown to be worse";
+    }
+    if (const std::string beside = c.beside(best); !beside.empty())
+        claim.sentence += "; compared with " + c.base() + " it is also " + beside;
+    return claim;
+}
+
+}  // namespace patchbay::experiment

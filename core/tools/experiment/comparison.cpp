@@ -1,0 +1,231 @@
+#include "experiment/comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace patchbay::experiment {
+namespace {
+
+using Variants = std::vector<size_t>;
+using Repeats = std::vector<uint32_t>;
+
+uint32_t repeats_of(const Measured& m) {
+    for (const auto& variant : m.values)
+        if (!variant.empty()) return static_cast<uint32_t>(variant.front().size());
+    return 0;
+}
+
+Variants all_of(const Measured& m) {
+    Variants out(m.values.size());
+    std::iota(out.begin(), out.end(), size_t{0});
+    return out;
+}
+
+// The repeats in which each of the variants has a value.
+Repeats with_values(const Measured& m, const Variants& variants, size_t metric) {
+    Repeats out;
+    for (uint32_t r = 0; r < repeats_of(m); ++r)
+        if (std::none_of(variants.begin(), variants.end(),
+                         [&](size_t v) { return std::isnan(m.values[v][metric][r]); }))
+            out.push_back(r);
+    return out;
+}
+
+// Of repeats that are the same in all of the variants the first.
+Repeats distinct(const Measured& m, const Variants& variants, const Repeats& repeats) {
+    if (m.timings.empty()) return repeats;
+    Repeats out;
+    std::set<std::vector<uint64_t>> seen;
+    for (const uint32_t r : repeats) {
+        std::vector<uint64_t> timing;
+        for (const size_t v : variants) timing.push_back(m.timings[v][r]);
+        if (seen.insert(timing).second) out.push_back(r);
+    }
+    return out;
+}
+
+// Ratios need numbers above 0, and one scale for all variants.
+bool by_ratio(const Measured& m, size_t metric) {
+    if (!metric_infos()[metric].is_amount) return false;
+    for (const auto& variant : m.values)
+        for (const double v : variant[metric])
+            if (v <= 0) return false;
+    return true;
+}
+
+struct Column { // a metric of all variants
+    const Measured& m;
+    size_t metric;
+    Repeats whole; // that every variant has, so that all are judged by the same requests
+    bool ratio;
+
+    Column(const Measured& of, size_t which)
+        : m(of), metric(which), whole(with_values(of, all_of(of), which)), ratio(by_ratio(of, which)) {}
+
+    // Where no repeat is whole, those of the given variants.
+    Repeats counted(const Variants& variants) const {
+        return distinct(m, variants, whole.empty() ? with_values(m, variants, metric) : whole);
+    }
+    double mean(size_t variant, const Repeats& repeats) const {
+        if (repeats.empty()) return kNoValue;
+        double sum = 0;
+        for (const uint32_t r : repeats) {
+            const double v = m.values[variant][metric][r];
+            sum += ratio ? std::log(v) : v;
+        }
+        sum /= static_cast<double>(repeats.size());
+        return ratio ? std::exp(sum) : sum;
+    }
+    double value(size_t variant) const {
+        return mean(variant, counted(whole.empty() ? Variants{variant} : all_of(m)));
+    }
+};
+
+struct Paired {
+    Estimate estimate;           // of the differences, or of the logarithms of the ratios
+    double base = kNoValue;      // the other's value
+    bool ratio = false;
+    uint32_t repeats = 0, independent = 0;
+
+    double in_unit(double x) const { return ratio ? base * std::expm1(x) : x; }
+};
+
+Paired paired(const Column& column, const Question& q, size_t variant, size_t other) {
+    constexpr double kRounding = 1e-9; // share of the values by which sums of the same numbers may differ
+    Paired out;
+    out.ratio = column.ratio;
+    const Repeats repeats = column.counted({variant, other});
+    out.base = column.mean(other, repeats);
+    const auto &ours = column.m.values[variant][column.metric], &theirs = column.m.values[other][column.metric];
+    std::vector<double> differences;
+    for (const uint32_t r : repeats) {
+        const double a = ours[r], b = theirs[r];
+        const bool same = std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
+        differences.push_back(same ? 0 : out.ratio ? std::log(a / b) : a - b);
+    }
+    out.repeats = static_cast<uint32_t>(repeats.size());
+    out.independent = std::min(out.repeats, q.independent.value_or(out.repeats));
+    out.estimate = q.first_stage ? two_stage_estimate(differences, *q.first_stage)
+                                 : estimate_of(differences, out.independent);
+    return out;
+}
+
+Difference difference_of(const Paired& p, double alpha) {
+    Difference d;
+    d.is_ratio = p.ratio;
+    d.value = p.in_unit(p.estimate.mean);
+    const Interval interval = interval_of(p.estimate, alpha);
+    d.low = p.in_unit(interval.low);
+    d.high = p.in_unit(interval.high);
+    d.p = p_value(p.estimate);
+    return d;
+}
+
+Verdict verdict_of(const Difference& d, Better better) {
+    if (std::isnan(d.corrected) || d.corrected > kAlpha || d.value == 0) return Verdict::kNoDifference;
+    if (better == Better::kNeither) return Verdict::kDifferent;
+    return is_gain(d, better) ? Verdict::kBetter : Verdict::kWorse;
+}
+
+// Over all primary metrics of all variants together.
+void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question& q,
+                   std::vector<VariantResult>& results) {
+    struct Test {
+        Difference* difference;
+        const Paired* paired;
+        size_t metric;
+    };
+    std::vector<Test> tests;
+    for (size_t v = 0; v < results.size(); ++v) {
+        if (v == q.baseline) continue;
+        for (const size_t metric : q.primary) {
+            Difference& d = results[v].comparison.metrics[metric];
+            const Paired& p = pairs[v][metric];
+            if (std::isnan(d.value)) d.verdict = Verdict::kNone;
+            else if (p.independent < kRepeatsForVerdict) d.verdict = Verdict::kTooFewRepeats;
+            else tests.push_back({&d, &p, metric});
+        }
+    }
+    std::vector<double> p;
+    for (const Test& t : tests) p.push_back(t.difference->p);
+    const std::vector<double> corrected = holm(p);
+    std::map<double, double> errors; // degrees of freedom → smallest mean that is found
+    for (size_t i = 0; i < tests.size(); ++i) {
+        Difference& d = *tests[i].difference;
+        d.corrected = corrected[i];
+        d.verdict = verdict_of(d, metric_infos()[tests[i].metric].better);
+        const Estimate& e = tests[i].paired->estimate;
+        const auto [at, is_new] = errors.try_emplace(e.freedom, 0);
+        if (is_new) at->second = detectable_errors(e.freedom, kAlpha / static_cast<double>(tests.size()), kPower);
+        d.detectable = std::abs(tests[i].paired->in_unit(at->second * e.error));
+    }
+}
+
+}  // namespace
+
+std::string word_of(Verdict v) {
+    switch (v) {
+        case Verdict::kBaseline: return "baseline";
+        case Verdict::kBetter: return "better";
+        case Verdict::kWorse: return "worse";
+        case Verdict::kNoDifference: return "no difference shown";
+        case Verdict::kDifferent: return "different";
+        case Verdict::kTooFewRepeats: return "too few repeats";
+        case Verdict::kExploratory: return "exploratory";
+        case Verdict::kNone: break;
+    }
+    return "no data";
+}
+
+bool is_gain(const Difference& d, Better better) {
+    return better == Better::kHigher ? d.value > 0 : better == Better::kLower ? d.value < 0 : false;
+}
+
+Difference difference_between(const Measured& m, const Question& q, size_t variant, size_t other, size_t metric,
+                              double alpha) {
+    return difference_of(paired(Column(m, metric), q, variant, other), alpha);
+}
+
+std::vector<VariantResult> judge(const Measured& m, const Question& q) {
+    const size_t metrics = metric_infos().size();
+    std::vector<VariantResult> results(m.values.size());
+    std::vector<std::vector<Paired>> pairs(results.size());
+    std::vector<Column> columns;
+    for (size_t i = 0; i < metrics; ++i) columns.emplace_back(m, i);
+    for (size_t v = 0; v < results.size(); ++v) {
+        for (size_t i = 0; i < metrics; ++i) results[v].metrics.push_back(columns[i].value(v));
+        if (v == q.baseline) continue;
+        Comparison& c = results[v].comparison;
+        for (size_t i = 0; i < metrics; ++i) {
+            const Paired& p = pairs[v].emplace_back(paired(columns[i], q, v, q.baseline));
+            c.metrics.push_back(difference_of(p, kAlpha));
+            if (!std::isnan(c.metrics.back().value)) c.metrics.back().verdict = Verdict::kExploratory;
+            c.independent = std::max(c.independent, p.independent);
+        }
+        c.unchanged = !m.timings.empty() && c.independent > 0;
+        for (uint32_t r = 0; c.unchanged && r < repeats_of(m); ++r)
+            c.unchanged = m.timings[v][r] == m.timings[q.baseline][r];
+    }
+    give_verdicts(pairs, q, results);
+    return results;
+}
+
+std::vector<uint32_t> repeats_seen_before(const Measured& m) {
+    if (m.timings.empty()) return {};
+    Repeats all;
+    for (uint32_t r = 0; r < repeats_of(m); ++r) {
+        const auto has_values = [&](const auto& variant) {
+            return std::any_of(variant.begin(), variant.end(), [&](const auto& of) { return !std::isnan(of[r]); });
+        };
+        if (std::all_of(m.values.begin(), m.values.end(), has_values)) all.push_back(r);
+    }
+    Repeats out;
+    const Repeats first = distinct(m, all_of(m), all);
+    std::set_difference(all.begin(), all.end(), first.begin(), first.end(), std::back_inserter(out));
+    return out;
+}
+
+}  // namespace patchbay::experiment

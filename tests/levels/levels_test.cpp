@@ -1,0 +1,173 @@
+// The bars that verdicts and conclusions are held to. PATCHBAY_LEVELS: experiments of each kind, by default few.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "made_up.hpp"
+
+namespace patchbay::experiment::levels {
+namespace {
+
+constexpr double kBar = 0.06;
+constexpr uint32_t kFew = 100;
+
+uint32_t experiments() {
+    const char* given = std::getenv("PATCHBAY_LEVELS");
+    return given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : kFew;
+}
+
+uint32_t of_power() { return std::max(1000u, experiments()); }
+
+struct Rate {
+    uint64_t hits = 0, of = 0;
+    void add(bool hit) {
+        hits += hit;
+        of += 1;
+    }
+    double value() const { return static_cast<double>(hits) / static_cast<double>(of); }
+    // Of few experiments chance may exceed the bar: then only what is sure counts.
+    double sure() const { return experiments() < 4000 ? share_interval(hits, of, 0.01).low : value(); }
+};
+
+struct Rates { // of false statements
+    std::vector<Rate> intervals = std::vector<Rate>(metric_infos().size()), verdicts = intervals;
+    Rate family, sentence;
+
+    double worst(const std::vector<Rate>& rates) const {
+        double out = 0;
+        for (const Rate& r : rates)
+            if (r.of > 0) out = std::max(out, r.sure());
+        return out;
+    }
+};
+
+std::vector<std::string> names(size_t variants) {
+    std::vector<std::string> out;
+    for (size_t v = 0; v < variants; ++v) out.push_back("v" + std::to_string(v));
+    return out;
+}
+
+bool says_something(const Claim& claim, const Question& q) {
+    return claim.sentence != "no variant is shown to have a better " + metric_infos()[q.primary[0]].label + " than v0";
+}
+
+void count(const Measured& m, const Question& q, Rates& rates) {
+    const auto results = judge(m, q);
+    bool any = false;
+    for (size_t v = 1; v < results.size(); ++v)
+        for (size_t i = 0; i < metric_infos().size(); ++i) {
+            const Difference& d = results[v].comparison.metrics[i];
+            if (std::isnan(d.low)) continue;
+            rates.intervals[i].add(d.low > 0 || d.high < 0);
+            if (d.verdict == Verdict::kExploratory) continue;
+            const bool verdict = d.verdict != Verdict::kNoDifference;
+            rates.verdicts[i].add(verdict);
+            any |= verdict;
+        }
+    rates.family.add(any);
+    rates.sentence.add(says_something(claim_of(m, results, names(results.size()), q), q));
+}
+
+void hold(const Rates& r, const std::string& what) {
+    std::printf("%-36s interval %4.1f %%, verdict %4.1f %% of the worst metric; any verdict %4.1f %%, sentence "
+                "%4.1f %%\n",
+                what.c_str(), 100 * r.worst(r.intervals), 100 * r.worst(r.verdicts), 100 * r.family.value(),
+                100 * r.sentence.value());
+    EXPECT_LE(r.worst(r.intervals), kBar) << what;
+    EXPECT_LE(r.worst(r.verdicts), kBar) << what;
+    EXPECT_LE(r.family.sure(), kBar) << what;
+    EXPECT_LE(r.sentence.sure(), kBar) << what;
+}
+
+TEST(Levels, OfVariantsThatAreTheSameFewVerdictsAndSentencesAreFalse) {
+    for (const Noise noise : kNoises)
+        for (const size_t variants : {2, 6, 16})
+            for (const uint32_t repeats : {5, 10, 20}) {
+                Rates rates;
+                for (uint32_t i = 0; i < experiments(); ++i)
+                    count(made_up({.noise = noise, .variants = variants, .repeats = repeats}, i), question(), rates);
+                hold(rates, std::string(name_of(noise)) + ", " + std::to_string(variants) + " variants, " +
+                                std::to_string(repeats) + " repeats");
+            }
+}
+
+TEST(Levels, HoldForMetricsOfRequestsToo) {
+    Rates rates;
+    const Question q = question();
+    for (uint32_t i = 0; i < experiments(); ++i)
+        count(measured(made_up_runs(2, 10, i), 2, {100, {}, {}}), q, rates);
+    hold(rates, "requests, 2 variants, 10 repeats");
+}
+
+TEST(Levels, OfTwoEqualWinnersNeitherIsCalledTheBest) {
+    for (const size_t variants : {3, 6, 16}) {
+        Plan plan{.noise = Noise::kNormal, .variants = variants};
+        plan.effects.assign(variants, 1.0);
+        plan.effects[1] = plan.effects[2] = 1.1;
+        Rate best;
+        for (uint32_t i = 0; i < experiments(); ++i) {
+            const Measured m = made_up(plan, i);
+            best.add(!claim_of(m, judge(m, question()), names(variants), question()).winner.empty());
+        }
+        std::printf("two equal winners of %zu: one of them called the best in %.1f %%\n", variants, 100 * best.value());
+        EXPECT_LE(best.sure(), kBar) << variants;
+    }
+}
+
+// A mean that follows from a choice among variants: its interval holds all the same.
+TEST(Levels, TheIntervalOfTheSentenceHoldsForTheVariantThatLooksBest) {
+    Rate missed;
+    const Question q = question();
+    for (uint32_t i = 0; i < experiments(); ++i) {
+        const Measured m = made_up({.noise = Noise::kNormal, .variants = 16}, i);
+        const auto results = judge(m, q);
+        size_t best = 1;
+        for (size_t v = 2; v < 16; ++v)
+            if (results[v].metrics[q.primary[0]] > results[best].metrics[q.primary[0]]) best = v;
+        const Difference d = difference_between(m, q, best, 0, q.primary[0], kAlpha / 15);
+        missed.add(d.low > 0 || d.high < 0);
+    }
+    std::printf("interval of the best of 16: misses the truth in %.1f %%\n", 100 * missed.value());
+    EXPECT_LE(missed.sure(), kBar);
+}
+
+TEST(Power, OfTenRepeatsFindsFivePercentUnderTwoPercentOfNoise) {
+    for (const size_t metric : question().primary) {
+        Rate found, alone;
+        const bool more_is_better = metric_infos()[metric].better == Better::kHigher;
+        for (uint32_t i = 0; i < of_power(); ++i) {
+            Plan plan{.effects = {1, 1.05}, .affected = metric};
+            const auto results = judge(made_up(plan, i), question());
+            const Verdict verdict = results[1].comparison.metrics[metric].verdict;
+            found.add(verdict == (more_is_better ? Verdict::kBetter : Verdict::kWorse));
+        }
+        std::printf("5 %% of %s under 2 %% of noise: found in %.1f %%\n", metric_infos()[metric].label.c_str(),
+                    100 * found.value());
+        EXPECT_GE(found.value(), 0.9) << metric_infos()[metric].label;
+    }
+}
+
+// What "would have been seen" promises: an effect of that size is found in 9 of 10.
+TEST(Power, IsWhatTheSmallestDetectableDifferencePromises) {
+    const Question q = question();
+    const size_t metric = q.primary[1];
+    double sum = 0;
+    for (uint32_t i = 0; i < of_power(); ++i) {
+        const auto results = judge(made_up({}, i), q);
+        sum += results[1].comparison.metrics[metric].detectable / results[0].metrics[metric];
+    }
+    const double size = sum / of_power();
+    Rate found;
+    for (uint32_t i = 0; i < of_power(); ++i) {
+        const Plan plan{.effects = {1, 1 + size}, .affected = metric};
+        found.add(judge(made_up(plan, i), q)[1].comparison.metrics[metric].verdict == Verdict::kWorse);
+    }
+    std::printf("detectable on average %.2f %%: found in %.1f %%\n", 100 * size, 100 * found.value());
+    EXPECT_NEAR(found.value(), 0.9, 0.04);
+}
+
+}  // namespace
+}  // namespace patchbay::experiment::levels

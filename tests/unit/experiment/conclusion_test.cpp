@@ -1,0 +1,140 @@
+#include "experiment/conclusion.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "made_up_runs.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+using ::testing::HasSubstr;
+const Question kE2e = question_of(0, {"e2e_mean"});
+
+TEST(Conclusion, CountsRequestsWhoseOutputIsTheBaselines) {
+    const auto base = runs_with(50, 5, 0);
+    auto other = runs_with(50, 5, 1);
+    for (RunRecord& r : other) r.requests[0].output[1] = 99;
+    const Conclusion c = conclude(all_runs(base, other), {{"a", {}}, {"b", {}}}, kE2e, {});
+    EXPECT_DOUBLE_EQ(c.results[1].comparison.same_output, 0.95);
+}
+
+TEST(Conclusion, NamesTheVariantWithTheBestHeadlineMetric) {
+    const Conclusion c =
+        conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_EQ(c.winner, "fast");
+    EXPECT_THAT(c.sentence, HasSubstr("fast has the best E2E mean: 90.0 ms against 110 ms of slow"));
+    EXPECT_TRUE(c.notices.empty());
+}
+
+TEST(Conclusion, WarnsWhereTheWinnerSaysSomethingElse) {
+    auto fast = runs_with(50, 5, 1);
+    for (RunRecord& r : fast) r.requests[0].output[1] = 99;
+    const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_THAT(c.sentence, HasSubstr("outputs differ from those of slow in 5.00 % of the requests"));
+}
+
+TEST(Conclusion, NamesAWinnerOnlyWhereTheNextOneIsShownToBeWorse) {
+    const std::vector<Contestant> three{{"slow", {}}, {"fast", {}}, {"faster", {}}};
+    const auto two = all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1));
+    const Conclusion apart = conclude(all_runs(two, runs_with(40, 5, 2)), three, kE2e, {});
+    EXPECT_EQ(apart.winner, "faster");
+    EXPECT_THAT(apart.sentence, HasSubstr("against 110 ms of slow (difference"));
+    EXPECT_THAT(apart.sentence, HasSubstr("and 90.0 ms of fast (difference"));
+    const Conclusion tied = conclude(all_runs(two, runs_with(50, 5, 2)), three, kE2e, {});
+    EXPECT_EQ(tied.winner, "");
+    EXPECT_THAT(tied.sentence, HasSubstr("fast has a better E2E mean than slow"));
+    EXPECT_THAT(tied.sentence, HasSubstr("no winner is named, as faster with 90.0 ms is not shown to be worse"));
+}
+
+TEST(Conclusion, CountsTheSameRepeatsForEveryVariant) {
+    auto slow = runs_with(70, 6, 0), fast = runs_with(50, 6, 1);
+    fast[5].end = RunEnd::kInterrupted;
+    for (RequestRecord& r : slow[5].requests) r.finish_ns += 60'000'000'000;
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_NEAR(value_of(c.results[0].metrics, "e2e_mean"), 110, 0.05);
+    EXPECT_NEAR(difference_of(c.results[1].comparison, "e2e_mean").value, -20, 0.05);
+}
+
+TEST(Conclusion, WithoutARepeatThatAllHaveShowsWhatEachHas) {
+    auto slow = runs_with(70, 1, 0), fast = runs_with(50, 1, 1);
+    slow[0].end = RunEnd::kInterrupted;
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_TRUE(std::isnan(value_of(c.results[0].metrics, "e2e_mean")));
+    EXPECT_DOUBLE_EQ(value_of(c.results[1].metrics, "e2e_mean"), 88);
+}
+
+TEST(Conclusion, NamesNoWinnerWhereConfigurationsDifferInMoreThanDeclared) {
+    const Conclusion c = conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)),
+                                  {{"slow", {}}, {"fast", {"automatic.threads"}}}, kE2e, {});
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.sentence, HasSubstr("differ in more than the declared factors"));
+    EXPECT_THAT(c.notices,
+                ::testing::ElementsAre(
+                    HasSubstr("variant 'fast' differs from the baseline in more than it declares: automatic.threads")));
+}
+
+TEST(Conclusion, NamesNoWinnerWhereARunIsInvalidAndSaysWhich) {
+    auto fast = runs_with(50, 6, 1);
+    fast[2].faults.push_back("3 sampler faults");
+    const Conclusion c = conclude(all_runs(runs_with(70, 6, 0), fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.notices, ::testing::ElementsAre("run 9 (fast, repeat 3) is invalid: 3 sampler faults"));
+    EXPECT_EQ(c.results[1].comparison.independent, 5u); // the invalid one is left out, on both sides
+}
+
+TEST(Conclusion, NamesNoWinnerOnFewRepeatsOrWithoutADifference) {
+    EXPECT_THAT(
+        conclude(all_runs(runs_with(70, 2, 0), runs_with(50, 2, 1)), {{"slow", {}}, {"fast", {}}}, kE2e, {}).sentence,
+        HasSubstr("fewer than 5 independent repeats"));
+    EXPECT_THAT(conclude(all_runs(runs_with(50, 5, 0), runs_with(50, 5, 1)), {{"a", {}}, {"b", {}}}, kE2e, {}).sentence,
+                HasSubstr("no variant is shown to have a better E2E mean than a"));
+}
+
+TEST(Conclusion, CountsIdenticalRepeatsOnceAndSaysSo) {
+    auto slow = runs_with(70, 8, 0), fast = runs_with(50, 8, 1);
+    for (uint32_t r = 0; r < 8; ++r) {
+        slow[r].requests = slow[0].requests;
+        fast[r].requests = fast[0].requests;
+    }
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.sentence, HasSubstr("fewer than 5 independent repeats"));
+    EXPECT_THAT(c.notices, ::testing::ElementsAre(HasSubstr("repeats 2, 3, 4, 5, 6, 7, 8 gave the")));
+    EXPECT_EQ(c.results[1].comparison.independent, 1u);
+}
+
+TEST(Conclusion, NamesAVariantThatChangedNothing) {
+    const Conclusion c =
+        conclude(all_runs(runs_with(50, 6, 0), runs_with(50, 6, 1)), {{"a", {}}, {"b", {}}}, kE2e, {});
+    EXPECT_THAT(c.notices, ::testing::ElementsAre(HasSubstr("variant 'b' took the very times of the baseline")));
+}
+
+TEST(Conclusion, SaysWhatElseIsShownOfTheOtherPrimaryMetrics) {
+    const Question q = question_of(0, {"e2e_mean", "ttft_p50", "output_throughput"});
+    const Conclusion c =
+        conclude(all_runs(runs_with(70, 8, 0), runs_with(50, 8, 1)), {{"slow", {}}, {"fast", {}}}, q, {});
+    EXPECT_THAT(c.sentence, HasSubstr("; compared with slow it is also better in TTFT p50"));
+    const Question by_rate = question_of(0, {"output_throughput", "ttft_p50"});
+    EXPECT_THAT(conclude(all_runs(runs_with(70, 8, 0), runs_with(50, 8, 1)), {{"slow", {}}, {"fast", {}}}, by_rate, {})
+                    .sentence,
+                HasSubstr("no variant is shown to have a better output throughput than slow; fast is better in TTFT"));
+    EXPECT_THAT(
+        conclude(all_runs(runs_with(50, 8, 0), runs_with(70, 8, 1)), {{"fast", {}}, {"slow", {}}}, q, {}).sentence,
+        HasSubstr("slow has a worse E2E mean than fast: 110 ms against 89.6 ms (difference 20"));
+}
+
+TEST(Shown, GivesNumbersAReadablePrecision) {
+    EXPECT_EQ(shown(1234567.8), "1,234,568");
+    EXPECT_EQ(shown(-1234), "-1,234");
+    EXPECT_EQ(shown(123.4), "123");
+    EXPECT_EQ(shown(12.34), "12.3");
+    EXPECT_EQ(shown(1.234), "1.23");
+    EXPECT_EQ(shown(0.01234), "0.012");
+    EXPECT_EQ(shown(0), "0");
+    EXPECT_EQ(shown(kNoValue), "–");
+}
+
+}  // namespace
+}  // namespace patchbay::experiment
