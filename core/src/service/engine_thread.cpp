@@ -51,6 +51,7 @@ void EngineThread::abort(const std::shared_ptr<Stream>& stream) {
             if (const std::lock_guard guard(stream->mutex_); !stream->id_) return; // refused
             engine.abort(*stream->id_);
         });
+        boundary_wanted_ = true;
     }
     wake_.notify_one();
 }
@@ -59,7 +60,7 @@ std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& reques
     auto swap = engine_->swap(request);
     {
         const std::lock_guard lock(mutex_);
-        swap_posted_ = true;
+        boundary_wanted_ = true;
     }
     wake_.notify_one();
     return swap;
@@ -112,6 +113,12 @@ void EngineThread::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
+void EngineThread::wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock,
+                  [&] { return status_.state == ServiceState::kStopped || status_.state == ServiceState::kFailed; });
+}
+
 void EngineThread::loop() {
     while (take_inbox()) step();
     std::vector<engine::RequestId> unfinished;
@@ -132,7 +139,7 @@ bool EngineThread::take_inbox() {
     {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, [&] {
-            return stop_ || swap_posted_ || !arrivals_.empty() || !tasks_.empty() || engine_->has_unfinished();
+            return stop_ || boundary_wanted_ || !arrivals_.empty() || !tasks_.empty() || engine_->has_unfinished();
         });
         if (stop_ || status_.state == ServiceState::kFailed) return false;
         arrivals.swap(arrivals_);
@@ -165,7 +172,7 @@ void EngineThread::step() {
     bool works = engine_->has_unfinished();
     {
         const std::lock_guard lock(mutex_);
-        works = std::exchange(swap_posted_, false) || works;
+        works = std::exchange(boundary_wanted_, false) || works;
     }
     if (works) report = engine_->step();
     if (works && report && options_.on_step) options_.on_step(*report);

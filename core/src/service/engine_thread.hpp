@@ -54,10 +54,14 @@ class EngineThread {
     ServiceStatus status() const;
     // Calls f on the loop's thread between two steps and returns after it. False: the loop has ended, f was not called.
     bool call(const std::function<void(engine::Engine&)>& f);
+    // As Engine::compile_grammar: ahead of the requests that ask for it, beside the steps.
+    Result<> compile_grammar(const grammar::StructuredOutputs& asked) { return engine_->compile_grammar(asked); }
     // Takes no more requests and returns when all that it has are finished.
     void drain();
     // Aborts what is unfinished and ends the loop. Streams may be read on.
     void stop();
+    // Returns when the loop has ended: it was stopped, or the engine has failed.
+    void wait();
 
   private:
     struct Arrival {
@@ -83,7 +87,7 @@ class EngineThread {
     std::vector<Task> tasks_;
     ServiceStatus status_;
     bool stop_ = false;
-    bool swap_posted_ = false; // the loop is to pass a boundary, though there is nothing to compute
+    bool boundary_wanted_ = false; // the loop is to pass a boundary, though there is nothing to compute
     std::mutex stopping_; // one stop() at a time
     std::thread thread_;
 };

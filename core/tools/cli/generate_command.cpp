@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
@@ -225,33 +226,7 @@ void add_generate_command(Commands& commands) {
     auto o = std::make_shared<Options>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
-    key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
-    key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
-    key("--quantization-group-size", "model.quantization_group_size", "32 or 128 columns share a scale; 0: the usual");
-    key("--load-format", "model.load_format", "auto, or dummy for random weights");
-    key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");
-    key("--scheduler", "scheduler.plugin", "scheduler plugin");
-    key("--sampler", "sampler.plugin", "sampler plugin");
-    key("--attention", "attention.plugin", "attention plugin");
-    key("--device", "device.plugin", "device plugin");
-    key("--proposer", "proposer.plugin", "proposer plugin, for speculative decoding");
-    key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
-    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts a step and sequence");
-    key("--max-num-seqs", "engine.max_num_seqs", "sequences in a step");
-    key("--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step");
-    key("--max-model-len", "engine.max_model_len", "tokens of prompt and output");
-    key("--tensor-parallel-size", "engine.tensor_parallel_size", "ranks that compute the model together (default: 1)");
-    key("--block-size", "engine.block_size", "tokens in a KV block");
-    key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
-    key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
-    key("--max-logprobs", "engine.max_logprobs", "--logprobs that may be asked for (default: 100; -1: all tokens)");
-    key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
-    key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
-    key("--preemption-mode", "engine.preemption_mode", "recompute, swap or auto");
-    key("--swap-space", "engine.swap_space", "GiB of host memory for KV that is swapped out");
-    key("--engine-seed", "engine.seed", "seed of requests that have none");
-    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+    add_engine_flags(key);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")

@@ -22,6 +22,7 @@
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/scenario_command.hpp"
+#include "cli/serve_command.hpp"
 #include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
 #include "patchbay/abi.h"
@@ -73,6 +74,7 @@ int run(int argc, char** argv) {
         "PATCHBAY_LOG sets the log level: debug, info, warn (the default), err, off.");
     Commands commands{app, {}};
     add_generate_command(commands);
+    add_serve_command(commands);
     add_run_command(commands);
     add_report_command(commands);
     add_bench_command(commands);

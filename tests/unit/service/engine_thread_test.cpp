@@ -199,6 +199,25 @@ TEST_F(EngineThreads, StopEndsEveryStream) {
     EXPECT_FALSE(service.call([](engine::Engine&) {}));
     EXPECT_FALSE(service.submit(request(6, 4)));
     service.stop(); // again: nothing
+    service.wait();
+}
+
+TEST_F(EngineThreads, ReportAStepThatShowsWhatAnAbortHasFreed) {
+    std::atomic<uint32_t> running = 0;
+    EngineThread& service =
+        start({.on_step = [&](const engine::StepReport& report) { running = report.running_requests; }});
+    const auto stream = submit(request(2, 400));
+    ASSERT_TRUE(stream->next());
+    service.abort(stream);
+    read_all(*stream);
+    while (running != 0) std::this_thread::yield(); // though nothing is left to compute
+}
+
+TEST_F(EngineThreads, CompileGrammarsBesideTheSteps) {
+    EngineThread& service = start();
+    const auto refused = service.compile_grammar({.regex = "("});
+    ASSERT_FALSE(refused); // this engine has no tokenizer to compile one for
+    EXPECT_THAT(refused.error(), HasSubstr("tokenizer"));
 }
 
 TEST_F(EngineThreads, EndStreamsWithTheReasonWhereTheEngineCannotGoOn) {
@@ -209,6 +228,7 @@ TEST_F(EngineThreads, EndStreamsWithTheReasonWhereTheEngineCannotGoOn) {
     const auto stream = submit(request(8, 5));
     const Read got = read_all(*stream);
     EXPECT_EQ(got.endings, std::vector{FinishReason::kError});
+    service.wait();
     service.drain();
     EXPECT_EQ(service.status().state, ServiceState::kFailed);
     const auto late = service.submit(request(8, 5));

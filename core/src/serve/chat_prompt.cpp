@@ -1,0 +1,153 @@
+// Chats: messages rendered by the model's template.
+#include "base/printable.hpp"
+#include "serve/generation_request.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+// A message's content as templates read it: a text. Parts of text are joined by new lines.
+std::optional<Refusal> flatten_content(Json& message, const std::string& where) {
+    const auto at = message.find("content");
+    if (at == message.end() || at->is_string() || at->is_null()) return std::nullopt;
+    if (!at->is_array())
+        return Refusal{fail(StatusCode::kInvalid, where + ".content: expected a string or a list of parts"),
+                       "messages"};
+    std::string text;
+    for (size_t i = 0; i < at->size(); ++i) {
+        const Json& part = (*at)[i];
+        const std::string place = where + ".content[" + std::to_string(i) + "]";
+        const Json* type = part.is_object() && part.contains("type") ? &part["type"] : nullptr;
+        if (part.is_string()) text += (i > 0 ? "\n" : "") + part.get<std::string>();
+        else if (type && *type == "text" && part.contains("text") && part["text"].is_string())
+            text += (i > 0 ? "\n" : "") + part["text"].get<std::string>();
+        else if (type && type->is_string())
+            return Refusal{
+                fail(StatusCode::kUnsupported, place + ": parts of type '" + printable(type->get<std::string>(), 40) +
+                                                   "' are not supported, expected text"),
+                "messages"};
+        else return Refusal{fail(StatusCode::kInvalid, place + ": expected a part with a 'type'"), "messages"};
+    }
+    *at = std::move(text);
+    return std::nullopt;
+}
+
+// Arguments of calls are JSON texts in the API, and objects for templates.
+void open_arguments(Json& message) {
+    const auto calls = message.find("tool_calls");
+    if (calls == message.end() || !calls->is_array()) return;
+    for (Json& call : *calls) {
+        if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+        Json& function = call["function"];
+        if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
+        if (auto opened = parse_body(function["arguments"].get<std::string>()))
+            function["arguments"] = *std::move(opened);
+    }
+}
+
+std::optional<Refusal> read_messages(const Json& body, Json& out) {
+    Fields f(body);
+    const Json* messages = f.find("messages");
+    if (!messages || !messages->is_array() || messages->empty()) {
+        f.refuse("messages", messages ? "expected a list of at least one message" : "is missing");
+        return f.refusal();
+    }
+    out = *messages;
+    for (size_t i = 0; i < out.size(); ++i) {
+        const std::string where = "messages[" + std::to_string(i) + "]";
+        if (!out[i].is_object() || !out[i].contains("role") || !out[i]["role"].is_string())
+            return Refusal{fail(StatusCode::kInvalid, where + ": expected an object with a 'role'"), "messages"};
+        if (auto refusal = flatten_content(out[i], where)) return refusal;
+        open_arguments(out[i]);
+    }
+    return std::nullopt;
+}
+
+std::optional<Refusal> read_tools(Fields& f, Json& variables) {
+    const Json* choice = f.find("tool_choice");
+    if (choice && *choice != "auto" && *choice != "none")
+        f.refuse("tool_choice", "only auto and none are supported", StatusCode::kUnsupported);
+    const Json* tools = f.find("tools");
+    if (tools && !tools->is_array()) f.refuse("tools", "expected a list");
+    if (!f.refusal() && tools && !tools->empty() && (!choice || *choice != "none")) variables["tools"] = *tools;
+    return f.refusal();
+}
+
+}  // namespace
+
+RenderedChat render_chat(const Json& body, const ServedModel& model) {
+    RenderedChat out;
+    if (!model.chat_template) {
+        out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
+        return out;
+    }
+    Json variables = Json::object();
+    if ((out.refusal = read_messages(body, variables["messages"]))) return out;
+    Fields f(body);
+    bool prompt = true, go_on = false;
+    f.read("add_generation_prompt", prompt);
+    f.read("continue_final_message", go_on);
+    f.read("add_special_tokens", out.add_special_tokens);
+    if (f.has("chat_template"))
+        f.refuse("chat_template", "requests may not bring a template (--chat-template of the server)",
+                 StatusCode::kUnsupported);
+    if (go_on && f.has("add_generation_prompt") && prompt)
+        f.refuse("continue_final_message", "and add_generation_prompt cannot both be true");
+    if ((out.refusal = read_tools(f, variables))) return out;
+    if (const Json* documents = f.find("documents")) variables["documents"] = *documents;
+    variables["add_generation_prompt"] = prompt && !go_on;
+    if (!model.bos_token.empty()) variables["bos_token"] = model.bos_token;
+    if (!model.eos_token.empty()) variables["eos_token"] = model.eos_token;
+    if (const Json* more = f.object("chat_template_kwargs"))
+        for (const auto& [name, value] : more->items()) variables[name] = value;
+    if ((out.refusal = f.refusal())) return out;
+
+    auto text = model.chat_template->render(variables);
+    if (!text) {
+        out.refusal = Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
+        return out;
+    }
+    out.text = *std::move(text);
+    if (go_on) { // the prompt ends with the last message's text
+        const Json& last = variables["messages"].back();
+        const std::string content =
+            last.contains("content") && last["content"].is_string() ? last["content"].get<std::string>() : "";
+        const size_t at = content.empty() ? std::string::npos : out.text.rfind(content);
+        if (at == std::string::npos)
+            out.refusal =
+                Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
+                        "continue_final_message"};
+        else out.text.resize(at + content.size());
+    }
+    return out;
+}
+
+ReadRequest read_chat(const Json& body, const ServedModel& model) {
+    ReadRequest out;
+    GenerationRequest& r = out.request;
+    r.kind = ReplyKind::kChat;
+    if ((out.refusal = read_generation(body, model, r))) return out;
+    Fields f(body);
+    f.read("max_tokens", r.max_tokens);
+    f.read("max_completion_tokens", r.max_tokens);
+    f.read("logprobs", r.logprobs);
+    int32_t top = 0;
+    f.read("top_logprobs", top);
+    if (f.has("top_logprobs") && !r.logprobs) f.refuse("top_logprobs", "needs \"logprobs\": true");
+    if (!model.tokenizer) f.refuse("messages", "the model has no tokenizer", StatusCode::kUnsupported);
+    if ((out.refusal = f.refusal())) return out;
+    if (r.logprobs) r.sampling.logprobs = top;
+    RenderedChat chat = render_chat(body, model);
+    if ((out.refusal = std::move(chat.refusal))) return out;
+    Prompt prompt;
+    prompt.tokens =
+        chat.add_special_tokens ? model.tokenizer->encode(chat.text) : model.tokenizer->encode_inside(chat.text);
+    f.read("echo", r.echo);
+    if (r.echo) f.refuse("echo", "is not supported for chats", StatusCode::kUnsupported);
+    if (prompt.tokens.empty()) f.refuse("messages", "the template makes an empty prompt of them");
+    if ((out.refusal = f.refusal())) return out;
+    r.prompts.push_back(std::move(prompt));
+    out.refusal = fit_prompts(body, model, r);
+    return out;
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,100 @@
+#include "serve/fields.hpp"
+
+#include <cmath>
+
+#include "base/json_file.hpp"
+#include "base/printable.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+constexpr size_t kMaxDepth = 64;
+
+std::string described(const Json& value) {
+    std::string text = value.is_array()    ? "a list"
+                       : value.is_object() ? "an object"
+                                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return printable(text, 60);
+}
+
+// Of lists and objects, without parsing: the parser's own stack is not the limit.
+size_t depth_of(const std::string& text) {
+    size_t depth = 0, deepest = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (in_string) {
+            if (c == '\\') i += 1;
+            else if (c == '"') in_string = false;
+        } else if (c == '"') in_string = true;
+        else if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+        else if ((c == ']' || c == '}') && depth > 0) depth -= 1;
+    }
+    return deepest;
+}
+
+}  // namespace
+
+const Json* Fields::find(std::string_view name) const {
+    const auto at = object_.find(std::string(name));
+    return at == object_.end() || at->is_null() ? nullptr : &*at;
+}
+
+void Fields::refuse(std::string_view name, std::string text, StatusCode code) {
+    if (refusal_) return;
+    const std::string path = prefix_ + std::string(name);
+    refusal_ = Refusal{fail(code, path + ": " + std::move(text)), path.substr(0, path.find('['))};
+}
+
+void Fields::wrong_type(const std::string& name, const Json& got, std::string_view expected) {
+    refuse(name, "got " + described(got) + ", expected " + std::string(expected));
+}
+
+const Json* Fields::object(std::string_view name) {
+    const Json* value = refusal_ ? nullptr : find(name);
+    if (!value || value->is_object()) return value;
+    wrong_type(std::string(name), *value, "an object");
+    return nullptr;
+}
+
+void Fields::take(const std::string& name, const Json& value, bool& out) {
+    if (!value.is_boolean()) return wrong_type(name, value, "true or false");
+    out = value.get<bool>();
+}
+
+void Fields::take(const std::string& name, const Json& value, std::string& out) {
+    if (!value.is_string()) return wrong_type(name, value, "a string");
+    out = value.get<std::string>();
+}
+
+void Fields::take(const std::string& name, const Json& value, double& out) {
+    if (!value.is_number()) return wrong_type(name, value, "a number");
+    out = value.get<double>();
+    if (!std::isfinite(out)) wrong_type(name, value, "a finite number");
+}
+
+bool Fields::take_integer(const std::string& name, const Json& value, int64_t low, uint64_t high) {
+    const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= high
+                      : value.is_number_integer()
+                          ? value.get<int64_t>() >= low &&
+                                (value.get<int64_t>() < 0 || static_cast<uint64_t>(value.get<int64_t>()) <= high)
+                          : false;
+    if (!fits) wrong_type(name, value, "a whole number of " + std::to_string(low) + " to " + std::to_string(high));
+    return fits;
+}
+
+Result<Json> parse_body(const std::string& text) {
+    if (depth_of(text) > kMaxDepth)
+        return fail(StatusCode::kInvalid,
+                    "the body nests lists and objects more than " + std::to_string(kMaxDepth) + " deep");
+    try {
+        Json body = Json::parse(text);
+        if (!body.is_object())
+            return fail(StatusCode::kInvalid, "the body is " + described(body) + ", expected an object");
+        return body;
+    } catch (const Json::exception& error) {
+        return fail(StatusCode::kInvalid, "the body is no JSON: " + printable(json_reason(error)));
+    }
+}
+
+}  // namespace patchbay::serve

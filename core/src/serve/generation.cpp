@@ -1,0 +1,133 @@
+#include "serve/generation.hpp"
+
+#include "serve/error_reply.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+std::unique_ptr<Reply> reply_for(const GenerationRequest& request, const ServedModel& model, std::string id,
+                                 int64_t created) {
+    return request.kind == ReplyKind::kChat ? chat_reply(request, model, std::move(id), created)
+                                            : completion_reply(request, model, std::move(id), created);
+}
+
+}  // namespace
+
+Generation::Generation(Context context, std::shared_ptr<Exchange> exchange, GenerationRequest request, std::string id,
+                       int64_t created, std::shared_ptr<void> permit)
+    : context_(std::move(context)), exchange_(std::move(exchange)), request_(std::move(request)),
+      reply_(reply_for(request_, context_.model, std::move(id), created)),
+      choices_(request_.prompts.size() * request_.sampling.n), permit_(std::move(permit)) {}
+
+void Generation::start(uint32_t tenant) {
+    const auto self = shared_from_this(); // the exchange keeps it from here on
+    for (const Prompt& prompt : request_.prompts) {
+        engine::Request request;
+        request.prompt = prompt.tokens;
+        request.sampling = request_.sampling;
+        request.priority = request_.priority;
+        request.cache_salt = request_.cache_salt;
+        request.tenant = tenant;
+        auto stream = context_.engine.submit(std::move(request), [weak = weak_from_this()] {
+            if (const auto live = weak.lock()) live->wake();
+        });
+        if (!stream) return fail_with(stream.failure());
+        streams_.push_back(*std::move(stream));
+        usage_.prompt_tokens += prompt.tokens.size();
+    }
+    exchange_->set_callbacks([self] { self->pump(); },
+                             [self] {
+                                 self->abort();
+                                 self->release();
+                             });
+    if (!over_) pump(); // what came before the callbacks were there
+}
+
+void Generation::wake() {
+    if (woken_.exchange(true)) return;
+    exchange_->post([self = shared_from_this()] {
+        self->woken_ = false;
+        self->pump();
+    });
+}
+
+void Generation::pump() {
+    if (over_ || (begun_ && exchange_->busy())) return; // deltas merge until what was written is sent
+    events_.clear();
+    for (size_t i = 0; i < streams_.size(); ++i)
+        if (!take(i)) return;
+    if (!events_.empty()) {
+        begin();
+        exchange_->write(events_);
+    }
+    if (ended_ == choices_.size()) finish();
+}
+
+bool Generation::take(size_t stream) {
+    while (auto delta = streams_[stream]->try_next()) {
+        if (delta->finish == engine::FinishReason::kError)
+            return fail_with(fail(StatusCode::kInternal, delta->stop_reason)), false;
+        add(static_cast<uint32_t>(stream * request_.sampling.n + delta->index), *delta);
+    }
+    if (const auto failure = streams_[stream]->failure()) return fail_with(*failure), false;
+    return true;
+}
+
+void Generation::add(uint32_t index, const engine::RequestOutput& delta) {
+    Choice& choice = choices_[index];
+    choice.finish = delta.finish;
+    usage_.completion_tokens += request_.echo_only ? 0 : delta.tokens.size();
+    if (delta.finish != engine::FinishReason::kNone) {
+        ended_ += 1;
+        choice.stop_reason = delta.stop_reason;
+        if (delta.index == 0) usage_.cached_tokens += delta.cached_tokens;
+    }
+    if (request_.stream) return reply_->add_events(events_, index, choice, delta, usage_);
+    choice.text += delta.text;
+    choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    choice.logprobs.insert(choice.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+    choice.prompt_logprobs.insert(choice.prompt_logprobs.end(), delta.prompt_logprobs.begin(),
+                                  delta.prompt_logprobs.end());
+}
+
+void Generation::begin() {
+    if (begun_) return;
+    begun_ = true;
+    const HttpResponse head{200, "", "text/event-stream; charset=utf-8", {{"Cache-Control", "no-cache"}}};
+    context_.answered(head);
+    exchange_->begin_stream(head);
+}
+
+void Generation::finish() {
+    over_ = true;
+    if (!request_.stream) return respond({200, reply_->whole(choices_, usage_)});
+    if (request_.include_usage) exchange_->write(reply_->usage_event(usage_));
+    exchange_->write("data: [DONE]\n\n");
+    exchange_->end_stream();
+    release();
+}
+
+void Generation::fail_with(const Failure& failure) {
+    if (over_) return;
+    over_ = true;
+    abort();
+    if (!begun_) return respond(error_reply(failure));
+    exchange_->write(events_ + "data: " + error_json(failure) + "\n\ndata: [DONE]\n\n");
+    exchange_->end_stream();
+    release();
+}
+
+void Generation::abort() {
+    over_ = true;
+    for (const auto& stream : streams_) context_.engine.abort(stream); // of those that have ended: nothing
+}
+
+void Generation::respond(HttpResponse response) {
+    context_.answered(response);
+    exchange_->respond(std::move(response));
+    release();
+}
+
+void Generation::release() { permit_.reset(); }
+
+}  // namespace patchbay::serve

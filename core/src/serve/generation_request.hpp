@@ -1,0 +1,57 @@
+// What a request for text asks for, read from its JSON: for completions and chat alike. Prompts are tokens already.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.hpp"
+#include "serve/fields.hpp"
+#include "serve/served_model.hpp"
+
+namespace patchbay::serve {
+
+enum class ReplyKind { kCompletion, kChat };
+
+struct Prompt {
+    std::vector<engine::TokenId> tokens;
+    std::string text; // as the user gave it, or what the tokens say; only where it is echoed
+};
+
+struct GenerationRequest {
+    ReplyKind kind = ReplyKind::kCompletion;
+    std::string model; // the name that the request used
+    std::vector<Prompt> prompts;
+    engine::SamplingParams sampling;
+    std::optional<uint32_t> max_tokens; // none: what the model has room for
+    int32_t priority = 0;
+    std::string cache_salt;
+    bool stream = false, include_usage = false, continuous_usage = false;
+    bool echo = false, echo_only = false; // only: max_tokens was 0
+    bool logprobs = false;                // are shown
+    bool return_token_ids = false, tokens_as_ids = false;
+};
+
+// Everything but prompts. The fault, or nothing.
+std::optional<Refusal> read_generation(const Json& body, const ServedModel&, GenerationRequest&);
+
+// POST /v1/completions and /v1/chat/completions. A Refusal as the second part: the first one is nothing then.
+struct ReadRequest {
+    GenerationRequest request;
+    std::optional<Refusal> refusal;
+};
+ReadRequest read_completion(const Json& body, const ServedModel&);
+ReadRequest read_chat(const Json& body, const ServedModel&);
+
+// Prompts of "prompt": a text, texts, ids or lists of ids.
+std::optional<Refusal> read_prompts(const Json& body, const ServedModel&, GenerationRequest&);
+// The messages of a chat as the prompt's text, by the model's template.
+struct RenderedChat {
+    std::string text;
+    bool add_special_tokens = false;
+    std::optional<Refusal> refusal;
+};
+RenderedChat render_chat(const Json& body, const ServedModel&);
+// The limits of prompt and output, once both are known; sets max_tokens.
+std::optional<Refusal> fit_prompts(const Json& body, const ServedModel&, GenerationRequest&);
+
+}  // namespace patchbay::serve

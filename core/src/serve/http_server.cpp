@@ -1,0 +1,171 @@
+#include "serve/http_server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+#include <vector>
+
+#include "serve/error_reply.hpp"
+#include "serve/http_connection.hpp"
+
+namespace patchbay::serve {
+
+struct HttpServer::Core {
+    using Acceptor = asio::ip::tcp::acceptor;
+
+    Core(const HttpOptions& options, Handler handler)
+        : set(std::make_shared<ConnectionSet>(options, std::move(handler))) {}
+
+    Result<> listen() {
+        boost::system::error_code error;
+        const HttpOptions& o = set->options;
+        const std::string where = o.host + ":" + std::to_string(o.port);
+        asio::ip::tcp::resolver resolver(io);
+        const auto found = resolver.resolve(o.host, std::to_string(o.port), asio::ip::tcp::resolver::passive, error);
+        if (error || found.empty())
+            return fail(StatusCode::kInvalid, "cannot listen on " + where + ": " + error.message());
+        const asio::ip::tcp::endpoint endpoint = found.begin()->endpoint();
+        acceptor.open(endpoint.protocol(), error);
+        if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
+        if (!error) acceptor.bind(endpoint, error);
+        if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+        if (error) return fail("cannot listen on " + where + ": " + error.message());
+        port = acceptor.local_endpoint().port();
+        return {};
+    }
+
+    void accept() {
+        acceptor.async_accept(asio::make_strand(io), [this](const boost::system::error_code& error,
+                                                            Connection::Socket socket) {
+            if (!acceptor.is_open()) return;
+            if (error) { // no descriptor is free, most likely: at the next tick again
+                accept_at_tick = true;
+                return;
+            }
+            size_t open = 0;
+            {
+                const std::lock_guard lock(set->mutex);
+                open = set->open.size();
+            }
+            if (open < set->options.max_connections) std::make_shared<Connection>(std::move(socket), set)->start();
+            else turn_away(socket);
+            accept();
+        });
+    }
+
+    void turn_away(Connection::Socket& socket) {
+        const HttpResponse reply =
+            error_reply(fail(StatusCode::kUnavailable,
+                             std::to_string(set->options.max_connections) + " connections are open, no more fit"));
+        const std::string text =
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+            "Connection: close\r\nContent-Length: " +
+            std::to_string(reply.body.size()) + "\r\n\r\n" + reply.body;
+        boost::system::error_code ignored;
+        socket.non_blocking(true, ignored);
+        socket.write_some(asio::buffer(text), ignored);
+        socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    }
+
+    template <class F>
+    void each_connection(const F& f) {
+        std::vector<std::shared_ptr<Connection>> all; // one may go, and lock the mutex, while f works on another
+        {
+            const std::lock_guard lock(set->mutex);
+            for (Connection* c : set->open)
+                if (auto held = c->weak_from_this().lock()) all.push_back(std::move(held));
+        }
+        for (const auto& c : all) f(*c);
+    }
+
+    void tick() {
+        timer.expires_after(std::chrono::milliseconds(1000 / ConnectionSet::kTicksPerSecond));
+        timer.async_wait([this](const boost::system::error_code& error) {
+            if (error || set->stopped) return;
+            const uint64_t now = ++set->tick;
+            each_connection([&](Connection& c) {
+                if (c.overdue(now)) c.close_later();
+            });
+            if (std::exchange(accept_at_tick, false) && acceptor.is_open()) accept();
+            tick();
+        });
+    }
+
+    void run() {
+        while (true) try {
+                io.run();
+                return;
+            } catch (const std::exception& error) {
+                spdlog::error("a connection failed: {}", error.what());
+            }
+    }
+
+    asio::io_context io;
+    asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
+    asio::strand<asio::io_context::executor_type> strand{io.get_executor()}; // of acceptor and timer
+    asio::basic_socket_acceptor<asio::ip::tcp, asio::strand<asio::io_context::executor_type>> acceptor{strand};
+    asio::basic_waitable_timer<asio::steady_timer::clock_type, asio::steady_timer::traits_type,
+                               asio::strand<asio::io_context::executor_type>>
+        timer{strand};
+    std::shared_ptr<ConnectionSet> set;
+    bool accept_at_tick = false;
+    uint16_t port = 0;
+    std::vector<std::thread> threads;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options, Handler handler) {
+    auto core = std::make_unique<Core>(options, std::move(handler));
+    PB_CHECK(core->listen());
+    asio::post(core->strand, [c = core.get()] {
+        c->accept();
+        c->tick();
+    });
+    for (uint32_t i = 0; i < std::max(options.threads, 1u); ++i)
+        core->threads.emplace_back([c = core.get()] { c->run(); });
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(core)));
+}
+
+HttpServer::~HttpServer() { stop(); }
+
+uint16_t HttpServer::port() const { return core_->port; }
+size_t HttpServer::exchanges() const { return core_->set->exchanges; }
+size_t HttpServer::connections() const {
+    const std::lock_guard lock(core_->set->mutex);
+    return core_->set->open.size();
+}
+
+void HttpServer::stop_listening() {
+    core_->set->closing = true;
+    asio::post(core_->strand, [c = core_.get()] {
+        boost::system::error_code ignored;
+        c->acceptor.close(ignored);
+    });
+    core_->each_connection([](Connection& c) { c.close_if_idle(); });
+}
+
+void HttpServer::wait_until_closed() {
+    std::unique_lock lock(core_->set->mutex);
+    core_->set->closed.wait(lock, [&] { return core_->set->open.empty() || core_->set->stopped; });
+}
+
+void HttpServer::stop() {
+    if (core_->threads.empty()) return;
+    {
+        const std::lock_guard lock(core_->set->mutex);
+        core_->set->stopped = true;
+    }
+    core_->set->closed.notify_all();
+    stop_listening();
+    asio::post(core_->strand, [c = core_.get()] { c->timer.cancel(); });
+    core_->each_connection([](Connection& c) { c.close_later(); });
+    core_->work.reset();
+    for (std::thread& t : core_->threads) t.join(); // each handler that is queued has run
+    core_->threads.clear();
+    core_->set->workers.join(); // after those that give it work; what it posts now is dropped with the context
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,133 @@
+// Prompts: texts or ids, tokenised here, on the serving threads, and held to the limits.
+#include <algorithm>
+
+#include "serve/generation_request.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+constexpr size_t kMaxPrompts = 1024;   // of one request
+constexpr size_t kMaxSequences = 4096; // all outputs of all prompts
+
+bool is_ids(const Json& list) {
+    return list.is_array() && !list.empty() &&
+           std::all_of(list.begin(), list.end(), [](const Json& v) { return v.is_number_integer(); });
+}
+
+class PromptReader {
+  public:
+    PromptReader(const Json& body, const ServedModel& model, GenerationRequest& out)
+        : fields_(body), model_(model), out_(out) {
+        fields_.read("add_special_tokens", special_);
+    }
+
+    std::optional<Refusal> run() {
+        const Json* prompt = fields_.find("prompt");
+        if (!prompt) fields_.refuse("prompt", "is missing");
+        else if (prompt->is_string() || is_ids(*prompt)) add(*prompt);
+        else if (!prompt->is_array() || prompt->empty() || prompt->size() > kMaxPrompts)
+            fields_.refuse("prompt", "expected a text, a list of token ids, or a list of up to " +
+                                         std::to_string(kMaxPrompts) + " of these");
+        else
+            for (const Json& one : *prompt)
+                if (!fields_.refusal()) add(one);
+        return fields_.refusal();
+    }
+
+  private:
+    void add(const Json& one) {
+        Prompt prompt;
+        if (one.is_string()) {
+            if (!model_.tokenizer)
+                return fields_.refuse("prompt", "the model has no tokenizer for a text, expected token ids",
+                                      StatusCode::kUnsupported);
+            prompt.text = one.get<std::string>();
+            prompt.tokens =
+                special_ ? model_.tokenizer->encode(prompt.text) : model_.tokenizer->encode_inside(prompt.text);
+            if (prompt.tokens.empty()) return fields_.refuse("prompt", "is empty");
+        } else if (is_ids(one)) {
+            for (const Json& id : one) {
+                const bool fits = id.is_number_unsigned()
+                                      ? id.get<uint64_t>() < model_.vocab_size
+                                      : id.get<int64_t>() >= 0 && id.get<int64_t>() < model_.vocab_size;
+                if (!fits)
+                    return fields_.refuse("prompt", "token " + id.dump() + ", expected 0 to " +
+                                                        std::to_string(model_.vocab_size - 1));
+                prompt.tokens.push_back(id.get<engine::TokenId>());
+            }
+            if (out_.echo && model_.tokenizer) prompt.text = model_.tokenizer->decode(prompt.tokens);
+        } else {
+            return fields_.refuse("prompt", "got an element that is neither a text nor a list of token ids");
+        }
+        out_.prompts.push_back(std::move(prompt));
+    }
+
+    Fields fields_;
+    const ServedModel& model_;
+    GenerationRequest& out_;
+    bool special_ = true;
+};
+
+}  // namespace
+
+std::optional<Refusal> read_prompts(const Json& body, const ServedModel& model, GenerationRequest& out) {
+    return PromptReader(body, model, out).run();
+}
+
+std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, GenerationRequest& r) {
+    Fields f(body);
+    std::optional<int64_t> keep;
+    f.read("truncate_prompt_tokens", keep);
+    if (keep && *keep < -1) f.refuse("truncate_prompt_tokens", "expected -1 (what fits) or a number of tokens");
+    if (f.refusal()) return f.refusal();
+    const uint32_t most_output = model.max_output_tokens > 0 ? model.max_output_tokens : model.max_model_len;
+    if (r.max_tokens && *r.max_tokens > most_output)
+        return Refusal{fail(StatusCode::kInvalid, "max_tokens is " + std::to_string(*r.max_tokens) +
+                                                      ", expected at most " + std::to_string(most_output)),
+                       "max_tokens"};
+    if (const size_t all = r.prompts.size() * engine::sequences_of(r.sampling); all > kMaxSequences)
+        return Refusal{fail(StatusCode::kInvalid, "asks for " + std::to_string(all) + " outputs, expected at most " +
+                                                      std::to_string(kMaxSequences)),
+                       "n"};
+    uint32_t longest = 0;
+    for (Prompt& p : r.prompts) {
+        if (keep) {
+            const int64_t room = int64_t(model.max_model_len) - r.max_tokens.value_or(1);
+            const auto most = static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1));
+            if (p.tokens.size() > most) p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(most));
+        }
+        if (model.max_prompt_tokens > 0 && p.tokens.size() > model.max_prompt_tokens)
+            return Refusal{fail(StatusCode::kInvalid, "a prompt of " + std::to_string(p.tokens.size()) +
+                                                          " tokens, expected at most " +
+                                                          std::to_string(model.max_prompt_tokens)),
+                           "prompt"};
+        longest = std::max(longest, static_cast<uint32_t>(p.tokens.size()));
+    }
+    const uint32_t room = model.max_model_len > longest ? model.max_model_len - longest : 1; // 1: the engine refuses it
+    r.sampling.max_tokens = r.max_tokens.value_or(std::min(room, most_output));
+    return std::nullopt;
+}
+
+ReadRequest read_completion(const Json& body, const ServedModel& model) {
+    ReadRequest out;
+    GenerationRequest& r = out.request;
+    if ((out.refusal = read_generation(body, model, r))) return out;
+    Fields f(body);
+    r.max_tokens = 16; // OpenAI's
+    f.read("max_tokens", r.max_tokens);
+    f.read("echo", r.echo);
+    f.read("logprobs", r.sampling.logprobs);
+    std::string suffix;
+    f.read("suffix", suffix);
+    if (!suffix.empty()) f.refuse("suffix", "is not supported", StatusCode::kUnsupported);
+    if ((out.refusal = f.refusal())) return out;
+    r.logprobs = r.sampling.logprobs.has_value();
+    if (r.echo && r.logprobs && !r.sampling.prompt_logprobs) r.sampling.prompt_logprobs = r.sampling.logprobs;
+    r.echo_only = r.echo && r.max_tokens == 0u;
+    if (r.echo_only) r.max_tokens = 1;
+    if ((out.refusal = read_prompts(body, model, r))) return out;
+    out.refusal = fit_prompts(body, model, r);
+    return out;
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,57 @@
+#include "serve/reply.hpp"
+
+#include <algorithm>
+
+namespace patchbay::serve {
+
+Reply::Reply(const GenerationRequest& request, const ServedModel& model, std::string id, int64_t created,
+             const char* chunk_object)
+    : request_(request), model_(model), id_(std::move(id)), created_(created),
+      chunk_head_("{\"id\":" + json_string(id_) + ",\"object\":\"" + chunk_object + "\",\"created\":" +
+                  std::to_string(created) + ",\"model\":" + json_string(request.model) + ",\"choices\":[") {}
+
+void Reply::add_event(std::string& out, const std::string& choice, const Usage& usage) const {
+    out += "data: ";
+    out += chunk_head_;
+    out += choice;
+    out += ']';
+    if (request_.continuous_usage) out += ",\"usage\":" + dumped(usage_json(usage));
+    else if (request_.include_usage) out += ",\"usage\":null";
+    out += "}\n\n";
+}
+
+std::string Reply::usage_event(const Usage& usage) const {
+    return "data: " + chunk_head_ + "],\"usage\":" + dumped(usage_json(usage)) + "}\n\n";
+}
+
+Json Reply::finish_of(const Choice& choice) const {
+    if (choice.finish == engine::FinishReason::kNone) return nullptr;
+    if (request_.echo_only) return "length";
+    return std::string(engine::name_of(choice.finish));
+}
+
+Json Reply::stop_reason_of(const Choice& choice) const {
+    if (choice.finish != engine::FinishReason::kStop || choice.stop_reason.empty()) return nullptr;
+    return choice.stop_reason;
+}
+
+std::string Reply::ending(const Choice& choice) const {
+    return "\"finish_reason\":" + dumped(finish_of(choice)) + ",\"stop_reason\":" + dumped(stop_reason_of(choice));
+}
+
+Json usage_json(const Usage& usage) {
+    return {{"prompt_tokens", usage.prompt_tokens},
+            {"completion_tokens", usage.completion_tokens},
+            {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+            {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_string(const std::string& text) { return dumped(text); }
+
+size_t characters(const std::string& utf8) {
+    return static_cast<size_t>(
+        std::count_if(utf8.begin(), utf8.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace patchbay::serve

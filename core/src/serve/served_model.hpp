@@ -1,0 +1,35 @@
+// What the routes know of the model that is served. Constant while it is.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "text/chat_template/chat_template.hpp"
+#include "text/tokenizer.hpp"
+
+namespace patchbay::serve {
+
+struct ServedModel {
+    std::vector<std::string> names; // that requests may use; the first one is shown
+    std::string root;               // where it came from
+    int64_t created = 0;            // seconds since 1970
+    uint32_t max_model_len = 0, vocab_size = 0;
+    uint32_t max_prompt_tokens = 0, max_output_tokens = 0; // of a request; 0: what max_model_len allows
+    std::shared_ptr<const text::Tokenizer> tokenizer;      // null: ids only
+    std::optional<text::ChatTemplate> chat_template;
+    std::string no_template;          // why there is none
+    std::string bos_token, eos_token; // their texts, for templates
+};
+
+struct ModelNames {
+    std::vector<std::string> served;    // empty: the path's last part
+    std::string chat_template_file;     // empty: the model's own
+};
+
+// Reads tokenizer_config.json and chat_template.jinja of the model's or tokenizer's folder.
+Result<ServedModel> served_model(const config::EngineConfig&, const engine::Engine&, const ModelNames&);
+
+}  // namespace patchbay::serve

@@ -1,0 +1,225 @@
+#include "serve/server.hpp"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <ctime>
+
+#include "base/clock.hpp"
+#include "base/printable.hpp"
+#include "serve/error_reply.hpp"
+
+namespace patchbay::serve {
+
+struct Server::Signals {
+    explicit Signals(Server& server) : set(io, SIGINT, SIGTERM) {
+        wait(server);
+        thread = std::thread([this] { io.run(); });
+    }
+    ~Signals() {
+        io.stop();
+        thread.join();
+    }
+    void wait(Server& server) {
+        set.async_wait([this, &server](const boost::system::error_code& error, int) {
+            if (error) return;
+            if (server.draining_.load()) return server.engine_->stop(); // wait() returns, and the rest is stopped then
+            server.drain();
+            wait(server);
+        });
+    }
+    boost::asio::io_context io;
+    boost::asio::signal_set set;
+    std::thread thread;
+};
+
+Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std::unique_ptr<engine::Engine> engine,
+                                              ServedModel model, metrics::Metrics& metrics) {
+    std::unique_ptr<Server> out(new Server(options, std::move(engine), std::move(model), metrics));
+    PB_TRY(out->http_, HttpServer::start(options.http, [s = out.get()](const auto& exchange) { s->handle(exchange); }));
+    return out;
+}
+
+Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> engine, ServedModel model,
+               metrics::Metrics& metrics)
+    : options_(options), model_(std::move(model)), metrics_(metrics),
+      engine_metrics_(metrics, engine->facts(), options.version) {
+    if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
+    service::EngineThreadOptions observers;
+    observers.on_request = [this](engine::RequestId id, const engine::Request& r) {
+        engine_metrics_.on_request(id, r.arrival_ns, static_cast<uint32_t>(r.prompt.size()), r.sampling.n);
+        if (vllm_metrics_) vllm_metrics_->on_request(id, r);
+    };
+    observers.on_output = [this](const engine::RequestOutput& out) {
+        engine_metrics_.on_output(out);
+        if (vllm_metrics_) vllm_metrics_->on_output(out);
+    };
+    observers.on_step = [this](const engine::StepReport& report) {
+        engine_metrics_.on_step(report);
+        if (vllm_metrics_) vllm_metrics_->on_step(report);
+    };
+    observers.max_inbox = std::max<size_t>(options.max_requests, 4096);
+    engine_ = std::make_unique<service::EngineThread>(std::move(engine), std::move(observers));
+}
+
+Server::~Server() { stop(); }
+
+bool Server::ready() const { return !draining_ && engine_->status().state == service::ServiceState::kRunning; }
+
+std::optional<std::string> Server::failure() const {
+    const service::ServiceStatus status = engine_->status();
+    if (status.state != service::ServiceState::kFailed) return std::nullopt;
+    return status.reason;
+}
+
+void Server::drain() {
+    const std::lock_guard lock(mutex_);
+    if (draining_.exchange(true)) return;
+    drainer_ = std::thread([this] {
+        engine_->drain();
+        http_->stop_listening();
+        http_->wait_until_closed(); // of each connection the last answer is sent, or its deadline has passed
+        engine_->stop();
+    });
+}
+
+void Server::wait() { engine_->wait(); }
+void Server::stop_on_signals() { signals_ = std::make_unique<Signals>(*this); }
+
+void Server::stop() {
+    signals_.reset();
+    if (engine_) engine_->stop(); // no stream calls back after this
+    if (http_) http_->stop();
+    const std::lock_guard lock(mutex_);
+    if (drainer_.joinable()) drainer_.join();
+}
+
+std::optional<uint32_t> Server::tenant_of(const HttpRequest& request) const {
+    if (options_.api_keys.empty()) return 0;
+    std::string_view given = request.header("authorization");
+    constexpr std::string_view kScheme = "bearer ";
+    const bool bearer = given.size() > kScheme.size() &&
+                        std::equal(kScheme.begin(), kScheme.end(), given.begin(),
+                                   [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
+    if (!bearer) return std::nullopt;
+    given.remove_prefix(kScheme.size());
+    std::optional<uint32_t> found;
+    for (uint32_t i = 0; i < options_.api_keys.size(); ++i) {
+        const std::string& key = options_.api_keys[i];
+        unsigned different = key.size() != given.size(); // in a time that says nothing about the key
+        for (size_t n = 0; n < given.size(); ++n)
+            different |= static_cast<unsigned char>(given[n]) ^ static_cast<unsigned char>(key[n % key.size()]);
+        if (different == 0) found = i;
+    }
+    return found;
+}
+
+std::shared_ptr<void> Server::permit() {
+    if (under_way_.fetch_add(1) >= options_.max_requests) {
+        under_way_ -= 1;
+        return nullptr;
+    }
+    return {this, [](Server* server) { server->under_way_ -= 1; }};
+}
+
+void Server::handle(const std::shared_ptr<Exchange>& exchange) {
+    const HttpRequest& request = exchange->request();
+    std::string allowed;
+    for (const RouteEntry& entry : routes()) {
+        const std::string_view path = entry.path;
+        const bool matches = path.ends_with('*') ? request.path.starts_with(path.substr(0, path.size() - 1))
+                                                 : request.path == path;
+        if (!matches) continue;
+        if (request.method == entry.method || (request.method == "HEAD" && std::string_view(entry.method) == "GET"))
+            return dispatch(entry, exchange);
+        allowed = entry.method;
+    }
+    if (allowed.empty())
+        return refuse(exchange, fail(StatusCode::kNotFound, "there is no " + printable(request.path)));
+    HttpResponse reply = error_reply(
+        fail(StatusCode::kInvalid, printable(request.method, 20) + " " + request.path + ", expected " + allowed));
+    reply.status = 405;
+    reply.headers.emplace_back("Allow", allowed);
+    answer(exchange, std::move(reply));
+}
+
+void Server::dispatch(const RouteEntry& entry, const std::shared_ptr<Exchange>& exchange) {
+    if (!entry.open && !tenant_of(exchange->request())) {
+        metrics_.on_rejection("unauthorised");
+        HttpResponse reply =
+            error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+        return answer(exchange, std::move(reply));
+    }
+    (this->*entry.route)(exchange);
+}
+
+void Server::answer(const std::shared_ptr<Exchange>& exchange, HttpResponse response) {
+    metrics_.on_answer(route_name(exchange->request().path), response.status);
+    exchange->respond(std::move(response));
+}
+
+void Server::refuse(const std::shared_ptr<Exchange>& exchange, const Failure& failure, const std::string& param) {
+    answer(exchange, error_reply(failure, param));
+}
+
+// ---- text ----
+
+void Server::completions(const std::shared_ptr<Exchange>& e) { generate(e, read_completion, "cmpl-"); }
+void Server::chat_completions(const std::shared_ptr<Exchange>& e) { generate(e, read_chat, "chatcmpl-"); }
+
+void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*read)(const Json&, const ServedModel&),
+                      const char* id_prefix) {
+    if (draining_) {
+        metrics_.on_rejection("draining");
+        return refuse(exchange, fail(StatusCode::kUnavailable, "the server is draining, and takes no requests"));
+    }
+    std::shared_ptr<void> held = permit();
+    if (!held) {
+        metrics_.on_rejection("busy");
+        return refuse(exchange, fail(StatusCode::kExhausted, std::to_string(options_.max_requests) +
+                                                                 " requests are under way, no more fit now"));
+    }
+    const auto work = [this, exchange, read, id_prefix, held = std::move(held)] {
+        const uint64_t begin = RealClock().now_ns();
+        auto body = parse_body(exchange->request().body);
+        if (!body) return refuse(exchange, body.failure());
+        ReadRequest got = read(*body, model_);
+        metrics_.on_tokenized(RealClock().now_ns() - begin);
+        if (got.refusal) return refuse(exchange, got.refusal->failure, got.refusal->param);
+        const auto& structure = got.request.sampling.structured_outputs;
+        if (structure)
+            if (const auto compiled = engine_->compile_grammar(*structure); !compiled)
+                return refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(), "structured_outputs");
+        exchange->post([this, exchange, id_prefix, held, request = std::move(got.request)]() mutable {
+            submit(exchange, std::move(request), id_prefix, std::move(held));
+        });
+    };
+    // What may take long is not done on a thread that serves connections.
+    constexpr size_t kLongBody = 32u << 10;
+    const std::string& text = exchange->request().body;
+    const bool slow = text.size() > kLongBody || text.find("json") != text.npos || text.find("guided_") != text.npos ||
+                      text.find("structured_outputs") != text.npos;
+    if (slow) exchange->offload(work);
+    else work();
+}
+
+void Server::submit(const std::shared_ptr<Exchange>& exchange, GenerationRequest request, const char* id_prefix,
+                    std::shared_ptr<void> held) {
+    const std::string_view given = exchange->request().header("x-request-id");
+    const bool usable = !given.empty() && given.size() <= 64 &&
+                        std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7F; });
+    char number[20];
+    std::snprintf(number, sizeof number, "%llx", static_cast<unsigned long long>(next_id_++));
+    std::string id = id_prefix + (usable ? std::string(given) : std::to_string(model_.created) + "-" + number);
+    const auto answered = [this, route = route_name(exchange->request().path)](const HttpResponse& response) {
+        metrics_.on_answer(route, response.status);
+        if (response.status == 429) metrics_.on_rejection("busy");
+    };
+    std::make_shared<Generation>(Generation::Context{*engine_, model_, answered}, exchange, std::move(request),
+                                 std::move(id), static_cast<int64_t>(std::time(nullptr)), std::move(held))
+        ->start(*tenant_of(exchange->request()));
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,99 @@
+// The server: OpenAI's API and what operators ask, over an engine on a thread of its own. Used by `patchbay serve`.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/engine_metrics.hpp"
+#include "serve/fields.hpp"
+#include "serve/generation.hpp"
+#include "serve/http_server.hpp"
+#include "serve/serve_metrics.hpp"
+#include "serve/served_model.hpp"
+#include "serve/vllm_metrics.hpp"
+#include "service/engine_thread.hpp"
+
+namespace patchbay::serve {
+
+struct ServerOptions {
+    HttpOptions http;
+    std::vector<std::string> api_keys; // none: no key is needed
+    uint32_t max_requests = 4096;      // for text, under way at once; more are refused as exhausted
+    bool vllm_metrics = false;         // beside Patchbay's own
+    std::string version;
+};
+
+class Server {
+  public:
+    // The metrics outlive the server.
+    static Result<std::unique_ptr<Server>> start(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel,
+                                                 metrics::Metrics&);
+    ~Server(); // stop()
+
+    uint16_t port() const { return http_->port(); }
+    bool ready() const;
+    // Not ready any more; refuses new requests for text and ends when all that it has are answered.
+    void drain();
+    void stop();                      // at once: what is unfinished is aborted
+    void wait();                      // until it has drained, was stopped, or its engine failed
+    void stop_on_signals();           // SIGINT and SIGTERM: the first drains, the second stops
+    std::optional<std::string> failure() const; // of the engine
+    service::EngineThread& engine() { return *engine_; }
+
+  private:
+    using Route = void (Server::*)(const std::shared_ptr<Exchange>&);
+    struct RouteEntry {
+        const char *method, *path;
+        Route route;
+        bool open; // needs no key
+    };
+    static const std::vector<RouteEntry>& routes();
+    static std::string_view route_name(std::string_view path); // for metrics; "other"
+
+    Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
+    void handle(const std::shared_ptr<Exchange>&);
+    void dispatch(const RouteEntry&, const std::shared_ptr<Exchange>&);
+    std::optional<uint32_t> tenant_of(const HttpRequest&) const; // by its key; none: it has no valid one
+    void answer(const std::shared_ptr<Exchange>&, HttpResponse);
+    void refuse(const std::shared_ptr<Exchange>&, const Failure&, const std::string& param = {});
+
+    // ---- operators (server_routes.cpp) ----
+    void health(const std::shared_ptr<Exchange>&);
+    void readiness(const std::shared_ptr<Exchange>&);
+    void version(const std::shared_ptr<Exchange>&);
+    void metrics_page(const std::shared_ptr<Exchange>&);
+    void models(const std::shared_ptr<Exchange>&);
+    void tokenize(const std::shared_ptr<Exchange>&);
+    void detokenize(const std::shared_ptr<Exchange>&);
+    // ---- text ----
+    void completions(const std::shared_ptr<Exchange>&);
+    void chat_completions(const std::shared_ptr<Exchange>&);
+    void generate(const std::shared_ptr<Exchange>&, ReadRequest (*read)(const Json&, const ServedModel&),
+                  const char* id_prefix);
+    void submit(const std::shared_ptr<Exchange>&, GenerationRequest, const char* id_prefix,
+                std::shared_ptr<void> permit);
+    std::shared_ptr<void> permit(); // null: too many are under way
+
+    const ServerOptions options_;
+    const ServedModel model_;
+    ServeMetrics metrics_;
+    engine::EngineMetrics engine_metrics_;
+    std::optional<VllmMetrics> vllm_metrics_;
+    std::atomic<uint32_t> under_way_ = 0;
+    std::atomic<uint64_t> next_id_ = 1;
+    std::atomic<bool> draining_ = false;
+
+    std::mutex mutex_;
+    std::thread drainer_; // under the mutex
+    struct Signals;
+    std::unique_ptr<service::EngineThread> engine_;
+    std::unique_ptr<HttpServer> http_;
+    std::unique_ptr<Signals> signals_;
+};
+
+}  // namespace patchbay::serve

@@ -1,0 +1,55 @@
+#include "text/chat_template/chat_template.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/printable.hpp"
+#include "text/chat_template/evaluator.hpp"
+#include "text/chat_template/parser.hpp"
+
+namespace patchbay::text {
+namespace {
+
+Failure failure_of(const std::string& name, const chat::TemplateError& error) {
+    return fail(StatusCode::kInvalid,
+                name + ":" + std::to_string(error.line) + ": " + printable(error.text, 1000));
+}
+
+}  // namespace
+
+struct ChatTemplate::Parsed {
+    std::string name;
+    chat::Block block;
+};
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string name) {
+    constexpr size_t kMaxBytes = 4u << 20;
+    if (source.size() > kMaxBytes)
+        return fail(StatusCode::kInvalid, name + ": " + std::to_string(source.size()) +
+                                              " bytes, expected at most " + std::to_string(kMaxBytes));
+    try {
+        ChatTemplate out;
+        out.parsed_ = std::make_shared<const Parsed>(Parsed{name, chat::parse_template(source)});
+        return out;
+    } catch (const chat::TemplateError& error) {
+        return failure_of(name, error);
+    }
+}
+
+Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables, const ChatTemplateLimits& limits,
+                                         std::function<std::string(const std::string&)> date) const {
+    if (!date)
+        date = [](const std::string& format) {
+            if (format.empty() || format.size() > 100) chat::refuse("strftime_now: a format has 1 to 100 bytes");
+            return utc_now(format.c_str());
+        };
+    try {
+        chat::Budget budget(limits.steps, limits.made_bytes);
+        chat::Evaluator evaluator(budget, std::move(date), limits.output_bytes);
+        return evaluator.run(parsed_->block, chat::Value::of(variables));
+    } catch (const chat::TemplateError& error) {
+        return failure_of(parsed_->name, error);
+    }
+}
+
+}  // namespace patchbay::text

@@ -1,0 +1,335 @@
+// Methods of strings, lists and dicts, and how their items are reached.
+#include <algorithm>
+#include <array>
+
+#include "text/chat_template/builtins.hpp"
+#include "text/chat_template/strings.hpp"
+
+namespace patchbay::text::chat {
+namespace {
+
+using Read = ArgumentReader;
+using StringMethod = Value (*)(Budget&, const std::string&, const Read&);
+
+Value list_of(std::vector<std::string> parts) {
+    Values out;
+    for (std::string& part : parts) out.emplace_back(std::move(part));
+    return Value::list(std::move(out));
+}
+
+template <Sides sides>
+Value strip_method(Budget&, const std::string& s, const Read& a) {
+    const Value* set = a.find(0, "chars");
+    if (!set || set->is_none()) return std::string(strip(s, sides));
+    return std::string(strip(s, a.text(0, "chars"), sides));
+}
+
+Value split_method(Budget& budget, const std::string& s, const Read& a) {
+    budget.steps(s.size() / 16);
+    const int64_t max_splits = a.integer(1, "maxsplit", -1);
+    const Value* separator = a.find(0, "sep");
+    if (!separator || separator->is_none()) return list_of(split_words(s, max_splits));
+    const std::string& by = a.text(0, "sep");
+    if (by.empty()) refuse("split: empty separator");
+    std::vector<std::string> out;
+    size_t at = 0;
+    while (max_splits < 0 || static_cast<int64_t>(out.size()) < max_splits) {
+        const size_t found = s.find(by, at);
+        if (found == s.npos) break;
+        out.push_back(s.substr(at, found - at));
+        at = found + by.size();
+    }
+    out.push_back(s.substr(at));
+    return list_of(std::move(out));
+}
+
+Value rsplit_method(Budget& budget, const std::string& s, const Read& a) {
+    const int64_t max_splits = a.integer(1, "maxsplit", -1);
+    const Value* separator = a.find(0, "sep");
+    if (!separator || separator->is_none() || max_splits < 0) return split_method(budget, s, a);
+    const std::string& by = a.text(0, "sep");
+    if (by.empty()) refuse("rsplit: empty separator");
+    std::vector<std::string> out;
+    size_t end = s.size();
+    while (static_cast<int64_t>(out.size()) < max_splits && end >= by.size()) {
+        const size_t found = s.rfind(by, end - by.size());
+        if (found == s.npos) break;
+        out.push_back(s.substr(found + by.size(), end - found - by.size()));
+        end = found;
+    }
+    out.push_back(s.substr(0, end));
+    std::reverse(out.begin(), out.end());
+    return list_of(std::move(out));
+}
+
+Value splitlines_method(Budget&, const std::string& s, const Read&) {
+    std::vector<std::string> out;
+    size_t at = 0;
+    while (at < s.size()) {
+        const size_t end = std::min(s.find('\n', at), s.size());
+        out.push_back(s.substr(at, end - at - (end > at && s[end - 1] == '\r' ? 1 : 0)));
+        at = end + 1;
+    }
+    return list_of(std::move(out));
+}
+
+template <bool at_end>
+Value begins_method(Budget&, const std::string& s, const Read& a) {
+    const Value& what = a.need(0, "prefix");
+    const auto has = [&](const Value& v) {
+        if (!v.string()) refuse("startswith and endswith take strings, got " + defined(v).type_name());
+        return at_end ? s.ends_with(*v.string()) : s.starts_with(*v.string());
+    };
+    if (!what.list()) return has(what);
+    return std::any_of(what.list()->items.begin(), what.list()->items.end(), has);
+}
+
+template <bool from_end, bool must>
+Value find_method(Budget&, const std::string& s, const Read& a) {
+    const size_t at = from_end ? s.rfind(a.text(0, "sub")) : s.find(a.text(0, "sub"));
+    if (at == s.npos && must) refuse("index: substring not found");
+    return at == s.npos ? int64_t(-1) : static_cast<int64_t>(code_points(std::string_view(s).substr(0, at)));
+}
+
+Value count_method(Budget&, const std::string& s, const Read& a) {
+    const std::string& what = a.text(0, "sub");
+    if (what.empty()) return static_cast<int64_t>(code_points(s) + 1);
+    int64_t n = 0;
+    for (size_t at = 0; (at = s.find(what, at)) != s.npos; at += what.size()) n += 1;
+    return n;
+}
+
+Value replace_method(Budget& budget, const std::string& s, const Read& a) {
+    const std::string &from = a.text(0, "old"), &to = a.text(1, "new");
+    const size_t most = from.empty() ? s.size() + 1 : s.size() / from.size();
+    if (to.size() > from.size()) budget.bytes(most * (to.size() - from.size()));
+    return replace(s, from, to, a.integer(2, "count", -1));
+}
+
+Value join_method(Budget& budget, const std::string& s, const Read& a) {
+    std::string out;
+    bool first = true;
+    for (const Value& v : items_of(budget, a.need(0, "iterable"))) {
+        if (!v.string()) refuse("join: got " + defined(v).type_name() + ", expected strings");
+        if (!std::exchange(first, false)) out += s;
+        out += *v.string();
+        budget.bytes(v.string()->size() + s.size());
+    }
+    return out;
+}
+
+template <auto change>
+Value change_method(Budget&, const std::string& s, const Read&) { return change(s); }
+
+template <class Is>
+bool all_characters(const std::string& s, Is is) { return !s.empty() && std::all_of(s.begin(), s.end(), is); }
+
+Value is_digits(Budget&, const std::string& s, const Read&) {
+    return all_characters(s, [](char c) { return c >= '0' && c <= '9'; });
+}
+Value is_letters(Budget&, const std::string& s, const Read&) {
+    return all_characters(s, [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+}
+Value is_letters_or_digits(Budget&, const std::string& s, const Read&) {
+    return all_characters(s, [](char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9'); });
+}
+Value is_spaces(Budget&, const std::string& s, const Read&) {
+    return !s.empty() && strip(s, Sides::kBoth).empty();
+}
+Value is_upper(Budget&, const std::string& s, const Read&) { return upper(s) == s && lower(s) != s; }
+Value is_lower(Budget&, const std::string& s, const Read&) { return lower(s) == s && upper(s) != s; }
+
+Value remove_prefix(Budget&, const std::string& s, const Read& a) {
+    return s.starts_with(a.text(0, "prefix")) ? s.substr(a.text(0, "prefix").size()) : s;
+}
+Value remove_suffix(Budget&, const std::string& s, const Read& a) {
+    return s.ends_with(a.text(0, "suffix")) ? s.substr(0, s.size() - a.text(0, "suffix").size()) : s;
+}
+
+struct NamedMethod {
+    std::string_view name;
+    StringMethod method;
+};
+constexpr NamedMethod kStringMethods[] = {
+    {"strip", strip_method<Sides::kBoth>},
+    {"lstrip", strip_method<Sides::kLeft>},
+    {"rstrip", strip_method<Sides::kRight>},
+    {"split", split_method},
+    {"rsplit", rsplit_method},
+    {"splitlines", splitlines_method},
+    {"startswith", begins_method<false>},
+    {"endswith", begins_method<true>},
+    {"find", find_method<false, false>},
+    {"rfind", find_method<true, false>},
+    {"index", find_method<false, true>},
+    {"count", count_method},
+    {"replace", replace_method},
+    {"join", join_method},
+    {"upper", change_method<upper>},
+    {"lower", change_method<lower>},
+    {"title", change_method<title>},
+    {"capitalize", change_method<capitalize>},
+    {"isdigit", is_digits},
+    {"isnumeric", is_digits},
+    {"isdecimal", is_digits},
+    {"isalpha", is_letters},
+    {"isalnum", is_letters_or_digits},
+    {"isspace", is_spaces},
+    {"isupper", is_upper},
+    {"islower", is_lower},
+    {"removeprefix", remove_prefix},
+    {"removesuffix", remove_suffix},
+};
+
+constexpr std::array<std::string_view, 5> kDictMethods = {"items", "keys", "values", "get", "copy"};
+constexpr std::array<std::string_view, 2> kListMethods = {"index", "count"};
+// Of Python, which a template may not use: its data is the request's.
+constexpr std::array<std::string_view, 12> kChanging = {"append", "extend", "insert",  "pop",     "remove",     "clear",
+                                                        "sort",   "reverse", "update", "popitem", "setdefault", "add"};
+
+template <class Names>
+bool has(const Names& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+Value dict_method(const DictData& d, const std::string& name, const Value& self, const Read& a) {
+    if (name == "get") {
+        const Value* found = find(d, a.need(0, "key"));
+        const Value* otherwise = a.find(1, "default");
+        return found ? *found : otherwise ? *otherwise : Value();
+    }
+    if (name == "copy") return self;
+    Values out;
+    for (const auto& [key, value] : d.items)
+        out.push_back(name == "items" ? Value::tuple({key, value}) : name == "keys" ? key : value);
+    return Value::list(std::move(out));
+}
+
+Value list_method(const ListData& l, const std::string& name, const Read& a) {
+    const Value& what = a.need(0, "value");
+    int64_t n = 0;
+    for (size_t i = 0; i < l.items.size(); ++i) {
+        if (!equal(l.items[i], what)) continue;
+        if (name == "index") return static_cast<int64_t>(i);
+        n += 1;
+    }
+    if (name == "index") refuse(python_repr(what) + " is not in the list");
+    return n;
+}
+
+}  // namespace
+
+bool has_method(const Value& self, std::string_view name) {
+    if (self.string())
+        return std::ranges::any_of(kStringMethods, [&](const NamedMethod& m) { return m.name == name; });
+    if (self.dict()) return has(kDictMethods, name);
+    return self.list() && has(kListMethods, name);
+}
+
+std::optional<Value> call_method(Budget& budget, const Value& self, const std::string& name, const Arguments& given) {
+    const Read a(name, given);
+    if (const std::string* s = self.string()) {
+        for (const NamedMethod& m : kStringMethods) {
+            if (m.name != name) continue;
+            budget.steps(s->size() / 64);
+            budget.bytes(s->size());
+            return m.method(budget, *s, a);
+        }
+    }
+    if (self.dict() && has(kDictMethods, name)) {
+        budget.steps(self.dict()->items.size());
+        return dict_method(*self.dict(), name, self, a);
+    }
+    if (self.list() && has(kListMethods, name)) {
+        budget.steps(self.weight());
+        return list_method(*self.list(), name, a);
+    }
+    if ((self.list() || self.dict()) && has(kChanging, name))
+        refuse("." + name + "() changes a " + self.type_name() + ", which templates may not");
+    return std::nullopt;
+}
+
+Values items_of(Budget& budget, const Value& of) {
+    if (of.is_undefined()) return {};
+    Values out;
+    if (const ListData* l = of.list()) out = l->items;
+    else if (const DictData* d = of.dict())
+        for (const auto& [key, value] : d->items) out.push_back(key);
+    else if (const std::string* s = of.string())
+        for (const std::string_view c : characters_of(*s)) out.emplace_back(std::string(c));
+    else refuse("'" + of.type_name() + "' is not iterable");
+    budget.steps(out.size());
+    return out;
+}
+
+Value item(const Value& of, const Value& key) {
+    defined(of);
+    if (const DictData* d = of.dict()) {
+        if (const Value* found = find(*d, key)) return *found;
+    } else if (const Namespace* n = of.space(); n && key.string()) {
+        for (const auto& [name, value] : n->fields)
+            if (name == *key.string()) return value;
+    } else if ((of.list() || of.string()) && (key.as<int64_t>() || key.as<bool>())) {
+        int64_t at = key.as<bool>() ? *key.as<bool>() : *key.as<int64_t>();
+        const int64_t length = length_of(of);
+        if (at < 0) at += length;
+        if (at >= 0 && at < length)
+            return of.list() ? of.list()->items[static_cast<size_t>(at)]
+                             : Value(std::string(characters_of(*of.string())[static_cast<size_t>(at)]));
+        return Value::undefined("there is no item " + text_of(key) + " in a " + of.type_name() + " of " +
+                                std::to_string(length));
+    }
+    return Value::undefined("a " + of.type_name() + " has no '" + text_of(defined(key)) + "'");
+}
+
+Value slice(const Value& of, const Value& start, const Value& stop, const Value& step) {
+    if (!defined(of).list() && !of.string()) refuse("a " + of.type_name() + " cannot be sliced");
+    const int64_t by = step.is_none() ? 1 : whole_number(step, "the step of a slice");
+    if (by == 0) refuse("the step of a slice is 0");
+    const int64_t length = length_of(of);
+    const auto place = [&](const Value& v, int64_t otherwise) {
+        if (v.is_none()) return otherwise;
+        int64_t at = whole_number(v, "a slice's end");
+        if (at < 0) at = std::max<int64_t>(at + length, by < 0 ? -1 : 0);
+        return std::min(at, by < 0 ? length - 1 : length);
+    };
+    const int64_t from = place(start, by < 0 ? length - 1 : 0), to = place(stop, by < 0 ? -1 : length);
+    std::vector<size_t> places;
+    for (int64_t at = from; by < 0 ? at > to : at < to; at += std::clamp<int64_t>(by, -length - 1, length + 1))
+        places.push_back(static_cast<size_t>(at));
+    if (of.string()) {
+        const auto characters = characters_of(*of.string());
+        std::string out;
+        for (const size_t at : places) out += characters[at];
+        return out;
+    }
+    Values out;
+    for (const size_t at : places) out.push_back(of.list()->items[at]);
+    return of.list()->tuple ? Value::tuple(std::move(out)) : Value::list(std::move(out));
+}
+
+bool contains(const Value& in, const Value& what) {
+    if (in.is_undefined()) return false;
+    if (in.string()) {
+        if (!defined(what).string()) refuse("'in' a string takes a string, got " + what.type_name());
+        return in.string()->find(*what.string()) != std::string::npos;
+    }
+    if (in.dict()) return find(*in.dict(), what) != nullptr;
+    if (in.list())
+        return std::ranges::any_of(in.list()->items, [&](const Value& v) { return equal(v, what); });
+    refuse("'" + in.type_name() + "' is not iterable");
+}
+
+int64_t length_of(const Value& v) {
+    if (v.is_undefined()) return 0;
+    if (v.string()) return static_cast<int64_t>(code_points(*v.string()));
+    if (v.list()) return static_cast<int64_t>(v.list()->items.size());
+    if (v.dict()) return static_cast<int64_t>(v.dict()->items.size());
+    refuse("'" + v.type_name() + "' has no length");
+}
+
+int64_t whole_number(const Value& v, std::string_view what) {
+    if (const int64_t* i = v.as<int64_t>()) return *i;
+    if (const bool* b = v.as<bool>()) return *b;
+    refuse(std::string(what) + " is a whole number, got " + defined(v).type_name());
+}
+
+}  // namespace patchbay::text::chat

@@ -1,0 +1,207 @@
+#include "text/chat_template/value.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace patchbay::text::chat {
+namespace {
+
+struct Measure { // of a list or dict, by what is in it
+    uint32_t depth = 1;
+    uint64_t weight = 1;
+
+    void add(const Value& v) {
+        depth = std::max(depth, v.depth() + 1);
+        weight += v.weight();
+        if (depth > Value::kMaxDepth) refuse("lists and dicts are nested more than " + std::to_string(depth) + " deep");
+        if (weight > Value::kMaxWeight) refuse("a list or dict is too large");
+    }
+};
+
+std::shared_ptr<const ListData> list_of(Values items, bool tuple) {
+    Measure measure;
+    for (const Value& item : items) measure.add(item);
+    return std::make_shared<const ListData>(ListData{std::move(items), tuple, measure.depth, measure.weight});
+}
+
+}  // namespace
+
+void refuse(std::string text) { throw TemplateError{std::move(text)}; }
+
+const Value& defined(const Value& v) {
+    if (const auto* undefined = v.as<Undefined>()) refuse(*undefined->why);
+    return v;
+}
+
+Value Value::undefined(std::string why) {
+    Value out;
+    out.data_ = Undefined{std::make_shared<const std::string>(std::move(why))};
+    return out;
+}
+
+Value Value::list(Values items) {
+    Value out;
+    out.data_ = list_of(std::move(items), false);
+    return out;
+}
+
+Value Value::tuple(Values items) {
+    Value out;
+    out.data_ = list_of(std::move(items), true);
+    return out;
+}
+
+Value Value::dict(std::vector<std::pair<Value, Value>> items) {
+    Measure measure;
+    for (const auto& [key, value] : items) measure.add(key), measure.add(value);
+    Value out;
+    out.data_ = std::make_shared<const DictData>(DictData{std::move(items), measure.depth, measure.weight});
+    return out;
+}
+
+Value Value::of(const nlohmann::ordered_json& json) {
+    using Type = nlohmann::ordered_json::value_t;
+    switch (json.type()) {
+        case Type::boolean:
+            return json.get<bool>();
+        case Type::number_integer:
+            return json.get<int64_t>();
+        case Type::number_unsigned:
+            if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return static_cast<double>(n);
+            return json.get<int64_t>();
+        case Type::number_float:
+            return json.get<double>();
+        case Type::string:
+            return json.get<std::string>();
+        case Type::array: {
+            Values items;
+            for (const auto& item : json) items.push_back(of(item));
+            return list(std::move(items));
+        }
+        case Type::object: {
+            std::vector<std::pair<Value, Value>> items;
+            for (const auto& [key, value] : json.items()) items.emplace_back(key, of(value));
+            return dict(std::move(items));
+        }
+        default:
+            return {};
+    }
+}
+
+const std::string* Value::string() const {
+    const auto* s = as<std::shared_ptr<const std::string>>();
+    return s ? s->get() : nullptr;
+}
+const ListData* Value::list() const {
+    const auto* l = as<ListRef>();
+    return l ? l->get() : nullptr;
+}
+const DictData* Value::dict() const {
+    const auto* d = as<DictRef>();
+    return d ? d->get() : nullptr;
+}
+const Callable* Value::callable() const {
+    const auto* c = as<std::shared_ptr<const Callable>>();
+    return c ? c->get() : nullptr;
+}
+Namespace* Value::space() const {
+    const auto* n = as<Namespace*>();
+    return n ? *n : nullptr;
+}
+Loop* Value::loop() const {
+    const auto* l = as<Loop*>();
+    return l ? *l : nullptr;
+}
+
+bool Value::truth() const {
+    if (is_none() || is_undefined()) return false;
+    if (const bool* b = as<bool>()) return *b;
+    if (const int64_t* i = as<int64_t>()) return *i != 0;
+    if (const double* d = as<double>()) return *d != 0;
+    if (const std::string* s = string()) return !s->empty();
+    if (const ListData* l = list()) return !l->items.empty();
+    if (const DictData* d = dict()) return !d->items.empty();
+    return true;
+}
+
+std::string Value::type_name() const {
+    if (is_none()) return "NoneType";
+    if (is_undefined()) return "Undefined";
+    if (as<bool>()) return "bool";
+    if (as<int64_t>()) return "int";
+    if (as<double>()) return "float";
+    if (string()) return "str";
+    if (list()) return list()->tuple ? "tuple" : "list";
+    if (dict()) return "dict";
+    if (space()) return "Namespace";
+    return loop() ? "LoopContext" : "function";
+}
+
+double Value::number() const {
+    if (const bool* b = as<bool>()) return *b ? 1 : 0;
+    if (const int64_t* i = as<int64_t>()) return static_cast<double>(*i);
+    return *as<double>();
+}
+
+uint32_t Value::depth() const {
+    if (const ListData* l = list()) return l->depth;
+    if (const DictData* d = dict()) return d->depth;
+    return 0;
+}
+
+uint64_t Value::weight() const {
+    if (const ListData* l = list()) return l->weight;
+    if (const DictData* d = dict()) return d->weight;
+    return string() ? 1 + string()->size() / 16 : 1;
+}
+
+bool equal(const Value& a, const Value& b) {
+    if (a.is_number() && b.is_number()) {
+        if (a.as<double>() || b.as<double>()) return a.number() == b.number();
+        const auto whole = [](const Value& v) { return v.as<bool>() ? int64_t(*v.as<bool>()) : *v.as<int64_t>(); };
+        return whole(a) == whole(b);
+    }
+    if (a.string() && b.string()) return *a.string() == *b.string();
+    if (a.list() && b.list())
+        return a.list()->tuple == b.list()->tuple &&
+               std::equal(a.list()->items.begin(), a.list()->items.end(), b.list()->items.begin(),
+                          b.list()->items.end(), equal);
+    if (a.dict() && b.dict()) {
+        if (a.dict()->items.size() != b.dict()->items.size()) return false;
+        return std::all_of(a.dict()->items.begin(), a.dict()->items.end(), [&](const auto& item) {
+            const Value* other = find(*b.dict(), item.first);
+            return other && equal(item.second, *other);
+        });
+    }
+    if (a.space() || b.space()) return a.space() == b.space();
+    if (a.callable() || b.callable()) return a.callable() == b.callable();
+    return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
+}
+
+int compare(const Value& a, const Value& b) {
+    if (a.is_number() && b.is_number()) {
+        if (a.as<int64_t>() && b.as<int64_t>()) {
+            const int64_t x = *a.as<int64_t>(), y = *b.as<int64_t>();
+            return x < y ? -1 : x > y;
+        }
+        return a.number() < b.number() ? -1 : a.number() > b.number();
+    }
+    if (a.string() && b.string()) return a.string()->compare(*b.string());
+    if (a.list() && b.list()) {
+        const Values &x = a.list()->items, &y = b.list()->items;
+        for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+            if (!equal(x[i], y[i])) return compare(x[i], y[i]);
+        return x.size() < y.size() ? -1 : x.size() > y.size();
+    }
+    defined(a), defined(b);
+    refuse("'<' is not supported between '" + a.type_name() + "' and '" + b.type_name() + "'");
+}
+
+const Value* find(const DictData& dict, const Value& key) {
+    for (const auto& [k, v] : dict.items)
+        if (equal(k, key)) return &v;
+    return nullptr;
+}
+
+}  // namespace patchbay::text::chat

@@ -1,0 +1,128 @@
+// Values of a chat template, as Python would have them: plain data shared by reference, and what can be called. Used by
+// the evaluation of templates, on one thread.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace patchbay::text::chat {
+
+// What ends a parse or a render; caught where the result leaves this folder. line 0: not known yet.
+struct TemplateError {
+    std::string text;
+    uint32_t line = 0;
+};
+
+class Value;
+using Values = std::vector<Value>;
+
+struct ListData {
+    Values items;
+    bool tuple = false;
+    uint32_t depth = 1;  // of nesting
+    uint64_t weight = 1; // values and 16 bytes of text, shared ones for each place where they are
+};
+
+struct DictData {
+    std::vector<std::pair<Value, Value>> items; // in order of insertion
+    uint32_t depth = 1;
+    uint64_t weight = 1;
+};
+
+struct Arguments {
+    Values positional;
+    std::vector<std::pair<std::string, Value>> named;
+};
+
+struct Namespace; // a template's namespace(); owned by the render
+struct Loop;      // of a for statement; likewise
+struct Callable { // a macro, a function or a bound method
+    std::string name;
+    std::function<Value(Arguments&)> call;
+};
+
+// What a name that was never set, or an attribute that is not there, evaluates to. Prints as nothing; why: what is said
+// where something is done with it.
+struct Undefined {
+    std::shared_ptr<const std::string> why;
+};
+struct None {};
+
+class Value {
+  public:
+    static constexpr uint32_t kMaxDepth = 200;
+    static constexpr uint64_t kMaxWeight = 4u << 20;
+
+    Value() : data_(None{}) {}
+    Value(bool b) : data_(b) {}
+    Value(int64_t i) : data_(i) {}
+    Value(double d) : data_(d) {}
+    Value(std::string s) : data_(std::make_shared<const std::string>(std::move(s))) {}
+    Value(const char* s) : Value(std::string(s)) {}
+    Value(Namespace* n) : data_(n) {}
+    Value(Loop* l) : data_(l) {}
+    Value(Callable c) : data_(std::make_shared<const Callable>(std::move(c))) {}
+    static Value undefined(std::string why);
+    static Value list(Values items);
+    static Value tuple(Values items);
+    static Value dict(std::vector<std::pair<Value, Value>> items);
+    static Value of(const nlohmann::ordered_json&);
+
+    template <class T>
+    const T* as() const { return std::get_if<T>(&data_); }
+    bool is_undefined() const { return as<Undefined>(); }
+    bool is_none() const { return as<None>(); }
+    bool is_number() const { return as<bool>() || as<int64_t>() || as<double>(); }
+    const std::string* string() const;
+    const ListData* list() const;
+    const DictData* dict() const;
+    const Callable* callable() const;
+    Namespace* space() const;
+    Loop* loop() const;
+
+    bool truth() const;
+    std::string type_name() const; // Python's: "str", "dict", …
+    double number() const;         // of is_number()
+    uint32_t depth() const;
+    uint64_t weight() const; // what a walk over all of it costs
+
+  private:
+    using ListRef = std::shared_ptr<const ListData>;
+    using DictRef = std::shared_ptr<const DictData>;
+    std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>, ListRef, DictRef,
+                 Namespace*, Loop*, std::shared_ptr<const Callable>>
+        data_;
+};
+
+struct Namespace {
+    std::vector<std::pair<std::string, Value>> fields;
+};
+
+struct Loop {
+    const Values* items = nullptr;
+    size_t index0 = 0;
+    uint32_t depth0 = 0;
+};
+
+bool equal(const Value&, const Value&);
+// Below 0, 0, above 0; throws where Python does.
+int compare(const Value&, const Value&);
+const Value* find(const DictData&, const Value& key); // null: not there
+
+std::string text_of(const Value&);     // str()
+std::string python_repr(const Value&); // repr()
+std::string python_float(double);
+// json.dumps() of Python with ensure_ascii=False; indent below 0: in one line.
+std::string json_of(const Value&, int indent, bool sort_keys, bool ascii);
+
+[[noreturn]] void refuse(std::string text);
+// The value, or a refusal where it is undefined.
+const Value& defined(const Value&);
+
+}  // namespace patchbay::text::chat

@@ -1,0 +1,211 @@
+// Values as text: Python's str() and repr(), and json.dumps().
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "text/chat_template/value.hpp"
+
+namespace patchbay::text::chat {
+namespace {
+
+void append_quoted(std::string& out, std::string_view text) {
+    const bool has_single = text.find('\'') != text.npos, has_double = text.find('"') != text.npos;
+    const char quote = has_single && !has_double ? '"' : '\'';
+    out += quote;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == quote || c == '\\') (out += '\\') += c;
+        else if (c == '\n') out += "\\n";
+        else if (c == '\r') out += "\\r";
+        else if (c == '\t') out += "\\t";
+        else if (byte < 0x20 || byte == 0x7F) {
+            char escape[16];
+            std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+            out += escape;
+        } else out += c;
+    }
+    out += quote;
+}
+
+void append_repr(std::string& out, const Value& v);
+
+void append_list(std::string& out, const ListData& list) {
+    out += list.tuple ? '(' : '[';
+    for (size_t i = 0; i < list.items.size(); ++i) {
+        if (i > 0) out += ", ";
+        append_repr(out, list.items[i]);
+    }
+    if (list.tuple && list.items.size() == 1) out += ',';
+    out += list.tuple ? ')' : ']';
+}
+
+void append_dict(std::string& out, const DictData& dict) {
+    out += '{';
+    for (size_t i = 0; i < dict.items.size(); ++i) {
+        if (i > 0) out += ", ";
+        append_repr(out, dict.items[i].first);
+        out += ": ";
+        append_repr(out, dict.items[i].second);
+    }
+    out += '}';
+}
+
+void append_repr(std::string& out, const Value& v) {
+    if (v.is_none()) out += "None";
+    else if (v.is_undefined()) out += "Undefined";
+    else if (const bool* b = v.as<bool>()) out += *b ? "True" : "False";
+    else if (const int64_t* i = v.as<int64_t>()) out += std::to_string(*i);
+    else if (const double* d = v.as<double>()) out += python_float(*d);
+    else if (v.string()) append_quoted(out, *v.string());
+    else if (v.list()) append_list(out, *v.list());
+    else if (v.dict()) append_dict(out, *v.dict());
+    else if (v.callable()) out += "<function " + v.callable()->name + ">";
+    else out += "<" + v.type_name() + ">";
+}
+
+struct JsonText {
+    std::string out;
+    int indent;
+    bool sort_keys, ascii;
+
+    void new_line(int level) {
+        if (indent < 0) return;
+        out += '\n';
+        out.append(static_cast<size_t>(level) * static_cast<size_t>(indent), ' ');
+    }
+    void separate() { out += indent < 0 ? ", " : ","; }
+
+    void escape(uint32_t unit) {
+        char text[16];
+        std::snprintf(text, sizeof text, "\\u%04x", unit);
+        out += text;
+    }
+    // s[i] begins a character of more than one byte; returns its last place.
+    size_t escape_character(const std::string& s, size_t i) {
+        const auto first = static_cast<unsigned char>(s[i]);
+        const size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+        uint32_t code = first & (0x3Fu >> more);
+        size_t used = 0;
+        while (used < more && i + used + 1 < s.size()) code = code << 6 | (static_cast<uint32_t>(s[i + ++used]) & 0x3F);
+        if (code >= 0x10000) {
+            escape(0xD800 + ((code - 0x10000) >> 10));
+            escape(0xDC00 + ((code - 0x10000) & 0x3FF));
+        } else escape(code);
+        return i + used;
+    }
+
+    void add_string(const std::string& s) {
+        out += '"';
+        for (size_t i = 0; i < s.size(); ++i) {
+            const char c = s[i];
+            const auto byte = static_cast<unsigned char>(c);
+            if (c == '"' || c == '\\') (out += '\\') += c;
+            else if (c == '\n') out += "\\n";
+            else if (c == '\r') out += "\\r";
+            else if (c == '\t') out += "\\t";
+            else if (c == '\b') out += "\\b";
+            else if (c == '\f') out += "\\f";
+            else if (byte < 0x20) escape(byte);
+            else if (ascii && byte >= 0x80) i = escape_character(s, i);
+            else out += c;
+        }
+        out += '"';
+    }
+
+    void add_key(const Value& key) {
+        if (key.string()) return add_string(*key.string());
+        if (!key.is_number() && !key.is_none()) refuse("keys of JSON are strings, got " + key.type_name());
+        out += '"';
+        add(key, 0);
+        out += '"';
+    }
+
+    void add_dict(const DictData& dict, int level) {
+        if (dict.items.empty()) return void(out += "{}");
+        std::vector<const std::pair<Value, Value>*> items;
+        for (const auto& item : dict.items) items.push_back(&item);
+        if (sort_keys)
+            std::stable_sort(items.begin(), items.end(),
+                             [](const auto* a, const auto* b) { return compare(a->first, b->first) < 0; });
+        out += '{';
+        for (size_t i = 0; i < items.size(); ++i) {
+            if (i > 0) separate();
+            new_line(level + 1);
+            add_key(items[i]->first);
+            out += ": ";
+            add(items[i]->second, level + 1);
+        }
+        new_line(level);
+        out += '}';
+    }
+
+    void add(const Value& v, int level) {
+        if (v.is_none()) out += "null";
+        else if (const bool* b = v.as<bool>()) out += *b ? "true" : "false";
+        else if (const int64_t* i = v.as<int64_t>()) out += std::to_string(*i);
+        else if (const double* d = v.as<double>())
+            out += std::isnan(*d) ? "NaN" : std::isinf(*d) ? (*d > 0 ? "Infinity" : "-Infinity") : python_float(*d);
+        else if (v.string()) add_string(*v.string());
+        else if (v.dict()) add_dict(*v.dict(), level);
+        else if (const ListData* list = v.list()) {
+            if (list->items.empty()) return void(out += "[]");
+            out += '[';
+            for (size_t n = 0; n < list->items.size(); ++n) {
+                if (n > 0) separate();
+                new_line(level + 1);
+                add(list->items[n], level + 1);
+            }
+            new_line(level);
+            out += ']';
+        } else refuse(defined(v).type_name() + " is nothing that JSON can hold");
+    }
+};
+
+}  // namespace
+
+std::string python_float(double d) {
+    if (std::isnan(d)) return "nan";
+    if (std::isinf(d)) return d > 0 ? "inf" : "-inf";
+    char text[64];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, d, std::chars_format::scientific);
+    const std::string_view shortest(text, static_cast<size_t>(end - text));
+    const size_t e = shortest.find('e');
+    const int exponent = std::atoi(std::string(shortest.substr(e + 1)).c_str());
+    const bool negative = shortest.front() == '-';
+    std::string digits;
+    for (const char c : shortest.substr(0, e))
+        if (c >= '0' && c <= '9') digits += c;
+    std::string out = negative ? "-" : "";
+    if (exponent < -4 || exponent >= 16) {
+        out += digits[0];
+        if (digits.size() > 1) (out += '.') += digits.substr(1);
+        char tail[16];
+        std::snprintf(tail, sizeof tail, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
+        return out + tail;
+    }
+    if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+    const auto whole = static_cast<size_t>(exponent) + 1;
+    if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
+    return out + digits.substr(0, whole) + "." + digits.substr(whole);
+}
+
+std::string python_repr(const Value& v) {
+    std::string out;
+    append_repr(out, v);
+    return out;
+}
+
+std::string text_of(const Value& v) {
+    if (v.string()) return *v.string();
+    if (v.is_undefined()) return "";
+    return python_repr(v);
+}
+
+std::string json_of(const Value& v, int indent, bool sort_keys, bool ascii) {
+    JsonText text{{}, indent, sort_keys, ascii};
+    text.add(v, 0);
+    return std::move(text.out);
+}
+
+}  // namespace patchbay::text::chat

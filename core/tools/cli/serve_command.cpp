@@ -1,0 +1,140 @@
+#include "cli/serve_command.hpp"
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "cli/engine_flags.hpp"
+#include "cli/flag_checks.hpp"
+#include "cli/print_error.hpp"
+#include "config/load.hpp"
+#include "engine/simulation.hpp"
+#include "parallel/world.hpp"
+#include "serve/server.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct Options {
+    std::string config_file;
+    std::vector<std::string> plugin_dirs;
+    config::Overrides overrides;
+    serve::ServerOptions server;
+    serve::ModelNames names;
+    uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
+};
+
+Result<host::Registry> registry_of(const Options& o) {
+    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+Result<> run(Options& o) {
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
+    metrics::Metrics all;
+    engine::PluginMetrics plugin_metrics(all);
+    parallel::World world;
+    PB_TRY(auto engine, engine::Engine::create(loaded.config, registry, *clock, &plugin_metrics, &world));
+    PB_TRY(auto model, serve::served_model(loaded.config, *engine, o.names));
+    model.max_prompt_tokens = o.max_prompt_tokens;
+    model.max_output_tokens = o.max_output_tokens;
+    const std::string name = model.names.front();
+    if (const char* key = std::getenv("PATCHBAY_API_KEY"); key && *key) o.server.api_keys.emplace_back(key);
+    o.server.version = PATCHBAY_VERSION;
+
+    PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
+    server->stop_on_signals();
+    std::cerr << "serving " << name << " on http://" << o.server.http.host << ":" << server->port() << std::endl;
+    server->wait();
+    const auto failure = server->failure();
+    server->stop();
+    if (failure) return fail("the engine has failed: " + *failure);
+    return {};
+}
+
+void add_limits(CLI::App& app, Options& o) {
+    serve::HttpOptions& http = o.server.http;
+    app.add_option("--max-requests", o.server.max_requests, "requests for text under way at once; more get 429")
+        ->check(within<uint32_t>(1))->capture_default_str();
+    app.add_option("--max-prompt-tokens", o.max_prompt_tokens,
+                   "tokens of a prompt (default: what max_model_len allows)")
+        ->check(within<uint32_t>(1));
+    app.add_option("--max-output-tokens", o.max_output_tokens, "max_tokens of a request, and its default in chats")
+        ->check(within<uint32_t>(1));
+    app.add_option("--max-body-bytes", http.max_body_bytes, "of a request")
+        ->check(within<uint64_t>(1))
+        ->capture_default_str();
+    app.add_option("--max-header-bytes", http.max_header_bytes, "of a request")
+        ->check(within<uint32_t>(256, 1u << 20))->capture_default_str();
+    app.add_option("--max-connections", http.max_connections, "open at once; more get 503")
+        ->check(within<uint32_t>(1))->capture_default_str();
+    constexpr uint32_t kDay = 86'400;
+    app.add_option("--keep-alive-timeout", http.keep_alive_seconds, "seconds that a connection may be idle")
+        ->check(within<uint32_t>(1, kDay))->capture_default_str();
+    app.add_option("--read-timeout", http.read_seconds, "seconds from a request's first byte to its last")
+        ->check(within<uint32_t>(1, kDay))->capture_default_str();
+    app.add_option("--write-timeout", http.write_seconds, "seconds that a client may take nothing of what is sent")
+        ->check(within<uint32_t>(1, kDay))->capture_default_str();
+    app.add_option("--http-threads", http.threads, "threads that serve connections")
+        ->check(within<uint32_t>(1, 256))->capture_default_str();
+}
+
+void check_usage(const Options& o) {
+    for (const std::string& key : o.server.api_keys)
+        if (key.empty()) throw CLI::ValidationError("--api-key", "is empty");
+    const bool has_model = std::any_of(o.overrides.begin(), o.overrides.end(),
+                                       [](const config::Override& set) { return set.path == "model.path"; });
+    if (o.config_file.empty() && !has_model)
+        throw CLI::ValidationError("no model", "give --model DIR or --config FILE");
+}
+
+}  // namespace
+
+void add_serve_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("serve", "Serve a model over HTTP, by OpenAI's API");
+    app->footer(
+        "Examples:\n"
+        "  patchbay serve --model models/demo-target\n"
+        "  patchbay serve --config engine.yaml --host 0.0.0.0 --port 80 --api-key SECRET\n"
+        "  curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once upon a time\", \"stream\": true}'\n"
+        "SIGTERM lets the requests under way finish, a second one ends them.");
+    auto o = std::make_shared<Options>();
+    app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
+    add_engine_flags(KeyFlags(*app, std::shared_ptr<config::Overrides>(o, &o->overrides)));
+    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
+    app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")->capture_default_str();
+    app->add_option("--api-key", o->server.api_keys,
+                    "key that requests must bring; may be given several times (also PATCHBAY_API_KEY)")
+        ->allow_extra_args(false);
+    app->add_option("--served-model-name", o->names.served,
+                    "name of the model in requests; may be given several times (default: the folder's name)")
+        ->allow_extra_args(false);
+    app->add_option("--chat-template", o->names.chat_template_file, "file with a Jinja template (default: the model's)")
+        ->check(CLI::ExistingFile);
+    app->add_option_function<std::vector<std::string>>(
+           "--metrics-compat",
+           [o](const std::vector<std::string>& names) { o->server.vllm_metrics = !names.empty(); },
+           "export metrics under the names of another engine, too: vllm")
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember({"vllm"}));
+    add_limits(*app, *o);
+    app->callback([&commands, o] {
+        check_usage(*o);
+        commands.parallel = [o]() -> Result<config::ParallelSettings> {
+            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
+            return loaded.config.parallel;
+        };
+        commands.chosen = [o] {
+            const Result<> done = run(*o);
+            if (done) return kOk;
+            print_error("patchbay serve", done.error());
+            return kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

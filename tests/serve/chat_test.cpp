@@ -1,0 +1,126 @@
+// /v1/chat/completions.
+#include "serve/server_fixture.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kPath = "/v1/chat/completions";
+constexpr const char* kRendered = "<system>Be brief.\n<user>The wolf said\n<assistant>"; // of chat()
+
+Json chat(int max_tokens = 12) {
+    return {{"messages", {{{"role", "system"}, {"content", "Be brief."}},
+                          {{"role", "user"}, {"content", "The wolf said"}}}},
+            {"temperature", 0},
+            {"max_tokens", max_tokens}};
+}
+
+TEST(Chats, GiveTheTextAfterTheRenderedMessages) {
+    const Answer answer = shared().post(kPath, chat());
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const Json got = Json::parse(answer.body);
+    EXPECT_EQ(got["object"], "chat.completion");
+    EXPECT_THAT(got["id"].get<std::string>(), StartsWith("chatcmpl-"));
+    EXPECT_EQ(got["choices"][0]["message"], (Json{{"role", "assistant"}, {"content", expected_text(kRendered, 12)}}));
+    EXPECT_EQ(got["choices"][0]["finish_reason"], "length");
+    EXPECT_EQ(got["usage"]["completion_tokens"], 12);
+}
+
+TEST(Chats, StreamTheRoleThenTextThenAnEmptyDelta) {
+    Json body = chat(4);
+    body.update({{"stream", true}, {"stream_options", {{"include_usage", true}}}});
+    HttpClient client(shared().port());
+    client.post(kPath, body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    std::vector<std::string> events;
+    while (const auto event = client.read_event()) events.push_back(*event);
+    ASSERT_GE(events.size(), 5u);
+    const Json first = Json::parse(events[0]);
+    const std::string head = "{\"id\":" + first["id"].dump() + ",\"object\":\"chat.completion.chunk\",\"created\":" +
+                             first["created"].dump() + ",\"model\":\"demo\",\"choices\":[{\"index\":0,\"delta\":";
+    EXPECT_EQ(events[0], head + "{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}],"
+                                "\"usage\":null}");
+    std::string text;
+    for (size_t i = 1; i + 3 < events.size(); ++i) {
+        const Json content = Json::parse(events[i])["choices"][0]["delta"]["content"];
+        EXPECT_EQ(events[i], head + "{\"content\":" + content.dump() +
+                                 "},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}");
+        text += content.get<std::string>();
+    }
+    EXPECT_EQ(text, expected_text(kRendered, 4));
+    EXPECT_EQ(events[events.size() - 3],
+              head + "{},\"logprobs\":null,\"finish_reason\":\"length\",\"stop_reason\":null}],\"usage\":null}");
+    EXPECT_THAT(events[events.size() - 2], HasSubstr("\"choices\":[],\"usage\":{\"prompt_tokens\":"));
+    EXPECT_EQ(events.back(), "[DONE]");
+}
+
+TEST(Chats, ShowLogprobsWithBytes) {
+    Json body = chat(3);
+    body.update({{"logprobs", true}, {"top_logprobs", 2}});
+    const Json choice = Json::parse(shared().post(kPath, body).body)["choices"][0];
+    std::string joined;
+    for (const Json& entry : choice["logprobs"]["content"]) {
+        ASSERT_EQ(entry["top_logprobs"].size(), 2u);
+        EXPECT_EQ(entry["top_logprobs"][0]["token"], entry["token"]); // greedy
+        EXPECT_EQ(entry["top_logprobs"][0]["logprob"], entry["logprob"]);
+        for (const Json& byte : entry["bytes"]) joined += static_cast<char>(byte.get<int>());
+    }
+    EXPECT_EQ(joined, choice["message"]["content"]);
+}
+
+TEST(Chats, GoOnWithTheLastMessage) {
+    Json body = chat();
+    body["messages"].push_back({{"role", "assistant"}, {"content", "that he"}});
+    body.update({{"continue_final_message", true}, {"add_generation_prompt", false}});
+    const Json got = Json::parse(shared().post(kPath, body).body);
+    EXPECT_EQ(got["choices"][0]["message"]["content"],
+              expected_text("<system>Be brief.\n<user>The wolf said\n<assistant>that he", 12));
+}
+
+TEST(Chats, TakeContentInParts) {
+    Json body = chat();
+    body["messages"][1]["content"] = {{{"type", "text"}, {"text", "The wolf said"}}};
+    EXPECT_EQ(Json::parse(shared().post(kPath, body).body)["choices"][0]["message"]["content"],
+              expected_text(kRendered, 12));
+}
+
+TEST(Chats, UseAllThatFitsWhereNoLimitIsGiven) {
+    Json body = chat();
+    body.erase("max_tokens");
+    body["stop"] = " "; // soon
+    EXPECT_EQ(Json::parse(shared().post(kPath, body).body)["choices"][0]["finish_reason"], "stop");
+}
+
+TEST(Chats, RefuseWhatIsWrong) {
+    struct Case {
+        Json change;
+        const char *param, *message;
+    };
+    const Case cases[] = {
+        {{{"messages", "hello"}}, "messages", "messages: expected a list"},
+        {{{"messages", Json::array()}}, "messages", "at least one message"},
+        {{{"messages", {{{"content", "x"}}}}}, "messages", "messages[0]: expected an object with a 'role'"},
+        {{{"messages", {{{"role", "user"}, {"content", 5}}}}}, "messages", "messages[0].content: expected a string"},
+        {{{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
+         "messages",
+         "parts of type 'image_url'"},
+        {{{"top_logprobs", 2}}, "top_logprobs", "needs \"logprobs\": true"},
+        {{{"tool_choice", "required"}}, "tool_choice", "only auto and none"},
+        {{{"chat_template", "x"}}, "chat_template", "may not bring a template"},
+        {{{"tools", 5}}, "tools", "expected a list"},
+    };
+    for (const Case& c : cases) {
+        Json body = chat();
+        body.update(c.change);
+        const Answer answer = shared().post(kPath, body);
+        EXPECT_EQ(answer.status, 400) << c.change << answer.body;
+        const Json error = Json::parse(answer.body)["error"];
+        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(c.message));
+        EXPECT_EQ(error["param"], c.param);
+    }
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing

@@ -1,0 +1,193 @@
+// What connections may do: keep alive, pipelining, faults, slow and vanishing clients.
+#include <thread>
+
+#include "serve/server_fixture.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json streaming(const std::string& prompt, int max_tokens) {
+    return {{"prompt", prompt}, {"temperature", 0}, {"max_tokens", max_tokens}, {"ignore_eos", true}, {"stream", true}};
+}
+
+TEST(Connections, AnswerPipelinedRequestsInTheirOrder) {
+    HttpClient client(shared().port());
+    const std::string body = Json{{"prompt", "The king"}, {"temperature", 0}, {"max_tokens", 3}}.dump();
+    std::string all;
+    for (int i = 0; i < 20; ++i) {
+        all += "GET /version HTTP/1.1\r\nHost: x\r\n\r\n";
+        all += "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+               "\r\n\r\n" + body;
+    }
+    client.send(all);
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(client.read_answer().body, "{\"version\":\"1.2.3\"}");
+        EXPECT_EQ(Json::parse(client.read_answer().body)["choices"][0]["text"], expected_text("The king", 3));
+    }
+}
+
+TEST(Connections, TakeRequestsByteByByteAndInChunks) {
+    HttpClient client(shared().port());
+    for (const char c : std::string("GET /version HTTP/1.1\r\nHost: x\r\n\r\n")) client.send(std::string(1, c));
+    EXPECT_EQ(client.read_answer().status, 200);
+    client.send(
+        "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"prompt\r\n9\r\n\": "
+        "\"wolf\"\r\n1\r\n}\r\n0\r\n\r\n");
+    EXPECT_EQ(client.read_answer().status, 200);
+    client.send("POST /tokenize HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n");
+    EXPECT_EQ(client.read_head().status, 100);
+    client.send("{\"prompt\": \"a\"}");
+    EXPECT_EQ(client.read_answer().status, 200);
+}
+
+TEST(Connections, SpeakHttp10) {
+    HttpClient client(shared().port());
+    client.send("GET /version HTTP/1.0\r\n\r\n");
+    const std::string all = client.read_rest();
+    EXPECT_THAT(all, HasSubstr("Connection: close"));
+    EXPECT_THAT(all, HasSubstr("{\"version\":\"1.2.3\"}"));
+    HttpClient streamer(shared().port());
+    const std::string body = streaming("The king", 3).dump();
+    streamer.send("POST /v1/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                  body);
+    const std::string events = streamer.read_rest(); // not in chunks
+    EXPECT_TRUE(events.ends_with("\n\ndata: [DONE]\n\n")) << events;
+}
+
+TEST(Connections, RefuseWhatIsNoRequestAndClose) {
+    ServerOptions options;
+    options.http.max_body_bytes = 1000;
+    options.http.max_header_bytes = 500;
+    const Running server(options);
+    struct Case {
+        std::string sent;
+        int status;
+    };
+    const Case cases[] = {
+        {"nonsense\r\n\r\n", 400},
+        {"GET /version HTTP/9.9\r\n\r\n", 400},
+        {std::string("\0\1\2\3\r\n\r\n", 8), 400},
+        {"GET /version HTTP/1.1\r\nHeader: " + std::string(2000, 'x') + "\r\n\r\n", 431},
+        {"POST /tokenize HTTP/1.1\r\nContent-Length: 5000\r\n\r\n" + std::string(5000, 'x'), 413},
+        {"POST /tokenize HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
+        {"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+    };
+    for (const Case& c : cases) {
+        HttpClient client(server.port());
+        client.send(c.sent);
+        const Answer answer = client.read_answer();
+        EXPECT_EQ(answer.status, c.status) << c.sent.substr(0, 60);
+        EXPECT_EQ(answer.headers.at("connection"), "close");
+        EXPECT_TRUE(Json::parse(answer.body).contains("error"));
+        EXPECT_EQ(client.read_rest(), "");
+    }
+    EXPECT_EQ(get(server.port(), "/health").status, 200);
+}
+
+TEST(Connections, AbortTheRequestOfAClientThatGoes) {
+    const Running server;
+    for (const char* how : {"close", "reset", "half close"}) {
+        {
+            HttpClient client(server.port());
+            client.post("/v1/completions", streaming("The king", 1500).dump());
+            ASSERT_EQ(client.read_head().status, 200);
+            ASSERT_TRUE(client.read_event()); // it runs
+            if (how == std::string("reset")) client.reset();
+            if (how == std::string("half close")) {
+                client.half_close();
+                client.read_rest(); // the server closes, too
+            }
+        }
+        EXPECT_EQ(server.pages_in_use_when_idle(), 0u) << how;
+    }
+    { // before there is an answer
+        HttpClient client(server.port());
+        Json body = streaming("The wolf", 1500);
+        body["stream"] = false;
+        client.post("/v1/completions", body.dump());
+        while (server.server->engine().status().steps < 20) std::this_thread::yield();
+    }
+    EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
+    const std::string metrics = get(server.port(), "/metrics").body;
+    EXPECT_THAT(metrics, HasSubstr("patchbay_requests_finished_total{reason=\"abort\"} 4"));
+    EXPECT_THAT(metrics, HasSubstr("patchbay_requests_running 0")); // also where no step came after the abort
+}
+
+TEST(Connections, GiveSlowReadersAllOfTheText) {
+    HttpClient client(shared().port(), 4096);
+    Json body = streaming("The king", 400);
+    body["return_token_ids"] = true; // more bytes
+    client.post("/v1/completions", body.dump());
+    shared().pages_in_use_when_idle(); // all of it is computed, and none of it read
+    ASSERT_EQ(client.read_head().status, 200);
+    std::string text;
+    size_t tokens = 0;
+    while (const auto event = client.read_event()) {
+        if (*event == "[DONE]") continue;
+        const Json choice = Json::parse(*event)["choices"][0];
+        text += choice["text"].get<std::string>();
+        tokens += choice["token_ids"].size();
+    }
+    EXPECT_EQ(tokens, 400u);
+    Json whole = body;
+    whole["stream"] = false;
+    EXPECT_EQ(text, shared().complete(whole)["choices"][0]["text"].get<std::string>());
+}
+
+TEST(Connections, ServeManyStreamsAtOnceEachExactly) {
+    constexpr size_t kStreams = 64;
+    constexpr int kTokens = 24;
+    std::vector<std::unique_ptr<HttpClient>> clients;
+    for (size_t i = 0; i < kStreams; ++i) {
+        clients.push_back(std::make_unique<HttpClient>(shared().port()));
+        clients[i]->post("/v1/completions", streaming("Story " + std::to_string(i) + ": the", kTokens).dump());
+    }
+    for (size_t i = 0; i < kStreams; ++i) {
+        ASSERT_EQ(clients[i]->read_head().status, 200);
+        std::string text;
+        bool done = false;
+        while (const auto event = clients[i]->read_event()) {
+            done = *event == "[DONE]";
+            if (!done) text += Json::parse(*event)["choices"][0]["text"].get<std::string>();
+        }
+        EXPECT_TRUE(done);
+        Json whole = streaming("Story " + std::to_string(i) + ": the", kTokens);
+        whole["stream"] = false;
+        EXPECT_EQ(text, shared().complete(whole)["choices"][0]["text"].get<std::string>()) << i;
+    }
+}
+
+TEST(Connections, TurnAwayWhatDoesNotFit) {
+    ServerOptions options;
+    options.http.max_connections = 2;
+    options.max_requests = 1;
+    const Running server(options);
+    HttpClient first(server.port()), second(server.port());
+    first.post("/v1/completions", streaming("The king", 1500).dump());
+    ASSERT_EQ(first.read_head().status, 200);
+    second.post("/v1/completions", streaming("The king", 2).dump());
+    const Answer busy = second.read_answer();
+    EXPECT_EQ(busy.status, 429);
+    EXPECT_EQ(busy.headers.at("retry-after"), "1");
+    EXPECT_EQ(Json::parse(busy.body)["error"]["type"], "rate_limit_error");
+    HttpClient third(server.port());
+    EXPECT_EQ(third.read_answer().status, 503);
+    second.get("/metrics");
+    EXPECT_THAT(second.read_answer().body, HasSubstr("patchbay_http_rejections_total{reason=\"busy\"} 1"));
+}
+
+TEST(Connections, CloseThoseThatSendNothing) {
+    ServerOptions options;
+    options.http.keep_alive_seconds = 1;
+    options.http.read_seconds = 1;
+    const Running server(options);
+    HttpClient silent(server.port()), half(server.port());
+    half.send("GET /hea");
+    EXPECT_EQ(silent.read_rest(), "");
+    EXPECT_EQ(half.read_rest(), "");
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing

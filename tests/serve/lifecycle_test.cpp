@@ -1,0 +1,130 @@
+// Keys, draining, stopping, and an engine that fails.
+#include <thread>
+
+#include "serve/server_fixture.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Json kLong{
+    {"prompt", "The king"}, {"temperature", 0}, {"max_tokens", 200}, {"ignore_eos", true}, {"stream", true}};
+
+TEST(Keys, AreNeededForAllButWhatOperatorsAsk) {
+    ServerOptions options;
+    options.api_keys = {"one", "second-key"};
+    const Running server(options);
+    const Json body{{"prompt", "a"}, {"max_tokens", 1}};
+    for (const char* header : {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer on\r\n",
+                               "Authorization: one\r\n", "Authorization: Bearer \r\n"}) {
+        const Answer answer = server.post("/v1/completions", body, header);
+        EXPECT_EQ(answer.status, 401) << header;
+        EXPECT_EQ(answer.headers.at("www-authenticate"), "Bearer");
+    }
+    EXPECT_EQ(server.post("/v1/completions", body, "Authorization: Bearer one\r\n").status, 200);
+    EXPECT_EQ(server.post("/v1/completions", body, "authorization: bearer second-key\r\n").status, 200);
+    EXPECT_EQ(get(server.port(), "/v1/models").status, 401);
+    for (const char* path : {"/health", "/ready", "/version", "/metrics"})
+        EXPECT_EQ(get(server.port(), path).status, 200);
+}
+
+TEST(Metrics, BearTheNamesOfVllmWhereThatIsAsked) {
+    ServerOptions options;
+    options.vllm_metrics = true;
+    const Running server(options);
+    for (int i = 0; i < 2; ++i)
+        server.complete({{"prompt", "Once upon a time"}, {"temperature", 0}, {"max_tokens", 5}, {"ignore_eos", true}});
+    server.pages_in_use_when_idle(); // the last step is counted
+    const std::string got = get(server.port(), "/metrics").body;
+    const Json tokens = Json::parse(server.post("/tokenize", {{"prompt", "Once upon a time"}}).body);
+    const auto prompt = tokens["count"].get<int>();
+    const std::string labels = "{engine=\"0\",model_name=\"demo\"";
+    for (const std::string& line : {
+             "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running" + labels + "} 0\n",
+             "vllm:num_requests_waiting" + labels + "} 0\n",
+             "# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total" + labels + "} " +
+                 std::to_string(2 * prompt) + "\n",
+             "vllm:generation_tokens_total" + labels + "} 10\n",
+             "vllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=\"demo\"} 2\n",
+             "vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",model_name=\"demo\",position=\"0\"} 0\n",
+             "vllm:request_generation_tokens_bucket" + labels + ",le=\"5\"} 2\n",
+             "vllm:request_generation_tokens_bucket" + labels + ",le=\"2\"} 0\n",
+             "vllm:request_params_max_tokens_count" + labels + "} 2\n",
+             "vllm:inter_token_latency_seconds_count" + labels + "} 8\n",
+             "vllm:kv_cache_usage_perc" + labels + "} 0\n",
+         })
+        EXPECT_THAT(got, HasSubstr(line));
+    for (const char* name :
+         {"prefix_cache_queries_total", "prefix_cache_hits_total", "num_preemptions_total",
+          "spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total", "spec_decode_num_accepted_tokens_total",
+          "time_to_first_token_seconds_sum", "request_time_per_output_token_seconds_sum",
+          "e2e_request_latency_seconds_sum", "request_queue_time_seconds_sum", "request_inference_time_seconds_sum",
+          "request_prefill_time_seconds_sum", "request_decode_time_seconds_sum", "iteration_tokens_total_sum",
+          "request_prompt_tokens_sum", "request_params_n_sum", "cache_config_info"})
+        EXPECT_THAT(got, HasSubstr(std::string("\nvllm:") + name + "{")) << name;
+    EXPECT_EQ(get(shared().port(), "/metrics").body.find("vllm:"), std::string::npos);
+}
+
+TEST(Draining, EndsWhatIsUnderWayAndTakesNothingMore) {
+    const Running server;
+    HttpClient streaming(server.port()), other(server.port());
+    streaming.post("/v1/completions", kLong.dump());
+    ASSERT_EQ(streaming.read_head().status, 200);
+    other.get("/ready");
+    EXPECT_EQ(other.read_answer().status, 200);
+    server.server->drain();
+    other.get("/ready");
+    const Answer not_ready = other.read_answer();
+    EXPECT_EQ(not_ready.status, 503);
+    EXPECT_THAT(not_ready.body, HasSubstr("draining"));
+    HttpClient late(server.port());
+    late.post("/v1/completions", kLong.dump());
+    const Answer refused = late.read_answer();
+    if (refused.status != 0) { // else it has drained already
+        EXPECT_EQ(refused.status, 503);
+        EXPECT_EQ(refused.headers.at("retry-after"), "1");
+    }
+    std::string last, text;
+    while (const auto event = streaming.read_event()) {
+        if (*event != "[DONE]") text += Json::parse(*event)["choices"][0]["text"].get<std::string>();
+        last = *event;
+    }
+    EXPECT_EQ(last, "[DONE]");
+    EXPECT_FALSE(text.empty());
+    streaming.read_rest();
+    server.server->wait();
+    EXPECT_EQ(server.server->engine().status().state, service::ServiceState::kStopped);
+}
+
+TEST(Stopping, EndsStreamsAtOnce) {
+    const Running server;
+    HttpClient client(server.port());
+    Json body = kLong;
+    body["max_tokens"] = 1500;
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    ASSERT_TRUE(client.read_event());
+    server.server->stop();
+    client.read_rest();
+    server.server->wait();
+    EXPECT_FALSE(server.server->failure());
+}
+
+TEST(Failures, OfTheEngineAreSaid) {
+    config::EngineConfig config = Running::demo_model();
+    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
+    const Running server({}, config);
+    const Answer answer =
+        server.post("/v1/completions", {{"prompt", "Once upon a time there was a king, and he said"}});
+    EXPECT_EQ(answer.status, 500) << answer.body;
+    server.server->wait();
+    EXPECT_THAT(server.server->failure().value_or(""), HasSubstr("max_num_batched_tokens"));
+    EXPECT_EQ(get(server.port(), "/health").status, 503);
+    EXPECT_EQ(get(server.port(), "/ready").status, 503);
+    EXPECT_EQ(server.post("/v1/completions", {{"prompt", "a"}}).status, 503);
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing

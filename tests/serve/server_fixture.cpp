@@ -1,0 +1,64 @@
+#include "serve/server_fixture.hpp"
+
+#include <map>
+#include <stdexcept>
+
+namespace patchbay::serve::testing {
+
+config::EngineConfig Running::demo_model() {
+    config::EngineConfig c;
+    c.model.path = engine::testing::repository("models/demo-draft");
+    c.engine.threads = 1;
+    c.engine.num_blocks = 2048;
+    return c;
+}
+
+Running::Running(ServerOptions options, config::EngineConfig config) {
+    auto engine = engine::Engine::create(config, engine::testing::registry(), clock);
+    if (!engine) throw std::runtime_error(engine.error());
+    auto model = served_model(config, **engine, {.served = {"demo", "alias"}, .chat_template_file = {}});
+    if (!model) throw std::runtime_error(model.error());
+    auto parsed = text::ChatTemplate::parse(kTemplate, "template");
+    if (!parsed) throw std::runtime_error(parsed.error());
+    model->chat_template = *parsed;
+    options.http.port = 0;
+    options.version = "1.2.3";
+    auto started = Server::start(options, *std::move(engine), *std::move(model), metrics);
+    if (!started) throw std::runtime_error(started.error());
+    server = *std::move(started);
+}
+
+Json Running::complete(Json body) const {
+    const Answer answer = post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.status == 200 ? Json::parse(answer.body) : Json();
+}
+
+uint32_t Running::pages_in_use_when_idle() const {
+    uint32_t pages = 0;
+    bool idle = false;
+    while (!idle) // each call waits for a step to end
+        server->engine().call([&](engine::Engine& engine) {
+            idle = !engine.has_unfinished();
+            const engine::View view = engine.view();
+            pages = view.total_blocks - view.free_blocks; // cached ones are free
+        });
+    return pages;
+}
+
+Running& shared() {
+    static Running all;
+    return all;
+}
+
+std::string expected_text(const std::string& prompt, uint32_t max_tokens) {
+    static engine::testing::Harness plain(Running::demo_model());
+    engine::SamplingParams greedy;
+    greedy.temperature = 0;
+    greedy.max_tokens = max_tokens;
+    return plain.run(plain.add(plain.engine->tokenizer()->encode(prompt), greedy)).text;
+}
+
+Json event_json(const std::string& event) { return Json::parse(event); }
+
+}  // namespace patchbay::serve::testing

@@ -1,0 +1,42 @@
+// Servers of the demo model on a free port, and what its engine gives for the same prompts without them.
+#pragma once
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "serve/http_client.hpp"
+#include "serve/server.hpp"
+#include "unit/engine/engine_fixture.hpp"
+
+namespace patchbay::serve::testing {
+
+struct Running { // a server and what it needs to live
+    explicit Running(ServerOptions = {}, config::EngineConfig = demo_model());
+    static config::EngineConfig demo_model();
+
+    uint16_t port() const { return server->port(); }
+    Answer post(const std::string& path, const Json& body, const std::string& headers = {}) const {
+        return testing::post(port(), path, body.dump(), headers);
+    }
+    Json complete(Json body) const; // POST /v1/completions, which succeeds
+    // Waits until the engine has no request any more; the pages that are in use then.
+    uint32_t pages_in_use_when_idle() const;
+
+    RealClock clock;
+    metrics::Metrics metrics;
+    std::unique_ptr<Server> server;
+};
+
+Running& shared(); // for tests that leave a server as it was
+
+// A chat template like many.
+inline constexpr const char* kTemplate =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% "
+    "endif %}";
+
+std::string expected_text(const std::string& prompt, uint32_t max_tokens); // greedy, by a plain loop
+Json event_json(const std::string& event);
+
+}  // namespace patchbay::serve::testing
