@@ -202,7 +202,8 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
         executor = std::make_unique<execution::ScriptedExecutor>(std::move(runner), s.eos, script->script,
                                                                  script->vocabulary.get());
     } else {
-        executor = std::make_unique<execution::SimulatedExecutor>(std::move(runner), std::move(ranks_.simulated), s.eos);
+        executor =
+            std::make_unique<execution::SimulatedExecutor>(std::move(runner), std::move(ranks_.simulated), s.eos);
     }
     local_ = executor.get();
     s.executor = std::move(executor);

@@ -65,7 +65,8 @@ View Engine::view() const {
     const auto queue = p.sequences.waiting().records();
     out.waiting.assign(queue.begin(), queue.end());
     for (const auto& [arrival_ns, id] : p.sequences.pending())
-        if (arrival_ns <= state_->clock.now_ns()) out.waiting.push_back(record_of(*p.sequences.find(id), {}, block_size));
+        if (arrival_ns <= state_->clock.now_ns())
+            out.waiting.push_back(record_of(*p.sequences.find(id), {}, block_size));
     for (const Sequence* r : p.sequences.running()) out.running.push_back(record_of(*r, {}, block_size));
     for (const StepPlan::Preemption& item : p.scheduler.latest().preemptions) out.preempted.push_back(item.id);
     out.free_blocks = p.kv->pool().free();

@@ -69,7 +69,7 @@ class Engine {
     ~Engine();
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
-    // queue. A refusal touches nobody else. [any thread that does not run step at the same time]
+    // queue. A refusal touches no other request. [any thread that does not run step at the same time]
     // The sequences of further outputs (n > 1) have the ids that follow.
     Result<RequestId> add_request(Request);
     // Compiles what requests may ask for in structured_outputs ahead of them, so that add_request() finds it: compiling

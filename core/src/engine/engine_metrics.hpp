@@ -1,4 +1,4 @@
-// From step reports and outputs to metrics: merged once a step, at the cost of what was scheduled. Used by whoever
+// From step reports and outputs to metrics: merged once a step, at the cost of what was scheduled. Used by what
 // drives an engine (generate, run).
 #pragma once
 #include <memory>

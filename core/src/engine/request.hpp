@@ -152,7 +152,7 @@ struct Request {
     uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes
     uint64_t deadline_ns = 0;    // 0: none
     std::string cache_salt;      // its KV is shared with requests of the same one only; at most kLongestSalt bytes
-    uint32_t expected_output_tokens = 0; // that whoever sends it says it will make; 0: nobody says
+    uint32_t expected_output_tokens = 0; // that it will make, by its sender; 0: not known
     std::function<void(const RequestOutput&)> on_output; // on the step thread
 };
 

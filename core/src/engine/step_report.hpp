@@ -55,9 +55,9 @@ struct StepReport {
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
     uint32_t branches = 0, dropped_branches = 0;       // paths of drafts but the first: verified, without room
     uint32_t branch_tokens = 0;                        // accepted that the first path did not have
-    uint32_t draft_length = 0;                         // that each sequence was given behind this step, at most
+    uint32_t draft_length = 0;                         // that each sequence was given after this step, at most
     static constexpr size_t kDraftPositions = 16;
-    std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and behind it
+    std::array<uint32_t, kDraftPositions> drafted_at{}, accepted_at{}; // by position; the last one: and after it
 
     uint32_t draft_passes = 0, draft_pass_tokens = 0;  // of a draft model, prompts included
     uint64_t draft_pass_ns = 0;                        // a part of propose_ns
@@ -74,7 +74,7 @@ struct StepReport {
     std::string_view in_turn = "off";                  // why the step before was back first; empty: it was in flight
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string; empty: it was replayed
-    uint32_t graph_size = 0, padded_tokens = 0;        // tokens of the graph; of them those for nobody
+    uint32_t graph_size = 0, padded_tokens = 0;        // tokens of the graph; of them those of no sequence
     uint64_t graph_capture_ns = 0;                     // for one captured in this step
     uint32_t graphs = 0;                               // captured so far
     uint64_t graph_bytes = 0;                          // that they take

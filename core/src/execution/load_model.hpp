@@ -1,5 +1,5 @@
-// The parts that compute, alike on all ranks: device, model and attention chosen, checked against each other, and made one runner. Used
-// by Engine::create and by the ranks that serve it.
+// The parts that compute, alike on all ranks: device, model and attention are chosen, checked against each other, and
+// made one runner. Used by Engine::create and by the ranks that serve it.
 #pragma once
 #include <memory>
 #include <string>

@@ -85,7 +85,7 @@ uint32_t rounding_group(const config::ModelSettings& m) {
     return m.quantization == config::Quantization::kInt8 ? 128 : 32;
 }
 
-// The value that nobody gave, or null.
+// The value that is left open, or null.
 config::Node* untold(config::Node& root, const std::string& section, const std::string& key) {
     for (config::Entry& outer : root.entries)
         if (outer.key == section)

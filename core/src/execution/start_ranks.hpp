@@ -17,7 +17,8 @@ struct OtherRanks { // at most one of the two; neither: there are none
     std::unique_ptr<runner::SimulatedRanks> simulated; // of a device that computes nothing
 
     runner::Ranks* get() const { return group ? static_cast<runner::Ranks*>(group.get()) : simulated.get(); }
-    std::vector<std::string> names(uint32_t count) const; // by rank: "node1 (pid 4711)"; one, if all are in this process
+    // By rank: "node1 (pid 4711)"; one, if all are in this process.
+    std::vector<std::string> names(uint32_t count) const;
 };
 
 // world: where they come from; null: they are started here.

@@ -44,7 +44,7 @@ class SpokeRanks final : public runner::Ranks {
         ended_ = m.type == MessageType::kEnd || m.type == MessageType::kQuit;
         return fail("rank 0 does not go on");
     }
-    bool ended() const { return ended_; } // and was told so
+    bool ended() const { return ended_; } // by its word
 
   private:
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
@@ -71,7 +71,7 @@ class Session {
   public:
     Session(parallel::Spoke& spoke, uint32_t rank, uint32_t size) : spoke_(spoke), rank_(rank), size_(size) {}
 
-    // Until rank 0 ends it, of which ended() tells, or a fault.
+    // Until rank 0 ends it, of which ended() speaks, or a fault.
     Result<> run(std::string_view begin) {
         PB_TRY(const parallel::Begin b, parallel::read_begin(begin));
         PB_TRY(const auto document, config::parse_yaml(b.configuration, "rank 0's configuration"));

@@ -99,7 +99,8 @@ TEST(RepetitionDetection, FindsWhatTheDefinitionSays) {
         std::vector<TokenId> output(draw() % 24);
         for (TokenId& t : output) t = static_cast<TokenId>(draw() % 2);
         const uint32_t min = 1 + draw() % 4;
-        const RepetitionDetection p{min + static_cast<uint32_t>(draw() % 4), min, 2 + static_cast<uint32_t>(draw() % 3)};
+        const auto max = min + static_cast<uint32_t>(draw() % 4), count = 2 + static_cast<uint32_t>(draw() % 3);
+        const RepetitionDetection p{max, min, count};
         bool expected = false;
         for (uint32_t size = p.min_pattern_size; size <= p.max_pattern_size; ++size) {
             bool same = size * p.min_count <= output.size();

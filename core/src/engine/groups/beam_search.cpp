@@ -96,7 +96,7 @@ void BeamSearch::step(const std::vector<Candidates>& by_beam) {
             if (next.size() == width) continue;
             next.push_back(std::move(child));
             parents_.push_back(c.parent);
-        } else if (rank < width && !closed) { // one behind these is complete, but no beam
+        } else if (rank < width && !closed) { // one after these is complete, but no beam
             complete_.push_back(std::move(child));
         }
     }

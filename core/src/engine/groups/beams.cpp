@@ -100,8 +100,8 @@ Result<> BeamSearches::check(const Request& r) const {
         return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.max_num_seqs) +
                     ", and beams run together");
     if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates)
-        return fail(width + " with " + std::to_string(end_tokens(p, limits_.eos).size()) + " tokens that end an output: " +
-                    std::to_string(wanted) + " candidates of each beam, expected at most " +
+        return fail(width + " with " + std::to_string(end_tokens(p, limits_.eos).size()) +
+                    " tokens that end an output: " + std::to_string(wanted) + " candidates of each beam, expected at most " +
                     std::to_string(kMaxCandidates));
     if (kv_.state_pages() > 0)
         return fail(StatusCode::kUnsupported,
@@ -133,8 +133,8 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
 }
 
 // For all beams of a search that comes back: after its first one those that differ from it compute what they have of
-// their own. Without pages for that it would be preempted anew in the next step, and a policy that prefers prompts would
-// let nothing else run between. At most what check() counts, so there are as many when nothing else runs.
+// their own. Without pages for that it would be preempted anew in the next step, and a policy that prefers prompts
+// would let nothing else run between. At most what check() counts, so there are as many when nothing else runs.
 bool BeamSearches::has_room(const Sequence& s) const {
     const size_t running = sequences_.running().size();
     const BeamGroup* const g = find(s);
@@ -288,7 +288,8 @@ std::vector<BeamSearches::Ending> BeamSearches::end(const Sequence& of, const Fa
     std::vector<Ending> out;
     for (Sequence* s : g.slots) {
         if (!fault.why.empty() || s->index >= best.size()) {
-            out.push_back({s, FinishReason::kError, fault.why.empty() ? "the search found fewer sequences" : fault.why});
+            out.push_back({s, FinishReason::kError,
+                           fault.why.empty() ? "the search found fewer sequences" : fault.why});
             continue;
         }
         const Hypothesis& h = best[s->index];

@@ -1,6 +1,6 @@
-// Beam search in the engine. Each beam is a sequence, and all beams of a search are admitted and preempted together. One
-// that has computed its last token is idle until the others have theirs; then the search chooses, and the sequences take
-// over the KV of the beams that go on: pages are shared, and copied by the first to write. Schedulers see running
+// Beam search in the engine. Each beam is a sequence, and all beams of a search are admitted and preempted together.
+// One that has computed its last token is idle until the others have theirs; then the search chooses, and the sequences
+// take over the KV of the beams that go on: pages are shared, and copied by the first to write. Schedulers see running
 // sequences of one `group`.
 #pragma once
 #include <memory>

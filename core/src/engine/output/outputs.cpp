@@ -105,7 +105,8 @@ void Outputs::close(Sequence& s) const {
 void Outputs::take_back(Sequence& s) const {
     const SamplingParams& p = s.request.sampling;
     OutputState& out = s.output;
-    const size_t published = s.outputs() - out.delta.tokens.size(); // the others stay: a draft model may compute them yet
+    // The others stay: a draft model may compute them yet.
+    const size_t published = s.outputs() - out.delta.tokens.size();
     out.sums = out.published;
     clear(out.delta);
     out.delta.beam_score.reset();

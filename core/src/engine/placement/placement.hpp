@@ -1,5 +1,5 @@
-// A checked plan becomes pages: preemptions first, then pages in plan order. What does not fit is trimmed and counted; a
-// waiting sequence for which there is no room stays where it waits.
+// A checked plan becomes pages: preemptions first, then pages in plan order. What does not fit is trimmed and counted;
+// a waiting sequence for which there is no room stays where it waits.
 #pragma once
 #include <vector>
 

@@ -11,7 +11,7 @@ class PressureMonitor {
     explicit PressureMonitor(double watermark = 0) : lowest_(watermark), watermark_(watermark) {}
 
     double watermark() const { return watermark_; } // share of the blocks
-    // After a step that ran somebody. Each preemption for want of blocks says that one too many was admitted; a step
+    // After a step that ran something. Each preemption for want of blocks says that one too many was admitted; a step
     // without says little.
     void step(uint32_t preemptions) {
         if (preemptions > 0) watermark_ = std::min(std::max(kHighest, lowest_), watermark_ + kRise * preemptions);

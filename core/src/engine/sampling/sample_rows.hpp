@@ -24,7 +24,8 @@ struct SampleRows {
     void add(const pb_sample_row& row, bool statistics) {
         rows.push_back(row);
         wants_statistics.push_back(statistics);
-        if (row.params->logprobs > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(row.params->logprobs));
+        const int32_t wanted = row.params->logprobs;
+        if (wanted > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(wanted));
     }
     pb_sample_batch batch(float* logits, uint32_t vocab_size) const { // but for what it writes
         pb_sample_batch b{};

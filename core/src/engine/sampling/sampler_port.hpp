@@ -1,4 +1,5 @@
-// The sampler in its slot: rows of a step become tokens. One on probation that fails leaves its rows to its predecessor.
+// The sampler in its slot: rows of a step become tokens. One on probation that fails leaves its rows to its
+// predecessor.
 #pragma once
 #include <string>
 #include <vector>

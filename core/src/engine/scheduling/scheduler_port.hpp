@@ -1,4 +1,4 @@
-// The scheduler in its slot: what it is told of sequences, and the plans it makes, which are checked here. One on
+// The scheduler in its slot: what it hears of sequences, and the plans it makes, which are checked here. One on
 // probation that fails leaves its plan to its predecessor.
 #pragma once
 #include <string>

@@ -48,7 +48,9 @@ class DraftKvTable {
         if (kept_) of(s) = continued(from, s.computed, false);
     }
     // What a sequence becomes that takes the place of another one, of which so many tokens are computed.
-    DraftKv continued(const Sequence& from, uint32_t computed) { return kept_ ? continued(from, computed, of(from).lost) : DraftKv{}; }
+    DraftKv continued(const Sequence& from, uint32_t computed) {
+        return kept_ ? continued(from, computed, of(from).lost) : DraftKv{};
+    }
     void set(const Sequence& s, DraftKv record) {
         if (kept_) of(s) = std::move(record);
     }

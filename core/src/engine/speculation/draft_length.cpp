@@ -23,7 +23,8 @@ double DraftLength::fixed_seconds() const {
 }
 
 double DraftLength::acceptance(uint32_t place) const {
-    const size_t at = std::min<size_t>(place, StepReport::kDraftPositions - 2); // the last one counts those behind, too
+    // The last one counts those after it, too.
+    const size_t at = std::min<size_t>(place, StepReport::kDraftPositions - 2);
     return (right_[at] + 1) / (tried_[at] + 2);
 }
 
@@ -37,13 +38,13 @@ double DraftLength::tokens_a_second(uint32_t drafts, uint32_t sequences) const {
 
 uint32_t DraftLength::choose(uint32_t sequences) {
     const uint64_t choice = choices_++;
-    uint32_t best = most_;
-    for (uint32_t k = most_; k-- > 0;)
+    uint32_t best = max_;
+    for (uint32_t k = max_; k-- > 0;)
         if (tokens_a_second(k, sequences) >= tokens_a_second(best, sequences)) best = k;
     const bool begins = choice < kTrials, tries = choice % kTryEvery == 0;
     if (begins || tries) { // from all to one and back
         const uint64_t turn = begins ? choice : choice / kTryEvery;
-        best = turn % 2 == 0 ? most_ : 1 + static_cast<uint32_t>(turn / 2 % most_);
+        best = turn % 2 == 0 ? max_ : 1 + static_cast<uint32_t>(turn / 2 % max_);
     }
     return chosen_ = best;
 }

@@ -11,7 +11,7 @@ namespace patchbay::engine {
 
 class DraftLength {
   public:
-    explicit DraftLength(uint32_t most) : most_(most), chosen_(most) {}
+    explicit DraftLength(uint32_t max_length) : max_(max_length), chosen_(max_length) {}
 
     // For the next step, in which so many sequences are drafted for. Now and then a number is tried that does not look
     // best, since what is never drafted is never measured.
@@ -26,7 +26,7 @@ class DraftLength {
     double seconds_a_token() const; // by which a token more makes a step longer
     double fixed_seconds() const;   // that a step takes beside its tokens
 
-    uint32_t most_, chosen_;
+    uint32_t max_, chosen_;
     uint64_t choices_ = 0;
     std::array<double, StepReport::kDraftPositions> tried_{}, right_{}; // drafts by place, older ones counting less
     LineFit step_;        // seconds of steps that only decode, without proposing, by tokens computed

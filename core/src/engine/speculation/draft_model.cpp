@@ -74,7 +74,8 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     config::EngineConfig own = c.config;
     PB_TRY(own.model, config::model_settings(keys));
     own.engine.kv_cache_dtype_layers.clear(); // of the model's layers
-    PB_TRY(execution::ModelChoice choice, execution::choose_model(own, c.registry, computes_ ? execution::Numbers::kSome : execution::Numbers::kNone));
+    const auto numbers = computes_ ? execution::Numbers::kSome : execution::Numbers::kNone;
+    PB_TRY(execution::ModelChoice choice, execution::choose_model(own, c.registry, numbers));
     if (!choice.note.empty()) spdlog::warn("{}: {}", own.model.path, choice.note);
     identity_ = "dummy";
     if (computes_ && own.model.load_format != config::LoadFormat::kDummy) {

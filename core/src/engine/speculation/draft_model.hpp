@@ -53,8 +53,8 @@ class DraftModel {
     }
 
     // ---- steps [step]
-    // Of `count` drafts as many as it reaches and as there are pages for, which are taken. `running`: sequences, each of
-    // which is left a block.
+    // Of `count` drafts as many as it reaches and as there are pages for, which are taken. `running`: sequences, each
+    // of which is left a block.
     uint32_t make_room(Sequence&, uint32_t count, size_t running);
     // Around a propose(): the sequences that are drafted for, and all that the target has computed, in their order.
     struct Row {

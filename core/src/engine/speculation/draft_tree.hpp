@@ -27,7 +27,8 @@ struct DraftTree {
 // `parents` as in pb_propose_batch, one for each draft. A token that is none ends the tree, like a chain.
 DraftTree tree_of(std::span<const TokenId> drafts, std::span<const int32_t> parents, const TreeLimits&);
 
-// Unless it is empty or a beginning of one that is there; those that are beginnings of it give way. At most `max_paths`.
+// Unless it is empty or a beginning of one that is there; those that are beginnings of it give way. At most
+// `max_paths`.
 void add_path(std::vector<DraftPath>&, DraftPath, size_t max_paths);
 
 uint32_t common_length(std::span<const TokenId>, std::span<const TokenId>);

@@ -81,7 +81,8 @@ void DraftVerification::verify(const Placed& item, const SampleRows& rows, std::
         const pb_sample_row& row = rows.rows[item.first_row + j];
         const TokenId draft = s.tokens[item.confirmed + j];
         const auto from = std::span(drafts.probs).subspan(j * vocab, drafts.drawn[j] ? vocab : 0);
-        const TokenId token = verify_by_rejection(target.subspan(j * vocab, vocab), from, draft, row.seed, row.position);
+        const TokenId token =
+            verify_by_rejection(target.subspan(j * vocab, vocab), from, draft, row.seed, row.position);
         if (token < 0) break; // no token has a probability: what the sampler makes of it counts
         Decision d{item.first_row + j, token, 0};
         if (s.params.logprobs >= 0) {

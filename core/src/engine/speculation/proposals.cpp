@@ -16,7 +16,8 @@ Proposals::Proposals(const Parts& parts, host::Proposer proposer, DraftModel* dr
 Proposals::~Proposals() { release_lingering(); }
 
 uint32_t Proposals::choose_length() {
-    const auto decoding = std::ranges::count_if(p_.sequences.running(), [](const Sequence* s) { return s->decoding(); });
+    const auto running = p_.sequences.running();
+    const auto decoding = std::ranges::count_if(running, [](const Sequence* s) { return s->decoding(); });
     if (length_ && decoding > 0) length_->choose(static_cast<uint32_t>(decoding));
     return p_.context.report.draft_length = length_ ? length_->chosen() : p_.settings.num_speculative_tokens;
 }
