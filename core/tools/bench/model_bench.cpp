@@ -7,6 +7,7 @@
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::bench {
 namespace {
@@ -76,10 +77,7 @@ Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch,
         }());
     }
     std::vector<engine::StepReport> steps;
-    while (e.has_unfinished()) {
-        PB_TRY(auto report, e.step());
-        steps.push_back(std::move(report));
-    }
+    PB_CHECK(service::run_to_end(e, {.go_on = {}, .on_step = [&](engine::StepReport& r) { steps.push_back(r); }}));
     if (!failed.empty()) return fail(failed);
     return steps;
 }

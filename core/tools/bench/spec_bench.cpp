@@ -5,6 +5,7 @@
 
 #include "bench/times.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::bench {
 namespace {
@@ -41,8 +42,9 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
     out.outputs.resize(prompts.size());
     std::string failed;
     size_t next = 0, running = 0;
-    while (next < prompts.size() || e.has_unfinished()) {
-        for (; next < prompts.size() && running < asked.batch; ++next) {
+    Result<> added;
+    const auto fill = [&] {
+        for (; added && next < prompts.size() && running < asked.batch; ++next) {
             engine::Request request;
             request.prompt = prompts[next];
             request.sampling.temperature = asked.temperature;
@@ -54,13 +56,13 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
                 if (o.finish == engine::FinishReason::kError) failed = o.stop_reason;
                 running -= o.finish != engine::FinishReason::kNone;
             };
-            PB_TRY(const auto id, e.add_request(std::move(request)));
-            (void)id;
+            if (const auto id = e.add_request(std::move(request)); !id) added = id.failure();
             running += 1;
         }
-        PB_TRY(StepReport report, e.step());
-        out.steps.push_back(std::move(report));
-    }
+        return static_cast<bool>(added);
+    };
+    PB_CHECK(service::run_to_end(e, {fill, [&](StepReport& r) { out.steps.push_back(r); }}));
+    PB_CHECK(added);
     if (!failed.empty()) return fail(failed);
     return out;
 }

@@ -23,6 +23,7 @@
 #include "engine/simulation.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -196,14 +197,16 @@ Result<> generate(Options& o) {
     if (o.format == OutputFormat::kText) screen.begin();
 
     std::vector<engine::StepReport> steps;
-    while (engine->has_unfinished()) {
+    const auto end_if_interrupted = [&] {
         if (interrupted())
             for (const engine::RequestId id : ids) engine->abort(id);
-        if (!engine->has_unfinished()) break;
-        PB_TRY(const engine::StepReport report, engine->step());
+        return true;
+    };
+    const auto note = [&](const engine::StepReport& report) {
         metrics.on_step(report);
         if (o.stats) steps.push_back(report);
-    }
+    };
+    PB_CHECK(service::run_to_end(*engine, {end_if_interrupted, note}));
     if (kv_events) PB_CHECK(kv_events->close());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());

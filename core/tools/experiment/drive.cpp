@@ -1,4 +1,5 @@
 #include "experiment/drive.hpp"
+#include "service/run_to_end.hpp"
 
 #include <algorithm>
 
@@ -105,22 +106,21 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens, unfinished[i]);
     }
     if (hooks.on_start) hooks.on_start(start);
-    while (engine.has_unfinished()) {
-        if (hooks.interrupted && hooks.interrupted()) {
-            run.end = RunEnd::kInterrupted;
-            for (const engine::RequestId id : ids) engine.abort(id);
-            break;
-        }
-        auto report = engine.step();
-        if (!report) {
-            run.end = RunEnd::kFailed;
-            run.faults.push_back(report.error());
-            break;
-        }
-        if (hooks.on_step) hooks.on_step(*report, finished);
-        report->start_ns = since(report->start_ns, start);
-        report->end_ns = since(report->end_ns, start);
-        run.steps.push_back(*report);
+    const auto go_on = [&] {
+        if (!engine.has_unfinished() || !hooks.interrupted || !hooks.interrupted()) return true;
+        run.end = RunEnd::kInterrupted;
+        for (const engine::RequestId id : ids) engine.abort(id);
+        return false;
+    };
+    const auto keep = [&](engine::StepReport& report) {
+        if (hooks.on_step) hooks.on_step(report, finished);
+        report.start_ns = since(report.start_ns, start);
+        report.end_ns = since(report.end_ns, start);
+        run.steps.push_back(report);
+    };
+    if (const auto done = service::run_to_end(engine, {go_on, keep}); !done) {
+        run.end = RunEnd::kFailed;
+        run.faults.push_back(done.error());
     }
     for (const RequestRecord& r : run.requests) run.duration_ns = std::max(run.duration_ns, r.finish_ns);
     summarise_kv(run);
