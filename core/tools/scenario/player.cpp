@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "engine/draft_tree.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -355,8 +356,9 @@ Result<Played> play(const Scenario& s, const host::Registry& registry, host::Pro
 }
 
 std::string Difference::text() const {
-    return *origin.name + ":" + std::to_string(origin.line) + ": step " + std::to_string(step) + ": " + what +
-           "\n  expected  " + expected + "\n  got       " + got;
+    const std::string where = *origin.name + ":" + std::to_string(origin.line) + ": step " + std::to_string(step);
+    return printable_message(where + ": " + what) + "\n  expected  " + printable_message(expected) +
+           "\n  got       " + printable_message(got);
 }
 
 }  // namespace patchbay::scenario
