@@ -68,7 +68,7 @@ class AmxByHand : public testing::Test {
     void SetUp() override {
         if (kernels::available_isas().back() == kernels::Isa::Amx) return;
         if (std::getenv("LD_PRELOAD") && !why_not_by_hand()) FAIL() << "no tiles though there should be";
-        GTEST_SKIP() << "this machine has no AMX, and the library that has it is not loaded";
+        GTEST_SKIP() << "this machine has no AMX, and the library that has it is not loaded (docs/cpu-device.md)";
     }
     bool in_hardware() const { return !std::getenv("LD_PRELOAD"); }
     Shape any_shape() { return {number(1, 16), number(1, 16), number(1, 16)}; }
@@ -352,7 +352,7 @@ void use_changed(const Change& change) {
 }
 
 TEST_F(AmxByHandDeathTest, WrongConfigurationsAreRefused) {
-    if (in_hardware()) GTEST_SKIP() << "it says nothing";
+    if (in_hardware()) GTEST_SKIP() << "for machines without AMX in hardware";
     EXPECT_DEATH(use_changed([](auto& c) { c.palette = 2; }), "amx_by_hand: ldtilecfg at 0x.* palette 2");
     EXPECT_DEATH(use_changed([](auto& c) { c.palette = 0; }), "palette 0 with tiles");
     EXPECT_DEATH(use_changed([](auto& c) { c.reserved[3] = 1; }), "reserved bytes that are not 0");
@@ -365,7 +365,7 @@ TEST_F(AmxByHandDeathTest, WrongConfigurationsAreRefused) {
 }
 
 TEST_F(AmxByHandDeathTest, TilesWithoutAShapeAreRefused) {
-    if (in_hardware()) GTEST_SKIP() << "it says nothing";
+    if (in_hardware()) GTEST_SKIP() << "for machines without AMX in hardware";
     EXPECT_DEATH(zero<0>(), "tilezero at 0x.*: no configuration was loaded");
     alignas(64) uint8_t to[1024];
     use(configuration({4, 8, 16}));
@@ -377,7 +377,7 @@ TEST_F(AmxByHandDeathTest, TilesWithoutAShapeAreRefused) {
 }
 
 TEST_F(AmxByHandDeathTest, ProductsOfShapesThatDoNotFitAreRefused) {
-    if (in_hardware()) GTEST_SKIP() << "it says nothing";
+    if (in_hardware()) GTEST_SKIP() << "for machines without AMX in hardware";
     const auto multiply_changed = [](const auto& change) {
         use_changed(change);
         multiply_pairs();
@@ -394,7 +394,7 @@ TEST_F(AmxByHandDeathTest, ProductsOfShapesThatDoNotFitAreRefused) {
 
 TEST_F(AmxByHandDeathTest, OtherFaultsStayTheProgramsOwn) {
 #if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "they are AddressSanitizer's";
+    GTEST_SKIP() << "for builds without AddressSanitizer";
 #endif
     EXPECT_EXIT(asm volatile("ud2"), testing::KilledBySignal(SIGILL), "");
     EXPECT_EXIT(asm volatile("int3"), testing::KilledBySignal(SIGTRAP), "");

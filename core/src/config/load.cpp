@@ -363,7 +363,7 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
         PB_TRY(const Document document, load_document(path->second));
         const Node* model = document.root.find("model");
         if (!model || model->kind != NodeKind::kMap)
-            return fail(path->second + " has no section 'model', which a model's file has");
+            return fail(printable(path->second) + " has no section 'model', which a model's file has");
         file = *model;
     }
     PB_TRY(const Node nested, expand_dotted(given));

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "config/check_file.hpp"
 
 namespace patchbay::config {
@@ -43,11 +44,6 @@ std::string scalar_text(const Node& node) {
     return !must_quote && plain_is_safe(node.text) ? node.text : quoted(node.text);
 }
 
-std::string one_line(std::string text) {
-    std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    return text;
-}
-
 std::string key_text(const std::string& key) { return scalar_text(Node::string(key)); }
 
 void show(const Node& node, const std::string& indent, std::string& out);
@@ -65,7 +61,7 @@ void show_value(const std::string& head, const Node& value, const std::string& i
     std::string line = head + " " + text;
     constexpr size_t kColumn = 48; // where the origins line up
     line.append(line.size() < kColumn ? kColumn - line.size() : 1, ' ');
-    out += line + " # " + one_line(value.origin.text()) + "\n";
+    out += line + " # " + printable_message(value.origin.text()) + "\n";
 }
 
 void show(const Node& node, const std::string& indent, std::string& out) {

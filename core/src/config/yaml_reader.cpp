@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/json_file.hpp"
+#include "base/printable.hpp"
 #include "config/document.hpp"
 
 namespace patchbay::config {
@@ -218,14 +219,15 @@ size_t first_not_utf8(std::string_view text) {
 }
 
 Result<Node> parse(std::string_view text, const std::string& name, const DocumentLimits& limits, Quoting quoting) {
+    const std::string shown = patchbay::printable(name, 1000); // a file that another one includes may have any name
     if (text.size() > limits.bytes)
-        return fail(name + " has " + std::to_string(text.size()) + " bytes, more than the " +
+        return fail(shown + " has " + std::to_string(text.size()) + " bytes, more than the " +
                     std::to_string(limits.bytes) + " of a configuration");
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
     const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
     if (bad != text.npos)
         return fail(
-            name + ":" +
+            shown + ":" +
             std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
             ": this line is not UTF-8 text");
     const auto shared_name = std::make_shared<const std::string>(name);
@@ -259,7 +261,7 @@ class Loader {
 
     Result<Node> load(const fs::path& path, const Origin* from) {
         const auto refuse = [&](const std::string& text) -> Failure {
-            return fail(StatusCode::kInvalid, from ? from->text() + ": " + text : text);
+            return fail(StatusCode::kInvalid, printable_message(from ? from->text() + ": " + text : text));
         };
         std::error_code error;
         const fs::path real = fs::weakly_canonical(path, error);
@@ -276,8 +278,8 @@ class Loader {
         if (root.kind == NodeKind::kNull) root = Node::map(root.origin);
         if (root.kind != NodeKind::kMap) {
             const bool quotes = quoting == Quoting::kContent || root.kind != NodeKind::kScalar;
-            return fail(root.origin.text() + ": the file is " + (quotes ? root.describe() : "a text") +
-                        ", expected a map of keys");
+            return refuse_at(root.origin, ": the file is " + (quotes ? root.describe() : "a text") +
+                                              ", expected a map of keys");
         }
         const Node* include = root.find("include");
         if (!include) return root;
@@ -287,8 +289,8 @@ class Loader {
         std::vector<Node> names = include->kind == NodeKind::kList ? include->items : std::vector<Node>{*include};
         for (const Node& name : names) {
             if (name.kind != NodeKind::kScalar || name.text.empty())
-                return fail(name.origin.text() + ": 'include' is " + name.describe() +
-                            ", expected a file or a list of files");
+                return refuse_at(name.origin,
+                                 ": 'include' is " + name.describe() + ", expected a file or a list of files");
             PB_TRY(const Node included, load((path.parent_path() / name.text).lexically_normal(), &name.origin));
             base = merge(std::move(base), included);
         }
@@ -302,6 +304,10 @@ class Loader {
     std::vector<SourceFile> take_files() { return std::move(files_); }
 
   private:
+    static Failure refuse_at(const Origin& origin, const std::string& text) {
+        return fail(StatusCode::kInvalid, printable_message(origin.text() + text));
+    }
+
     const DocumentLimits& limits_;
     std::vector<fs::path> chain_; // the files being read, outermost first
     std::vector<SourceFile> files_;

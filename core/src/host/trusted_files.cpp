@@ -22,22 +22,23 @@ namespace fs = std::filesystem;
 using Buffer = std::vector<char>;
 Buffer lookup_buffer() { return Buffer(1 << 16); }
 
-// Whether it is the group of one user alone, as Debian makes one for each user, whose files are group-writable by
-// default (umask 002). Root's is not meant: files of services belong to it.
 bool is_private_group(gid_t group, uid_t owner) {
-    if (owner == 0) return false;
     Buffer of_user = lookup_buffer(), of_group = lookup_buffer();
     passwd user{}, *user_found = nullptr;
     ::group entry{}, *group_found = nullptr;
     if (getpwuid_r(owner, &user, of_user.data(), of_user.size(), &user_found) != 0 || !user_found) return false;
     if (getgrgid_r(group, &entry, of_group.data(), of_group.size(), &group_found) != 0 || !group_found) return false;
-    if (user.pw_gid != group || std::strcmp(user.pw_name, entry.gr_name) != 0) return false;
+    return host::is_private_group(user, entry);
+}
+
+}  // namespace
+
+bool is_private_group(const ::passwd& user, const ::group& entry) {
+    if (user.pw_uid == 0 || user.pw_gid != entry.gr_gid || std::strcmp(user.pw_name, entry.gr_name) != 0) return false;
     for (char** member = entry.gr_mem; *member; ++member)
         if (std::strcmp(*member, user.pw_name) != 0) return false;
     return true;
 }
-
-}  // namespace
 
 TrustedFiles::TrustedFiles(fs::path program) : program_(std::move(program)) {
     struct stat info {};

@@ -7,7 +7,14 @@
 #include <map>
 #include <string>
 
+struct group; // of <grp.h>
+struct passwd; // of <pwd.h>
+
 namespace patchbay::host {
+
+// Whether it is the group of one user alone, as Debian makes one for each user, whose files are group-writable by
+// default (umask 002). Root's is not meant: files of services belong to it.
+bool is_private_group(const ::passwd& user, const ::group&);
 
 class TrustedFiles {
   public:

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
 #include "cli/bench_host.hpp"
@@ -33,6 +34,10 @@ void show_progress(const std::string& what) {
     if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", what.c_str());
 }
 
+Result<host::Registry> registry_of(const Options& o) {
+    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+}
+
 Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
     config::Overrides overrides = o.overrides;
@@ -41,32 +46,33 @@ Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
 }
 
 Result<config::ParallelSettings> parallel_of(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, load(o, registry));
     return loaded.config.parallel;
 }
 
 Result<> bench_machine(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     config::Overrides overrides = o.overrides;  // no model is run, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
     overrides.push_back({"model.shape", "{architectures: [none]}", ""});
     PB_TRY(const auto loaded, config::load_engine_config("", registry, overrides));
-    PB_TRY(const auto machine, bench::measure_machine(registry, loaded.config.device, loaded.config.engine.threads));
+    PB_TRY(const auto machine,
+           in_one_line(bench::measure_machine(registry, loaded.config.device, loaded.config.engine.threads)));
     std::cout << (o.json ? bench::json_of(machine) + "\n" : bench::table_of(machine));
     return {};
 }
 
 Result<> bench_model(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, load(o, registry));
     std::vector<bench::Case> cases;
     for (const uint32_t prompt : o.prompts)
         for (const uint32_t batch : o.batches) cases.push_back({batch, prompt, o.output});
-    const auto result = bench::bench_model(loaded.config, registry, cases, o.repeats, show_progress);
+    auto measured = bench::bench_model(loaded.config, registry, cases, o.repeats, show_progress);
     show_progress("");
-    if (!result) return fail(result.error());
-    std::cout << (o.json ? bench::json_of(*result) + "\n" : bench::table_of(*result));
+    PB_TRY(const auto result, in_one_line(std::move(measured)));
+    std::cout << (o.json ? bench::json_of(result) + "\n" : bench::table_of(result));
     return {};
 }
 
@@ -138,7 +144,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<>
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;
-            print_error("patchbay bench " + app->get_name(), done.error());
+            print_faults("patchbay bench " + app->get_name(), done.error());
             return kFailed;
         };
     });

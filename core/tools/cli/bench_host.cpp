@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "bench/kv_bench.hpp"
 #include "bench/scheduler_bench.hpp"
 #include "cli/flag_checks.hpp"
@@ -23,7 +24,7 @@ struct SchedulerOptions {
 };
 
 Result<> bench_scheduler(const SchedulerOptions& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()})));
     config::Overrides overrides = o.overrides; // the model is left out later, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
     overrides.push_back({"model.shape", "{architectures: [none]}", ""});
@@ -34,7 +35,7 @@ Result<> bench_scheduler(const SchedulerOptions& o) {
             bench::SchedulerCase one = o.asked;
             one.running = running;
             one.waiting = waiting;
-            PB_TRY(auto result, bench::bench_scheduler(loaded.config, registry, one));
+            PB_TRY(auto result, in_one_line(bench::bench_scheduler(loaded.config, registry, one)));
             results.push_back(std::move(result));
         }
     const std::string& plugin = loaded.config.scheduler.plugin;
@@ -68,7 +69,7 @@ void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Resul
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;
-            print_error("patchbay bench " + app->get_name(), done.error());
+            print_faults("patchbay bench " + app->get_name(), done.error());
             return kFailed;
         };
     });

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "bench/kv_quality.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -50,7 +51,7 @@ Result<std::vector<int32_t>> read_tokens(const Options& o, const config::ModelSe
 }
 
 Result<> run(const Options& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()})));
     std::vector<int32_t> tokens;
     std::vector<bench::TextScores> scores;
     for (const std::string& type : o.types) {
@@ -58,9 +59,9 @@ Result<> run(const Options& o) {
         overrides.push_back({"model.path", o.model, "--model"});
         PB_TRY(const auto loaded, config::load_engine_config("", registry, overrides));
         if (tokens.empty()) {
-            PB_TRY(tokens, read_tokens(o, loaded.config.model));
+            PB_TRY(tokens, in_one_line(read_tokens(o, loaded.config.model)));
         }
-        PB_TRY(auto one, bench::score_text(loaded.config, registry, tokens, o.window));
+        PB_TRY(auto one, in_one_line(bench::score_text(loaded.config, registry, tokens, o.window)));
         scores.push_back(std::move(one));
     }
     std::cout << (o.json ? bench::json_of(scores) + "\n" : bench::table_of(scores));
@@ -96,7 +97,7 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
         commands.chosen = [o] {
             const Result<> done = run(*o);
             if (done) return kOk;
-            print_error("patchbay bench kv-quality", done.error());
+            print_faults("patchbay bench kv-quality", done.error());
             return kFailed;
         };
     });

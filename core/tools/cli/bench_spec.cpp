@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "bench/spec_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -26,7 +27,7 @@ struct Options {
 };
 
 Result<host::Registry> registry_of(const Options& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
 Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
@@ -48,16 +49,16 @@ Result<> run(const Options& o) {
     }
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, load(o, registry));
-    PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
+    PB_TRY(const auto clock, in_one_line(engine::clock_for(loaded.config, registry)));
     const bool watched = isatty(STDERR_FILENO) != 0;
     const auto progress = [watched](const std::string& what) {
         if (watched) std::fprintf(stderr, "\r\033[K%s", what.c_str());
     };
-    const auto result = bench::bench_spec(loaded.config, registry, asked, *clock, progress);
+    auto measured = bench::bench_spec(loaded.config, registry, asked, *clock, progress);
     progress("");
-    if (!result) return fail(result.error());
-    std::cout << (o.json ? bench::json_of(*result, loaded.config, asked) + "\n"
-                         : bench::table_of(*result, loaded.config, asked));
+    PB_TRY(const auto result, in_one_line(std::move(measured)));
+    std::cout << (o.json ? bench::json_of(result, loaded.config, asked) + "\n"
+                         : bench::table_of(result, loaded.config, asked));
     return {};
 }
 
@@ -116,7 +117,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
         commands.chosen = [o] {
             const Result<> done = run(*o);
             if (done) return kOk;
-            print_error("patchbay bench spec", done.error());
+            print_faults("patchbay bench spec", done.error());
             return kFailed;
         };
     });

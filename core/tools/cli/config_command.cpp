@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
 #include "cli/shown_experiment.hpp"
@@ -36,7 +37,8 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     PB_TRY(auto lineup, experiment::load_lineup(*spec, registry));
     config::Checked out;
     out.summary = std::to_string(lineup.entrants.size()) + " variants, baseline " +
-                  lineup.entrants[lineup.baseline].name + ", " + std::to_string(spec->repeats) + " repeats";
+                  config::printable(lineup.entrants[lineup.baseline].name) + ", " + std::to_string(spec->repeats) +
+                  " repeats";
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
     for (experiment::Entrant& e : lineup.entrants) {
         for (std::string& warning : e.loaded.warnings)
@@ -49,7 +51,7 @@ Result<config::Checked> check_experiment(const config::Document& document, const
 }
 
 Result<host::Registry> plugins(const Options& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
 Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&, const host::Registry&)) {
@@ -79,7 +81,8 @@ Result<> print_effective(const Options& o) {
         chosen = std::find_if(checked.configs.begin(), checked.configs.end(),
                               [&](const auto& c) { return c.name == o.variant; });
         if (chosen == checked.configs.end())
-            return fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names));
+            return in_one_line(Result<>(
+                fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names))));
     }
     if (o.json) {
         std::cout << config::show_json(chosen->effective) << '\n';
@@ -106,7 +109,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);
-            if (!done) print_error("", done.error()); // each line begins with its place
+            if (!done) print_faults("", done.error());
             return done ? kOk : kFailed;
         };
     });

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/interruption.hpp"
@@ -114,8 +115,8 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
         }
     }
     const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
-    std::fprintf(stderr, "\n%s, %u threads, %s %s\n", facts.device_name.c_str(), facts.threads,
-                 facts.architecture.c_str(), facts.weight_dtype.c_str());
+    std::fprintf(stderr, "\n%s, %u threads, %s %s\n", printable(facts.device_name).c_str(), facts.threads,
+                 printable(facts.architecture).c_str(), facts.weight_dtype.c_str());
     std::fprintf(stderr,
                  "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
                  static_cast<unsigned long long>(made), seconds, static_cast<double>(made) / seconds, steps.size(),
@@ -131,14 +132,11 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
 }
 
 Result<host::Registry> registry_of(const Options& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<> generate(Options& o) {
-    PB_TRY(const auto prompts, prompts_of(o));
-    PB_TRY(engine::SamplingParams sampling, read_sampling(o.flags));
-    PB_TRY(const auto registry, registry_of(o));
-    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+Result<> generate(const Options& o, const std::vector<std::string>& prompts, engine::SamplingParams sampling,
+                  const config::Loaded& loaded, const host::Registry& registry) {
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
     Clock& clock = *time;
     metrics::Metrics all;
@@ -214,6 +212,14 @@ Result<> generate(Options& o) {
     return {};
 }
 
+Result<> load_and_generate(const Options& o) {
+    PB_TRY(const auto prompts, in_one_line(prompts_of(o)));
+    PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    return in_one_line(generate(o, prompts, std::move(sampling), loaded, registry));
+}
+
 }  // namespace
 
 void add_generate_command(Commands& commands) {
@@ -257,9 +263,9 @@ void add_generate_command(Commands& commands) {
             return loaded.config.parallel;
         };
         commands.chosen = [o] {
-            const Result<> done = generate(*o);
+            const Result<> done = load_and_generate(*o);
             if (done) return kOk;
-            print_error("patchbay generate", done.error());
+            print_faults("patchbay generate", done.error());
             return kFailed;
         };
     });

@@ -6,6 +6,7 @@
 #include <optional>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
 #include "host/probe.hpp"
@@ -28,8 +29,10 @@ Result<host::Registry> open_registry(const Options& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
-// Rows of cells, each column as wide as its widest cell.
-void print_table(const std::vector<std::vector<std::string>>& rows) {
+// Rows of cells, each column as wide as its widest cell. What is in them is a plugin's.
+void print_table(std::vector<std::vector<std::string>> rows) {
+    for (auto& row : rows)
+        for (std::string& cell : row) cell = printable(cell, 2000);
     std::vector<size_t> widths;
     for (const auto& row : rows)
         for (size_t i = 0; i < row.size(); ++i) {
@@ -91,11 +94,13 @@ Result<> list(const Options& o) {
         rows.push_back({l.component->kind, l.component->name, l.component->version,
                         l.plugin->library.filename().string(), l.component->summary});
     print_table(rows);
-    for (const auto& folder : registry.folders()) std::cout << "searched: " << folder.string() << '\n';
+    for (const auto& folder : registry.folders())
+        std::cout << "searched: " << printable_message(folder.string()) << '\n';
     for (const Listed& l : components)
         if (!l.fault.empty())
-            std::cout << "unusable: " << l.component->kind << ' ' << l.component->name << ": " << l.fault << '\n';
-    for (const std::string& remark : registry.remarks()) std::cout << "left out: " << remark << '\n';
+            std::cout << "unusable: " << l.component->kind << ' ' << l.component->name << ": "
+                      << printable_message(l.fault) << '\n';
+    for (const std::string& remark : registry.remarks()) std::cout << "left out: " << printable_message(remark) << '\n';
     return {};
 }
 
@@ -115,13 +120,14 @@ std::string range_of(const host::ParamManifest& p) {
 void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
-    if (!l.fault.empty()) std::cout << "  unusable: " << l.fault << '\n';
-    std::cout << "  library  " << l.plugin->library.string() << "\n  plugin   " << l.plugin->name << ' '
+    if (!l.fault.empty()) std::cout << "  unusable: " << printable_message(l.fault) << '\n';
+    std::cout << "  library  " << printable_message(l.plugin->library.string()) << "\n  plugin   "
+              << l.plugin->name << ' '
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
               << "\n  contract " << c.kind_id << ' ' << c.kind_digest << ", ABI " << l.plugin->abi_major << '.'
               << l.plugin->abi_minor << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';
-    for (const std::string& a : c.architectures) std::cout << "  serves   " << a << '\n';
+    for (const std::string& a : c.architectures) std::cout << "  serves   " << printable(a) << '\n';
     if (c.params.empty()) {
         std::cout << "  no parameters\n";
         return;
@@ -162,13 +168,14 @@ Result<> test(const Options& o) {
                                                                          : "skipped";
         std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check
                   << (line.component.empty() ? "" : "  " + line.component)
-                  << (line.reason.empty() ? "" : ": " + line.reason) << '\n';
+                  << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
     }
     if (report.verdict == host::Verdict::kRefused)
         return fail(o.file + ": refused by " + report.check + ": " + report.reason);
     std::cout << o.file
               << (report.verdict == host::Verdict::kOk ? ": ok"
-                                                       : ": sound, but not available on this machine: " + report.reason)
+                                                       : ": sound, but not available on this machine: " +
+                                                             printable_message(report.reason))
               << "; manifest " << host::manifest_path(o.file).string() << '\n';
     return {};
 }

@@ -22,6 +22,11 @@ class SafeText final : public spdlog::custom_flag_formatter {
 
 void print_error(std::string_view head, std::string_view text) {
     if (!head.empty()) std::cerr << head << ": ";
+    std::cerr << printable_message(text) << '\n';
+}
+
+void print_faults(std::string_view head, std::string_view text) {
+    if (!head.empty()) std::cerr << head << ": ";
     std::cerr << printable_lines(text) << '\n';
 }
 

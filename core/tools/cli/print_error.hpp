@@ -8,8 +8,11 @@
 
 namespace patchbay::cli {
 
-// "patchbay run: text"; without a head, the text alone (each of its lines begins with its place).
+// "patchbay run: text" in one line, whatever the text holds; without a head, the text alone.
 void print_error(std::string_view head, std::string_view text);
+// Of text that may be faults of a configuration, each in a line that begins with its place. What else may fail there
+// goes through in_one_line() first.
+void print_faults(std::string_view head, std::string_view text);
 
 // "warning: text" in one line, whatever the text holds.
 std::unique_ptr<spdlog::formatter> log_formatter();

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
 #include "cli/interruption.hpp"
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
@@ -42,20 +43,19 @@ void end_with_report(const fs::path& database) {
 void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup,
                    const experiment::Outcome& outcome) {
     constexpr size_t kColumns = 100; // of sentences
+    const auto wrapped = [](const std::string& text) { return experiment::wrapped(printable_message(text), kColumns); };
     std::vector<std::string> names;
-    for (const experiment::Entrant& e : lineup.entrants) names.push_back(e.name);
-    for (const std::string& notice : outcome.conclusion.notices)
-        std::cout << experiment::wrapped("note: " + notice, kColumns) << '\n';
-    if (!spec.question.empty()) std::cout << spec.question << "\n\n";
+    for (const experiment::Entrant& e : lineup.entrants) names.push_back(printable(e.name, 1000));
+    for (const std::string& notice : outcome.conclusion.notices) std::cout << wrapped("note: " + notice) << '\n';
+    if (!spec.question.empty()) std::cout << printable_lines(spec.question) << "\n\n";
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
     std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n';
-    for (const std::string& swap : outcome.swaps) std::cout << experiment::wrapped("swap: " + swap, kColumns) << '\n';
-    std::cout << (outcome.swaps.empty() ? "" : "\n")
-              << experiment::wrapped(outcome.conclusion.sentence, kColumns) << '\n';
+    for (const std::string& swap : outcome.swaps) std::cout << wrapped("swap: " + swap) << '\n';
+    std::cout << (outcome.swaps.empty() ? "" : "\n") << wrapped(outcome.conclusion.sentence) << '\n';
 }
 
 Result<host::Registry> registry_of(const Options& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
 // Those of the first engine with several ranks, which is the one that all others share its ranks with.
@@ -76,11 +76,8 @@ Result<> check_valid(const experiment::Outcome& outcome) {
     return fail("no run is valid of " + names + ": the notes above say why");
 }
 
-Result<> run(const Options& o, const std::string& command) {
-    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
-    PB_TRY(const auto registry, registry_of(o));
-    PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
-
+Result<> run(const Options& o, const std::string& command, const experiment::ExperimentSpec& spec,
+             experiment::Lineup& lineup, const host::Registry& registry) {
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
     options.folder = !o.results.empty()      ? fs::path(o.results)
@@ -112,6 +109,13 @@ Result<> run(const Options& o, const std::string& command) {
     return check_valid(*outcome);
 }
 
+Result<> load_and_run(const Options& o, const std::string& command) {
+    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
+    return in_one_line(run(o, command, spec, lineup, registry));
+}
+
 }  // namespace
 
 void add_run_command(Commands& commands) {
@@ -133,9 +137,9 @@ void add_run_command(Commands& commands) {
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
-            const Result<> done = run(*o, command);
+            const Result<> done = load_and_run(*o, command);
             if (done) return kOk;
-            print_error("patchbay run", done.error());
+            print_faults("patchbay run", done.error());
             return kFailed;
         };
     });

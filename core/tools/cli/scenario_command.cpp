@@ -31,7 +31,7 @@ Result<scenario::Scenario> read(const std::string& file, const Options& o, const
 int run_file(const std::string& file, const Options& o, const host::Registry& registry, host::Prober& prober) {
     const auto scenario = read(file, o, registry);
     if (!scenario) {
-        print_error("", scenario.error()); // each line begins with its place
+        print_faults("", scenario.error());
         return kUsage;
     }
     const auto played = scenario::play(*scenario, registry, prober);

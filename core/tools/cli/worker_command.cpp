@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/printable.hpp"
 #include "cli/print_error.hpp"
 #include "execution/worker.hpp"
 #include "parallel/launch.hpp"
@@ -68,12 +69,12 @@ std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettin
     const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
     if (job && (!*job || (*job)->rank == 0)) return std::nullopt;
     const auto code = [&]() -> Result<int> {
-        if (!job) return fail(job.error());
+        if (!job) return fail(printable_message(job.error()));
         PB_TRY(const config::ParallelSettings settings, parallel());
-        return join(**job, settings);
+        return in_one_line(join(**job, settings));
     }();
     if (code) return *code;
-    print_error("patchbay", code.error());
+    print_faults("patchbay", code.error());
     return kFailed;
 }
 

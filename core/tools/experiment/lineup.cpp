@@ -106,7 +106,7 @@ Result<Lineup> load_lineup(const ExperimentSpec& spec, const host::Registry& reg
     const config::Node base = config::engine_part(spec.document);
     for (const VariantSpec& v : spec.variants) {
         auto loaded = config::load_engine_config(config::merge(base, v.patch), registry);
-        const std::string where = spec.variants.size() > 1 ? "variant '" + v.name + "':\n" : "";
+        const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
         if (!loaded) return fail(where + loaded.error());
         std::vector<TimedSwap> timed = spec.workload.at;
         timed.insert(timed.end(), v.at.begin(), v.at.end());

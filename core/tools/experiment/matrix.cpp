@@ -47,7 +47,8 @@ Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
     std::vector<VariantSpec> variants;
     std::set<std::string> names;
     for (Combination& c : all) {
-        if (!names.insert(c.name).second) return fail("two variants would be named '" + c.name + "'");
+        if (!names.insert(c.name).second)
+            return fail("two variants would be named '" + config::printable(c.name) + "'");
         PB_TRY(config::Node patch, config::expand_dotted(c.settings));
         variants.push_back({.name = std::move(c.name), .patch = std::move(patch), .at = {}, .at_given = {}});
     }

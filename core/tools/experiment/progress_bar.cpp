@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "base/printable.hpp"
+
 namespace patchbay::experiment {
 namespace {
 
@@ -31,9 +33,9 @@ std::string progress_line(const RunProgress& p, double seconds_left, size_t widt
         std::snprintf(eta, sizeof eta, "  ETA %lu:%02lu", s / 60, s % 60);
     }
     std::string line = "[" + std::string(full, '#') + std::string(kCells - full, '.') + "] " + percent + eta +
-                       "  run " + std::to_string(p.run + 1) + "/" + std::to_string(p.runs) + "  " + *p.variant +
-                       ", repeat " + std::to_string(p.repeat + 1) + "  " + std::to_string(p.finished) + "/" +
-                       std::to_string(p.requests) + " requests";
+                       "  run " + std::to_string(p.run + 1) + "/" + std::to_string(p.runs) + "  " +
+                       printable(*p.variant) + ", repeat " + std::to_string(p.repeat + 1) + "  " +
+                       std::to_string(p.finished) + "/" + std::to_string(p.requests) + " requests";
     return line.substr(0, width);
 }
 

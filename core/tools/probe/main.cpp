@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "host/probe.hpp"
 #include "host/probe_wire.hpp"
 #include "probe/child.hpp"
@@ -42,18 +43,20 @@ struct Arguments {
 };
 
 int run_parent(const Arguments& a) {
-    const std::string& file = a.file;
-    const auto report = host::probe_and_record(file, {"/proc/self/exe", a.timeout_s});
+    const std::string file = printable(a.file, 1000);
+    const auto report = host::probe_and_record(a.file, {"/proc/self/exe", a.timeout_s});
     if (!report) {
-        std::fprintf(stderr, "%s: %s\n", file.c_str(), report.error().c_str());
+        std::fprintf(stderr, "%s: %s\n", file.c_str(), printable_message(report.error()).c_str());
         return 1;
     }
     for (const host::CheckLine& line : report->lines)
         if (line.outcome == host::CheckOutcome::kFailed)
             std::fprintf(stderr, "%s: refused by %s: %s%s%s\n", file.c_str(), line.check.c_str(),
-                         line.component.c_str(), line.component.empty() ? "" : ": ", line.reason.c_str());
+                         line.component.c_str(), line.component.empty() ? "" : ": ",
+                         printable_message(line.reason).c_str());
     if (report->verdict == host::Verdict::kUnavailable)
-        std::printf("%s: not available on this machine: %s\n", file.c_str(), report->reason.c_str());
+        std::printf("%s: not available on this machine: %s\n", file.c_str(),
+                    printable_message(report->reason).c_str());
     if (report->verdict != host::Verdict::kRefused) return 0;
     if (!a.keep_refused) return 1;
     std::printf("warning: %s: refused, as said above, and not usable; the build goes on without it "

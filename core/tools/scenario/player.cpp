@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/speculation/draft_tree.hpp"
+#include "base/printable.hpp"
 #include "engine/simulation.hpp"
+#include "engine/speculation/draft_tree.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
 #include "scenario/vocabulary.hpp"
@@ -354,8 +355,9 @@ Result<Played> play(const Scenario& s, const host::Registry& registry, host::Pro
 }
 
 std::string Difference::text() const {
-    return *origin.name + ":" + std::to_string(origin.line) + ": step " + std::to_string(step) + ": " + what +
-           "\n  expected  " + expected + "\n  got       " + got;
+    const std::string where = *origin.name + ":" + std::to_string(origin.line) + ": step " + std::to_string(step);
+    return printable_message(where + ": " + what) + "\n  expected  " + printable_message(expected) +
+           "\n  got       " + printable_message(got);
 }
 
 }  // namespace patchbay::scenario

@@ -67,7 +67,7 @@ struct Batch { // every kind of request
 };
 
 TEST(StandardCuda, DrawsWhatStandardDraws) {
-    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA";
+    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA (docs/cuda.md)";
     Batch want, got;
     LoadedPlugin standard("sampler-standard", 1);
     ASSERT_EQ(standard.create(""), PB_OK) << standard.error();
@@ -103,7 +103,7 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
 }
 
 TEST(StandardCuda, WorksInNoOrderButTheQueues) {
-    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA";
+    if (!has_cuda_sampler()) GTEST_SKIP() << "built without CUDA (docs/cuda.md)";
     LoadedPlugin plugin("sampler-standard_cuda", 1);
     ASSERT_EQ(plugin.create(""), PB_OK) << plugin.error();
     pb_sample_work work{};

@@ -65,7 +65,7 @@ class RealVocabularies : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RealVocabularies, AllowWhatCanBeReadByteByByte) {
     const auto folder = real_tokenizer(GetParam());
-    if (!folder) GTEST_SKIP() << "no test data";
+    if (!folder) GTEST_SKIP() << "no test data; set PATCHBAY_TEST_DATA";
     const auto tokenizer = text::Tokenizer::load(*folder);
     ASSERT_TRUE(tokenizer) << tokenizer.error();
     const auto v = Vocabulary::of(**tokenizer, (*tokenizer)->vocab_size() + 17);

@@ -2,6 +2,8 @@
 #include "host/registry.hpp"
 #include "host/trusted_files.hpp"
 
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,6 +129,55 @@ TEST_F(RegistryTest, WhatOthersCanWriteToIsRefused) {
     fs::create_directory_symlink(folder("a/b"), folder_ / "link");
     chmod(folder("a").c_str(), 0757);
     EXPECT_THAT(making(must(Registry::open({folder_ / "link"})), "answer"), HasSubstr(folder("a").string()));
+}
+
+TEST(PrivateGroup, IsOfTheUsersNameAndHasNoOtherMember) {
+    const auto is_private = [](uid_t uid, std::vector<std::string> members, const char* name = "ann", gid_t gid = 7) {
+        std::string user_name = "ann", group_name = name;
+        std::vector<char*> list;
+        for (std::string& m : members) list.push_back(m.data());
+        list.push_back(nullptr);
+        passwd user{};
+        user.pw_name = user_name.data();
+        user.pw_uid = uid;
+        user.pw_gid = 7;
+        ::group entry{};
+        entry.gr_name = group_name.data();
+        entry.gr_gid = gid;
+        entry.gr_mem = list.data();
+        return is_private_group(user, entry);
+    };
+    EXPECT_TRUE(is_private(1000, {}));
+    EXPECT_TRUE(is_private(1000, {"ann"}));
+    EXPECT_FALSE(is_private(1000, {"ann", "bob"}));
+    EXPECT_FALSE(is_private(1000, {"bob"}));
+    EXPECT_FALSE(is_private(1000, {}, "users")) << "another's name";
+    EXPECT_FALSE(is_private(1000, {}, "ann", 8)) << "not the one of the user's files";
+    EXPECT_FALSE(is_private(0, {})) << "root's, of services";
+}
+
+// The first user of this machine with a private group, as many services are; none: nullptr.
+const passwd* user_with_private_group() {
+    setpwent();
+    for (const passwd* user; (user = getpwent());)
+        if (const ::group* own = getgrgid(user->pw_gid); own && is_private_group(*user, *own)) return user;
+    return nullptr;
+}
+
+TEST_F(RegistryTest, APrivateGroupOfTheOwnerMayWrite) {
+    const passwd* user = user_with_private_group();
+    if (geteuid() != 0 || !user) GTEST_SKIP() << "only root can give files away, to a user with a group of its own";
+    const uid_t owner = user->pw_uid;
+    const gid_t own_group = user->pw_gid;
+    const fs::path program = folder("bin") / "program", plugins = folder("plugins");
+    write(program, "");
+    for (const fs::path& path : {program, plugins}) ASSERT_EQ(chown(path.c_str(), owner, own_group), 0);
+    chmod(plugins.c_str(), 0775);
+    EXPECT_EQ(TrustedFiles(program).fault(plugins), "");
+    ASSERT_EQ(chown(plugins.c_str(), owner, 0), 0);
+    chmod(plugins.c_str(), 0775);
+    EXPECT_EQ(TrustedFiles(program).fault(plugins),
+              "group 0 can write to " + plugins.string() + " (chmod g-w " + plugins.string() + ")");
 }
 
 TEST_F(RegistryTest, FoldersThatHoldTheProgramAreNotLookedAt) {

@@ -1,6 +1,7 @@
 // Ranks that mpirun starts, on this host and on two that are namespaces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -47,7 +48,7 @@ std::string two_hosts(const std::string& mode, const std::string& command) {
 class Mpirun : public ::testing::Test {
   protected:
     void SetUp() override {
-        if (run("command -v mpirun").code != 0) GTEST_SKIP() << "there is no mpirun";
+        if (run("command -v mpirun").code != 0) GTEST_SKIP() << "there is no mpirun (scripts/install-deps brings it)";
     }
     static Ran mpirun(int ranks, const std::string& command) {
         return run("mpirun --allow-run-as-root --oversubscribe -n " + std::to_string(ranks) + " " + command);
@@ -82,6 +83,23 @@ TEST_F(Mpirun, StartingAnotherNumberOfRanksIsRefused) {
     const Ran one = mpirun(2, generate(1, 4));
     EXPECT_NE(one.code, 0);
     EXPECT_THAT(one.printed, HasSubstr("mpirun started 2 ranks, but engine.tensor_parallel_size is 1"));
+}
+
+// The shell of rank 0 waits until rank 1 has given up.
+TEST_F(Mpirun, RanksAboveZeroKeepToTheTimeoutsOfTheCommand) {
+    std::string folder = (std::filesystem::temp_directory_path() / "patchbay-ranks-XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    std::ofstream(folder + "/e.yaml") << "parallel: {join_timeout_ms: 300}\n";
+    const std::string ended = folder + "/ended";
+    ASSERT_EQ(mkfifo(ended.c_str(), 0600), 0);
+    std::ofstream(folder + "/rank.sh") << "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then cat " << ended << "; exit; fi; "
+                                       << generate(2, 4) << " --config " << folder << "/e.yaml; "
+                                       << "echo ended with $? > " << ended << "\n";
+    const Ran two = mpirun(2, "sh " + folder + "/rank.sh");
+    std::filesystem::remove_all(folder);
+    EXPECT_THAT(two.printed, HasSubstr("patchbay: no answer at 127.0.0.1:"));
+    EXPECT_THAT(two.printed, HasSubstr(" within 0.3 s: Connection refused"));
+    EXPECT_THAT(two.printed, HasSubstr("ended with 1"));
 }
 
 class TwoHosts : public Mpirun {
