@@ -40,7 +40,7 @@ TEST(Metrics, BearTheNamesOfVllmWhereThatIsAsked) {
     const Json tokens = Json::parse(server.post("/tokenize", {{"prompt", "Once upon a time"}}).body);
     const auto prompt = tokens["count"].get<int>();
     const std::string labels = "{engine=\"0\",model_name=\"demo\"";
-    for (const std::string& line : {
+    for (const std::string& line : std::initializer_list<std::string>{
              "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running" + labels + "} 0\n",
              "vllm:num_requests_waiting" + labels + "} 0\n",
              "# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total" + labels + "} " +

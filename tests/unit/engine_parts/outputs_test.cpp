@@ -81,10 +81,10 @@ TEST(Outputs, TakeBackWhatAStepAppended) {
 
 TEST(Outputs, EndWhereTheyRepeatAPattern) {
     SamplingParams p = up_to(100);
-    p.min_tokens = 5;
+    p.min_tokens = 4;
     p.repetition_detection = {.max_pattern_size = 2, .min_pattern_size = 1, .min_count = 3};
     Ids x(p);
-    for (const TokenId t : {3, 3, 3, 3, 3}) EXPECT_FALSE(x.append(t)) << "before min_tokens nothing ends it";
+    for (const TokenId t : {3, 3, 3, 3}) EXPECT_FALSE(x.append(t)) << "before min_tokens nothing ends it";
     const auto ending = x.append(3);
     ASSERT_TRUE(ending);
     EXPECT_EQ(ending->reason, FinishReason::kRepetition);

@@ -101,7 +101,8 @@ Result<> BeamSearches::check(const Request& r) const {
                     ", and beams run together");
     if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates)
         return fail(width + " with " + std::to_string(end_tokens(p, limits_.eos).size()) +
-                    " tokens that end an output: " + std::to_string(wanted) + " candidates of each beam, expected at most " +
+                    " tokens that end an output: " + std::to_string(wanted) +
+                    " candidates of each beam, expected at most " +
                     std::to_string(kMaxCandidates));
     if (kv_.state_pages() > 0)
         return fail(StatusCode::kUnsupported,
