@@ -184,6 +184,24 @@ TEST(SimDevice, RefusesShapesThatDoNotFit) {
     EXPECT_EQ(linear(sim, w, 1, 30, 40), 2'540u) << "the next step is sound again";
 }
 
+TEST(SimDevice, RefusesStridesAsDevicesThatComputeDo) {
+    Sim sim;
+    pb_tensor a = shape({4, 8}), b = a;
+    b.strides[1] = 2;
+    const pb_ops& o = *sim.table().ops(sim.self());
+    ASSERT_EQ(sim.table().begin_step(sim.self()), PB_OK);
+    o.add(o.ctx, &a, &b);
+    o.add(o.ctx, &a, &a); // after the fault it does nothing
+    EXPECT_EQ(sim.table().end_step(sim.self()), PB_INVALID);
+    EXPECT_EQ(sim.table().charged_ns(sim.self()), 0u);
+    pb_tensor ids = shape({2, 3}, PB_I32);
+    ids.strides[0] = 4; // ids have no gaps between rows
+    const pb_tensor weights = shape({2, 3}, PB_F32), logits = shape({2, 5});
+    ASSERT_EQ(sim.table().begin_step(sim.self()), PB_OK);
+    o.top_k(o.ctx, &ids, &weights, &logits, 1);
+    EXPECT_EQ(sim.table().end_step(sim.self()), PB_INVALID);
+}
+
 TEST(SimDevice, CountsMemoryThatItDoesNotTake) {
     Sim sim; // of 2,000,000 bytes
     void* block = nullptr;

@@ -1,0 +1,2 @@
+// The program that compiles the headers which all tests share.
+int main() {}
