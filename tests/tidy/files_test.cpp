@@ -23,7 +23,8 @@ std::vector<std::pair<size_t, size_t>> functions(const SourceText& file) {
     std::vector<std::pair<size_t, size_t>> out;
     for (size_t n = 0; n < file.lines.size(); ++n) {
         const std::string& line = file.lines[n];
-        if (line.empty() || line[0] == ' ' || line[0] == '/' || !line.ends_with("{") || line.find('(') == line.npos) continue;
+        const bool begins = !line.empty() && line[0] != ' ' && line[0] != '/' && line.ends_with("{");
+        if (!begins || line.find('(') == line.npos) continue;
         const auto end = std::find(file.lines.begin() + static_cast<ptrdiff_t>(n), file.lines.end(), "}");
         out.emplace_back(n + 1, end - file.lines.begin() - static_cast<ptrdiff_t>(n) + 1);
     }

@@ -1,5 +1,5 @@
 // What independent repeats say about a mean: intervals, tests, corrections for many tests. Pure functions; quantiles of
-// distributions are Boost.Math's. docs/decisions/0047 has the reasons.
+// distributions are Boost.Math's. docs/decisions/0052 has the reasons.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// patchbay/sdk/checked_ops.hpp - a device's ops table from its kernels. Each op checks its arguments (op_checks.hpp) and
-// calls the kernel of its name; what either throws becomes the step's fault, after which the step's ops do nothing.
+// patchbay/sdk/checked_ops.hpp - a device's ops table from its kernels. Each op checks its arguments (op_checks.hpp)
+// and calls the kernel of its name; what either throws becomes the step's fault, after which the step's ops do nothing.
 //
 // Kernels: a class with a static function for each op that it has: linear(Device&, out, x, w), the op's arguments with
 // the device in place of ctx. Device: OpChecks op_checks() const; bool faulty() const; void set_fault(std::string)
