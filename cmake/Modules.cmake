@@ -14,18 +14,6 @@ function(patchbay_module name)
     target_link_libraries(patchbay_${name} ${scope} patchbay_sdk ${arg_DEPS})
 endfunction()
 
-# patchbay_precompile(<target> <header>…): headers of others that all of its files include. Only GCC: Clang and ccache want
-# other options.
-function(patchbay_precompile target)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        if(NOT "REUSE_FROM" IN_LIST ARGN)
-            list(PREPEND ARGN PRIVATE)
-        endif()
-        target_precompile_headers(${target} ${ARGN})
-        target_compile_options(${target} PRIVATE -fpch-preprocess)   # for ccache
-    endif()
-endfunction()
-
 # patchbay_discover_tests(<program> [TIMEOUT s]): a ctest entry a test, labelled with the program.
 function(patchbay_discover_tests program)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "")
@@ -34,7 +22,6 @@ function(patchbay_discover_tests program)
     endif()
     gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${program})
     set_property(GLOBAL APPEND PROPERTY PATCHBAY_TEST_PROGRAMS ${program})
-    patchbay_precompile(${program} REUSE_FROM test_headers)
 endfunction()
 
 # patchbay_unit_tests(<name> <folder> [DEPS …]): <folder>/*_test.cpp as one GoogleTest program.

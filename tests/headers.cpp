@@ -1,2 +1,0 @@
-// The program that compiles the headers which all tests share.
-int main() {}
