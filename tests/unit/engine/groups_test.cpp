@@ -242,7 +242,7 @@ TEST(KvGroups, AProposerIsRefusedWhereAStateCannotGoBack) {
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error(), "proposer 'ngram' with model 'bamba', whose layers keep states: a state cannot go back "
-                            "behind a draft that is rejected (choose proposer: none)");
+                            "before a draft that is rejected (choose proposer: none)");
 }
 
 }  // namespace

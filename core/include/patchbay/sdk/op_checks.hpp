@@ -1,6 +1,6 @@
 // patchbay/sdk/op_checks.hpp - what each op is given, checked against what pb_ops says: shapes, dtypes, how weights
-// were prepared; not the values of ids. For devices, by way of checked_ops.hpp. A check throws Mismatch, whose text ("x is
-// f32 (3, 8), expected bf16 (3, 16)") becomes the step's fault.
+// were prepared; not the values of ids. For devices, by way of checked_ops.hpp. A check throws Mismatch, whose text
+// ("x is f32 (3, 8), expected bf16 (3, 16)") becomes the step's fault.
 #pragma once
 #include <algorithm>
 #include <initializer_list>
