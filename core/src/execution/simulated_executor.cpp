@@ -43,8 +43,13 @@ void SimulatedExecutor::make(const Rows& given, std::span<const RowPath> paths) 
     top_tokens_.assign(count * max_logprobs_, -1);
     top_logprobs_.assign(count * max_logprobs_, 0);
     for (const RowPath& path : paths) {
-        std::vector<int32_t> avoided = avoided_;
-        avoided.insert(avoided.end(), path.stop_token_ids.begin(), path.stop_token_ids.end());
+        std::vector<int32_t> all_avoided;
+        std::span<const int32_t> avoided = path.stop_token_ids;
+        if (!avoided_.empty()) {
+            all_avoided = avoided_;
+            all_avoided.insert(all_avoided.end(), avoided.begin(), avoided.end());
+            avoided = all_avoided;
+        }
         for (size_t i = path.first_row; i < path.first_row + path.rows; ++i) {
             const pb_sample_row& row = given.rows[i];
             const int32_t token = synthetic_token(row.seed, row.position, vocab_size(), eos_, avoided);

@@ -76,6 +76,7 @@ execution::StepInput BatchBuilder::input() const {
 
 std::vector<execution::RowPath> BatchBuilder::paths(std::span<const Placed> step) const {
     std::vector<execution::RowPath> out;
+    out.reserve(step.size() + p_.branches.all().size());
     for (const Placed& item : step) {
         if (item.rows == 0) continue;
         const Sequence& s = *item.sequence;

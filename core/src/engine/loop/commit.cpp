@@ -29,7 +29,7 @@ void Commit::take_tokens(std::span<const Placed> step, size_t i, const StepSampl
         s.computed = item.confirmed;
         return;
     }
-    const Branches::Followed followed = p_.branches.follow(step, i, samples);
+    const Branches::Followed& followed = p_.branches.follow(step, i, samples);
     const auto accepted = static_cast<uint32_t>(followed.rows.size()) - 1;
     count_drafts(step, i, accepted);
     if (followed.winner) {
@@ -69,11 +69,15 @@ bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples&
                                                           ", expected 0 to " + std::to_string(p_.vocab_size - 1)});
         return false;
     }
-    if (auto why = p_.constraints.accept(s, token, row, p_.sampler.text())) {
-        p_.lifecycle.finish(s, {FinishReason::kError, *std::move(why)});
-        return false;
+    bool must_end = false;
+    if (p_.constraints.applies(s)) {
+        if (auto why = p_.constraints.accept(s, token, row, p_.sampler.text())) {
+            p_.lifecycle.finish(s, {FinishReason::kError, *std::move(why)});
+            return false;
+        }
+        must_end = p_.constraints.is_complete(s);
     }
-    auto ending = p_.outputs.append(s, token, row, samples, p_.constraints.is_complete(s));
+    auto ending = p_.outputs.append(s, token, row, samples, must_end);
     if (ending) p_.lifecycle.finish(s, *std::move(ending));
     return !ending;
 }

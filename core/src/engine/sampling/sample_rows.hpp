@@ -12,18 +12,18 @@ class TokenRules;
 
 struct SampleRows {
     std::vector<pb_sample_row> rows;
-    std::vector<bool> wants_statistics; // by row
+    std::vector<uint32_t> with_statistics; // rows that want logits_statistics
     uint32_t max_logprobs = 0;          // that a row asks for
 
     uint32_t count() const { return static_cast<uint32_t>(rows.size()); }
     void clear() {
         rows.clear();
-        wants_statistics.clear();
+        with_statistics.clear();
         max_logprobs = 0;
     }
     void add(const pb_sample_row& row, bool statistics) {
+        if (statistics) with_statistics.push_back(count());
         rows.push_back(row);
-        wants_statistics.push_back(statistics);
         const int32_t wanted = row.params->logprobs;
         if (wanted > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(wanted));
     }

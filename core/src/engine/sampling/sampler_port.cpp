@@ -58,8 +58,7 @@ Result<> SamplerPort::sample(const SampleRows& rows, const execution::StepOutput
 
 Result<> SamplerPort::ask(const SampleRows& rows, std::span<float> logits, StepSamples& samples) {
     std::vector<LogitsStatistics> statistics;
-    for (uint32_t row = 0; row < rows.count(); ++row) {
-        if (!rows.wants_statistics[row]) continue;
+    for (const uint32_t row : rows.with_statistics) {
         statistics.resize(rows.count());
         statistics[row] = statistics_of(logits.subspan(size_t{row} * vocab_size_, vocab_size_));
     }

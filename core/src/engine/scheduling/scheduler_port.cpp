@@ -1,7 +1,6 @@
 #include "engine/scheduling/scheduler_port.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 namespace patchbay::engine {
@@ -83,8 +82,7 @@ Result<> SchedulerPort::check(const pb_scheduler_out& out) {
     const auto breach = [&](const std::string& what) { return fail(text() + " " + what); };
     if (out.item_count > out.item_capacity || out.preempt_count > out.preempt_capacity)
         return breach("wrote past its buffers");
-    std::unordered_set<RequestId> named;
-    named.reserve(size_t{out.item_count} + out.preempt_count);
+    named_.clear();
     plan_.items.clear();
     plan_.preemptions.clear();
     size_t hint = 0;
@@ -93,7 +91,7 @@ Result<> SchedulerPort::check(const pb_scheduler_out& out) {
         Sequence* s = find_shown(id, hint);
         if (!s || s->place != Place::kRunning)
             return breach("preempts " + std::to_string(id) + ", which is not running");
-        if (!named.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+        named_.push_back(id);
         plan_.preemptions.push_back({s, id, static_cast<pb_preemption>(preempts_[i].how)});
     }
     uint64_t tokens = 0, stay = sequences_.running().size() - out.preempt_count;
@@ -102,12 +100,15 @@ Result<> SchedulerPort::check(const pb_scheduler_out& out) {
         const uint64_t id = items_[i].id;
         Sequence* s = find_shown(id, hint);
         if (!s) return breach("plans " + std::to_string(id) + ", which it was not shown");
-        if (!named.insert(id).second) return breach("names " + std::to_string(id) + " twice");
+        named_.push_back(id);
         if (items_[i].tokens == 0) return breach("plans no tokens for " + std::to_string(id));
         tokens += items_[i].tokens;
         stay += s->place == Place::kWaiting;
         plan_.items.push_back({s, items_[i].tokens});
     }
+    std::ranges::sort(named_);
+    if (const auto twice = std::ranges::adjacent_find(named_); twice != named_.end())
+        return breach("names " + std::to_string(*twice) + " twice");
     if (tokens > settings_.max_num_batched_tokens)
         return breach("plans " + std::to_string(tokens) + " tokens, more than max_num_batched_tokens of " +
                       std::to_string(settings_.max_num_batched_tokens));

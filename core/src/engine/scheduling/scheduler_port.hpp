@@ -60,7 +60,8 @@ class SchedulerPort {
     StepPlan plan_;
     std::vector<pb_plan_item> items_;
     std::vector<pb_preempt_item> preempts_;
-    uint32_t bad_plans_ = 0; // in a row
+    std::vector<RequestId> named_; // by the plan that is checked
+    uint32_t bad_plans_ = 0;       // in a row
 };
 
 }  // namespace patchbay::engine

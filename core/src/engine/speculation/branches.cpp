@@ -51,14 +51,16 @@ bool Branches::fork(std::span<const Placed> step, size_t i, const DraftPath& pat
     return true;
 }
 
-Branches::Followed Branches::follow(std::span<const Placed> step, size_t i, const StepSamples& samples) {
+const Branches::Followed& Branches::follow(std::span<const Placed> step, size_t i, const StepSamples& samples) {
     const Placed& item = step[i];
     const std::span<const TokenId> first = std::span(item.sequence->tokens).subspan(item.confirmed, item.rows - 1);
     std::vector<Branch*> others;
     for (Branch& b : branches_)
         if (b.item == i) others.push_back(&b);
     bool on_first = true;
-    Followed out{{item.first_row}, nullptr};
+    Followed& out = followed_;
+    out.rows.assign(1, item.first_row);
+    out.winner = nullptr;
     for (uint32_t accepted = 0;; ++accepted) { // which paths agree so far: the first path, where on_first, and others
         const TokenId token = samples.tokens[out.rows.back()];
         const auto agrees = [&](std::span<const TokenId> path) {

@@ -45,7 +45,7 @@ class Branches {
         std::vector<uint32_t> rows; // of the tokens that the sequence takes: accepted drafts, and one more
         Branch* winner = nullptr;   // whose KV they are; null: the first path's
     };
-    Followed follow(std::span<const Placed> step, size_t item, const StepSamples&);
+    const Followed& follow(std::span<const Placed> step, size_t item, const StepSamples&); // until the next one
     void take_over(Sequence&, Branch&); // its KV becomes the sequence's
     void drop();
 
@@ -58,6 +58,7 @@ class Branches {
     DraftKvTable& draft_kv_;
     StepContext& context_;
     std::vector<Branch> branches_;
+    Followed followed_;
 };
 
 }  // namespace patchbay::engine
