@@ -11,6 +11,7 @@
 #include "cli/interruption.hpp"
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
+#include "experiment/against_itself.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/run_experiment.hpp"
@@ -26,7 +27,8 @@ struct Options {
     std::string spec_file, results;
     std::vector<std::string> plugin_dirs;
     int metrics_port = -1;
-    bool no_report = false;
+    bool no_report = false, against_itself = false;
+    uint32_t experiments = 20; // against itself
 };
 
 // The report is a convenience: without Python the numbers are complete all the same.
@@ -76,17 +78,55 @@ Result<> check_valid(const experiment::Outcome& outcome) {
     return fail("no run is valid of " + names + ": the notes above say why");
 }
 
-Result<> run(const Options& o, const std::string& command, const experiment::ExperimentSpec& spec,
-             experiment::Lineup& lineup, const host::Registry& registry) {
+fs::path folder_of(const Options& o, const experiment::ExperimentSpec& spec) {
+    if (!o.results.empty()) return o.results;
+    return !spec.results.empty() ? spec.results
+                                 : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
+}
+
+experiment::ExperimentOptions options_of(const Options& o, const std::string& command) {
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
-    options.folder = !o.results.empty()      ? fs::path(o.results)
-                     : !spec.results.empty() ? spec.results
-                                             : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
     options.source_root = support_folder();
     options.command = command;
     options.version = PATCHBAY_VERSION;
     options.interrupted = interrupted;
+    return options;
+}
+
+// Each of the experiments has a folder of its own, none a report: there is nothing to see but how often they are wrong.
+Result<> run_against_itself(const Options& o, const std::string& command) {
+    PB_TRY(const auto given, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto registry, registry_of(o));
+    const fs::path folder = folder_of(o, given);
+    experiment::ExperimentOptions options = options_of(o, command);
+    experiment::FalseRates rates;
+    catch_interrupts();
+    RealClock clock;
+    for (uint32_t n = 1; n <= o.experiments; ++n) {
+        PB_TRY(const auto spec, experiment::spec_from(experiment::against_itself(given, n), given.name));
+        PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
+        options.folder = folder / ("experiment-" + std::to_string(n));
+        auto bar = std::make_unique<experiment::ProgressBar>(clock);
+        options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
+        const auto outcome = in_one_line(experiment::run_experiment(spec, lineup, registry, clock, options));
+        bar.reset();
+        if (!outcome) return fail(outcome.error());
+        if (!outcome->complete) return fail("interrupted");
+        rates.add(outcome->conclusion);
+        if (n == 1)
+            std::cout << o.experiments << " experiments of " << lineup.entrants.size() << " copies of "
+                      << given.variants[given.baseline].name << ", " << spec.repeats << " repeats, "
+                      << spec.primary.size() << " primary metrics" << std::endl;
+    }
+    std::cout << rates.text() << "results: " << folder.string() << '\n';
+    return {};
+}
+
+Result<> run(const Options& o, const std::string& command, const experiment::ExperimentSpec& spec,
+             experiment::Lineup& lineup, const host::Registry& registry) {
+    experiment::ExperimentOptions options = options_of(o, command);
+    options.folder = folder_of(o, spec);
     metrics::Metrics all;
     std::unique_ptr<metrics::Server> server;
     if (o.metrics_port >= 0) {
@@ -123,6 +163,7 @@ void add_run_command(Commands& commands) {
     app->footer("Examples:\n"
                 "  patchbay run experiments/quickstart/experiment.yaml\n"
                 "  patchbay run sweep.yaml --results results/sweep --metrics-port 9090\n"
+                "  patchbay run --aa sweep.yaml --experiments 40\n"
                 "docs/experiments.md describes the file and what the numbers mean.");
     auto o = std::make_shared<Options>();
     app->add_option("experiment", o->spec_file, "experiment YAML")->required()->check(CLI::ExistingFile);
@@ -132,12 +173,17 @@ void add_run_command(Commands& commands) {
                     "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
         ->check(CLI::Range(0, 65535));
     app->add_flag("--no-report", o->no_report, "write the database only");
+    auto* aa = app->add_flag("--aa", o->against_itself,
+                             "run the baseline against itself, again and again, and count what is falsely shown");
+    app->add_option("--experiments", o->experiments, "with --aa: how many (default: 20)")
+        ->needs(aa)
+        ->check(CLI::Range(1, 10000));
     app->callback([&commands, o] {
         commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
             for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
-            const Result<> done = load_and_run(*o, command);
+            const Result<> done = o->against_itself ? run_against_itself(*o, command) : load_and_run(*o, command);
             if (done) return kOk;
             print_faults("patchbay run", done.error());
             return kFailed;

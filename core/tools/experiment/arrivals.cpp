@@ -35,7 +35,7 @@ struct TimesOf {
     }
     void operator()(const TraceArrivals& a) {
         for (uint32_t i = 0; i < count; ++i)
-            times.push_back(ns(static_cast<double>(trace[i].at_ns) * 1e-9 * a.time_scale));
+            times.push_back(ns(static_cast<double>(trace[i].at_ns - trace[0].at_ns) * 1e-9 * a.time_scale));
     }
 };
 

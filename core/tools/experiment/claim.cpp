@@ -78,8 +78,8 @@ std::string what_else(const Claiming& c) {
     return out + (more > 0 ? "; so are " + std::to_string(more) + " more variants in one or another" : "");
 }
 
-Claim without_leader(std::string sentence) {
-    return {.winner = {}, .sentence = std::move(sentence), .leader = {}};
+Claim without_leader(std::string sentence, const std::string& rest = "", bool claims = false) {
+    return {.winner = {}, .sentence = sentence + rest, .leader = {}, .claims = claims || !rest.empty()};
 }
 
 }  // namespace
@@ -100,20 +100,21 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
         return sign * results[a].metrics[c.headline] > sign * results[b].metrics[c.headline];
     });
     if (c.info.better == Better::kNeither)
-        return without_leader("no winner is named: " + c.info.label + " is neither good nor bad" + what_else(c));
+        return without_leader("no winner is named: " + c.info.label + " is neither good nor bad", what_else(c));
     if (others.size() == 1 && c.verdict(others[0], c.headline) == Verdict::kWorse)
         return without_leader(names[others[0]] + " has a worse " + c.info.label + " than " + c.base() + ": " +
                         c.value(others[0]) + " against " + c.value(q.baseline) + " " +
-                        c.difference(others[0], q.baseline) + what_else(c));
+                        c.difference(others[0], q.baseline),
+                              what_else(c), true);
     if (others.empty() || c.verdict(others[0], c.headline) != Verdict::kBetter)
-        return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base() +
+        return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base(),
                               what_else(c));
 
     const size_t best = others[0];
     const std::string proof = ": " + c.value(best) + " against " + c.value(q.baseline) + " of " + c.base() + " " +
                               c.difference(best, q.baseline);
     others.erase(others.begin());
-    Claim claim{.winner = {}, .sentence = {}, .leader = best};
+    Claim claim{.winner = {}, .sentence = {}, .leader = best, .claims = true};
     if (c.beats_all(best, others)) {
         claim.winner = names[best];
         claim.sentence = names[best] + " has the best " + c.info.label + proof;

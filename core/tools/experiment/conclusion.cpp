@@ -74,7 +74,7 @@ std::vector<std::string> notices_about(const Measured& m, const std::vector<Vari
         for (const uint32_t r : again) numbers.push_back(std::to_string(r + 1));
         notices.push_back((again.size() > 1 ? "repeats " : "repeat ") + joined(numbers) +
                           " gave the times of an earlier repeat to the nanosecond, in every variant: what is the same "
-                          "counts once. Draw lengths or arrivals, or set step_jitter");
+                          "counts once. Draw lengths or arrivals, or set simulation.step_jitter");
     }
     for (size_t v = 0; v < results.size(); ++v)
         if (results[v].comparison.unchanged)
@@ -135,6 +135,7 @@ Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contes
         Claim claim = claim_of(m, c.results, names, q);
         c.winner = std::move(claim.winner);
         c.sentence = std::move(claim.sentence);
+        c.claims = claim.claims;
         const double same = claim.leader ? c.results[*claim.leader].comparison.same_output : 1;
         if (same < 1)
             c.sentence += "; its outputs differ from those of " + names[q.baseline] + " in " + shown(100 * (1 - same)) +

@@ -18,6 +18,7 @@ struct Contestant { // the part of a variant that a conclusion depends on
 struct Conclusion {
     std::vector<VariantResult> results; // one a variant
     std::vector<size_t> primary;        // metrics with verdicts; the first is the one that a winner is best in
+    bool claims = false;                // the sentence says that variants differ
     std::string winner;                 // empty: none may be named
     std::string sentence;               // "sjf has the best goodput share: …", or why there is no winner
     std::vector<std::string> notices;   // invalid runs, differences that were not declared, interruption
@@ -30,6 +31,7 @@ Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>
 struct Claim {
     std::string winner, sentence;
     std::optional<size_t> leader; // the variant that the sentence puts before the baseline
+    bool claims = false;          // says that variants differ
 };
 // The sentence, from numbers alone. It is false in no more than 5 of 100 experiments, choosing among variants included.
 Claim claim_of(const Measured&, const std::vector<VariantResult>&, const std::vector<std::string>& names,

@@ -10,7 +10,7 @@ namespace patchbay::experiment {
 
 enum class Purpose : uint32_t {
     kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kWindow,
-    kTenant, kPriority, kDeadline
+    kTenant, kPriority, kDeadline, kStepJitter, kRunJitter
 };
 
 class Draws {

@@ -7,6 +7,7 @@
 #include "engine/engine_metrics.hpp"
 #include "experiment/drive.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/jitter.hpp"
 #include "experiment/portable_spec.hpp"
 #include "experiment/results_store.hpp"
 #include "parallel/world.hpp"
@@ -103,7 +104,10 @@ class Campaign {
         if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
         PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock,
                                                          plugin_metrics ? &*plugin_metrics : nullptr, &world_));
-        RealEngine driven(*engine);
+        RealEngine plain(*engine);
+        JitteredEngine jittered(plain, simulated, spec_.jitter, jitter_draws(spec_.seed, slot.repeat, slot.variant));
+        const bool noisy = entrant.facts.simulated && spec_.jitter.any();
+        DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
         const engine::EngineFacts loaded = engine->facts(); // before any swap
         PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, entrant.swaps, registry_, prober_));
         DriveHooks hooks;
@@ -181,6 +185,21 @@ std::string synthetic_notice(const Lineup& lineup) {
     return "drafts of " + names + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
 }
 
+std::string window_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
+    const auto independent = source.independent();
+    if (!independent) return "";
+    return "repeats share rows of the trace: of " + std::to_string(spec.repeats) + " windows at most " +
+           std::to_string(*independent) + " have none in common, and intervals and verdicts are those of so many repeats";
+}
+
+std::string jitter_notice(const ExperimentSpec& spec, const Lineup& lineup) {
+    const bool simulated = std::any_of(lineup.entrants.begin(), lineup.entrants.end(),
+                                       [](const Entrant& e) { return e.facts.simulated; });
+    if (!spec.jitter.any() || !simulated) return "";
+    return "noise was added to simulated steps: step_jitter " + shown(spec.jitter.step_jitter) + ", run_jitter " +
+           shown(spec.jitter.run_jitter);
+}
+
 // "3 prompts (by 120 tokens)"
 std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
     return count == 0 ? ""
@@ -232,8 +251,8 @@ std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, c
     return out;
 }
 
-Question question_of(const ExperimentSpec& spec) {
-    Question q{.baseline = spec.baseline, .primary = {}, .independent = {}, .first_stage = {}};
+Question question_of(const ExperimentSpec& spec, const WorkloadSource& source) {
+    Question q{.baseline = spec.baseline, .primary = {}, .independent = source.independent(), .first_stage = {}};
     for (const std::string& name : spec.primary) q.primary.push_back(metric_named(name).value());
     return q;
 }
@@ -266,7 +285,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     host::Prober prober(options.probe);
     parallel::World world;
     PB_CHECK(try_out(lineup, registry, prober, clock, world));
-    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits));
+    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits,
+                                                            spec.repeats, spec.seed));
 
     std::error_code error;
     std::filesystem::create_directories(options.folder, error);
@@ -289,7 +309,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
 
     Campaign campaign(spec, lineup, source, registry, prober, clock, world, options);
     PB_TRY(const auto runs, campaign.run_all(store));
-    outcome.conclusion = conclude(runs, contestants, question_of(spec), spec.slo);
+    outcome.conclusion = conclude(runs, contestants, question_of(spec, source), spec.slo);
     outcome.swaps = swap_lines(runs, lineup);
     outcome.without_valid_run = without_valid_run(runs, lineup);
     outcome.complete = !campaign.stopped();
@@ -302,6 +322,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
         outcome.conclusion.notices.push_back(std::move(notice));
     for (const Entrant& e : lineup.entrants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
+    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, lineup)})
+        if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     if (std::string notice = clipping_notice(source, spec); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));

@@ -75,6 +75,14 @@ struct TraceArrivals { // the trace's own times, multiplied by time_scale
 using Arrivals =
     std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
 
+// ---- which rows of a trace each repeat has ----
+struct DisjointWindows {}; // one after another
+struct DrawnWindows { // at random places
+    double overlap = 0; // share of its rows that a window may have in common with another
+};
+struct SameWindow {};
+using Windows = std::variant<DisjointWindows, DrawnWindows, SameWindow>;
+
 struct TimedSwap { // `at`: when, and what takes which slot
     std::string kind;                // "scheduler", "sampler"
     std::optional<uint32_t> request; // once so many have arrived; none: at t_ns
@@ -88,7 +96,7 @@ struct Deadlines { // drawn evenly, after the arrival
 };
 
 struct WorkloadSpec {
-    std::optional<uint32_t> requests; // none: all prompts of the file, all rows of the trace
+    std::optional<uint32_t> requests; // none: all prompts of the file, each repeat its share of the trace
     Prompts prompts = SyntheticPrompts{};
     std::optional<Length> output_tokens; // none: the trace's; otherwise required
     bool ignore_eos = true;              // output lengths are forced; false: they are the most
@@ -96,6 +104,7 @@ struct WorkloadSpec {
     uint32_t max_output_tokens = 0;
     engine::SamplingParams sampling;     // temperature and the like; lengths and seeds come from the workload
     Arrivals arrivals = AllAtOnce{};
+    Windows windows = DisjointWindows{}; // of a trace
     std::vector<double> tenants;         // shares of the requests, of tenants 1, 2, …; empty: none has one
     std::vector<double> priorities;      // likewise, of the values 0, 1, …
     Deadlines deadline;
@@ -105,6 +114,12 @@ struct WorkloadSpec {
 struct Slo { // a request meets it if it meets each bound that is given
     std::optional<double> ttft_ms, tpot_ms, e2e_ms;
     bool any() const { return ttft_ms || tpot_ms || e2e_ms; }
+};
+
+struct Jitter { // of simulated steps: they take exp(|x|) times as long, x normal with this deviation
+    double step_jitter = 0; // drawn for each step
+    double run_jitter = 0;  // drawn for each run, and added
+    bool any() const { return step_jitter > 0 || run_jitter > 0; }
 };
 
 struct VariantSpec {
@@ -123,6 +138,7 @@ struct ExperimentSpec {
     std::vector<std::string> primary;  // names of metrics, at least one; the first heads the conclusion
     uint64_t seed = 0;
     uint32_t warmup_requests = 0;
+    Jitter jitter;
     WorkloadSpec workload;
     Slo slo;
     std::filesystem::path results;     // empty: results/<name>-<time>

@@ -143,6 +143,7 @@ struct TopLevel { // keys that the specification keeps in another form
     ExperimentSpec spec;
     std::string baseline, results;
     Warmup warmup;
+    Jitter jitter;
 };
 
 template <class V>
@@ -185,6 +186,12 @@ Table<TopLevel> top_level_table() {
     Table<Warmup> warmup;
     warmup.key("requests", &Warmup::requests, Bounds{0, 1e5, "requests"}, "served and discarded before each run");
     t.section("warmup", &TopLevel::warmup, warmup, "before each run");
+    Table<Jitter> jitter;
+    jitter
+        .key("step_jitter", &Jitter::step_jitter, Bounds{0, 10, ""},
+             "a simulated step takes exp(|x|) times as long, x normal with this standard deviation")
+        .key("run_jitter", &Jitter::run_jitter, Bounds{0, 10, ""}, "the same, drawn once for all steps of a run");
+    t.section("simulation", &TopLevel::jitter, jitter, "noise of simulated runs");
     Table<Slo> slo;
     const Bounds ms{.min = 0, .max = 1e9, .unit = "ms"};
     slo.key("ttft_ms", &Slo::ttft_ms, ms, "time to first token at most")
@@ -227,6 +234,7 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     ExperimentSpec& spec = top.spec;
     spec.document = document;
     spec.warmup_requests = top.warmup.requests;
+    spec.jitter = top.jitter;
     spec.results = top.results;
     const Node *variants = document.find("variants"), *factors = document.find("factors");
     if (variants && factors) faults.add(factors->origin, "'factors' and 'variants' exclude each other");

@@ -35,7 +35,7 @@ void fit(uint32_t& prompt, uint32_t& output, const WorkloadSpec& spec, uint32_t 
 }  // namespace
 
 Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::shared_ptr<const text::Tokenizer> tokenizer,
-                                            WorkloadLimits limits) {
+                                            WorkloadLimits limits, uint32_t repeats, uint64_t seed) {
     WorkloadSource s;
     s.spec_ = spec;
     s.limits_ = limits;
@@ -64,11 +64,15 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         s.count_ = asked;
     } else {
         const auto& trace = std::get<TracePrompts>(spec.prompts);
-        PB_TRY(s.trace_, read_azure_trace(trace.path, trace.skip, asked > 0 ? asked : InputLimits{}.rows));
-        if (asked > s.trace_.size())
-            return fail(trace.path.string() + " has " + count_of(s.trace_.size(), "rows") + ", the workload asks for " +
+        PB_TRY(s.trace_, read_azure_trace(trace.path, trace.skip, InputLimits{}.rows));
+        const auto rows = static_cast<uint32_t>(s.trace_.size());
+        if (asked > rows)
+            return fail(trace.path.string() + " has " + count_of(rows, "rows") + ", the workload asks for " +
                         count_of(asked, "requests"));
-        s.count_ = static_cast<uint32_t>(s.trace_.size());
+        auto plan = plan_windows(spec.windows, rows, asked, repeats, seed);
+        if (!plan) return fail(trace.path.string() + ": " + plan.error());
+        s.windows_ = *std::move(plan);
+        s.count_ = s.windows_.rows;
     }
     if (s.count_ == 0) return fail("workload: no requests (give `requests`)");
     if (spec.output_tokens) s.output_lengths_ = std::make_shared<LengthSource>(*spec.output_tokens);
@@ -79,6 +83,17 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         if (s.plain_ids_.empty()) return fail("workload: the tokenizer has only special tokens");
     }
     return s;
+}
+
+std::span<const TraceRow> WorkloadSource::window(uint32_t repeat) const {
+    if (trace_.empty()) return {};
+    const uint32_t start = repeat < windows_.starts.size() ? windows_.starts[repeat] : 0; // a warm-up has the first
+    return std::span(trace_).subspan(start, windows_.rows);
+}
+
+std::optional<uint32_t> WorkloadSource::independent() const {
+    if (trace_.empty() || windows_.independent == windows_.starts.size()) return std::nullopt;
+    return windows_.independent;
 }
 
 std::vector<text::TokenId> WorkloadSource::prompt_of(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i,
@@ -121,13 +136,14 @@ Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
     else for (uint32_t i = 0; i < files; ++i) order.push_back(i);
 
     Workload out;
-    const auto times = arrival_times(spec_.arrivals, count_, draws, trace_);
+    const auto rows = window(repeat);
+    const auto times = arrival_times(spec_.arrivals, count_, draws, rows);
     for (uint32_t i = 0; i < count_; ++i) {
         uint32_t prompt = 0, output = 0;
         if (!prompts_.empty()) prompt = static_cast<uint32_t>(prompts_[order[i % order.size()]].size());
         else if (prompt_lengths_) prompt = prompt_lengths_->draw(draws, Purpose::kPromptLength, i);
-        else prompt = trace_[i].prompt_tokens;
-        output = output_lengths_ ? output_lengths_->draw(draws, Purpose::kOutputLength, i) : trace_[i].output_tokens;
+        else prompt = rows[i].prompt_tokens;
+        output = output_lengths_ ? output_lengths_->draw(draws, Purpose::kOutputLength, i) : rows[i].output_tokens;
         prompt = std::max(1u, prompt);
         output = std::max(1u, output);
         fit(prompt, output, spec_, limits_.max_model_len, out.clipped);

@@ -3,12 +3,15 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "experiment/input_files.hpp"
 #include "experiment/spec.hpp"
+#include "experiment/windows.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::experiment {
@@ -43,14 +46,20 @@ struct WorkloadLimits { // of what all variants can take
 // Reads files and tokenises once; then makes the workload of any repeat.
 class WorkloadSource {
   public:
-    // The tokenizer may be null where no text is used.
-    static Result<WorkloadSource> open(const WorkloadSpec&, std::shared_ptr<const text::Tokenizer>, WorkloadLimits);
+    // The tokenizer may be null where no text is used. Repeats and their seed decide the windows of a trace.
+    static Result<WorkloadSource> open(const WorkloadSpec&, std::shared_ptr<const text::Tokenizer>, WorkloadLimits,
+                                       uint32_t repeats = 1, uint64_t seed = 0);
     Workload repeat(uint64_t seed, uint32_t repeat) const;
     // `count` requests of the same kind that no repeat has, all arriving at once.
     std::vector<PlannedRequest> warmup(uint64_t seed, uint32_t count) const;
 
+    // Of the repeats those that share no rows of a trace; none: nothing is shared.
+    std::optional<uint32_t> independent() const;
+
   private:
     WorkloadSource() = default;
+    std::span<const TraceRow> window(uint32_t repeat) const;
+
     std::vector<text::TokenId> prompt_of(const Draws&, const std::vector<uint32_t>& order, uint32_t i,
                                          uint32_t wanted) const;
 
@@ -61,6 +70,7 @@ class WorkloadSource {
     std::vector<text::TokenId> text_;                 // of a text file
     std::vector<text::TokenId> plain_ids_;            // ids that random prompts are made of
     std::vector<TraceRow> trace_;
+    WindowPlan windows_;                              // of the trace
     std::shared_ptr<const LengthSource> prompt_lengths_, output_lengths_;
 };
 

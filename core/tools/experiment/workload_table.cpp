@@ -204,6 +204,16 @@ std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
         faults);
 }
 
+std::optional<Windows> read_windows(const Node& given, Faults& faults) {
+    Table<DrawnWindows> drawn;
+    drawn.key("overlap", &DrawnWindows::overlap, Bounds{0, 0.99, ""},
+              "share of its rows that a window may have in common with another");
+    return choose<Windows>(given, "'windows'",
+                           {table_kind<Windows>("disjoint", Table<DisjointWindows>()),
+                            table_kind<Windows>("drawn", drawn), table_kind<Windows>("same", Table<SameWindow>())},
+                           faults);
+}
+
 // A key that a function reads, which returns nothing where it found a fault.
 template <class T, class V>
 void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (*read)(const Node&, Faults&),
@@ -230,7 +240,7 @@ Table<WorkloadSpec> workload_table() {
     using W = WorkloadSpec;
     Table<W> t;
     t.key("requests", &W::requests, Bounds{1, kMaxRequests, "requests"},
-          "a run; default: all prompts of the file or rows of the trace");
+          "a run; default: all prompts of the file, of a trace what there is for each repeat");
     read_key(t, "prompts", &W::prompts, read_prompts, "one of jsonl, text, synthetic, trace");
     t.required();
     length_key(t, "output_tokens", &W::output_tokens, "output lengths; default: the trace's");
@@ -241,6 +251,8 @@ Table<WorkloadSpec> workload_table() {
              "longer outputs are cut; 0: no limit but the model's");
     read_key(t, "arrivals", &W::arrivals, read_arrivals,
              "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
+    read_key(t, "windows", &W::windows, read_windows,
+             "rows of the trace that each repeat has: one of disjoint (default), drawn, same");
     t.values("tenants", &W::tenants, Bounds{0, 1e9, ""}, "shares of the requests that tenants 1, 2, … send")
         .values("priorities", &W::priorities, Bounds{0, 1e9, ""}, "shares of the requests with priority 0, 1, …")
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
@@ -270,6 +282,8 @@ void finish_workload(const Node& given, WorkloadSpec& w, Faults& faults) {
     if (!given.find("prompts")) return; // said already
     if (!trace && std::holds_alternative<TraceArrivals>(w.arrivals))
         faults.add(given.find("arrivals")->origin, "arrivals from a trace need prompts from a trace");
+    if (!trace && given.find("windows"))
+        faults.add(given.find("windows")->origin, "windows are of a trace, and the prompts are from none");
     if (!trace && !given.find("output_tokens"))
         faults.add(given.origin, "'output_tokens' is missing in 'workload': how long outputs are");
     if (!trace && !jsonl && !given.find("requests"))

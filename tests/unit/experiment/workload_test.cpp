@@ -279,6 +279,32 @@ TEST(Workload, TakesLengthsAndTimesFromATrace) {
                 HasSubstr("has 2 rows, the workload asks for 3 requests"));
 }
 
+TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
+    const Folder f;
+    WorkloadSpec spec;
+    std::string csv(kHeader);
+    for (int i = 0; i < 6; ++i) csv += "2023-11-16 18:15:4" + std::to_string(i) + "," + std::to_string(10 + i) + ",3\n";
+    spec.prompts = TracePrompts{f.file("t.csv", csv), 0};
+    spec.arrivals = TraceArrivals{};
+    const auto lengths = [&](const WorkloadSource& source, uint32_t repeat) {
+        std::vector<size_t> out;
+        for (const PlannedRequest& r : source.repeat(1, repeat).requests) out.push_back(r.prompt.size());
+        return out;
+    };
+    const auto source = WorkloadSource::open(spec, kTokenizer(), {100, 128}, 3, 1);
+    ASSERT_TRUE(source) << source.error();
+    EXPECT_THAT(lengths(*source, 0), ElementsAre(10, 11));
+    EXPECT_THAT(lengths(*source, 2), ElementsAre(14, 15));
+    EXPECT_EQ(source->repeat(1, 2).requests[0].arrival_ns, 0u);
+    EXPECT_EQ(source->repeat(1, 2).requests[1].arrival_ns, 1'000'000'000u);
+    EXPECT_FALSE(source->independent());
+    spec.windows = SameWindow{};
+    EXPECT_EQ(lengths(*WorkloadSource::open(spec, kTokenizer(), {100, 128}, 3, 1), 2).size(), 6u);
+    spec.windows = DrawnWindows{0.5};
+    spec.requests = 3;
+    EXPECT_EQ(WorkloadSource::open(spec, kTokenizer(), {100, 128}, 2, 1)->independent().value_or(2), 2u);
+}
+
 TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
     const auto source = WorkloadSource::open(synthetic(4, FixedLength{30}, FixedLength{2}), kTokenizer(), {100, 128});
     const auto warmup = source->warmup(1, 6);
