@@ -1,5 +1,5 @@
-// An experiment against itself: every variant is the baseline, so that whatever is shown is false. How often that happens
-// on a machine and workload is what its verdicts are worth there.
+// An experiment against itself: every variant is the baseline, so that whatever is shown is false. How often that
+// happens on a machine and workload is what its verdicts are worth there.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace patchbay::experiment {
 
-// The file with as many copies of its baseline as it has variants (two at least), and the seed of the nth such experiment.
+// The file with as many copies of its baseline as it has variants (two at least), and the seed of the nth such
+// experiment.
 config::Node against_itself(const ExperimentSpec&, uint32_t n);
 
 class FalseRates {

@@ -189,7 +189,8 @@ std::string window_notice(const WorkloadSource& source, const ExperimentSpec& sp
     const auto independent = source.independent();
     if (!independent) return "";
     return "repeats share rows of the trace: of " + std::to_string(spec.repeats) + " windows at most " +
-           std::to_string(*independent) + " have none in common, and intervals and verdicts are those of so many repeats";
+           std::to_string(*independent) +
+           " have none in common, and intervals and verdicts are those of so many repeats";
 }
 
 std::string jitter_notice(const ExperimentSpec& spec, const Lineup& lineup) {

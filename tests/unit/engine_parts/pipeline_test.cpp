@@ -3,13 +3,22 @@
 
 #include <gmock/gmock.h>
 
-#include "unit/engine/engine_fixture.hpp"
+#include "paths.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
 
 using ::testing::ElementsAre;
+
+const host::Registry& policies() { // of the build tree
+    static const host::Registry all = [] {
+        auto opened = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
+        if (!opened) throw std::runtime_error(opened.error());
+        return *std::move(opened);
+    }();
+    return all;
+}
 
 struct Ended {
     std::vector<TokenId> tokens;
@@ -33,8 +42,8 @@ class Bench {
                            overlaps ? "" : "off"},
             std::move(kv), host::Proposer());
         const host::Services services{&pool_.service(), nullptr, nullptr};
-        auto scheduler = registry().scheduler("fcfs", {}, services);
-        auto sampler = registry().sampler("standard", {}, services);
+        auto scheduler = policies().scheduler("fcfs", {}, services);
+        auto sampler = policies().sampler("standard", {}, services);
         if (!scheduler || !sampler) throw std::runtime_error("no policies");
         const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> c) {
             const host::Identity identity = host::Registry::identity(*c);
