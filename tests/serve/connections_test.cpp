@@ -112,6 +112,7 @@ TEST(Connections, AbortTheRequestOfAClientThatGoes) {
     EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
     const std::string metrics = get(server.port(), "/metrics").body;
     EXPECT_THAT(metrics, HasSubstr("patchbay_requests_finished_total{reason=\"abort\"} 4"));
+    EXPECT_THAT(metrics, HasSubstr("patchbay_requests_running 0")); // also where no step came after the abort
 }
 
 TEST(Connections, GiveSlowReadersAllOfTheText) {

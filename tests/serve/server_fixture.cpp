@@ -43,6 +43,7 @@ uint32_t Running::pages_in_use_when_idle() const {
             const engine::View view = engine.view();
             pages = view.total_blocks - view.free_blocks; // cached ones are free
         });
+    server->engine().call([](engine::Engine&) {}); // and for the one that reports what was aborted last
     return pages;
 }
 

@@ -144,6 +144,7 @@ bool EngineThread::take_inbox() {
         if (stop_ || status_.state == ServiceState::kFailed) return false;
         arrivals.swap(arrivals_);
         tasks.swap(tasks_);
+        pass_boundary_ = std::exchange(boundary_wanted_, false); // wanted later: at the turn that takes the task
         status_.unfinished += arrivals.size(); // so that drain() does not miss them
     }
     for (Arrival& arrival : arrivals) add(std::move(arrival));
@@ -169,11 +170,7 @@ void EngineThread::add(Arrival arrival) {
 
 void EngineThread::step() {
     Result<engine::StepReport> report = engine::StepReport{};
-    bool works = engine_->has_unfinished();
-    {
-        const std::lock_guard lock(mutex_);
-        works = std::exchange(boundary_wanted_, false) || works;
-    }
+    const bool works = pass_boundary_ || engine_->has_unfinished();
     if (works) report = engine_->step();
     if (works && report && options_.on_step) options_.on_step(*report);
     {

@@ -79,6 +79,7 @@ class EngineThread {
     const EngineThreadOptions options_;
     std::unique_ptr<engine::Engine> engine_;
     std::unordered_map<engine::RequestId, std::shared_ptr<Stream>> streams_; // loop's thread only
+    bool pass_boundary_ = false; // loop's thread only: this turn steps, though there may be nothing to compute
 
     mutable std::mutex mutex_;
     std::condition_variable wake_;   // for the loop
@@ -87,7 +88,7 @@ class EngineThread {
     std::vector<Task> tasks_;
     ServiceStatus status_;
     bool stop_ = false;
-    bool boundary_wanted_ = false; // the loop is to pass a boundary, though there is nothing to compute
+    bool boundary_wanted_ = false; // the next turn of the loop passes a boundary
     std::mutex stopping_; // one stop() at a time
     std::thread thread_;
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <future>
 
 #include "paths.hpp"
 #include "unit/engine/engine_fixture.hpp"
@@ -85,6 +86,21 @@ TEST_F(EngineThreads, GiveRequestsOfManyThreadsTheTokensOfAPlainLoop) {
             EXPECT_EQ(got[t][i].tokens, expected_tokens(t * kRequests + i, 5 + static_cast<uint32_t>(i)));
             EXPECT_EQ(got[t][i].endings, std::vector{FinishReason::kLength});
         }
+}
+
+TEST_F(EngineThreads, StepOnceMoreAfterAnAbortThatLeavesNothing) {
+    std::promise<void> aborted, idle;
+    std::atomic<bool> said{false};
+    start({.on_request = [&](auto, const auto&) { aborted.get_future().wait(); }, // the turn's tasks are taken already
+           .on_step =
+               [&](const engine::StepReport& report) {
+                   if (report.running_requests == 0 && !said.exchange(true)) idle.set_value();
+               }});
+    const auto stream = submit(request(1, 2000));
+    service_->abort(stream); // meant for the next turn, with the boundary that reports it
+    aborted.set_value();
+    EXPECT_EQ(idle.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
 }
 
 TEST_F(EngineThreads, KeepFewDeltasForASlowReaderAndLoseNone) {
