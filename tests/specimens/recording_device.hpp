@@ -33,7 +33,6 @@ class Recorder : public Loops {
     }
     pb_device_info info() const {
         pb_device_info i = Loops::info();
-        i.graphs = 1;
         i.host_memory = 0;
         return i;
     }

@@ -40,11 +40,13 @@ pb_status call_plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out
     return static_cast<patchbay::detail::Box<T>*>(self)->value.plan(*in, *out);
 }
 template <class T>
-constexpr pb_scheduler kTable{sizeof(pb_scheduler), 0, call_plan<T>, nullptr, nullptr, nullptr};
+struct Table {
+    static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, call_plan<T>, nullptr, nullptr, nullptr};
+};
 template <class T>
 constexpr pb_component wrong(const char* name, const char* state = nullptr) {
-    return patchbay::detail::component<T>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, {name, "1.0.0", "wrong on purpose", state},
-                                          &kTable<T>);
+    return patchbay::detail::component<T, Table<T>>(PB_SCHEDULER, PB_SCHEDULER_REVISION,
+                                                    {name, "1.0.0", "wrong on purpose", state});
 }
 
 pb_status plan_well(const pb_scheduler_in& in, pb_scheduler_out& out) {

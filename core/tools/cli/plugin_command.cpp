@@ -124,18 +124,20 @@ void print_info(const Listed& l) {
     std::cout << "  library  " << printable_message(l.plugin->library.string()) << "\n  plugin   "
               << l.plugin->name << ' '
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
-              << "\n  contract " << c.kind_id << ' ' << c.kind_digest << ", ABI " << l.plugin->abi_major << '.'
+              << "\n  contract " << c.kind_id << " revision " << c.revision << ", ABI " << l.plugin->abi_major << '.'
               << l.plugin->abi_minor << '\n';
+    for (const host::ExtensionManifest& e : c.extensions)
+        std::cout << "  extends  " << e.id << " revision " << e.revision << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';
     for (const std::string& a : c.architectures) std::cout << "  serves   " << printable(a) << '\n';
     if (c.params.empty()) {
         std::cout << "  no parameters\n";
         return;
     }
-    std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "MEANING"}};
+    std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "DESCRIPTION"}};
     for (const host::ParamManifest& p : c.params)
-        rows.push_back({"  " + p.name, range_of(p), p.fallback.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
-                        p.hot ? "live" : "at start", p.meaning});
+        rows.push_back({"  " + p.name, range_of(p), p.default_value.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
+                        p.hot ? "live" : "at start", p.description});
     print_table(rows);
 }
 
@@ -181,8 +183,8 @@ Result<> test(const Options& o) {
 }
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* meaning, Result<> (*action)(const Options&)) {
-    CLI::App* app = parent->add_subcommand(name, meaning);
+                     const char* description, Result<> (*action)(const Options&)) {
+    CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);

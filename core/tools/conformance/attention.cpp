@@ -34,7 +34,7 @@ std::vector<Shape> shapes(const host::Component* device) {
 struct Answer {
     pb_status status;
     std::string reason;
-    pb_attention_layout layout{};
+    pb_attention_layout layout = sized<pb_attention_layout>();
 };
 
 Answer describe(const host::Component& c, const pb_attention_spec& spec) {

@@ -12,7 +12,7 @@
 namespace patchbay::conformance {
 
 namespace {
-constexpr uint32_t kMostSequences = 16, kMostTokens = 512; // of a batch
+constexpr uint32_t kMaxSequences = 16, kMaxTokens = 512; // of a batch
 }
 
 pb_attention_spec Shape::spec() const {
@@ -27,9 +27,9 @@ pb_attention_spec Shape::spec() const {
             1 / std::sqrt(static_cast<float>(head_dim)),
             0,
             device ? device->type().name : "cpu",
-            kMostSequences,
-            kMostTokens,
-            kMostTokens};
+            kMaxSequences,
+            kMaxTokens,
+            kMaxTokens};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
@@ -196,7 +196,7 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
 
 Result<> Pages::compute(const Step& s) {
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
-    const pb_kv_view kv{reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view), 0, reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
     const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
                     ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
     const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
@@ -238,7 +238,7 @@ Result<> Pages::compute_there(const Step& s) {
     b.device = {starts->at<int32_t>(), lens->at<int32_t>(),  firsts->at<int32_t>(),
                 listed->at<int32_t>(), slots->at<int64_t>(), positions->at<int32_t>()};
     if (its.queue) b.queue = its.queue(device.self());
-    const pb_kv_view kv{memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view), 0, memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
     const pb_tensor qt = tensor(q->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     ot = tensor(out->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     kt = tensor(k->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1),

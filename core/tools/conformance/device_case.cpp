@@ -56,7 +56,7 @@ Bench::Bench(Bench&& o) noexcept
       graphs_(std::exchange(o.graphs_, {})) {}
 
 Bench::~Bench() {
-    for (pb_graph* g : graphs_) table().graph_free(component_->self(), g);
+    for (pb_graph* g : graphs_) graph_calls().graph_free(component_->self(), g);
     for (pb_weight* w : weights_) table().release(component_->self(), w);
     for (const Placed& p : placed_) table().free(component_->self(), p.memory);
 }
@@ -147,20 +147,20 @@ Result<> Bench::replay(const std::function<void(const pb_ops&)>& f) {
     f(ops());
     for (const Placed& p : placed_)
         PB_CHECK(component_->check(table().to_device(self, p.memory, p.bytes.data(), p.bytes.size()), "to_device"));
-    PB_CHECK(component_->check(table().graph_begin(self), "graph_begin"));
+    PB_CHECK(component_->check(graph_calls().graph_begin(self), "graph_begin"));
     f(ops());
     pb_graph* graph = nullptr;
-    PB_CHECK(component_->check(table().graph_end(self, &graph), "graph_end"));
+    PB_CHECK(component_->check(graph_calls().graph_end(self, &graph), "graph_end"));
     if (!graph) return fail("graph_end gave no graph");
     graphs_.push_back(graph);
-    if (table().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
-    return component_->check(table().graph_launch(self, graph), "graph_launch");
+    if (graph_calls().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
+    return component_->check(graph_calls().graph_launch(self, graph), "graph_launch");
 }
 
 Result<> Bench::launch_again() {
     PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
     const Result<> launched =
-        component_->check(table().graph_launch(component_->self(), graphs_.back()), "graph_launch");
+        component_->check(graph_calls().graph_launch(component_->self(), graphs_.back()), "graph_launch");
     const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
     return launched ? ended : launched;
 }

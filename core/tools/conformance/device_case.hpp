@@ -44,6 +44,7 @@ class Bench {
 
   private:
     Bench(const host::Component& c, Rows rows, Steps steps) : component_(&c), rows_(rows), steps_(steps) {}
+    const pb_device_graphs& graph_calls() const { return *component_->extension<pb_device_graphs>(); }
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
     Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape,
                             int64_t row);
@@ -53,7 +54,7 @@ class Bench {
     const host::Component* component_;
     Rows rows_;
     Steps steps_;
-    pb_device_info info_{};
+    pb_device_info info_ = sized<pb_device_info>();
     struct Placed { // memory of the device, and what was put there
         void* memory;
         std::vector<uint8_t> bytes;
@@ -77,7 +78,7 @@ Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // row
 
 Outcome graphs(Subject&);                 // device_graphs.cpp
 Outcome steps(Subject&);                  // device_steps.cpp
-Outcome take_tokens(Subject&);            // likewise
+Outcome fill_placeholders(Subject&);            // likewise
 Outcome host_pages(Subject&);             // likewise
 Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 

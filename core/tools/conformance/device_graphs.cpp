@@ -57,7 +57,7 @@ Outcome same_charge(const host::Component& component) {
         uint64_t charged[2] = {};
         for (uint64_t& ns : charged) {
             PB_CHECK(b.launch_again());
-            ns = table.charged_ns(component.self());
+            ns = component.extension<pb_device_simulation>()->charged_ns(component.self());
         }
         if (charged[0] == 0 || charged[0] != charged[1])
             return fail(std::string(c.op) + " " + c.what + ": its replay is charged " + std::to_string(charged[0]) +
@@ -71,7 +71,7 @@ Outcome same_charge(const host::Component& component) {
 Outcome graphs(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(const Bench b, Bench::create(*component));
-    if (!b.info().graphs) return Outcome::skip("it captures no graphs");
+    if (!component->extension<pb_device_graphs>()) return Outcome::skip("it captures no graphs");
     if (!b.info().computes) return same_charge(*component);
     if (b.info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
     if (Outcome o = each_op(*component); o.what != Outcome::What::kOk) return o;

@@ -5,6 +5,7 @@
 
 #include "host/runner_rules.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -14,12 +15,13 @@ constexpr uint32_t kModel = 3; // no plugin guesses it
 }  // namespace
 
 MadeUpModel::MadeUpModel() {
-    service_ = {sizeof(pb_runner), 0, this,
+    service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str*) {
-                    return static_cast<MadeUpModel*>(ctx)->load(*what, *facts);
+                    return static_cast<MadeUpModel*>(ctx)->load(*Whole(what), *facts);
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str*) {
-                    return static_cast<MadeUpModel*>(ctx)->forward(*batch);
+                    WholeInOut whole(batch);
+                    return static_cast<MadeUpModel*>(ctx)->forward(*whole);
                 }};
 }
 
@@ -35,11 +37,11 @@ void MadeUpModel::note(const std::string& breach) {
 pb_status MadeUpModel::load(const pb_runner_load&, pb_runner_facts& facts) {
     if (call_ != Call::kCreate) note("it loads a model outside create()");
     loads_ += 1;
-    facts = {facts.struct_size, kModel, kVocab, 32, 2, 96, 1, 0};
+    copy_out(&facts, {sizeof(pb_runner_facts), kModel, kVocab, 32, 2, 96, 1, 0});
     return PB_OK;
 }
 
-// Now and then it has no token to give, as a model that is behind.
+// Now and then it has no token to give, as a model that lags.
 pb_status MadeUpModel::forward(pb_runner_batch& batch) {
     if (call_ != Call::kPropose) note("it runs a model outside propose()");
     const auto known = [&](uint64_t id) -> std::optional<uint32_t> {

@@ -14,8 +14,7 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
     const std::string name = device + (isa.empty() ? "" : " at " + isa);
     const auto made = registry.device(device, settings, {&pool.service(), nullptr, nullptr});
     if (!made) return {"device", name, State::kAbsent, made.error(), ""};
-    pb_device_info info{};
-    info.struct_size = sizeof info;
+    pb_device_info info = sized<pb_device_info>();
     if (const auto told = made->checked<&pb_device::info>(&info); !told)
         return {"device", name, State::kAbsent, told.error(), ""};
     return {"device", name, State::kGood, isa.empty() ? text_of(info.name, sizeof info.name) : "available", ""};
@@ -30,7 +29,7 @@ std::vector<Finding> check_devices(const host::Registry& registry) {
         std::string keys; // that it cannot be made without
         if (manifest)
             for (const host::ParamManifest& param : (*manifest)->params)
-                if (!param.fallback) keys += (keys.empty() ? "" : ", ") + param.name;
+                if (!param.default_value) keys += (keys.empty() ? "" : ", ") + param.name;
         if (!keys.empty()) {
             out.push_back({"device", device, State::kGood, "available, with values for " + keys, ""});
             continue;

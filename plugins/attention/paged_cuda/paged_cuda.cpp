@@ -89,8 +89,7 @@ class PagedCuda {
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         check(spec);
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.graphs = PB_GRAPHS_ANY;
         out.page_bytes = cuda::page_bytes(kernels::shape_of(spec));
         out.plan_bytes = spec.simulated ? 0 : cuda::attention_layout(kernels::shape_of(spec), limits_of(spec)).bytes;
@@ -181,7 +180,7 @@ class PagedCuda {
         const kernels::AttentionShape shape = kernels::shape_of(spec);
         const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
         // Where the host does not say how large batches are: vLLM's defaults, and then some.
-        const auto or_else = [](uint32_t value, uint32_t fallback) { return int32_t(value ? value : fallback); };
+        const auto or_else = [](uint32_t value, uint32_t default_value) { return int32_t(value ? value : default_value); };
         return cuda::attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
                                 or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
     }

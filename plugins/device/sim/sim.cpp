@@ -68,10 +68,8 @@ SimDevice::SimDevice(const Context& context)
 }
 
 pb_device_info SimDevice::info() const {
-    pb_device_info out{};
-    out.struct_size = sizeof out;
+    pb_device_info out = patchbay::sized<pb_device_info>();
     out.activation_dtype = activation_dtype_;
-    out.graphs = 1;
     out.memory_total = memory_bytes_;
     out.memory_free = memory_bytes_ - used_bytes_;
     std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.c_str());

@@ -66,7 +66,7 @@ class Bamba : public patchbay::ListedWeights {
 
     pb_kv_spec kv_spec(uint32_t layer) const {
         if (layers_[layer].attends) return s_.kv(0, s_.usual_scale());
-        pb_kv_spec out{};
+        pb_kv_spec out = patchbay::sized<pb_kv_spec>();
         out.kind = PB_KV_RECURRENT;
         out.state_bytes = scan_.bytes();
         return out;

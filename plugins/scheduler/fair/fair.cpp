@@ -17,8 +17,11 @@ class Fair {
         patchbay::param::real("prompt_weight", "1", 0, 1e6, "", "what a prompt's token counts", PB_PARAM_HOT),
         patchbay::param::real("output_weight", "2", 0, 1e6, "", "what an output's token counts", PB_PARAM_HOT)};
 
-    explicit Fair(const patchbay::Context& c)
-        : prompt_weight_(c.get<double>("prompt_weight")), output_weight_(c.get<double>("output_weight")) {}
+    explicit Fair(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        prompt_weight_ = context.get<double>("prompt_weight");
+        output_weight_ = context.get<double>("output_weight");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

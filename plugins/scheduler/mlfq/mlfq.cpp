@@ -9,14 +9,18 @@ class FeedbackQueue {
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("quantum", "64", 1, 1 << 20, "tokens",
-                                 "that a request may take, prompt and output, on level 0; each level doubles it"),
-        patchbay::param::integer("levels", "8", 1, 32, "levels", "of the queue"),
+                                 "that a request may take, prompt and output, on level 0; each level doubles it", PB_PARAM_HOT),
+        patchbay::param::integer("levels", "8", 1, 32, "levels", "of the queue", PB_PARAM_HOT),
         patchbay::param::real("promote_s", "10", 0, 1e9, "s",
-                              "since its arrival, after which a request is one level up; again each time; 0: never")};
+                              "since its arrival, after which a request is one level up; again each time; 0: never",
+                              PB_PARAM_HOT)};
 
-    explicit FeedbackQueue(const patchbay::Context& context)
-        : quantum_(context.get<uint32_t>("quantum")), levels_(context.get<uint32_t>("levels")),
-          promote_us_(1e6 * context.get<double>("promote_s")) {}
+    explicit FeedbackQueue(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        quantum_ = context.get<uint32_t>("quantum");
+        levels_ = context.get<uint32_t>("levels");
+        promote_us_ = 1e6 * context.get<double>("promote_s");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

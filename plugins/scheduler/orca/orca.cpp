@@ -16,7 +16,7 @@ class Orca {
             const bool alone = step.running.empty() && plan.size() == 0; // else what is too large would never run
             const uint64_t pages = pages_to_come(step, s);
             const bool whole = patchbay::uncached(s) <= packer.tokens_left();
-            const bool fits = whole && reserved + pages <= step.raw.free_blocks;
+            const bool fits = whole && reserved + pages <= step.raw.free_pages;
             if ((!fits && !alone) || !packer.admit(s)) break;
             reserved += pages;
         }
@@ -26,7 +26,7 @@ class Orca {
     // That it takes at most until its longest output is made; of beams that wait those of the whole search.
     static uint64_t pages_to_come(const patchbay::SchedulerStep& step, const pb_sequence& s) {
         const uint64_t end = uint64_t{s.prompt_tokens} + s.max_tokens, now = uint64_t{s.computed_tokens} + s.in_flight;
-        const bool waits = now == 0 && s.blocks == 0;
+        const bool waits = now == 0 && s.pages == 0;
         if (s.beams > 0 && !waits) return pages_of_its_own(step, end, now);
         const uint32_t cached = waits ? patchbay::remaining(s) - patchbay::uncached(s) : 0;
         const uint64_t alone = step.pages_for(s, static_cast<uint32_t>(end - std::min(end, now + cached)), cached);

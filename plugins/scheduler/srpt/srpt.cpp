@@ -13,15 +13,20 @@ class ShortestRemaining {
     static constexpr pb_param kParams[] = {
         patchbay::param::choice("predictor", "history", kPredictors,
                                 "of outputs: what their senders say, one length for all, or the mean of those that "
-                                "ended whose prompts were as long"),
-        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also what nobody has said yet"),
-        patchbay::param::boolean("preempt", "true", "who runs gives his seat to shorter work that waits, one a step"),
+                                "ended whose prompts were as long", PB_PARAM_HOT),
+        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also until the other predictors know", PB_PARAM_HOT),
+        patchbay::param::boolean("preempt", "true", "a running request gives its seat to shorter work that waits, one a step",
+                                 PB_PARAM_HOT),
         patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much work shrinks from its arrival on",
                               PB_PARAM_HOT)};
 
-    explicit ShortestRemaining(const patchbay::Context& c)
-        : predictor_(c.get<std::string>("predictor")), output_(c.get<uint32_t>("output")),
-          preempt_(c.get<bool>("preempt")), ageing_(c.get<double>("ageing")) {}
+    explicit ShortestRemaining(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        predictor_ = context.get<std::string>("predictor");
+        output_ = context.get<uint32_t>("output");
+        preempt_ = context.get<bool>("preempt");
+        ageing_ = context.get<double>("ageing");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

@@ -7,9 +7,11 @@ namespace {
 class Static {
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::integer("batch_size", "0", 0, 65536, "sequences", "sequences in a batch; 0: max_num_seqs")};
+        patchbay::param::integer("batch_size", "0", 0, 65536, "sequences", "sequences in a batch; 0: max_num_seqs",
+                                 PB_PARAM_HOT)};
 
-    explicit Static(const patchbay::Context& context) : batch_size_(context.get<uint32_t>("batch_size")) {}
+    explicit Static(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { batch_size_ = context.get<uint32_t>("batch_size"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

@@ -80,8 +80,7 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
     shown.logits.data = nullptr;
     shown.tokens = shown.top_tokens = nullptr;
     shown.logprobs = shown.top_logprobs = nullptr;
-    pb_sample_plan plan{};
-    plan.struct_size = sizeof plan;
+    pb_sample_plan plan = patchbay::sized<pb_sample_plan>();
     ASSERT_EQ(plugin.table<pb_sampler>().plan(plugin.self(), &shown, &plan), PB_OK) << plugin.error();
     std::vector<float> scratch(plan.scratch_bytes / sizeof(float));
     std::vector<int32_t> faults(kRows, -1);

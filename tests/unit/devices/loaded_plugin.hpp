@@ -26,7 +26,7 @@ class LoadedPlugin {
         auto opened = host::Library::open(built_plugin(plugin), "");
         if (!opened) throw std::runtime_error(opened.error());
         library_ = *opened;
-        component_ = library_->plugin().components[0];
+        component_ = &library_->components()[0].type();
         host_ = {sizeof(pb_host), 0, this, [](void*, int32_t, pb_str) {},
                  [](void* ctx, pb_str text) { static_cast<LoadedPlugin*>(ctx)->error_.assign(text.data, text.size); },
                  [](void* ctx, const char* id) -> const void* {

@@ -101,7 +101,7 @@ TEST(DraftModel, OfItselfIsRightForSeveralOutputsOfAPrompt) {
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
         for (const StepReport& s : h.steps) drafted_tokens += s.drafted_tokens, accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        EXPECT_EQ(h.steps.back().used_pages, 0u);
         return out;
     };
     uint64_t drafted_tokens = 0, accepted = 0;
@@ -221,7 +221,7 @@ TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 
@@ -293,8 +293,7 @@ TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
     const std::string path = repository("models/demo-draft");
     const pb_setting settings[] = {{{"path", 4}, {path.data(), path.size()}}, {{"dtyp", 4}, {"auto", 4}}};
     const pb_runner_load wrong{sizeof wrong, 2, settings, -1}, right{sizeof right, 1, settings, -1};
-    pb_runner_facts facts{};
-    facts.struct_size = sizeof facts;
+    pb_runner_facts facts = patchbay::sized<pb_runner_facts>();
     const auto load = [&](const pb_runner_load& what) {
         return [&](pb_str* text) { return service.load(service.ctx, &what, &facts, text); };
     };

@@ -46,7 +46,7 @@ class ComponentTest : public HostTest {
     static Result<std::unique_ptr<Component>> make(const std::string& plugin, const Settings& settings,
                                                    const Services& services = {}, bool* unavailable = nullptr) {
         auto library = must(Library::open(built(plugin), ""));
-        const pb_component* type = library->plugin().components[0];
+        const pb_component* type = &library->components()[0].type();
         return Component::create(std::move(library), *type, settings, services, unavailable);
     }
     static std::string refusal(const std::string& plugin, const Settings& settings) {

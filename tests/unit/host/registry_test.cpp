@@ -237,7 +237,7 @@ TEST_F(RegistryTest, AnOwnPluginOfAnotherContractIsNotReplaced) {
     m.library = folder("p") / "mine.so";
     write(m.library, bytes_of(built("other_contract")));
     m.sha256 = must(file_sha256(m.library));
-    m.components[0].kind_digest = "0123456789abcdef";
+    m.components[0].revision = 99;
     ASSERT_TRUE(write_manifest(m, manifest_path(m.library)));
     const Registry r = must(Registry::open({folder("p"), folder("later")}));
     EXPECT_EQ(must(r.find("proposer", "again")), &r.manifests()[0].components[0]);
@@ -296,9 +296,9 @@ TEST_F(RegistryTest, AManifestThatPromisesTooMuchIsRefused) {
 }
 
 TEST_F(RegistryTest, APluginOfAnotherContractIsAFaultInTheList) {
-    const Registry r = with([](Manifest& m) { m.components[0].kind_digest = "0123456789abcdef"; });
+    const Registry r = with([](Manifest& m) { m.components[0].revision = 99; });
     EXPECT_THAT(Registry::fault_of(r.manifests().front()),
-                HasSubstr("patchbay/abi/proposer.h (0123456789abcdef, this host has"));
+                HasSubstr("revision 99 of patchbay.proposer/1, this host has"));
 }
 
 TEST_F(RegistryTest, ANameThatIsNotThereSaysWhatIs) {

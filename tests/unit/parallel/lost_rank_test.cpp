@@ -44,9 +44,9 @@ TEST(LostRank, EndsTheConnectingOfAnotherOneThatIsDisconnected) {
     theirs.ctx = &lost;
     theirs.set = LostGroup::set;
     theirs.get = LostGroup::get;
-    auto connecting = std::async([&] { return first.checked<&pb_device::connect>(&ours); });
-    EXPECT_FALSE(second.checked<&pb_device::connect>(&theirs));
-    first.call<&pb_device::disconnect>(); // as the host does when it knows of the loss
+    auto connecting = std::async([&] { return first.checked<&pb_device_collectives::connect>(&ours); });
+    EXPECT_FALSE(second.checked<&pb_device_collectives::connect>(&theirs));
+    first.call<&pb_device_collectives::disconnect>(); // as the host does when it knows of the loss
     EXPECT_EQ(connecting.get().error(), "device 'cpu': connect: given up, since another rank is gone");
 }
 

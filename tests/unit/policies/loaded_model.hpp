@@ -8,17 +8,17 @@ using Config = std::map<std::string, std::string>;
 
 struct Loaded {
     host::Model model;
-    pb_model_facts facts{};
+    pb_model_facts facts = patchbay::sized<pb_model_facts>();
     std::string error; // empty: loaded
 
     pb_kv_spec kv(uint32_t layer) {
-        pb_kv_spec out{};
+        pb_kv_spec out = patchbay::sized<pb_kv_spec>();
         EXPECT_EQ(model.table->kv_spec(model.self(), layer, &out), PB_OK);
         return out;
     }
     pb_weight_spec weight(const std::string& name) { // whose first part is so called
         for (uint32_t i = 0; i < model.table->weight_count(model.self()); ++i) {
-            pb_weight_spec out{};
+            pb_weight_spec out = patchbay::sized<pb_weight_spec>();
             EXPECT_EQ(model.table->weight(model.self(), i, &out), PB_OK);
             if (out.part_count > 0 && out.parts[0].name == name) return out;
         }

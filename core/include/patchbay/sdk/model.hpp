@@ -18,7 +18,7 @@
 
 namespace patchbay {
 
-// config.json, flattened. What is missing (or null) takes the fallback; without one it is an error. A value of another
+// config.json, flattened. What is missing (or null) takes the default_value; without one it is an error. A value of another
 // type than the one that is read is always an error, which names the key: a list or a map where one value is expected,
 // one value where the key's parents should be a list or a map, a text where a number is expected. A string that would
 // read as another type stands with its quotes, an empty list as [], an empty map as {}.
@@ -39,11 +39,11 @@ class ModelConfig {
         return value == "null" ? std::nullopt : value;
     }
     template <class T>
-    T get(std::string_view key, T fallback) const {
+    T get(std::string_view key, T default_value) const {
         const auto value = look_up(key, expected<T>());
         if (std::same_as<T, bool> && value == "null") // which some read as false, and some as the default
             throw Error(PB_INVALID, std::string(key) + " is null, expected true or false");
-        return value && *value != "null" ? parse<T>(key, *value) : fallback;
+        return value && *value != "null" ? parse<T>(key, *value) : default_value;
     }
     bool is_null(std::string_view key) const { // said to be so, not missing
         for (uint32_t i = 0; i < raw.count; ++i)
@@ -60,9 +60,9 @@ class ModelConfig {
     }
     // Of a number whose null means that there is none, which is 0 then.
     template <class T>
-    T get_or_none(std::string_view key, T fallback) const {
+    T get_or_none(std::string_view key, T default_value) const {
         const auto value = look_up(key, expected<T>());
-        return !value ? fallback : *value == "null" ? 0 : parse<T>(key, *value);
+        return !value ? default_value : *value == "null" ? 0 : parse<T>(key, *value);
     }
     template <class T>
     T require(std::string_view key) const {
@@ -72,8 +72,8 @@ class ModelConfig {
     }
 
     // A number of [low, high].
-    uint32_t integer(std::string_view key, uint32_t low, uint32_t high, std::optional<uint32_t> fallback = {}) const {
-        const int64_t x = fallback ? get<int64_t>(key, *fallback) : require<int64_t>(key);
+    uint32_t integer(std::string_view key, uint32_t low, uint32_t high, std::optional<uint32_t> default_value = {}) const {
+        const int64_t x = default_value ? get<int64_t>(key, *default_value) : require<int64_t>(key);
         if (x < low || x > high)
             throw Error(PB_INVALID, std::string(key) + " is " + std::to_string(x) + ", expected " +
                                         std::to_string(low) + " to " + std::to_string(high));
@@ -81,8 +81,8 @@ class ModelConfig {
     }
     // The same under either of two names.
     uint32_t integer_as(std::string_view key, std::string_view other, uint32_t low, uint32_t high,
-                        std::optional<uint32_t> fallback = {}) const {
-        if (!find(other)) return integer(key, low, high, fallback);
+                        std::optional<uint32_t> default_value = {}) const {
+        if (!find(other)) return integer(key, low, high, default_value);
         const uint32_t named = integer(other, low, high);
         if (find(key) && integer(key, low, high) != named)
             throw Error(PB_INVALID, std::string(key) + " is " + std::string(*find(key)) + " and " + std::string(other) +
@@ -253,20 +253,20 @@ template <class T>
 struct ModelTable {
     static pb_status load_config(void* self, const pb_model_config* config, pb_model_facts* out) {
         const pb_host* const host = static_cast<Box<T>*>(self)->host;
-        return enter<T>(self, [&](T& t) { *out = t.load_config(ModelConfig(*config, host)); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.load_config(ModelConfig(*Whole(config), host))); });
     }
     static uint32_t weight_count(void* self) noexcept { return static_cast<Box<T>*>(self)->value.weight_count(); }
     static pb_status weight(void* self, uint32_t index, pb_weight_spec* out) {
-        return enter<T>(self, [&](T& t) { *out = t.weight(index); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.weight(index)); });
     }
     static pb_status fill(void* self, uint32_t index, float* out) {
         return enter<T>(self, [&](T& t) { t.fill(index, out); });
     }
     static pb_status kv_spec(void* self, uint32_t layer, pb_kv_spec* out) {
-        return enter<T>(self, [&](T& t) { *out = t.kv_spec(layer); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.kv_spec(layer)); });
     }
     static pb_status forward(void* self, const pb_forward* f) {
-        return enter<T>(self, [&](T& t) { t.forward(Forward(*f)); });
+        return enter<T>(self, [&](T& t) { t.forward(Forward(*Whole(f))); });
     }
     static constexpr const char* const* needs() {
         if constexpr (requires { T::kNeeds; }) return T::kNeeds;
@@ -274,13 +274,22 @@ struct ModelTable {
     }
     static constexpr pb_model table{sizeof(pb_model), 0, T::kArchitectures, needs(), load_config, weight_count,
                                     weight, fill, kv_spec, forward};
+    static uint32_t max_draft_depth(void* self) noexcept {
+        if constexpr (kHead) return static_cast<Box<T>*>(self)->value.max_draft_depth();
+        return 0;
+    }
+    static constexpr bool kHead = requires(const T& t) { t.max_draft_depth(); };
+    static constexpr pb_draft_head draft_head{sizeof(pb_draft_head), 0, max_draft_depth};
+    static constexpr void add_extensions(auto& list) {
+        list.add(kHead, PB_MODEL_DRAFT_HEAD, PB_MODEL_DRAFT_HEAD_REVISION, &draft_head);
+    }
 };
 
 }  // namespace detail
 
 template <class T>
 constexpr pb_component model(const About& about) {
-    return detail::component<T>(PB_MODEL, PB_MODEL_DIGEST, about, &detail::ModelTable<T>::table);
+    return detail::component<T, detail::ModelTable<T>>(PB_MODEL, PB_MODEL_REVISION, about);
 }
 
 }  // namespace patchbay

@@ -35,7 +35,7 @@ class DraftModel {
     // ---- while the engine is made [control]
     const pb_runner& service() const { return service_; }
     void end_create() { context_.reset(); }  // of the proposer: nothing is loaded from here on
-    runner::GuestModel* guest() { return guest_ ? &*guest_ : nullptr; } // for the runner; null: none was loaded
+    runner::DraftModel* draft() { return draft_ ? &*draft_ : nullptr; } // for the runner; null: none was loaded
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
 
     struct Parts {
@@ -49,7 +49,7 @@ class DraftModel {
     };
     void start(const Parts& parts) { // the runner is made
         parts_.emplace(parts);
-        guest_.reset();
+        draft_.reset();
     }
 
     // ---- steps [step]
@@ -91,7 +91,7 @@ class DraftModel {
     Result<> load(const pb_runner_load&, pb_runner_facts&);
     Result<> forward(pb_runner_batch&);
     void append_drafts(pb_runner_batch&);
-    bool is_head() const { return facts_.flags & PB_MODEL_HEAD; }
+    bool is_head() const { return head_depth_.has_value(); }
     void plan_pass();
     void plan_layerless_pass();
     bool find_features(const Sequence&, uint32_t begin, uint32_t end); // appends to features_
@@ -106,9 +106,10 @@ class DraftModel {
     static pb_status answer(DraftModel&, const Result<>&, pb_str* why);
 
     std::optional<Context> context_;
-    std::optional<runner::GuestModel> guest_;
+    std::optional<runner::DraftModel> draft_;
     std::optional<Parts> parts_;
-    pb_model_facts facts_{};
+    std::optional<uint32_t> head_depth_; // of a head: what max_draft_depth() gave; none: it is a model of its own
+    pb_model_facts facts_ = sized<pb_model_facts>();
     std::string identity_;
     bool computes_;
     double acceptance_ = -1; // of made-up tokens

@@ -31,7 +31,7 @@ class SharesKv : public patchbay::GatedDecoder {
 
     pb_kv_spec kv_spec(uint32_t layer) const {
         pb_kv_spec out = shape.kv(0, shape.usual_scale());
-        if (layer > owner_ && !copies_) out.shares = told_ + 1;
+        if (layer > owner_ && !copies_) out.kv_source_layer = told_ + 1;
         return out;
     }
 
