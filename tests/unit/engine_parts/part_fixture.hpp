@@ -34,6 +34,7 @@ class FakeExecutor final : public execution::Executor {
     };
     bool overlaps = false;       // steps can be in flight
     std::string fails;           // the next submit() does, so
+    double page_ns = 0;          // that a copy of a page takes
     size_t submitted = 0, max_in_flight = 0, cancels = 0;
     std::vector<uint32_t> tokens_of_steps;
 
@@ -67,7 +68,7 @@ class FakeExecutor final : public execution::Executor {
         return fail("there are no logits");
     }
     execution::PassStats stats() const override { return {}; }
-    double page_copy_ns() const override { return 0; }
+    double page_copy_ns() const override { return page_ns; }
 
   private:
     std::deque<std::vector<int32_t>> steps_;
