@@ -1,5 +1,5 @@
-// Policies that a test plays, made in this process without a library: a scheduler, a sampler and a proposer that do what
-// a test says, and remember what they were given.
+// Policies that a test plays, made in this process without a library: a scheduler, a sampler and a proposer that do
+// what a test says, and remember what they were given.
 #pragma once
 #include <functional>
 #include <memory>

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <random>
-#include <set>
 
 #include "unit/engine_parts/neighbours.hpp"
+#include "unit/engine_parts/page_memory.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -250,29 +250,6 @@ TEST(Placement, AgreesWithACountOfPagesOverRandomPlans) {
     EXPECT_GT(refused, 100u);
 }
 
-// Device and host memory: of each token's place, what the token and all those before it come to.
-class Memory {
-  public:
-    Memory(uint32_t pages, uint32_t slots, uint32_t size) : size_(size), device_(pages * size), host_(slots * size) {}
-
-    void copy(const kv::PageCopy& c) {
-        const bool to_host = c.way == kv::Way::kToHost, from_host = c.way == kv::Way::kToDevice;
-        std::copy_n(at(from_host ? host_ : device_, c.from), size_, at(to_host ? host_ : device_, c.to));
-    }
-    void write(const kv::BlockTable& t, size_t group, uint32_t token, uint64_t what) { *place(t, group, token) = what; }
-    uint64_t read(const kv::BlockTable& t, size_t group, uint32_t token) { return *place(t, group, token); }
-
-  private:
-    std::vector<uint64_t>::iterator at(std::vector<uint64_t>& m, kv::BlockId page) const {
-        return m.begin() + static_cast<ptrdiff_t>(page) * size_;
-    }
-    std::vector<uint64_t>::iterator place(const kv::BlockTable& t, size_t group, uint32_t token) {
-        return at(device_, t.pages.at(group).at(token / size_)) + token % size_;
-    }
-    uint32_t size_;
-    std::vector<uint64_t> device_, host_;
-};
-
 // Requests of one to three outputs over few prompts, so that pages are shared through the cache and between siblings.
 class RandomRun {
   public:
@@ -354,10 +331,8 @@ class RandomRun {
         const auto sound = b_.kv.audit(tables);
         ASSERT_TRUE(sound) << sound.error();
     }
-    uint64_t content(const Sequence& s, uint32_t token) const {
-        uint64_t h = 17;
-        for (uint32_t i = 0; i <= token; ++i) h = (h ^ static_cast<uint64_t>(s.tokens[i])) * 0x9E3779B97F4A7C15u + 1;
-        return h;
+    static uint64_t content(const Sequence& s, uint32_t token) {
+        return content_of(std::span(s.tokens).first(token + 1));
     }
     void write(const Placed& p) {
         const Sequence& s = *p.sequence;
@@ -383,7 +358,7 @@ class RandomRun {
     }
 
     std::vector<kv::GroupSpec> windows_;
-    Memory memory_;
+    PageMemory memory_;
     Bench b_;
     std::mt19937 draw_;
     std::vector<Sequence*> live_;

@@ -42,8 +42,8 @@ struct Bench : RowNeighbours {
     PageCopies copies{batches, executor, kv};
     Played<FakeProposer> played = play<FakeProposer>(kFakeProposer);
     FakeProposer& proposer = played.policy;
-    Proposals part{{settings, speculation, kVocab, kMaxModelLen, sequences, kv, beams, constraints, verification, drafts,
-                    draft_kv, aborts, copies, clock, context},
+    Proposals part{{settings, speculation, kVocab, kMaxModelLen, sequences, kv, beams, constraints, verification,
+                    drafts, draft_kv, aborts, copies, clock, context},
                    typed(std::move(played.component)), nullptr};
 };
 

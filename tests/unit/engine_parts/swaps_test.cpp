@@ -122,7 +122,7 @@ TEST(Swaps, ASamplerThatCannotServeARequestThatIsThereGivesItsPlaceBackAtOnce) {
         };
         b.part.at_boundary();
         EXPECT_FALSE(b.part.on_probation());
-        EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kRolledBack));
+        ASSERT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kRolledBack));
         EXPECT_EQ(b.report().swaps[1].phase, "accepts");
         EXPECT_EQ(b.plugins[1].name, "fake");
     }
