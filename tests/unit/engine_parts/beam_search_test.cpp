@@ -105,6 +105,18 @@ TEST(BeamSearch, EndsByTheRuleThatTheRequestChose) {
     }
 }
 
+TEST(BeamSearch, AnEndAfterTheFirstCandidatesCompletesNothing) {
+    const SamplingParams p = two(EarlyStopping::kNo);
+    BeamSearch search = begin(p);
+    search.step({{{0, -0.5f}, {1, -0.6f}, {3, -5.0f}, {4, -6.0f}}});
+    search.step({{{kEnd, -0.1f}, {3, -0.3f}, {0, -7.0f}, {1, -8.0f}},   // in all the first and the second,
+                 {{kEnd, -0.3f}, {4, -0.5f}, {0, -7.0f}, {1, -8.0f}}}); // and the third and the fourth
+    ASSERT_EQ(search.complete().size(), 1u);
+    EXPECT_THAT(search.complete()[0].tokens, ElementsAre(0, kEnd));
+    EXPECT_THAT(search.open()[0].tokens, ElementsAre(0, 3));
+    EXPECT_THAT(search.open()[1].tokens, ElementsAre(1, 4));
+}
+
 TEST(BeamSearch, SaysWhichBeamEachGoesOnFrom) {
     const SamplingParams p = two(EarlyStopping::kNo);
     BeamSearch search = begin(p);

@@ -76,6 +76,9 @@ TEST(Branches, WithoutPagesAPathIsDroppedAndHoldsNone) {
     b.part.drop();
     EXPECT_EQ(b.kv.pool().used(), 2u);
     EXPECT_THAT(b.part.all(), IsEmpty());
+    const kv::BlockTable* tables[] = {&s.table};
+    const auto sound = b.kv.audit(tables);
+    EXPECT_TRUE(sound) << sound.error();
 }
 
 TEST(Branches, OfASequenceThatComputesAPromptThereAreNone) {

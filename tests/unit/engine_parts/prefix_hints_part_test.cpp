@@ -134,9 +134,15 @@ TEST(Hints, OfTheFirstThatWaitEqualALookUpUnderRandomUse) {
         if (draw() % 2) prompt[draw() % prompt.size()] = 7;
         return prompt;
     };
-    for (int step = 0; step < 1500; ++step) {
-        switch (draw() % 4) {
+    for (int step = 0; step < 2000; ++step) {
+        switch (draw() % 5) {
             case 0: waiting.push_back(&b.wait_with(any_prompt())); break;
+            case 4:
+                if (waiting.empty()) break;
+                b.admission.leave(*waiting[draw() % waiting.size()]); // and comes back before all that are watched
+                for (Sequence* s : waiting)
+                    if (s->place == Place::kHeld) b.admission.put_first(*s);
+                break;
             case 1:
                 if (waiting.size() > 140) {
                     const size_t i = draw() % waiting.size();
