@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "engine/loop/page_copies.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
@@ -100,6 +102,64 @@ TEST(Branches, UseTheRowsOfThePathsBeforeThemAsFarAsTheyAgree) {
     EXPECT_EQ(b.part.all()[0].shared, 1u);
     EXPECT_EQ(b.part.all()[1].shared, 2u);
     EXPECT_EQ(b.part.all()[2].shared, 0u);
+}
+
+// Whatever the tree: the tokens taken are those that the model makes one by one, as far as any path says them before.
+TEST(Branches, FollowTheModelAsFarAsAnyPathDoesOverRandomTrees) {
+    std::mt19937 draw(2);
+    const auto model = [](const std::vector<TokenId>& before, uint32_t trial) {
+        uint32_t h = trial * 2654435761u + 1;
+        for (const TokenId t : before) h = (h ^ static_cast<uint32_t>(t)) * 2654435761u + 12345;
+        return 50 + static_cast<TokenId>(h >> 20) % 2;
+    };
+    size_t won = 0, longest = 0;
+    for (uint32_t trial = 0; trial < 2000; ++trial) {
+        World w;
+        w.blocks = 64;
+        Bench b(std::move(w));
+        std::vector<DraftPath> paths;
+        for (uint32_t i = 1 + draw() % 5; i > 0; --i) {
+            DraftPath path(1 + draw() % 4);
+            for (TokenId& t : path) t = 50 + static_cast<TokenId>(draw() % 2);
+            add_path(paths, std::move(path), 5);
+        }
+        Sequence& s = b.decode(4, paths[0]);
+        b.drafts.of(s).branches.assign(paths.begin() + 1, paths.end());
+        std::vector<Placed> step = {Bench::all_of(s)};
+        b.part.fork(step);
+        ASSERT_EQ(b.part.all().size(), paths.size() - 1);
+        StepSamples samples;
+        samples.clear(40, 0);
+        const auto begin_of = [](const DraftPath& path, uint32_t n) {
+            return std::vector<TokenId>(path.begin(), path.begin() + n);
+        };
+        uint32_t row = 0;
+        for (; row < step[0].rows; ++row) samples.tokens[row] = model(begin_of(paths[0], row), trial);
+        for (size_t i = 0; i < b.part.all().size(); ++i) {
+            Branch& path = b.part.all()[i];
+            path.first_row = row;
+            for (uint32_t depth = path.shared + 1; depth <= path.drafts; ++depth, ++row)
+                samples.tokens[path.row_after(depth)] = model(begin_of(paths[i + 1], depth), trial);
+        }
+        std::vector<TokenId> expected, agreed;
+        for (bool goes_on = true; goes_on;) {
+            expected.push_back(model(agreed, trial));
+            goes_on = std::ranges::any_of(paths, [&](const DraftPath& path) {
+                return common_length(path, expected) == expected.size();
+            });
+            if (goes_on) agreed = expected;
+        }
+        const Branches::Followed& followed = b.part.follow(step, 0, samples);
+        std::vector<TokenId> taken;
+        for (const uint32_t r : followed.rows) taken.push_back(samples.tokens[r]);
+        ASSERT_EQ(taken, expected) << trial;
+        const auto path = followed.winner ? followed.winner->path() : std::span<const TokenId>(paths[0]);
+        ASSERT_EQ(common_length(path, agreed), agreed.size()) << "their KV is the path's " << trial;
+        won += followed.winner != nullptr;
+        longest = std::max(longest, taken.size());
+    }
+    EXPECT_GT(won, 300u);
+    EXPECT_EQ(longest, 5u);
 }
 
 TEST(Branches, APathThatWinsKeepsTheBlockThatCanBeFound) {
