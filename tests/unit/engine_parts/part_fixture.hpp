@@ -35,6 +35,7 @@ class FakeExecutor final : public execution::Executor {
     bool overlaps = false;       // steps can be in flight
     std::string fails;           // the next submit() does, so
     double page_ns = 0;          // that a copy of a page takes
+    execution::PassStats passed;
     execution::TokenSource source = execution::TokenSource::kMadeUp;
     size_t submitted = 0, max_in_flight = 0, cancels = 0;
     std::vector<uint32_t> tokens_of_steps;
@@ -68,7 +69,7 @@ class FakeExecutor final : public execution::Executor {
     Result<runner::SampledRows> sample(std::span<const float>, const runner::SampleCall&) override {
         return fail("there are no logits");
     }
-    execution::PassStats stats() const override { return {}; }
+    execution::PassStats stats() const override { return passed; }
     double page_copy_ns() const override { return page_ns; }
 
   private:

@@ -148,6 +148,23 @@ TEST(Placement, AdoptsWhatIsCachedAndCountsItOnceARequest) {
     EXPECT_EQ(b.report().prefix_query_tokens, 0u);
 }
 
+TEST(Placement, OneThatStaysKeepsNothingOfWhatItFound) {
+    Bench b(with_blocks(2, kv::PrefixCaching::kOn));
+    Sequence& first = b.wait(8);
+    b.apply({{&first, 8}});
+    first.computed = 8;
+    auto made = sequence(b.next_id++, 9);
+    std::ranges::copy(first.tokens, made->tokens.begin());
+    Sequence& second = b.wait(std::move(made));
+    EXPECT_TRUE(b.apply({{&second, 1}}).empty()) << "two pages are found, and a third is not free";
+    EXPECT_EQ(b.report().trimmed, 1u);
+    EXPECT_EQ(second.place, Place::kWaiting);
+    EXPECT_EQ(second.computed, 0u);
+    EXPECT_EQ(second.table.held, 0u);
+    EXPECT_FALSE(second.admitted_once) << "its hit is counted when it is admitted";
+    EXPECT_EQ(b.sequences.waiting().records()[0].cached_tokens, 8u);
+}
+
 TEST(Placement, ASiblingSharesThePromptAndCopiesThePageThatItWritesTo) {
     Bench b;
     const auto all = b.add_siblings(2, 6);
@@ -326,7 +343,8 @@ class RandomRun {
         std::vector<const kv::BlockTable*> tables;
         for (const Sequence* s : live_) {
             tables.push_back(&s->table);
-            ASSERT_TRUE(s->place == Place::kRunning || s->table.held == 0) << s->id << " holds pages and does not run";
+            ASSERT_TRUE(s->place == Place::kRunning || (s->table.held == 0 && s->computed == 0))
+                << s->id << " has KV and does not run";
         }
         const auto sound = b_.kv.audit(tables);
         ASSERT_TRUE(sound) << sound.error();
