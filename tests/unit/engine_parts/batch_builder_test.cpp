@@ -161,7 +161,7 @@ TEST(BatchBuilder, CountsCopiesByTheirWayAndBringsThemInOrder) {
     Sequence &out = b.run(8, 8), &from = b.run(6, 6), &fork = b.run(6, 0);
     ASSERT_TRUE(b.kv.swap_out(out.table, 8, out.swapped));
     ASSERT_TRUE(b.kv.fork(from.table, 6, fork.table));
-    b.kv.own_pages(fork.table, 5);
+    b.kv.copy_on_write(fork.table, 5);
     std::vector<Placed> step = {{&fork, 1, 6, 1}};
     fork.computed = 5;
     b.builder.build(step);

@@ -54,7 +54,7 @@ struct Bench : QueueNeighbours {
     void compute(Sequence& s, PageMemory* memory = nullptr) {
         const uint32_t begin = s.computed;
         if (!kv.grow(s.table, s.confirmed())) throw std::runtime_error("too few pages");
-        kv.own_pages(s.table, begin);
+        kv.copy_on_write(s.table, begin);
         for (const kv::PageCopy& c : kv.copies())
             if (memory) memory->copy(c);
         kv.forget_copies();
@@ -239,7 +239,7 @@ TEST(BeamSearches, ASharedPageIsChargedToAllThatWriteToItButOne) {
     std::vector<pb_sequence> records;
     for (const Sequence* s : b.sequences.running()) records.push_back(record_of(*s, {}, 4));
     b.beams.charge_copies(records);
-    EXPECT_EQ(records[0].page_room + records[1].page_room + records[2].page_room, 2u)
+    EXPECT_EQ(records[0].tokens_until_next_page + records[1].tokens_until_next_page + records[2].tokens_until_next_page, 2u)
         << "the last of them finds the page its own";
 }
 

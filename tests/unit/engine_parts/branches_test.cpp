@@ -171,7 +171,7 @@ TEST(Branches, APathThatWinsKeepsTheBlockThatCanBeFound) {
     s.drafts = 1;
     ASSERT_TRUE(b.kv.grow(s.table, 5));
     b.drafts.of(s).branches = {{60, 61}};
-    b.kv.name_full_blocks(s.table, s.confirmed_tokens());
+    b.kv.cache_full_blocks(s.table, s.confirmed_tokens());
     const auto named = s.table.pages[0][0];
     const std::vector<Placed> step = {Bench::all_of(s)};
     b.part.fork(step);

@@ -27,16 +27,15 @@ struct FakeScheduler {
         });
     }
     static FakeScheduler& of(void* self) { return static_cast<detail::Box<FakeScheduler>*>(self)->value; }
-    static void arrived_of(void* self, const pb_sequence* s) { of(self).arrived.push_back(s->id); }
+    static void arrived_of(void* self, const pb_sequence* s, uint32_t) { of(self).arrived.push_back(s->id); }
     static void finished_of(void* self, uint64_t id, uint32_t tokens) { of(self).finished.emplace_back(id, tokens); }
     static void resync_of(void* self, const pb_scheduler_in* in) {
         of(self).resyncs.emplace_back(in->running_count, in->waiting_count);
     }
-    static constexpr pb_scheduler kTable{sizeof(pb_scheduler), 0, plan_of, arrived_of, finished_of, resync_of};
+    static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, plan_of, arrived_of, finished_of, resync_of};
 };
 inline constexpr pb_component kFakeScheduler =
-    detail::component<FakeScheduler>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, {"fake", "1.0.0", "plays"},
-                                     &FakeScheduler::kTable);
+    detail::component<FakeScheduler, FakeScheduler>(PB_SCHEDULER, PB_SCHEDULER_REVISION, {"fake", "1.0.0", "plays"});
 
 struct FakeSampler {
     std::function<void(SampleBatch&)> sampled, processed;          // empty: all tokens are 0; logits stay as they are

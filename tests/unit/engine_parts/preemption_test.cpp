@@ -185,7 +185,7 @@ TEST(Preemption, WhatIsComputedAnewIsNotFoundInTheCache) {
     w.caching = kv::PrefixCaching::kOn;
     Bench b(std::move(w));
     Sequence& s = b.run(9, 9);
-    b.kv.name_full_blocks(s.table, s.tokens);
+    b.kv.cache_full_blocks(s.table, s.tokens);
     EXPECT_EQ(b.kv.count_cached(s.tokens), 8u);
     s.in_flight = 1;
     s.placeholders = 1;

@@ -30,7 +30,7 @@ struct Bench : QueueNeighbours { // whose own hints are those of the part
         kv::BlockTable t;
         kv.adopt_prefix(t, tokens);
         if (!kv.grow(t, static_cast<uint32_t>(tokens.size()))) throw std::runtime_error("too few pages");
-        kv.name_full_blocks(t, tokens);
+        kv.cache_full_blocks(t, tokens);
         return t;
     }
     const pb_sequence& shown(const Sequence& s) {
@@ -98,12 +98,12 @@ TEST(Hints, OfASiblingAreThePromptThatItMayShare) {
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
-    EXPECT_EQ(b.shown(*all[1]).page_room, 4u) << "one full page is shared; the last, which is not full, is copied";
+    EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 4u) << "one full page is shared; the last, which is not full, is copied";
     b.admission.leave(*all[0]);
     b.kv.release(all[0]->table);
     b.hints.refresh_siblings(all[0]->id);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
-    EXPECT_EQ(b.shown(*all[1]).page_room, 0u);
+    EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 0u);
 }
 
 TEST(Hints, OfASiblingEndWhereAWindowSlidesPastThePrompt) {

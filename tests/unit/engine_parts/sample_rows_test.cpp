@@ -56,9 +56,9 @@ TEST(SampleRowBuilder, SurprisalsAreOfThoseOnlyThatSampleByThem) {
     Sequence &by_it = b.decode(3, {}, p), &plain = b.decode(3);
     b.surprisals.of(by_it.id) = {1.5f};
     b.surprisals.of(plain.id) = {2.5f};
-    ASSERT_NE(b.rows.row(by_it, 0).surprise, nullptr);
-    EXPECT_EQ(b.rows.row(by_it, 0).surprise[0], 1.5f);
-    EXPECT_EQ(b.rows.row(plain, 0).surprise, nullptr);
+    ASSERT_NE(b.rows.row(by_it, 0).surprisal, nullptr);
+    EXPECT_EQ(b.rows.row(by_it, 0).surprisal[0], 1.5f);
+    EXPECT_EQ(b.rows.row(plain, 0).surprisal, nullptr);
 }
 
 TEST(SampleRows, KnowWhatTheyAskFor) {

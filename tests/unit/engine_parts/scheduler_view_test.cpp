@@ -39,9 +39,9 @@ TEST(SchedulerView, ShowsBudgetsAndPages) {
     EXPECT_EQ(in.kv_groups, 2u);
     EXPECT_THAT(std::vector(in.group_windows, in.group_windows + 2), ElementsAre(0, 8));
     EXPECT_EQ(in.state_pages, 1u);
-    EXPECT_EQ(in.total_blocks, 100u);
-    EXPECT_EQ(in.free_blocks, 97u) << "one page of each group is in use";
-    EXPECT_EQ(in.watermark_blocks, 25u);
+    EXPECT_EQ(in.total_pages, 100u);
+    EXPECT_EQ(in.free_pages, 97u) << "one page of each group is in use";
+    EXPECT_EQ(in.watermark_pages, 25u);
     EXPECT_EQ(in.long_prefill_token_threshold, 7u);
     EXPECT_EQ(in.flags, uint32_t{PB_STEP_CHUNKED_PREFILL});
 }
@@ -73,8 +73,8 @@ TEST(SchedulerView, SharedPagesDoNotComeFreeWherePagesAreScarce) {
     Sequence &first = b.run(8, 8), &second = b.run(4, 0);
     ASSERT_TRUE(b.kv.fork(first.table, 6, second.table));
     const pb_scheduler_in in = b.view.show(1);
-    EXPECT_EQ(in.running[0].blocks, 2u);
-    EXPECT_EQ(in.running[0].freeable, 0u);
+    EXPECT_EQ(in.running[0].pages, 2u);
+    EXPECT_EQ(in.running[0].pages_freed_if_preempted, 0u);
 }
 
 SamplingParams beams(uint32_t width) {

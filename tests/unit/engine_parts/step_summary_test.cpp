@@ -59,13 +59,13 @@ TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
     ASSERT_TRUE(b.kv.swap_out(swapped.table, 4, swapped.swapped));
     b.admission.leave(swapped);
     b.part.note_state();
-    EXPECT_EQ(b.report().total_blocks, 16u);
-    EXPECT_EQ(b.report().used_blocks, 5u);
-    EXPECT_THAT(b.report().group_blocks, ElementsAre(3, 2, 0));
+    EXPECT_EQ(b.report().total_pages, 16u);
+    EXPECT_EQ(b.report().used_pages, 5u);
+    EXPECT_THAT(b.report().group_pages, ElementsAre(3, 2, 0));
     EXPECT_EQ(b.report().token_slots, 12u) << "a block counts until all groups have passed it";
     EXPECT_EQ(b.report().empty_slots, 2u);
-    EXPECT_EQ(b.report().swap_blocks, 6u);
-    EXPECT_EQ(b.report().used_swap_blocks, 2u);
+    EXPECT_EQ(b.report().swap_pages, 6u);
+    EXPECT_EQ(b.report().used_swap_pages, 2u);
     EXPECT_EQ(b.report().watermark, 0.25);
 }
 
