@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 namespace patchbay {
@@ -20,6 +21,7 @@ T sized() {
 // Fills as much of *out as its owner knows. The owner has set its struct_size, which stays.
 template <class T>
 void copy_out(T* out, T value) {
+    if (out->struct_size < sizeof out->struct_size) throw std::invalid_argument("a struct without its struct_size");
     value.struct_size = out->struct_size;
     std::memcpy(static_cast<void*>(out), &value, std::min<size_t>(out->struct_size, sizeof(T)));
 }

@@ -224,7 +224,7 @@ Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
                     " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
                     " and its lm head number " + std::to_string(facts_.lm_head));
     draft_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, device_.extension<pb_device_graphs>() != nullptr), nullptr).max_tokens();
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
     draft_->goes_on_from_ = hidden_.get();
     return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence(),
@@ -233,10 +233,10 @@ Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
 }
 
 Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, device_.extension<pb_device_graphs>() != nullptr), nullptr).max_tokens();
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
     LayersKv out;
-    out.specs.resize(facts_.layer_count);
+    out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
         PB_CHECK(model_.checked<&pb_model::kv_spec>(layer, &kv));
@@ -455,7 +455,7 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
 }
 
 Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
-    GraphScope scope = scope_of(settings, device_.extension<pb_device_graphs>() != nullptr);
+    GraphScope scope = scope_of(settings, has_graphs());
     scope.attention = kv_->graphs();
     for (const host::Component* part : {device_.component.get(), model_.component.get(), attention_.component.get()})
         scope.identity += host::Registry::identity(*part).sha256 + "/";

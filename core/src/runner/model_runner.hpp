@@ -132,6 +132,7 @@ class ModelRunner {
     Result<> check_model() const;
     Result<> open_draft(DraftModel&, const RunnerSettings&);
     Result<> check_head(const DraftModel&) const;
+    bool has_graphs() const { return device_.extension<pb_device_graphs>() != nullptr; }
     Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     void add_work(const pb_weight_spec&, uint64_t params, uint64_t bytes);
