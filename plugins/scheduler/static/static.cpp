@@ -38,5 +38,5 @@ class Static {
 
 PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static",
                                              .version = "1.0.0",
-                                             .summary = "static batching: no request joins until the whole batch has ended",
+                                             .summary = "static batching: no request joins a running batch",
                                              .state = "static/1"}))
