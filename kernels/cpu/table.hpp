@@ -19,7 +19,7 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
 };
 
 struct LinearBlock { // the same for many rows, over a part of K
-    const float* x;        // tiles of rows as lay_rows() lays them, one behind the other
+    const float* x;        // tiles of rows as lay_rows() lays them, one after another
     int64_t height;        // of a tile: even, 4 to Table::block_rows
     int64_t rows, cols;    // rows: of the last tile perhaps not all
     int64_t begin, end;    // of K; begin is even. From 0 on sums begin with 0, else with what is in `out`.

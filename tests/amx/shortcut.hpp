@@ -6,7 +6,7 @@
 
 namespace patchbay::amx_by_hand {
 
-// Whether threads can be told that code has changed. Once, before lay_shortcut().
+// Whether threads can be notified that code has changed. Once, before lay_shortcut().
 bool prepare_shortcuts();
 
 // Where there is no memory in reach, nothing changes. Not by two threads at once. Meanwhile those that come by meet a

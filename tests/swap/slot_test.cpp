@@ -179,7 +179,7 @@ TEST_F(SlotTest, NothingIsDestroyedByTheThreadThatSteps) {
     EXPECT_EQ(destroyed["a"], std::this_thread::get_id());
 
     swap = post(kElse);
-    swap.reset(); // nobody asks
+    swap.reset(); // no record is read
     stepping([&] {
         exchange(2);
         slot.roll_back(2, "plan", "because");

@@ -1,4 +1,4 @@
-// JSON that somebody else wrote, read with limits on size and depth; errors name the file, line and column.
+// JSON from untrusted files, read with limits on size and depth; errors name the file, line and column.
 // Used for model folders. Callers include <nlohmann/json.hpp> in their .cpp.
 #pragma once
 #include <cstdint>

@@ -40,7 +40,7 @@ std::string json_schema(const host::Registry&, const std::vector<KeyInfo>& exper
 std::string json_schema(const std::string& title, const std::vector<KeyInfo>&);
 std::string json_schema_of(const std::vector<KeyInfo>&);
 
-// Valid YAML of an effective tree, each value's origin behind it as a comment. Reading it gives the same values.
+// Valid YAML of an effective tree, each value's origin after it as a comment. Reading it gives the same values.
 std::string show_yaml(const Node& effective);
 // {"values": {…}, "origins": {"engine.max_num_seqs": "demo.yaml:5:17", …}}
 std::string show_json(const Node& effective);

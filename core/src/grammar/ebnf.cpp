@@ -83,7 +83,7 @@ class Parser {
         return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(behind)), 0, kUnbounded)});
     }
 
-    bool at_rule() { // a name with '::=' behind it: the rule before has ended
+    bool at_rule() { // a name followed by '::=': the rule before it has ended
         const size_t from = text_.position();
         const bool name = !read_name().empty();
         skip();

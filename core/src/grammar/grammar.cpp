@@ -91,7 +91,7 @@ void Grammar::prepare(uint64_t nodes) {
         (void)tokens_of(m, s);
         if (!m.fault().empty() || token_bytes_ > kMostTokenBytes || m.bytes() > kMostMachineBytes) break;
     }
-    m.clear_fault(); // whoever gets there is told
+    m.clear_fault(); // a text that needs this state reports it
     m.refill();
 }
 

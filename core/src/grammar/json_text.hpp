@@ -14,8 +14,8 @@ namespace patchbay::grammar {
 
 using Json = nlohmann::ordered_json; // members in the order of the text
 
-// kSome: behind '{', '[', ',' and ':', and in front of '}' and ']': nothing, one space, or a line feed with at most 40
-// spaces or tabs behind it. ':' nothing or one space.
+// kSome: after '{', '[' and ',', and before '}' and ']': nothing, one space, or a line feed followed by at most 40
+// spaces or tabs. After ':' nothing or one space.
 enum class Whitespace { kNone, kSome };
 
 class JsonText {

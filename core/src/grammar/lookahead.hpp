@@ -1,4 +1,4 @@
-// What is known of an automaton's states before any text is read: the bytes that may come behind their rule, and which
+// What is known of an automaton's states before any text is read: the bytes that may follow their rule, and which
 // of them are alike for a while. It keeps what is computed for states small and shared.
 #pragma once
 #include <bitset>

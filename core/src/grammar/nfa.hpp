@@ -42,7 +42,7 @@ class Nfa {
 
     Nfa(const Rules& rules, const Hoist& hoist, Work& work) : rules_(rules), hoist_(hoist), work_(work) {}
     uint32_t add();
-    Result<uint32_t> emit(ExprId, uint32_t from); // the state behind it
+    Result<uint32_t> emit(ExprId, uint32_t from); // the state after it
     Result<uint32_t> emit_chars(const CodePoints&, uint32_t from);
     Result<uint32_t> emit_repeat(const Expr&, uint32_t from);
     Result<uint32_t> emit_joined(const Expr&, uint32_t from);

@@ -72,7 +72,7 @@ class KvCache {
     uint32_t state_pages() const { return static_cast<uint32_t>(groups_.size() - windows_.size()); }
     uint32_t used(GroupKind kind) const { return used_[static_cast<size_t>(kind)]; } // pages
 
-    // From now on: pages and slots that nobody holds and that cannot be found any more become zero, by copies().
+    // From now on: pages and slots that no request holds and no lookup finds any more become zero, by copies().
     void zero_freed() { zeroing_ = true; }
     void record_events() { recording_ = true; } // from now on
     std::vector<CacheEvent> take_events() { return std::exchange(events_, {}); }
@@ -102,7 +102,7 @@ class KvCache {
     void own_pages(BlockTable&, uint32_t at);
 
     uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
-    // How many of n tokens behind the `computed` ones fit if the table takes every free page, copies of shared ones
+    // How many of n tokens after the `computed` ones fit if the table takes every free page, copies of shared ones
     // included.
     uint32_t fitting(const BlockTable&, uint32_t computed, uint32_t n) const;
     // Makes room for `tokens` in all. False: not enough free pages, nothing changed.
@@ -111,10 +111,10 @@ class KvCache {
     void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (the computed ones, all confirmed) fill, so that others may share them.
     void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
-    void forget(const BlockTable&); // the names of its blocks, which hold what nobody knows
+    void forget(const BlockTable&); // the hashes of its blocks, whose content is unknown
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
     void discard(BlockTable&); // its unnamed blocks are the next to be taken, before any that can be found
-    uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
+    uint32_t freeable(const BlockTable&) const; // pages that no other table holds
     // Pages that a table lacks for so many tokens, those of states included.
     uint64_t lacking(const BlockTable& t, uint64_t tokens) const { return pages_to_grow(t, tokens); }
 

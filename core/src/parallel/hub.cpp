@@ -182,7 +182,7 @@ void Hub::end(const std::string& why) {
     in_session_ = false;
     step_starts_.clear();
     const auto is_lost = [&] { return !failure_.empty() && failure_lasts_ == Lasts::kForGood; };
-    if (is_lost() || (failure_.empty() && !post_to_all(MessageType::kEnd, why))) return; // of a failure they were told
+    if (is_lost() || (failure_.empty() && !post_to_all(MessageType::kEnd, why))) return; // a failure was sent to them
     const bool over = changed_.wait_for(lock, kLongest, [&] {
         return is_lost() ||
                std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined || p->ended; });

@@ -1,4 +1,4 @@
-// Rank 0's side of the ranks: who has joined, what they are told and answer, the store that they share, and who died or
+// Rank 0's side of the ranks: who has joined, messages to and from them, the store that they share, and who died or
 // hangs. One thread of its own watches all sockets; calls come from the engine's thread.
 #pragma once
 #include <algorithm>
@@ -54,7 +54,7 @@ class Hub {
   public:
     // listener: takes those who are no members yet, whose ranks show when they say hello; may be none.
     Hub(std::string job, uint32_t size, std::vector<Member>, Socket listener, const Deadlines&);
-    ~Hub(); // tells all to quit; kills children that do not
+    ~Hub(); // sends quit to all; kills children that do not end
 
     uint32_t size() const { return size_; }
     Result<> wait_until_joined();
@@ -74,7 +74,7 @@ class Hub {
     Result<> set(const std::string& key, std::string value);
     Result<std::string> get(const std::string& key);
 
-    // Why the ranks cannot go on; empty: they can. explain() waits for the reason behind a fault that this rank had.
+    // Why the ranks cannot go on; empty: they can. explain() waits for the cause of a fault that this rank had.
     std::string failure() const;
     std::string explain(const std::string& own_fault);
 

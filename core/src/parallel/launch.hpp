@@ -20,7 +20,7 @@ struct Launched {
     std::string job;         // the same for all ranks of a job, of no other
     uint32_t rank = 0, size = 1;
     uint32_t here = 1;       // of them, on this host
-    std::string first_host;  // where rank 0 is, if the launcher tells
+    std::string first_host;  // where rank 0 is, if the launcher says
 };
 
 using Environment = std::function<const char*(const char*)>; // std::getenv

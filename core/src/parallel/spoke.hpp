@@ -1,4 +1,4 @@
-// The side of a rank that is not rank 0: what it is told, and what it answers. One thread of its own listens, so that
+// The side of a rank that is not rank 0: its messages from and to rank 0. One thread of its own listens, so that
 // rank 0 hears from it while it computes, and so that it learns at once when the session is over or rank 0 is gone.
 #pragma once
 #include <atomic>
@@ -21,7 +21,7 @@ namespace patchbay::parallel {
 
 class Spoke {
   public:
-    // if_stuck: called where rank 0 is gone and nobody asked for the next message within a few seconds.
+    // if_stuck: called if rank 0 is gone and next() was not called within a few seconds.
     Spoke(Socket, const Hello&, const Deadlines&, std::function<void()> if_stuck);
     ~Spoke();
 

@@ -1,4 +1,4 @@
-// What attention over pages is told: shapes, the step's batch, where the pages are. Shared by the reference and the
+// Arguments of attention over pages: shapes, the step's batch, where the pages are. Shared by the reference and the
 // fast kernels; the fields mean what those of patchbay/abi/attention.h do.
 #pragma once
 #include <cstdint>

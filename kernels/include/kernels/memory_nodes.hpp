@@ -13,8 +13,8 @@ uint64_t memory_nodes();
 // system refuses.
 bool interleave(void* memory, uint64_t bytes, uint64_t nodes);
 
-// For memory from 2 MiB on that nobody has touched: huge pages, and on all of several nodes. Wishes: without them all
-// works as well.
+// For untouched memory from 2 MiB on: requests huge pages, interleaved over all memory nodes. If the system refuses,
+// the memory still works.
 void place_large(void* memory, uint64_t bytes);
 
 }  // namespace patchbay::kernels

@@ -1,4 +1,4 @@
-// Fast attention over pages for the device `cpu`: the kernels' CpuAttention behind the plugin contract.
+// Fast attention over pages for the device `cpu`: the kernels' CpuAttention as a plugin.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

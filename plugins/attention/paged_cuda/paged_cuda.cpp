@@ -1,4 +1,4 @@
-// Attention over pages for the device `cuda`: kernels/cuda behind the plugin contract. The plan is made on the host
+// Attention over pages for the device `cuda`: kernels/cuda as a plugin. The plan is made on the host
 // and copied to its buffer; what append_kv() and run() start depends on nothing else that changes from step to step,
 // so both may be captured for any batch.
 #include <cuda_runtime_api.h>

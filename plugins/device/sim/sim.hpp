@@ -1,4 +1,4 @@
-// Hardware that is only told of: memory that is counted and not taken, ops that cost time and compute nothing. One per
+// Simulated hardware: memory that is counted and not taken, ops that cost time and compute nothing. One per
 // engine.
 #pragma once
 #include <cmath>
@@ -76,7 +76,7 @@ class SimDevice {
     void host_free(void*) const noexcept {}
     void page_to_host(void* to, const void* from, uint64_t bytes);
     void page_to_device(void* to, const void* from, uint64_t bytes) { page_to_host(to, from, bytes); }
-    std::vector<pb_limit> measure() const; // what it was told
+    std::vector<pb_limit> measure() const; // the given figures
     void connect(const pb_group&); // ranks that are not there: this one's share is charged, and what they exchange
     void disconnect() noexcept {}
     void charge(const pb_cost&) noexcept;
@@ -117,7 +117,7 @@ class SimDevice {
     pb_ops ops_;
     double charged_ns_ = 0; // in this step
     std::string fault_;     // of this step; ops after it do nothing
-    std::deque<std::string> submitted_;  // faults of steps that nobody has waited for
+    std::deque<std::string> submitted_;  // faults of steps that were not waited for yet
     std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
 

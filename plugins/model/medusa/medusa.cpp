@@ -1,5 +1,5 @@
 // medusa - Medusa's heads: each a few residual blocks and a vocabulary of its own over the hidden state that the newest
-// token was sampled from; the first says the token behind it, the second the one behind that.
+// token was sampled from; the first predicts the token after it, the second the one after that.
 #include <algorithm>
 
 #include "patchbay/sdk/config_keys.hpp"

@@ -41,7 +41,7 @@ SuffixTree::NodeId SuffixTree::pass(NodeId parent, uint32_t depth, int32_t token
     return at;
 }
 
-// The leaf stays as a node, and what follows it in its text becomes a leaf behind it.
+// The leaf stays as a node, and what follows it in its text becomes a leaf below it.
 void SuffixTree::split(NodeId at, uint32_t depth) {
     const Text& owner = text(nodes_[at].text);
     const size_t next = size_t{nodes_[at].start} + depth;
@@ -173,7 +173,7 @@ const int32_t* SuffixTree::in_leaf(const At& at) const {
     return next < tokens.size() ? &tokens[next] : nullptr;
 }
 
-// The longest chain that the limits allow from there on, behind what is guessed already.
+// The longest chain that the limits allow from there on, after what is guessed already.
 void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<Fork>* forks) const {
     const double earned = std::max(1.0, static_cast<double>(guess.match) * limits.spec_factor);
     const double most = std::min<double>(limits.most, earned);

@@ -40,7 +40,7 @@ class SuffixTree {
     // most frequent token again and again, of equally frequent ones the latest; of those chains the highest score, of
     // equal ones that of the longest match.
     Guess guess(std::span<const int32_t> context, const Limits&) const;
-    // Chains beside that guess: what came too behind its match or a shorter one, by the probability of the token that
+    // Further chains: what else followed its match or a shorter one, by the probability of the token that
     // differs. Some may be beginnings of others.
     std::vector<std::vector<int32_t>> branches(std::span<const int32_t> context, const Guess&, const Limits&,
                                                size_t most) const;
@@ -78,7 +78,7 @@ class SuffixTree {
     void split(NodeId leaf, uint32_t depth);
     void forget(const std::vector<int32_t>& tokens, size_t start);
     const Text& text(uint64_t number) const { return texts_[static_cast<size_t>(number - forgotten_)]; }
-    struct At { // behind a run of tokens
+    struct At { // the place after a run of tokens
         NodeId node;
         uint32_t depth;
         double probability; // of the tokens guessed so far

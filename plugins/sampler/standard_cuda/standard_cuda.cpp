@@ -1,4 +1,4 @@
-// The sampler `standard` on the device `cuda`: kernels/cuda behind the plugin contract. Rows are packed here, and all
+// The sampler `standard` on the device `cuda`: kernels/cuda as a plugin. Rows are packed here, and all
 // else happens in order with the device's work.
 #include <cuda_runtime_api.h>
 

@@ -25,7 +25,7 @@ class Fair {
         Queues queues;
         for (const pb_sequence& s : step.waiting) queues[s.tenant].push_back(&s);
         for (const pb_sequence& s : step.running) {
-            queues[s.tenant]; // has somebody
+            queues[s.tenant]; // the tenant is active
             seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens});
             charge_output(s.id, s.output_tokens);
         }
@@ -40,7 +40,7 @@ class Fair {
             if (!packer.admit(s)) return;
             least->second.pop_front();
             const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
-            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // whoever was preempted has paid
+            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // a preempted request was charged before
         }
     }
 
@@ -61,8 +61,8 @@ class Fair {
         at->second.output = tokens;
     }
 
-    // Who comes back is no further behind than the least served of those who stayed or, where all have left, than the
-    // most served of those who left last: idleness earns nothing.
+    // A tenant that returns is lifted to the least served of those that stayed or, where all have left, to the
+    // most served of those that left last: idleness earns nothing.
     void lift(const Queues& queues) {
         double least = 0, last = floor_;
         bool any = false;

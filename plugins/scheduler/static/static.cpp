@@ -1,4 +1,4 @@
-// static - static batching, the baseline of the field: a batch is formed when nothing runs, and nobody joins it until
+// static - static batching, the baseline of the field: a batch is formed when nothing runs, and no request joins until
 // all of it has ended.
 #include "patchbay/sdk/step_packer.hpp"
 

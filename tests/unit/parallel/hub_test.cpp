@@ -163,7 +163,7 @@ TEST(Hub, SharesAStoreForTheSession) {
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
     ASSERT_TRUE(p.spokes[1]->post(MessageType::kEnded, ""));
     p.hub->end("");
-    EXPECT_FALSE(never.get()); // nobody will set it any more
+    EXPECT_FALSE(never.get()); // it will not be set any more
 }
 
 TEST(Hub, GathersOneReplyOfEachRankAndToldAllTheSame) {
@@ -295,7 +295,7 @@ TEST(Spoke, LearnsThatRank0IsGone) {
 
 TEST(Spoke, LearnsThatRank0Hangs) {
     auto [ours, theirs] = sockets();
-    Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // nobody ever answers
+    Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // there is never an answer
     EXPECT_EQ(spoke.next().error(), "rank 0 hangs: no sign of life for more than 1.0 s");
 }
 

@@ -26,7 +26,7 @@ class Proposer { // the newest token once more
     int64_t fail_at_, calls_ = 0;
 };
 
-class Foreteller { // drafts what it was told that comes
+class Foreteller { // drafts the tokens that it was given
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("prompt", "0", 0, 1'000'000, "tokens", "length of the prompt"),
@@ -52,8 +52,8 @@ class Foreteller { // drafts what it was told that comes
 class Scheduler { // first come, first served
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::boolean("overplans", "false", "plans everybody whole, as if KV blocks never ran out"),
-        patchbay::param::boolean("swaps", "false", "lets nobody run twice in a row, and asks for a swap"),
+        patchbay::param::boolean("overplans", "false", "plans every sequence whole, as if KV blocks never ran out"),
+        patchbay::param::boolean("swaps", "false", "lets no sequence run twice in a row, and requests a swap"),
     };
     explicit Scheduler(const patchbay::Context& context)
         : overplans_(context.get<bool>("overplans")), swaps_(context.get<bool>("swaps")) {}

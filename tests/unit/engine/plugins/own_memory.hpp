@@ -87,8 +87,8 @@ inline pb_tensor here(pb_tensor t) {
     return t;
 }
 
-// Calls that a thread of its own makes, in order. Late: those of a step are not made before the step behind it has been
-// submitted or somebody waits, which is as late as a device may.
+// Calls that a thread of its own makes, in order. Late: those of a step are not made before the next step has been
+// submitted or the host waits, which is as late as a device may.
 class Queue {
   public:
     explicit Queue(bool late) : late_(late), thread_([this] { work(); }) {}
