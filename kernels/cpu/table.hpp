@@ -1,5 +1,5 @@
 // One ISA level's inner loops, each over one task's part of the work. The files in level/ fill a table each; they are
-// compiled for instructions that this machine may lack, so they share no inline function with anybody (the linker
+// compiled for instructions that this machine may lack, so they share no inline function with any other file (the linker
 // would keep one copy, perhaps theirs), and this header has none.
 #pragma once
 #include <cstddef>

@@ -141,8 +141,8 @@ TEST_F(SlotTest, ARollbackBringsThePredecessorBackWithWhatItHad) {
     const auto swap = post(kTwo);
     exchange();
     set_count(slot.current(), 8);
-    EXPECT_EQ(slot.roll_back(1, "plan", "scheduler 'two': plan: told to").text(),
-              "swap scheduler one→two: rolled back in phase plan: told to");
+    EXPECT_EQ(slot.roll_back(1, "plan", "scheduler 'two': plan: on purpose").text(),
+              "swap scheduler one→two: rolled back in phase plan: on purpose");
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(*slot.current().save(), "count 7\n");
     EXPECT_EQ(swap->record().state, SwapState::kRolledBack);

@@ -1,5 +1,5 @@
-// Rank 0's part in serving one engine with several ranks: sends them what to load, checks that they agree, and sends each
-// batch that this rank computes. Made before the model is loaded; its end is theirs.
+// Rank 0's part in serving one engine with several ranks. They load what it sends, agree, and compute each batch
+// that this rank computes. Made before the model is loaded; its end is theirs.
 #pragma once
 #include <memory>
 #include <functional>

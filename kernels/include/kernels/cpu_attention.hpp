@@ -59,7 +59,7 @@ class CpuAttention {
     std::vector<std::pair<uint32_t, int64_t>> splits_; // (tile, split), where tiles are few and long
     Scratch scratch_;                                  // (splits, state_floats_)
     float* states_ = nullptr;                          // there
-    bool inline_ = true;                               // too little work to wake anybody
+    bool inline_ = true;                               // too little work to wake a thread
 };
 
 }  // namespace patchbay::kernels

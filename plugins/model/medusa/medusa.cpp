@@ -43,7 +43,7 @@ class Medusa : public patchbay::ListedWeights {
         const int64_t rows = f.raw.logit_rows.shape[0];
         if (rows == 0) return;
         if (f.raw.ahead >= heads_.size())
-            throw patchbay::Error(PB_INVALID, "no head tells the token " + std::to_string(f.raw.ahead) + " further");
+            throw patchbay::Error(PB_INVALID, "no head predicts the token " + std::to_string(f.raw.ahead) + " further");
         const Head& head = heads_[f.raw.ahead];
         const pb_tensor all = f.temp({f.tokens(), hidden_}), x = f.temp({rows, hidden_}), y = f.temp({rows, hidden_}),
                         gate_one = f.temp({rows, 2 * int64_t{hidden_}}); // silu(gate) · 1

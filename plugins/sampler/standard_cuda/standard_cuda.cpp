@@ -39,7 +39,7 @@ class StandardCuda {
     }
 
     void enqueue(const pb_sample_work& work) {
-        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device tells no queue to work in");
+        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device gives no queue to work in");
         cuda::sample_rows(work.queue, {static_cast<float*>(work.logits.data), work.logits.strides[0],
                                        static_cast<int32_t>(work.row_count), static_cast<int32_t>(work.max_logprobs),
                                        work.inputs, static_cast<float*>(work.scratch), work.tokens, work.faults,

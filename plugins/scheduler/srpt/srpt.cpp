@@ -14,7 +14,7 @@ class ShortestRemaining {
         patchbay::param::choice("predictor", "history", kPredictors,
                                 "of outputs: what their senders say, one length for all, or the mean of those that "
                                 "ended whose prompts were as long"),
-        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also what nobody has said yet"),
+        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant, and the default estimate"),
         patchbay::param::boolean("preempt", "true", "who runs gives his seat to shorter work that waits, one a step"),
         patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much work shrinks from its arrival on",
                               PB_PARAM_HOT)};

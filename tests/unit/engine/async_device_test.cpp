@@ -367,7 +367,7 @@ TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
     while ((*made)->has_unfinished() && failed)
         if (const auto step = (*made)->step(); !step) failed = fail(step.error());
     ASSERT_FALSE(failed);
-    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: was told to fail"));
+    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: fails on purpose"));
     EXPECT_EQ(finish, FinishReason::kError);
     EXPECT_FALSE((*made)->has_unfinished());
 }

@@ -16,7 +16,7 @@ class Proposer { // the newest token once more
     explicit Proposer(const patchbay::Context& context) : fail_at_(context.get<int64_t>("fail_at")) {}
 
     void propose(patchbay::ProposeBatch& batch) {
-        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
         for (uint32_t i = 0; i < batch.size(); ++i)
             if (const auto tokens = batch.tokens(i); !tokens.empty() && batch.row(i).max_drafts > 0)
                 batch.propose(i, tokens.last(1));
@@ -87,7 +87,7 @@ class Sampler { // the highest of the allowed logits
         : bad_at_(context.get<int64_t>("bad_at")), fail_at_(context.get<int64_t>("fail_at")) {}
 
     void sample(patchbay::SampleBatch& batch) {
-        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const auto logits = batch.logits(i);
             int32_t best = -1;
