@@ -8,7 +8,7 @@
 
 namespace patchbay::engine::testing {
 
-// What a synthetic token of such a request becomes: now and then the end. Whoever knows seed and position knows it.
+// What a synthetic token of such a request becomes: now and then the end. It depends on seed and position only.
 inline TokenId chosen_token(TokenId synthetic, TokenId end) { return synthetic % 40 == 0 ? end : synthetic; }
 
 class Alone final : execution::Script {

@@ -21,7 +21,7 @@ class RealClock final : public Clock {
     void wait_until_ns(uint64_t when_ns) override;
 };
 
-// Moves only when told to: by a simulated device, a test, or a caller that waits. Read by any thread, moved by one.
+// Moves only on demand: by a simulated device, a test, or a caller that waits. Read by any thread, moved by one.
 class VirtualClock final : public Clock {
   public:
     uint64_t now_ns() const override { return now_ns_; }

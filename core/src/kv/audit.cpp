@@ -1,4 +1,4 @@
-// Whether the books of the KV cache agree with one another. Nothing here is part of serving.
+// Checks that the bookkeeping of the KV cache is consistent. Not used while serving.
 #include <algorithm>
 
 #include "kv/kv_cache.hpp"
@@ -45,7 +45,7 @@ Result<> BlockPool::audit(std::span<const uint32_t> references) const {
     }
     size_t found = 0;
     for (const auto& [key, first] : by_key_) {
-        bool all_in_use = true; // so far
+        bool all_in_use = true; // of the blocks so far
         BlockId b = first;
         do {
             const Block& twin = blocks_[static_cast<size_t>(b)];

@@ -79,7 +79,7 @@ class Fair {
             if (!stayed) served_[tenant] = std::max(served_[tenant], floor_);
         }
         active_ = std::move(now);
-        // Nobody need remember those who would be lifted.
+        // Tenants that would be lifted anyway need not be remembered.
         std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= floor_; });
     }
 

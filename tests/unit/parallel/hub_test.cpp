@@ -150,7 +150,7 @@ TEST(Hub, LetsARankInThoughStrangersByTheHundredAreSilent) {
 TEST(Hub, SharesAStoreForTheSession) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
-    auto waits = std::async([&] { return p.spokes[1]->get("a/0"); }); // before anybody set it
+    auto waits = std::async([&] { return p.spokes[1]->get("a/0"); }); // before it is set
     ASSERT_TRUE(p.spokes[0]->set("a/1", "one"));
     ASSERT_TRUE(p.hub->set("a/0", "zero"));
     EXPECT_EQ(*waits.get(), "zero");

@@ -48,7 +48,7 @@ class OwnMemory {
         sizes_[away_ + (used_ - size)] = size;
         return away_ + (used_ - size);
     }
-    // Whoever still reads it meets NaN.
+    // A later read of it gives NaN.
     void poison(void* taken) {
         uint64_t size = 0;
         {
