@@ -20,7 +20,7 @@ struct JsonLimits {
 Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t most_bytes);
 // where: the file's name, for errors.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
-// "key 'name' not found" of "[json.exception.out_of_range.403] key 'name' not found", of a readable length.
+// Turns "[json.exception.out_of_range.403] key 'name' not found" into "key 'name' not found", of readable length.
 std::string json_reason(const std::exception& of_the_library);
 Result<nlohmann::json> read_json_file(const std::filesystem::path&, const JsonLimits& = {});
 
