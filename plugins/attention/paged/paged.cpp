@@ -28,7 +28,7 @@ class Paged {
     };
 
     struct Bound {
-        pb_attention_spec spec; // its device: not to be read
+        pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;
         kernels::CpuAttention attention;
     };

@@ -1,4 +1,4 @@
-// fair - the tenant that was served least is admitted first, by a counter of tokens for each.
+// fair - the least served tenant is admitted first, by a token counter for each tenant.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace {
 
-using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // by tenant, those who wait in order of arrival
+using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // waiting requests by tenant, in order of arrival
 bool is_empty(const Queues::value_type& queue) { return queue.second.empty(); }
 
 class Fair {

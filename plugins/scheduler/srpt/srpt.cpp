@@ -26,12 +26,12 @@ class ShortestRemaining {
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         const auto now = static_cast<double>(step.raw.now_us);
-        // Ages alike whether one waits or runs: else the old would be admitted only to lose their seats to the new.
+        // Ages while waiting and running: otherwise old requests would be admitted and then preempted for new ones.
         const auto work = [&](const pb_sequence& s) {
             return patchbay::remaining(s) + output_left(s) -
                    ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
         };
-        // Who is preempted computes all that he has once more.
+        // A preempted request computes all of its tokens again.
         const auto price = [](const pb_sequence& s) { return static_cast<double>(s.computed_tokens); };
         if (preempt_) patchbay::trade_seat(step, packer, work, price);
         packer.keep_running([&](const pb_sequence& a, const pb_sequence& b) {
@@ -48,7 +48,7 @@ class ShortestRemaining {
     }
     void finished(uint64_t id, uint32_t output_tokens) {
         const auto node = length_.extract(id);
-        if (node.empty() || output_tokens == 0) return; // who made nothing was aborted
+        if (node.empty() || output_tokens == 0) return; // a request without output was aborted
         Mean& mean = means_[static_cast<size_t>(node.mapped())];
         mean.value += (output_tokens - mean.value) / ++mean.count;
     }
@@ -70,8 +70,8 @@ class ShortestRemaining {
     uint32_t output_;
     bool preempt_;
     double ageing_;
-    std::unordered_map<uint64_t, int> length_; // of the prompt, in bits
-    Mean means_[33];                           // by that
+    std::unordered_map<uint64_t, int> length_; // length of the prompt, in bits
+    Mean means_[33];                           // by length_
 };
 
 }  // namespace

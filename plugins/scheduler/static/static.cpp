@@ -16,7 +16,7 @@ class Static {
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         // A batch too large for one step's token budget is still being formed while its first prompts are computed;
-        // those who were preempted out of it come back into it.
+        // requests that were preempted out of it are admitted to it again.
         if (step.running.empty()) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
         for (const pb_sequence& s : step.waiting) {
             const bool returns = s.flags & PB_SEQ_PREEMPTED;
