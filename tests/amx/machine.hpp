@@ -22,7 +22,7 @@ inline const char* why_not_by_hand() {
     if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return "this machine lacks the vector instructions of the level amx";
-    if (!forbid_cpuid()) return "this machine or its hypervisor lets nobody answer CPUID for it";
+    if (!forbid_cpuid()) return "this machine or its hypervisor does not let a program answer CPUID";
     allow_cpuid();
     return nullptr;
 }

@@ -79,7 +79,7 @@ Result<> KvCache::audit(std::span<const BlockTable* const> tables) const {
                             " pages in a group, " + std::to_string(t->passed[g]) + " of them passed");
             for (size_t i = 0; i < pages.size(); ++i) {
                 const bool passed = tokens && i < t->passed[g];
-                if (passed != (pages[i] == kNoBlock)) return fail("a table has a gap behind what its window passed");
+                if (passed != (pages[i] == kNoBlock)) return fail("a table has a gap after its freed blocks");
                 if (passed) continue;
                 const auto page = static_cast<size_t>(pages[i]);
                 if (page >= references.size()) return fail("a table has page " + std::to_string(pages[i]));

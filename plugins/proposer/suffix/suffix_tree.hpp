@@ -62,7 +62,7 @@ class SuffixTree {
         NodeId first = kNone, next = kNone, before = kNone; // child, and siblings
         uint64_t text = UINT64_MAX;                   // for a leaf: the text's number since the first text,
         uint32_t start = 0;                           // and where the run begins in it
-        uint64_t latest = 0;                          // number, over all texts, of the token that ends its latest occurrence
+        uint64_t latest = 0;                          // number of the last token of its latest occurrence
         bool leaf() const { return text != UINT64_MAX; }
     };
     struct Growing { // a suffix of the latest text that has reached this node
