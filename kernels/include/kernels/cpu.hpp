@@ -81,7 +81,7 @@ class PackedMatrix {
     void read_row(int64_t row, float* out) const; // out (cols)
 
     // For the kernels.
-    const QuantisedMatrix* quantised() const { return quantised_.get(); } // else the rest is empty
+    const QuantisedMatrix* quantised() const { return quantised_.get(); } // not null: the rest is empty
     pb_dtype dtype() const { return dtype_; }
     int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
     int64_t columns() const { return columns_; } // of a panel
