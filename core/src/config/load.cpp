@@ -133,7 +133,7 @@ Table<EngineSettings> engine_table() {
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
              "maximum of waiting requests; further ones are refused; 0: no limit")
         .key("seed", &E::seed, "seed of requests without a seed of their own, and of dummy weights")
-        .key("threads", &E::threads, {0, 1024, "threads"}, "threads of the pool; 0: the cores that this process may use")
+        .key("threads", &E::threads, {0, 1024, "threads"}, "size of the pool; 0: the cores that this process may use")
         .word("thread_pinning", &E::thread_pinning,
               {{"none", ThreadPinning::kNone}, {"cores", ThreadPinning::kCores}},
               "cores: each thread of the pool, except the caller's, is pinned to its own core")

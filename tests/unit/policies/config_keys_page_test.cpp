@@ -78,8 +78,8 @@ std::string page() {
            "- *not read, warned about*: the key is ignored, with a warning when the model is loaded.\n"
            "- A key that is in no table gives a warning when the model is loaded.\n\n"
            "Where transformers 4.57 and 5 differ, the plugins do as 5. The tables are the plugins' own\n"
-           "(`plugins/model/*/keys.hpp`), and a test writes this page from them. Another test changes every key of small\n"
-           "models and compares each result with transformers' (`tests/golden/config_keys_test.cpp`).\n";
+           "(`plugins/model/*/keys.hpp`), and a test writes this page from them. Another test changes every key of\n"
+           "small models and compares each result with transformers' (`tests/golden/config_keys_test.cpp`).\n";
     const std::pair<const char*, Keys> shared[] = {{"All models", kCommonKeys},
                                                    {"Decoders", kDecoderKeys},
                                                    {"Rotary positions", kRopeKeys},
