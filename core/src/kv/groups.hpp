@@ -37,13 +37,13 @@ struct Grouping {
     std::vector<GroupSpec> groups;  // groups of tokens before groups of states
     std::vector<LayerPlace> layers; // by layer; a layer that keeps nothing has its owner's place
     uint64_t page_bytes = 0;
-    double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kYardstick tokens
+    double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kTypicalLength tokens
     uint32_t better_block_size = 0; // a block size for which states fit pages closely; 0: padding is low enough
 };
 
 // The length of a typical sequence: a full group takes pages for all of it, a sliding group for the window.
-inline constexpr uint32_t kYardstick = 1024;
-inline constexpr double kMostPadding = 0.1; // accepted for fewer groups, and so fewer block tables
+inline constexpr uint32_t kTypicalLength = 1024;
+inline constexpr double kMaxPadding = 0.1; // accepted for fewer groups, and so fewer block tables
 
 Grouping group_layers(std::span<const LayerKv> layers, uint32_t block_size);
 

@@ -99,7 +99,7 @@ class KvCache {
     // Pages that hold token `at` and that others hold too: they must be copied before a write.
     uint32_t shared_pages(const BlockTable&, uint32_t at) const;
     // Replaces them by pages of its own, which are copied first. Needs as many free pages.
-    void own_pages(BlockTable&, uint32_t at);
+    void copy_on_write(BlockTable&, uint32_t at);
 
     uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
     // How many of n tokens after the `computed` ones fit if the table takes every free page, copies of shared ones
@@ -110,11 +110,11 @@ class KvCache {
     // Frees what no token from `computed` on sees: deeper blocks become reusable before shallower ones.
     void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (computed and confirmed) fill, so that other sequences may share them.
-    void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
+    void cache_full_blocks(BlockTable&, std::span<const int32_t> tokens);
     void forget(const BlockTable&); // the hashes of its blocks, whose content is unknown
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
     void discard(BlockTable&); // its unnamed blocks are the next to be reused, before any that can be found
-    uint32_t freeable(const BlockTable&) const; // pages that no other table holds
+    uint32_t pages_freed_if_preempted(const BlockTable&) const; // pages that no other table holds
     // Pages that a table still needs for this many tokens, including those of states.
     uint64_t lacking(const BlockTable& t, uint64_t tokens) const { return pages_to_grow(t, tokens); }
 

@@ -1,5 +1,5 @@
 // The regular expressions of tokenizer files, on PCRE2. They are written for Oniguruma (Ruby syntax, Unicode classes):
-// syntax with the same meaning in both is taken; what PCRE2 would read differently is translated or refused.
+// syntax with the same description in both is taken; what PCRE2 would read differently is translated or refused.
 #pragma once
 #include <memory>
 #include <string>
