@@ -19,7 +19,7 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Bytes of one kv head in a page; scales: of keys, as many of values behind them.
+// Bytes of one kv head in a page; scales: of keys, followed by as many of values.
 uint64_t key_bytes(const AttentionShape& s) {
     return uint64_t(round_up(s.block_size, kKeyGroup) * s.head_dim * dtype_bytes(s.kv_dtype));
 }

@@ -1,4 +1,4 @@
-// The table of a level, and how an op is dealt out to the workers. For the files beside this one.
+// The table of a level, and how an op is split over the workers. For the files of this folder.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -17,7 +17,7 @@ inline const Table& table_of(Isa isa) {
     return kPlainTable;
 }
 
-// nullptr: this level has none.
+// nullptr: this level has no such table.
 inline const TileTable* tiles_of(Isa isa) {
 #if defined(__x86_64__)
     if (isa == Isa::Amx) return &kAmxTiles;

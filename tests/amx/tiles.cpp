@@ -25,7 +25,7 @@ void load_configuration(Tiles& tiles, const void* from) {
     std::memcpy(&c, from, sizeof c);
     if (c.palette > 1) refuse("palette %d, expected 0 or 1", c.palette);
     if (c.palette == 0 && !all_zero(&c, sizeof c)) refuse("palette 0 with tiles that have a shape");
-    // Hardware takes a row to begin with, after a load that was interrupted. Nobody else means it.
+    // Hardware takes a row to begin with, after a load that was interrupted. Programs do not use it.
     if (c.start_row != 0) refuse("start row %d, expected 0", c.start_row);
     if (!all_zero(c.reserved, sizeof c.reserved) || !all_zero(c.row_bytes + kTiles, sizeof c.row_bytes / 2) ||
         !all_zero(c.rows + kTiles, sizeof c.rows / 2))

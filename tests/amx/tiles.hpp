@@ -1,4 +1,4 @@
-// The tile registers of a thread, and what AMX instructions do to them: after Intel's manual, without the hardware.
+// The tile registers of a thread, and the effects of AMX instructions on them, by Intel's manual, without the hardware.
 #pragma once
 #include <cstddef>
 #include <cstdint>

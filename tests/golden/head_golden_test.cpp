@@ -55,7 +55,7 @@ class Head {
             must(weights::WeightSource::from_folder(kGolden + "models/" + target)), r, clock_, &guest));
     }
 
-    // Of the head, in each place of the prompt, then behind each draft but the last.
+    // Of the head, at each position of the prompt, then after each draft but the last.
     std::vector<std::vector<float>> logits(const std::vector<int32_t>& prompt, std::vector<int32_t> behind) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
@@ -86,7 +86,7 @@ class Head {
         return out;
     }
 
-    // Of the head that tells the token `ahead` behind the next one, in each place of the prompt.
+    // Of the head that predicts the token `ahead` after the next one, at each position of the prompt.
     std::vector<float> logits_ahead(const std::vector<int32_t>& prompt, uint32_t ahead) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;

@@ -222,7 +222,7 @@ class Simulation final : execution::Script {
         engine_->abort(id);
     }
 
-    // To a sound one, or to one that fails, in its probation or behind it.
+    // To a sound one, or to one that fails, in its probation or after it.
     void swap() {
         if (!one_in(3)) return swap_to({scheduler(), {}});
         // It keeps its contract in every probe, whose engines have other numbers of blocks.
@@ -311,11 +311,11 @@ class Simulation final : execution::Script {
         const bool stops = !p.ignore_eos && made > p.min_tokens && e.got.back() == kStop;
         bool before = false;
         for (size_t i = 0; i + 1 < made; ++i) before |= !p.ignore_eos && i >= p.min_tokens && e.got[i] == kStop;
-        if (before) note("tokens behind a stop");
+        if (before) note("tokens after a stop");
         switch (out.finish) {
         case FinishReason::kStop: met().stopped += 1; return stops ? void() : note("a stop at no stop");
         case FinishReason::kLength: return made == p.max_tokens && !stops ? void() : note("too short or too long");
-        case FinishReason::kAbort: met().aborted += 1; return e.aborted ? void() : note("aborted by nobody");
+        case FinishReason::kAbort: met().aborted += 1; return e.aborted ? void() : note("aborted without a request");
         default: return out.stop_reason.find("the queue is full") == 0 ? void() : note(out.stop_reason);
         }
     }

@@ -44,7 +44,7 @@ uint32_t runs_asked(uint32_t by_default) {
 class Soak : public ::testing::Test {
   protected:
     Soak() {
-        spdlog::set_level(spdlog::level::warn); // each run's swap is told
+        spdlog::set_level(spdlog::level::warn); // each run's swap is logged
         std::string name = (fs::temp_directory_path() / "patchbay-soak-XXXXXX").string();
         if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
         folder_ = name;

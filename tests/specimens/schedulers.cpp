@@ -74,7 +74,7 @@ struct FailsOnAnEmptyView {
 };
 
 struct Throws {
-    pb_status plan(const pb_scheduler_in&, pb_scheduler_out&) { throw std::runtime_error("nobody catches this"); }
+    pb_status plan(const pb_scheduler_in&, pb_scheduler_out&) { throw std::runtime_error("this is not caught"); }
 };
 
 struct WritesPastItsBuffer {

@@ -19,7 +19,7 @@ std::string place(std::string_view text, size_t byte, const std::string& where) 
     return where + ":" + std::to_string(line) + ":" + std::to_string(std::max<size_t>(column, 1));
 }
 
-// The byte behind the bracket that opens one level too many. The library's tree has no limit of its own.
+// The byte after the bracket that opens one level too many. The library's tree has no limit of its own.
 size_t first_too_deep(std::string_view text, uint32_t most) {
     uint32_t depth = 0;
     bool in_string = false;

@@ -71,8 +71,8 @@ uint32_t index_of(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
 // comes late with an old epoch claims nothing. The ticket is closed before a job's fields change: who has read a
 // changed field has therefore seen the closed ticket, and its claim fails.
 //
-// What a short job takes is lines of memory that go from core to core: idle workers watch the line that says what the
-// job is, add up what they have done, and are told of a job only where one sleeps.
+// The cost of a short job is cache lines that move from core to core. Idle workers poll the line that describes the
+// job and add up what they have done; a job is signalled only if a worker sleeps.
 struct ThreadPool::Workers {
     alignas(64) std::atomic<uint64_t> ticket{kClosed};
     std::atomic<Task> task{nullptr};

@@ -107,7 +107,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
     Shared made = [&]() -> Shared {
         try {
             return make(asked);
-        } catch (const std::exception& e) { // out of memory: those who wait are told, and the next one tries again
+        } catch (const std::exception& e) { // out of memory: waiting callers get the error, the next one tries again
             kept = false;
             return fail(std::string("the grammar cannot be compiled: ") + e.what());
         }

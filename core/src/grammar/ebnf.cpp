@@ -24,7 +24,7 @@ class Parser {
             const std::string name = read_name();
             if (name.empty()) return refuse("expected a rule, 'name ::= …',");
             skip();
-            if (!text_.take(U"::=")) return refuse("expected '::=' behind '" + name + "' (Lark grammars are not read)");
+            if (!text_.take(U"::=")) return refuse("expected '::=' after '" + name + "' (Lark grammars are not read)");
             const RuleId rule = named(name);
             if (rules_.body(rule) != Rules::kUndefined) return refuse("rule '" + name + "' is defined a second time");
             PB_TRY(const auto parts, alternatives(0));
@@ -83,7 +83,7 @@ class Parser {
         return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(behind)), 0, kUnbounded)});
     }
 
-    bool at_rule() { // a name with '::=' behind it: the rule before has ended
+    bool at_rule() { // a name followed by '::=': the rule before it has ended
         const size_t from = text_.position();
         const bool name = !read_name().empty();
         skip();
@@ -204,7 +204,7 @@ class Parser {
     Result<uint32_t> character() {
         const uint32_t c = text_.next();
         if (c != '\\') return c;
-        if (text_.at_end()) return refuse("a '\\' with nothing behind it");
+        if (text_.at_end()) return refuse("a '\\' with nothing after it");
         const uint32_t e = text_.next();
         switch (e) {
             case 'n': return uint32_t{'\n'};

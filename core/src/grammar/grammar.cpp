@@ -25,7 +25,7 @@ uint64_t Grammar::bytes() const {
     return token_bytes_ + machine_->bytes() + automaton_.state_count() * sizeof(Automaton::State);
 }
 
-// Tells of each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
+// Reports each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
 // it was to be the last of its branch.
 template <class OnNode>
 void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c, const OnNode& on_node) {
@@ -91,7 +91,7 @@ void Grammar::prepare(uint64_t nodes) {
         (void)tokens_of(m, s);
         if (!m.fault().empty() || token_bytes_ > kMaxTokenBytes || m.bytes() > kMaxMachineBytes) break;
     }
-    m.clear_fault(); // whoever gets there is told
+    m.clear_fault(); // a text that needs this state reports it
     m.refill();
 }
 

@@ -31,7 +31,7 @@ class Grammar {
   private:
     friend class Matcher;
     // What a state allows whatever its stack: tokens that stay within its rule, and nodes of the tree in front of which
-    // the rule may end, so that the stack decides. For states that are alike what Lookahead::kDepth bytes tell.
+    // the rule may end, so that the stack decides. Shared by states that Lookahead::kDepth bytes cannot distinguish.
     struct StateTokens {
         std::vector<uint32_t> mask;   // either a mask,
         std::vector<TokenId> ids;     // or the few of them
@@ -50,7 +50,7 @@ class Grammar {
     std::shared_ptr<const Vocabulary> vocabulary_;
     std::shared_ptr<Machine> machine_;
     std::unordered_map<StateId, StateTokens> state_tokens_;
-    const StateTokens incomplete_{}; // what a machine with a fault gets, which nobody uses
+    const StateTokens incomplete_{}; // the result for a machine with a fault, which is not used
     uint64_t token_bytes_ = 0, walked_ = 0;
     std::vector<uint32_t> first_mask_; // of an empty text, where first tokens are different; empty: not computed yet
     std::vector<ConfigId> path_;       // of a walk, by depth

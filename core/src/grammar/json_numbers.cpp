@@ -115,7 +115,7 @@ std::string below(const Decimal& d, Limit limit) { // empty: there are none
 // Whole numbers whose remainder is 0: a state for each remainder of the digits so far.
 Dfa multiples(uint32_t k) {
     Dfa out;
-    out.states.resize(k + 3); // start, behind '-', zero, remainders
+    out.states.resize(k + 3); // start, after '-', zero, remainders
     const uint32_t zero = 2, remainder = 3;
     out.states[zero].accepts = true;
     for (uint32_t from = 0; from < k + 3; ++from) {

@@ -221,7 +221,7 @@ class Translator {
         const ExprId none = rules_.bytes("[]");
         if (max == 0) return none;
         const auto separated = [&](ExprId e) { return rules_.sequence({text_.separator(), e}); };
-        ExprId tail = rules_.empty(); // behind the items so far
+        ExprId tail = rules_.empty(); // after the items so far
         if (max > first) {
             PB_TRY(const ExprId rest, value(items.rest));
             const uint32_t before = std::max(first, 1u), more = max == kUnbounded ? max : max - before;

@@ -75,8 +75,8 @@ void Lookahead::find_behind(const Automaton& a) {
     if (!complete) behind_.assign(behind_.size(), Bytes().set());
 }
 
-// Round k tells apart what texts of k bytes tell apart, as every edge, and every call, takes at least one; where a call
-// may take none the state is like no other.
+// Round k distinguishes states that texts of k bytes distinguish: every edge and every call takes at least one; a state
+// with a call that may take none is like no other.
 void Lookahead::find_alike(const Automaton& a) {
     const auto count = static_cast<StateId>(a.state_count());
     std::vector<Hash> now(count), next(count);

@@ -105,7 +105,7 @@ class Parser {
         else if (text_.peek() == '+')
             return refuse("a possessive quantifier is not supported");
         if (text_.peek() == '*' || text_.peek() == '?' || text_.peek() == '{' || text_.peek() == '+')
-            return refuse("a quantifier behind a quantifier");
+            return refuse("a quantifier after a quantifier");
         return rules_.repeat(one, min, max);
     }
 
@@ -154,7 +154,7 @@ class Parser {
     };
 
     Result<Escape> escape() {
-        if (text_.at_end()) return refuse("a '\\' with nothing behind it");
+        if (text_.at_end()) return refuse("a '\\' with nothing after it");
         const auto one = [](uint32_t c) { return Escape{CodePoints::of({{c, c}}), true}; };
         const uint32_t c = text_.next();
         switch (c) {

@@ -51,7 +51,7 @@ class Vocabulary {
         return p == Place::kFirst && own_first() ? first_[t] : later_[t];
     }
     const TokenTree& tree(Place p) const { return p == Place::kFirst && own_first() ? *first_tree_ : tree_; }
-    bool own_first() const { return first_tree_ != nullptr; } // tokens lose a space at the begin of a text
+    bool own_first() const { return first_tree_ != nullptr; } // tokens lose a space at the beginning of a text
 
   private:
     std::vector<std::string> later_, first_;

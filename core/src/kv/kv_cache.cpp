@@ -126,7 +126,7 @@ void KvCache::copy_on_write(BlockTable& t, uint32_t at) {
         BlockId& page = t.pages[g][block];
         if (pool_.references(page) == 1) {
             note_removed(page);
-            pool_.forget(page); // others have filled it since it was shared, and left
+            pool_.forget(page); // other sequences have filled it since it was shared, and ended
             continue;
         }
         const BlockId own = allocate(g);
@@ -144,7 +144,7 @@ void KvCache::note_removed(BlockId page) {
 BlockId KvCache::allocate(size_t group) {
     used_by(group) += 1;
     const BlockId next = pool_.next();
-    if (next != kNoBlock && pool_.key_of(next)) { // its content is given up only now
+    if (next != kNoBlock && pool_.key_of(next)) { // its content is evicted only now
         note_removed(next);
         if (zeroing_) clear(next);
     }

@@ -64,7 +64,7 @@ Result<> Connection::flush() {
 }
 
 Result<> Connection::receive(std::vector<Message>& arrived) {
-    constexpr size_t kPart = 1 << 16, kMaxParts = 1024; // one that never stops must not keep others waiting
+    constexpr size_t kPart = 1 << 16, kMaxParts = 1024; // a sender that never stops must not delay the others
     for (size_t part = 0; part < kMaxParts; ++part) {
         const size_t before = in_.size();
         in_.resize(before + kPart);
@@ -72,7 +72,7 @@ Result<> Connection::receive(std::vector<Message>& arrived) {
         in_.resize(before + static_cast<size_t>(n > 0 ? n : 0));
         if (n == 0) return fail("closed its connection");
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with something unread
+        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with unread bytes
         if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
         PB_CHECK(take_messages(arrived));
     }

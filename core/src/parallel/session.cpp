@@ -7,7 +7,7 @@
 namespace patchbay::parallel {
 namespace {
 
-constexpr uint32_t kMaxItems = 1 << 20; // of any list: far below what a message holds
+constexpr uint32_t kMaxItems = 1 << 20; // of any list: far below the limit of a message
 
 }  // namespace
 
@@ -112,7 +112,7 @@ Result<> read_step(std::string_view bytes, StepRows& out) {
 
 namespace {
 
-// Of one group, for tokens [computed, end): what a window has passed is no page.
+// Of one group, for tokens [computed, end): blocks outside the window have no page.
 Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, uint64_t end, const StepLimits& limits) {
     const uint64_t block = limits.form.block_size, wanted = (end + block - 1) / block;
     if (pages.size() < wanted) return fail("a step has too few pages for its tokens");

@@ -147,7 +147,7 @@ class Regex::Search {
     bool next(size_t from, Span& match) { // the first match that begins at or after `from`
         for (;;) {
             const size_t end = window_end(from);
-            const uint32_t partial = end < text_.size() ? PCRE2_PARTIAL_HARD : 0; // a match then did not look behind
+            const uint32_t partial = end < text_.size() ? PCRE2_PARTIAL_HARD : 0; // no match looked past the end
             int found = run(regex_.code_.get(), end, from, partial, kSteps);
             if (found == PCRE2_ERROR_NOMATCH) {
                 if (end == text_.size()) return false;
@@ -155,7 +155,7 @@ class Regex::Search {
                 continue;
             }
             if (found == PCRE2_ERROR_PARTIAL && pcre2_get_ovector_pointer(data_)[0] > from) {
-                from = pcre2_get_ovector_pointer(data_)[0]; // what begins there may go on behind the window
+                from = pcre2_get_ovector_pointer(data_)[0]; // a match from there may go on past the window
                 continue;
             }
             if (found < 0) {

@@ -187,7 +187,7 @@ Result<std::vector<AddedToken>> added_tokens(const json& config, const Vocabular
     return out;
 }
 
-// transformers' classes for these models begin a text with BOS unless they are told otherwise.
+// transformers' classes for these models begin a text with BOS by default.
 void default_bos(json& config) {
     const std::string name = text_or(member(config, "tokenizer_class"), "");
     const bool begins = name.starts_with("Llama") || name.starts_with("CodeLlama") || name.starts_with("Gemma");

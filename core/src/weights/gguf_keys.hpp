@@ -36,7 +36,7 @@ struct GgufKeys {
 std::string text_of(float value);
 std::string text_of(double value);
 
-// What positions do: bases, scalings, the part of a head that turns.
+// The settings of positions: bases, scalings, the part of a head that is rotated.
 Result<> read_gguf_positions(GgufKeys& keys, int64_t head_dim);
 
 }  // namespace patchbay::weights

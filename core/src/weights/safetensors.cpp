@@ -74,7 +74,7 @@ Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, con
         return fail(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
     const uint64_t length = little_endian_u64(file.first(8));
     const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
-    // Any other kind of file gives a length of random digits, so what follows it tells the two mistakes apart.
+    // Any other kind of file gives a length of random digits; the bytes after it distinguish the two mistakes.
     const bool looks_right = file.size() > 8 && text[0] == '{';
     if (!looks_right) return fail(where + " is not a safetensors file: byte 8 does not open a JSON header");
     if (length > kMaxHeaderBytes)

@@ -10,7 +10,7 @@ namespace patchbay::kernels::cuda {
 
 using Stream = void*; // a cudaStream_t
 
-// Where kernels report what the host cannot see: an index out of range. In memory that both reach; 0: nothing.
+// Faults that only kernels can see: an index out of range. Written to memory that the host reads; 0: none.
 enum class KernelFault : int32_t { kNone = 0, kEmbeddingId, kGatherRow, kExpertId, kTakenToken };
 
 struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
@@ -39,8 +39,8 @@ void soft_cap(Stream, const pb_tensor& x, float cap);
 void top_k(Stream, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, bool sum_to_one);
 void weighted_sum(Stream, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
-// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols whatever T: for what a library's product
-// does not take.
+// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols for any T: for products that the library
+// does not support.
 void plain_linear(Stream, const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w);
 struct ExpertTable { // matrices of one shape and dtype
     const DeviceMatrix* matrices = nullptr; // (count), in device memory

@@ -1,4 +1,4 @@
-// Fast attention over pages for the device `cpu`: the kernels' CpuAttention behind the plugin contract.
+// Fast attention over pages for the device `cpu`: the kernels' CpuAttention as a plugin.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -28,7 +28,7 @@ class Paged {
     };
 
     struct Bound {
-        pb_attention_spec spec; // its device: not to be read
+        pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;
         kernels::CpuAttention attention;
     };

@@ -1,4 +1,4 @@
-// Attention as it is written down, in double, for the device `cpu`: what other backends are compared with.
+// Attention in its most direct form, in double, for the device `cpu`: tests compare other backends with it.
 #include <cstdio>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// What each op computes, once its arguments are checked: by the kernels. Values of ids are checked here.
+// Each op: checks its arguments, then calls a kernel. Values of ids are checked here.
 #include "cpu.hpp"
 #include "ids.hpp"
 #include "patchbay/sdk/checked_ops.hpp"

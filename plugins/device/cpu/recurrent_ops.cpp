@@ -6,7 +6,7 @@
 namespace patchbay {
 namespace {
 
-// The states of a batch of so many rows.
+// The states of a batch of this many rows.
 kernels::States states_of(const pb_state& state, uint64_t offset, int64_t rows) {
     const int32_t* const starts = checked_ids("query_starts", state.query_starts, rows + 1);
     const auto* const pages = static_cast<const int32_t*>(state.pages.data);

@@ -19,7 +19,7 @@ const char* text_of(kernels::cuda::KernelFault fault) {
         case KernelFault::kExpertId: return "expert_linear: an id is not that of an expert";
         case KernelFault::kTakenToken: return "fill_placeholders: a token is not among those that were sampled";
     }
-    return "a kernel reports a fault that nobody knows";
+    return "a kernel reports an unknown fault";
 }
 
 [[noreturn]] void unavailable(const std::string& why) { throw Error(PB_UNAVAILABLE, why); }
@@ -139,7 +139,7 @@ void CudaDevice::begin_step() {
 void CudaDevice::submit_step() {
     use();
     if (!faulty()) before_op("the step's end");
-    // In order with the kernels: the next step may have begun by the time that anybody looks.
+    // In order with the kernels: the next step may have begun by the time that the host looks.
     auto kernel_fault = std::make_unique<int32_t>(0);
     to_host_async(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
     check_cuda(cudaMemsetAsync(kernel_fault_, 0, sizeof *kernel_fault_, stream_), "cudaMemsetAsync");

@@ -1,5 +1,5 @@
 // medusa - Medusa's heads: each a few residual blocks and a vocabulary of its own over the hidden state that the newest
-// token was sampled from; the first says the token behind it, the second the one behind that.
+// token was sampled from; the first predicts the token after it, the second the one after that.
 #include <algorithm>
 
 #include "patchbay/sdk/config_keys.hpp"
@@ -44,7 +44,8 @@ class Medusa : public patchbay::ListedWeights {
         const int64_t rows = f.raw.logit_rows.shape[0];
         if (rows == 0) return;
         if (f.raw.draft_step >= heads_.size())
-            throw patchbay::Error(PB_INVALID, "no head predicts the token " + std::to_string(f.raw.draft_step) + " further");
+            throw patchbay::Error(PB_INVALID,
+                                  "no head predicts the token " + std::to_string(f.raw.draft_step) + " further");
         const Head& head = heads_[f.raw.draft_step];
         const pb_tensor all = f.temp({f.tokens(), hidden_}), x = f.temp({rows, hidden_}), y = f.temp({rows, hidden_}),
                         gate_one = f.temp({rows, 2 * int64_t{hidden_}}); // silu(gate) · 1

@@ -1,5 +1,5 @@
-// The sampler `standard` on the device `cuda`: kernels/cuda behind the plugin contract. Rows are packed here, and all
-// else happens in order with the device's work.
+// The sampler `standard` on the device `cuda`: kernels/cuda as a plugin. Rows are packed here, and all
+// other work is queued in order with the device's.
 #include <cuda_runtime_api.h>
 
 #include "kernels/cuda_sampling.hpp"
@@ -14,7 +14,7 @@ class StandardCuda {
   public:
     static constexpr const char* kDevice = "cuda";
 
-    explicit StandardCuda(const patchbay::Context&) {} // a GPU is looked for when there is work for it
+    explicit StandardCuda(const patchbay::Context&) {} // looks for a GPU when there is work for it
 
     void accepts(const pb_sampling_params& p) const {
         const auto lacks = [](bool wanted, const char* what) {
@@ -39,7 +39,7 @@ class StandardCuda {
     }
 
     void enqueue(const pb_sample_work& work) {
-        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device tells no queue to work in");
+        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device gives no queue to work in");
         cuda::sample_rows(work.queue, {static_cast<float*>(work.logits.data), work.logits.strides[0],
                                        static_cast<int32_t>(work.row_count), static_cast<int32_t>(work.max_logprobs),
                                        work.inputs, static_cast<float*>(work.scratch), work.tokens, work.faults,
@@ -76,7 +76,7 @@ class StandardCuda {
     }
 
     cuda::SamplingInputs inputs_;
-    std::vector<cuda::SamplingBias> bias_; // of the row that is packed
+    std::vector<cuda::SamplingBias> bias_; // of the row that is being packed
 };
 
 }  // namespace

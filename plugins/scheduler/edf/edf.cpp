@@ -1,4 +1,4 @@
-// edf - the earliest deadline first; what has none comes behind what has one, by arrival.
+// edf - the earliest deadline first; requests without one come last, by arrival.
 #include <limits>
 
 #include "patchbay/sdk/step_packer.hpp"

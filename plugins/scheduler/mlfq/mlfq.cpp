@@ -1,4 +1,4 @@
-// mlfq - a feedback queue of levels: a request joins the level that its prompt fits, and falls with what it has made.
+// mlfq - a feedback queue of levels: a request starts at the level of its prompt, and falls as its output grows.
 #include <cmath>
 
 #include "patchbay/sdk/step_packer.hpp"
@@ -33,7 +33,7 @@ class FeedbackQueue {
     }
 
   private:
-    // Of tokens taken so far and the prompt that is still to be taken: long prompts skip the upper levels.
+    // From the tokens taken so far and the rest of the prompt: long prompts skip the upper levels.
     double level_of(const pb_sequence& s, uint64_t now_us) const {
         const double taken = static_cast<double>(s.prompt_tokens) + s.output_tokens;
         const double fallen = std::min(std::ceil(std::max(0.0, std::log2(taken / quantum_))), levels_ - 1.0);

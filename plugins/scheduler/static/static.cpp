@@ -1,4 +1,4 @@
-// static - static batching, the baseline of the field: a batch is formed when nothing runs, and nobody joins it until
+// static - static batching, the baseline of the field: a batch is formed when nothing runs, and no request joins until
 // all of it has ended.
 #include "patchbay/sdk/step_packer.hpp"
 
@@ -18,7 +18,7 @@ class Static {
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         // A batch too large for one step's token budget is still being formed while its first prompts are computed;
-        // those who were preempted out of it come back into it.
+        // requests that were preempted out of it are admitted to it again.
         if (step.running.empty()) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
         for (const pb_sequence& s : step.waiting) {
             const bool returns = s.flags & PB_SEQ_PREEMPTED;
@@ -40,5 +40,5 @@ class Static {
 
 PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static",
                                              .version = "1.0.0",
-                                             .summary = "static batching: nobody joins until the whole batch has ended",
+                                             .summary = "static batching: no request joins a running batch",
                                              .state = "static/1"}))

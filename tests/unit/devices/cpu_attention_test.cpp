@@ -128,7 +128,7 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
     slots.assign(kTokens, -1);
     step();
     check();
-    EXPECT_TRUE(std::isnan(pages[page_bytes / 4])) << "page 1 belongs to nobody";
+    EXPECT_TRUE(std::isnan(pages[page_bytes / 4])) << "page 1 belongs to no sequence";
     attention->unbind(plugin.self(), bound);
 }
 

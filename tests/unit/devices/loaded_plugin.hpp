@@ -1,5 +1,5 @@
-// A plugin's library and one component made from it, over a host that offers the thread pool alone and keeps the last
-// error: for tests of what crosses the C tables.
+// A plugin's library and one component made from it, over a host that offers only the thread pool and keeps the last
+// error: for tests of the C tables.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -223,7 +223,7 @@ TEST(AttentionCost, CountsTheKeysThatQueriesSee) {
     const pb_attention_spec full{sizeof full, 8, 2, 16, 16, 0, PB_BF16, PB_BF16, 1, 0, "sim", 0, 0, 0, 1};
     pb_attention_spec window = full;
     window.sliding_window = 4;
-    // Sequence 0: 3 queries behind 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
+    // Sequence 0: 3 queries after 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
     const int32_t starts[] = {0, 3, 4}, lens[] = {8, 10}, tables[] = {0, 1}, positions[] = {5, 6, 7, 9};
     const int64_t slots[] = {-1, 6, 7, 25};
     const pb_attention_batch batch{sizeof batch, 2, 4, 1, starts, lens, tables, slots, positions, 3, 10};

@@ -172,7 +172,7 @@ TEST(AsyncOnADevice, PlansAStepBeforeTheOneBeforeHasBegun) {
     EXPECT_EQ(sums.values["queues overlapped_steps"], 19) << "all but the first";
 }
 
-TEST(AsyncOnADevice, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
+TEST(AsyncOnADevice, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     Harness h(in_flight());
     SamplingParams p = greedy(20);
     p.stop_token_ids.resize(300);
@@ -310,7 +310,7 @@ TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
                             "which runs beside any)");
 }
 
-// The step behind has taken the token before the host could see it; a part of a prompt is computed in it, too.
+// The next step has taken the token before the host could see it; a part of a prompt is computed in it, too.
 TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
     for (const char* token : {"300", "-1"})
         for (const GraphMode mode : {GraphMode::kNone, GraphMode::kFull}) {
@@ -367,7 +367,7 @@ TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
     while ((*made)->has_unfinished() && failed)
         if (const auto step = (*made)->step(); !step) failed = fail(step.error());
     ASSERT_FALSE(failed);
-    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: was told to fail"));
+    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: fails on purpose"));
     EXPECT_EQ(finish, FinishReason::kError);
     EXPECT_FALSE((*made)->has_unfinished());
 }

@@ -44,7 +44,7 @@ std::vector<uint64_t> token_times(const config::EngineConfig& c, uint32_t tokens
 // As in simulation_test.cpp: 122,880 FLOP a token, 38,400 where it has logits, 512 for each key that it sees, 27 ops.
 constexpr uint64_t kPrompt = 4 * 122'880 + 38'400 + 512 * 10 + 27'000;
 constexpr uint64_t decode(uint64_t keys) { return 122'880 + 38'400 + 512 * keys + 27'000; }
-constexpr uint64_t kTake = 1'000; // fill_placeholders, behind a step in flight
+constexpr uint64_t kTake = 1'000; // fill_placeholders, after a step in flight
 
 TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
     constexpr uint64_t kHost = 100'000; // less than any step
@@ -101,7 +101,7 @@ TEST(AsyncScheduling, LeavesEveryTextAsItIs) {
         }
         EXPECT_GT(deep, 20u);
         EXPECT_EQ(preemptions > 0, blocks == 30) << preemptions;
-        EXPECT_EQ(waited > 0, preemptions > 0) << "whoever is preempted is back first";
+        EXPECT_EQ(waited > 0, preemptions > 0) << "a preempted sequence was not collected first";
         for (const auto& [id, output] : in_turn) {
             EXPECT_EQ(output.tokens, overlapped.at(id).tokens) << id;
             EXPECT_EQ(output.finish, overlapped.at(id).finish) << id;
@@ -118,7 +118,7 @@ TEST(AsyncScheduling, PlansNoTokenForOneThatIsAboutToEnd) {
     EXPECT_EQ(computed, 4u + 2);
 }
 
-TEST(AsyncScheduling, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
+TEST(AsyncScheduling, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     Harness h(simulated(AsyncScheduling::kOn, 0));
     SamplingParams p = greedy(20);
     p.stop_token_ids.resize(300);

@@ -17,7 +17,7 @@ using json = nlohmann::json;
 
 SamplingParams beams(uint32_t width, uint32_t max_tokens) {
     SamplingParams p = greedy(max_tokens);
-    p.temperature = 1; // as nobody says
+    p.temperature = 1; // the default
     p.beam_width = p.n = width;
     return p;
 }

@@ -1,4 +1,4 @@
-// Draft models whose passes fail, on a device whose sampler fails when it is told to.
+// Draft models whose passes fail, on a device whose sampler fails on demand.
 #include <algorithm>
 #include <tuple>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;
 
-// What its pages hold is not known then: whoever was in that pass goes on without drafts, others with theirs.
+// The content of its pages is unknown then: sequences of that pass go on without drafts, others with theirs.
 TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
     config::EngineConfig plain = tiny_model();
     plain.device = {"replays", {}};

@@ -74,7 +74,7 @@ TEST(DraftModel, OfItselfIsRightInEveryDraft) {
     auto c = itself();
     c.engine.max_num_batched_tokens = 7;
     check(c, "chunks");
-    // A step that verifies fewer drafts than there are leaves the others behind the newest token.
+    // A step that verifies fewer drafts than there are leaves the others after the newest token.
     c = itself(9);
     c.engine.max_num_batched_tokens = 12;
     check(c, "drafts that do not fit the step");
@@ -177,7 +177,7 @@ TEST(DraftModel, IsAcceptedLessTheFurtherItLooks) {
 
 TEST(DraftModel, ComputesEachTokenOnceAndAWrongDraftAnew) {
     const std::vector<Case> one = {{random_prompt(1, 30, kVocab), greedy(24)}};
-    auto c = drafted(demo(), "models/demo-target", 3); // never rejected: 23 tokens behind the first in 6 steps
+    auto c = drafted(demo(), "models/demo-target", 3); // never rejected: 23 tokens after the first in 6 steps
     const Ran r = run(c, one);
     EXPECT_EQ(r.draft_passes, 6u * 3 - 1); // of the last step only 2 can be
     EXPECT_EQ(r.draft_tokens, 30u + 23 - 1); // the last but one is the last to be gone on with
@@ -339,7 +339,7 @@ TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
     // The prompt by the target, as there; then it and the first token by the draft model, with 15 keys.
     EXPECT_EQ(first.end_ns - begin - 1000, 562'040u + 5 * 61'440 + 38'400 + 15 * 256 + 16'000);
     EXPECT_EQ(first.draft_pass_ns, 365'440u);
-    const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft behind them
+    const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft after them
     EXPECT_EQ(second.end_ns - first.end_ns - 1000, 2u * 122'880 + 76'800 + 512 * 11 + 27'000);
     EXPECT_EQ(second.accepted_tokens, 1u);
     EXPECT_FALSE(h.engine->has_unfinished());

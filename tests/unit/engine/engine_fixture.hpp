@@ -27,7 +27,7 @@ struct Output {
     std::optional<LogitsStatistics> logits;
 };
 
-// One engine, driven to the end of what was added.
+// One engine, run to the end of its requests.
 class Harness {
   public:
     explicit Harness(const config::EngineConfig&);

@@ -83,7 +83,7 @@ TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
     auto c = tiny_model();
     c.proposer = config::PluginChoice{"foretells", {{"prompt", "40"}, {"output", output}}};
     c.engine.num_speculative_tokens = 4;
-    uint32_t cut = 0; // drafts that were accepted behind a stop
+    uint32_t cut = 0; // drafts that were accepted after a stop
     for (const size_t at : {5u, 9u, 17u, 30u}) {
         SamplingParams p = greedy(40);
         p.stop_token_ids = {all[at]};
@@ -216,7 +216,7 @@ TEST(Engine, RefusalsSayWhatWasGotAndExpected) {
     bad = greedy(4);
     bad.logit_bias[900] = 1;
     EXPECT_EQ(refusal(e, {1}, bad), "logit_bias for token 900, expected 0 to 299");
-    EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal touched somebody else";
+    EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal affected another request";
 }
 
 TEST(Engine, AFullQueueIsSaid) {

@@ -145,7 +145,7 @@ TEST(KvGroups, AWindowHoldsNoMorePagesThanItSees) {
 }
 
 TEST(KvGroups, ASequenceThatFillsThePoolAloneEndsByPartsThatFit) {
-    auto c = local_and_global(); // a block takes three pages, two of which come free behind the window
+    auto c = local_and_global(); // a block takes three pages, two of which become free outside the window
     c.engine.num_blocks = 38;    // 32 global blocks, and three in each window
     Harness wide(local_and_global());
     const auto expected = wide.run(wide.add(random_prompt(1, 200), greedy(50))).tokens;

@@ -1,5 +1,5 @@
-// What an engine does with its pages beyond giving them out: whom it keeps apart, what it overwrites, whom it lets in,
-// and what it tells of it.
+// What an engine does with its pages beyond giving them out: which requests share, what it overwrites, when it admits,
+// and what it publishes.
 #include <gmock/gmock.h>
 
 #include <filesystem>

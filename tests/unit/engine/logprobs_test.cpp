@@ -180,7 +180,7 @@ TEST(LogitsStatistics, AreMeansOverTheDistributionsOfTheTokens) {
     EXPECT_NEAR(out.logits->entropy, entropy, 1e-4);
     EXPECT_NEAR(out.logits->first_share, share, 1e-5);
     EXPECT_GT(out.logits->max_logit, 0);
-    EXPECT_FALSE(h.run(h.add(random_prompt(1, 20), greedy(3))).logits) << "nobody asked";
+    EXPECT_FALSE(h.run(h.add(random_prompt(1, 20), greedy(3))).logits) << "not requested";
 }
 
 TEST(PrefixCache, IsNotReadWhereARequestSaysSo) {
@@ -219,7 +219,7 @@ TEST(BestOf, GivesTheMostLikelyOfItsOutputs) {
         EXPECT_EQ(got.tokens, alone[i].second) << i;
         EXPECT_EQ(got.cumulative_logprob, alone[i].first);
         EXPECT_EQ(got.finish, FinishReason::kLength);
-        EXPECT_TRUE(got.logprobs.empty()) << "nobody asked for them";
+        EXPECT_TRUE(got.logprobs.empty()) << "not requested";
         EXPECT_EQ(got.cached_tokens, 0u) << "which of them is best says nothing of the prompt";
     }
 }

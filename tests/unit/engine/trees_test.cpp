@@ -126,7 +126,7 @@ TEST(Trees, WithoutFreePagesTheFirstPathIsLeft) {
     EXPECT_EQ(sum(h, &StepReport::accepted_tokens), 30u);
     EXPECT_GT(sum(h, &StepReport::dropped_branches), 0u);
     EXPECT_GT(sum(h, &StepReport::branches), 0u) << "while there were free ones";
-    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u) << "branches take nobody's place";
+    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u) << "branches never cause preemption";
 }
 
 TEST(Trees, LeaveThePrefixCacheAsItIs) {

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 constexpr uint64_t kMs = 1'000'000;
 
-// Serves one token a step to everybody who has arrived; a step takes 10 ms of virtual time.
+// Serves one token a step to every request that has arrived; a step takes 10 ms of virtual time.
 class FakeEngine final : public DrivenEngine {
   public:
     explicit FakeEngine(VirtualClock& clock) : clock_(clock) {}

@@ -53,7 +53,7 @@ class ComponentTest : public HostTest {
         return error_of(make(plugin, settings));
     }
 
-    // Asks a scheduler about nobody.
+    // Calls a scheduler without sequences.
     static Result<> plan(const Component& c) {
         pb_scheduler_in in{};
         in.struct_size = sizeof in;

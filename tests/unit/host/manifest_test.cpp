@@ -1,4 +1,4 @@
-// Manifests are files that anybody may have edited: what is read back, and what is refused with its place.
+// Manifests are files that any user may have edited: what is read back, and what is refused with its place.
 #include <nlohmann/json.hpp>
 
 #include "unit/host/host_fixture.hpp"

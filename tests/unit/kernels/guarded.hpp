@@ -1,5 +1,5 @@
 // Arrays for kernel tests: random inputs, and outputs that are NaN before the kernel runs and must stay NaN outside of
-// what it may write. Also a workers that hands tasks out in an order of its own.
+// their range. Also a workers that runs tasks in another order.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class Poisoned {
         for (int64_t r = 0; r < rows_; ++r) out.insert(out.end(), row(r), row(r) + n_);
         return out;
     }
-    // True if nothing outside of the rows was written.
+    // True if nothing outside the rows was written.
     bool intact() {
         for (size_t i = 0; i < memory_.size(); ++i) {
             const auto at = static_cast<int64_t>(i) - kGuard;

@@ -1,5 +1,5 @@
 // Ops that carry states: against the reference from a sequence's first row on, however its rows are dealt out to calls
-// and whoever is beside it.
+// and the rest of the batch.
 #include <algorithm>
 #include <numeric>
 
@@ -32,7 +32,7 @@ Plan in_chunks(const std::vector<int64_t>& lengths, Random& random) {
     return plan;
 }
 
-// Runs f(rows of the whole input, a States) once a call; rows: of all sequences, one behind the other.
+// Runs f(rows of the whole input, a States) once a call; rows: of all sequences, one after another.
 template <class F>
 void each_call(const Plan& plan, int64_t floats, F&& f) {
     const auto count = static_cast<int64_t>(plan.lengths.size());

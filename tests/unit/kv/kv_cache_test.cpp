@@ -51,7 +51,7 @@ TEST(KvCache, WhatIsDiscardedIsTakenAgainBeforeCachedBlocks) {
     cache.copy_on_write(scratch, 6);
     const BlockId own = scratch.pages[0][1];
     cache.release(cached);
-    cache.discard(scratch); // shares a named block, which goes behind the others
+    cache.discard(scratch); // shares a named block, which goes after the others
     EXPECT_EQ(cache.pool().free(), 4u);
     for (int i = 0; i < 10; ++i) {
         ASSERT_TRUE(cache.grow(scratch, 4));

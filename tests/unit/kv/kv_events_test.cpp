@@ -1,4 +1,4 @@
-// What the prefix cache tells of itself, whom a salt keeps apart, what becomes zero, and how long pages are held.
+// What the prefix cache publishes, what a salt separates, what becomes zero, and how long pages are held.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -143,7 +143,7 @@ TEST(ZeroFreed, PagesThatNobodyHoldsOrFindsAnyMore) {
     EXPECT_THAT(zeroed(cache), ElementsAre(pages[1])) << "the full one can be found";
     BlockTable all;
     ASSERT_TRUE(cache.grow(all, 16));
-    EXPECT_THAT(zeroed(cache), ElementsAre(pages[0])) << "before somebody else gets it";
+    EXPECT_THAT(zeroed(cache), ElementsAre(pages[0])) << "before another request gets it";
     cache.release(all);
     EXPECT_EQ(zeroed(cache).size(), 4u);
 }
@@ -179,7 +179,7 @@ TEST(Residency, IsTheTimeThatAPageWasHeld) {
     EXPECT_THAT(cache.take_residencies(), IsEmpty());
     ASSERT_TRUE(cache.grow(t, 4));
     ASSERT_TRUE(cache.grow(fork, 4));
-    cache.discard(t); // in the step that took it: it tells nothing of how long pages are held
+    cache.discard(t); // in the step that took it: it says nothing about how long pages are held
     EXPECT_THAT(cache.take_residencies(), IsEmpty());
     cache.set_time(600);
     cache.discard(fork);

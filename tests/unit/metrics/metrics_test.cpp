@@ -116,7 +116,7 @@ TEST(Metrics, AScrapeHasNothingThatIsNotDocumented) {
     m.counter("patchbay_steps_total").Increment();
     const Server server(0, m);
     http_get(server.port(), "/metrics");
-    const std::string got = http_get(server.port(), "/metrics"); // the second one tells of the first
+    const std::string got = http_get(server.port(), "/metrics"); // the second one counts the first
     const std::regex family("# TYPE (\\w+)");
     size_t families = 0;
     for (auto at = std::sregex_iterator(got.begin(), got.end(), family); at != std::sregex_iterator(); ++at, ++families)

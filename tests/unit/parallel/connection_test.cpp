@@ -19,7 +19,7 @@ std::pair<Socket, Socket> sockets() {
     return {Socket(ends[0]), Socket(ends[1])};
 }
 
-// What a connection makes of bytes that somebody else wrote.
+// What a connection makes of untrusted bytes.
 std::string error_of(std::string bytes) {
     auto [ours, theirs] = sockets();
     Connection connection(std::move(ours));

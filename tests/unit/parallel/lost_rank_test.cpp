@@ -19,7 +19,7 @@ host::Device cpu_device(const ThreadPool& pool) {
     return *std::move(device);
 }
 
-// A rank's view of the store whose rank is lost once all are ready and it has told its address.
+// A rank's view of the store whose rank is lost once all are ready and it has published its address.
 struct LostGroup {
     explicit LostGroup(const pb_group& whole) : group(whole) {}
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {

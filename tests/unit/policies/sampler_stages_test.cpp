@@ -195,7 +195,7 @@ TEST(Mirostat, TellsTheSurpriseOfItsTokenInWhatItWasDrawnFrom) {
         EXPECT_NEAR(drawn.surprisal[0], -std::log2(p[static_cast<size_t>(drawn.tokens[0])]), 1e-5);
     }
     Row without;
-    EXPECT_EQ(sample("standard", {without}).surprisal[0], -1) << "nobody asked";
+    EXPECT_EQ(sample("standard", {without}).surprisal[0], -1) << "not requested";
 }
 
 TEST(Mirostat, KeepsTheMeanSurpriseAtItsTarget) {

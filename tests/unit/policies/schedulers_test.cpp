@@ -20,7 +20,7 @@ TEST(Fcfs, APromptThatDoesNotFitIsChunked) {
     uint64_t id = 0;
     for (const uint32_t n : {800u, 800u, 10u, 10u}) w.wait(++id, n);
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}, {2, 224}}));
-    w.in.flags = 0; // without chunks it waits, and nothing behind it passes it
+    w.in.flags = 0; // without chunks it waits, and no later request overtakes it
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}}));
 }
 

@@ -1,4 +1,4 @@
-// Scenario files: what is told of a file that is none, and that each kind of expectation can fail.
+// Scenario files: the faults of invalid files, and that each kind of expectation can fail.
 #include <gmock/gmock.h>
 
 #include <fstream>

@@ -37,7 +37,7 @@ class SharesKv : public patchbay::GatedDecoder {
 
     void forward(const patchbay::Forward& f) const {
         const patchbay::Stream stream(f, shape);
-        const patchbay::RotaryAttention own(f, shape); // behind layer owner_, its k and v stay
+        const patchbay::RotaryAttention own(f, shape); // after layer owner_, its k and v stay
         const patchbay::AttentionTensors later(f, shape);
         const patchbay::GatedMlp mlp(f, shape);
         f.embedding(stream.x, ends.embedding);
