@@ -70,17 +70,17 @@ class Parser {
 
     // a ::= a x | b is a ::= b x*
     ExprId body_of(RuleId rule, const std::vector<Sequence>& alternatives) {
-        std::vector<ExprId> plain, behind;
+        std::vector<ExprId> plain, after;
         for (const Sequence& s : alternatives) {
             const bool recursive = !s.empty() && rules_[s[0]].kind == Expr::Kind::kRule && rules_[s[0]].rule == rule;
             if (!recursive)
                 plain.push_back(rules_.sequence(s));
             else if (s.size() > 1)
-                behind.push_back(rules_.sequence({s.begin() + 1, s.end()}));
+                after.push_back(rules_.sequence({s.begin() + 1, s.end()}));
         }
         const ExprId first = plain.empty() ? rules_.nothing() : rules_.choice(std::move(plain));
-        if (behind.empty()) return first;
-        return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(behind)), 0, kUnbounded)});
+        if (after.empty()) return first;
+        return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(after)), 0, kUnbounded)});
     }
 
     bool at_rule() { // a name followed by '::=': the rule before it has ended

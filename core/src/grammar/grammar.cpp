@@ -129,10 +129,10 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
         if (stack == 0) continue;
         if (allowed.ends_at_once && std::ranges::find(items, m.top(stack)) == items.end())
             items.push_back(m.top(stack));
-        const ConfigId behind = m.after(stack);
-        if (!m.goes_on(behind)) continue;
+        const ConfigId after = m.after(stack);
+        if (!m.goes_on(after)) continue;
         for (const uint32_t n : allowed.behind)
-            if (const ConfigId there = m.step(behind, tree.byte(n)); there != kDead) {
+            if (const ConfigId there = m.step(after, tree.byte(n)); there != kDead) {
                 (void)set_all(n, there);
                 walk(m, tree, n, there, set_all);
             }

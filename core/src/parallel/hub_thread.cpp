@@ -226,8 +226,8 @@ void Hub::look_for_the_dead(uint64_t now) {
         p->child = 0;
         if (stopping_ || (suspicion_ && suspicion_->weight >= kEnded)) continue;
         // Its last message says more than its exit status.
-        const bool told = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
-        if (!told) suspect(*p, kEnded, 0, how_it_ended(status));
+        const bool reported = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
+        if (!reported) suspect(*p, kEnded, 0, how_it_ended(status));
         else suspicion_->decide_ns = now, suspicion_->passes = false;
     }
 }

@@ -59,7 +59,7 @@ void Batch::finish() {
 }
 
 void Batch::pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows) {
-    constexpr kv::BlockId kAnyPage = 0; // it is read, for results that nobody reads
+    constexpr kv::BlockId kAnyPage = 0; // it is read, for results that are never read
     max_blocks_ = std::max(max_blocks_, 1u);
     const size_t first = seq_lens_.size(), width = max_blocks_;
     while (this->tokens() < tokens) {

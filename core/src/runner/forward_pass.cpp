@@ -67,10 +67,10 @@ void ModelRunner::charge_attention(uint32_t layer) {
         no_slots_.assign(batch.token_count, -1);
         batch.slot_mapping = no_slots_.data();
     }
-    const Result<> told = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
+    const Result<> known = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
     cost.in_graph = replaying_;
-    if (told) device_.call<&pb_device_simulation::charge>(&cost);
-    else cost_fault_ = told.error();
+    if (known) device_.call<&pb_device_simulation::charge>(&cost);
+    else cost_fault_ = known.error();
 }
 
 void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
@@ -209,7 +209,7 @@ GraphChoice ModelRunner::choose(const Batch& batch) {
     return choice;
 }
 
-// What the host of a machine that is only told of does for a step, before the device gets it.
+// What the host of a simulated machine does for a step, before the device gets it.
 void ModelRunner::pass_host_time() {
     const auto* const simulation = device_.extension<pb_device_simulation>();
     if (simulation && simulation->host_ns)

@@ -265,7 +265,7 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
         for (const kv::LayerKv& layer : its.kept)
             if (layer.spec.kind == kv::GroupKind::kRecurrent)
                 return fail("model '" + std::string(draft_->model_.component->type().name) +
-                            "' keeps states: a state cannot go back behind a draft that is rejected");
+                            "' keeps states: a state cannot go back to before a rejected draft");
         for (kv::LayerKv layer : its.kept) {
             if (layer.owner) *layer.owner += own.kept.size();
             kept.push_back(std::move(layer));

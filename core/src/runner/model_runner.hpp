@@ -166,7 +166,7 @@ class ModelRunner {
     void place_states(const Batch&, const pb_tensor& query_starts);
     Result<> plan_attention();
     pb_forward forward_of(const Inputs&);
-    void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, behind its pass
+    void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, after its pass
     Result<> begin_step();
     Result<> end_step(uint64_t& ns);
     GraphChoice choose(const Batch&);
@@ -214,7 +214,7 @@ class ModelRunner {
     ModelWork work_;
     std::unique_ptr<KvLayers> kv_;
     HostPages host_pages_{device_, info_, clock_};
-    void* zero_page_ = nullptr;        // of the device; null: nobody asks for zeros
+    void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;

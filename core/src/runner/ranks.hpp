@@ -1,4 +1,4 @@
-// What a ModelRunner that is one of several ranks asks of whoever knows the others.
+// What a ModelRunner that is one of several ranks asks of the part that knows the others.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -81,7 +81,7 @@ void add_scenario_command(Commands& commands) {
         "  policy: {plugin: fcfs}\n"
         "  engine: {block_size: 16, num_blocks: 11, max_num_batched_tokens: 100}\n"
         "  steps:\n"
-        "    - add: [{id: a, prompt: 80}, {id: b, prompt: 80}]    # prompts of 80 tokens that nobody else has\n"
+        "    - add: [{id: a, prompt: 80}, {id: b, prompt: 80}]    # prompts of 80 tokens of their own\n"
         "    - expect: {scheduled: {a: 80, b: 20}, running: [a, b]} # plans a step\n"
         "    - output: {a: [7]}                                  # which comes back with token 7 for a\n"
         "    - expect: {scheduled: {a: 1, b: 60}, free_pages: 0}\n"

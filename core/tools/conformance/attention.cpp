@@ -79,7 +79,7 @@ Outcome refuses(Subject& subject) {
         void (*spoil)(pb_attention_spec&);
     };
     constexpr Case kCases[] = {
-        {"a device that nobody has", [](pb_attention_spec& s) { s.device = "abacus"; }},
+        {"a device that does not exist", [](pb_attention_spec& s) { s.device = "abacus"; }},
         {"3 heads over 2 of KV", [](pb_attention_spec& s) { s.heads = 3; }},
         {"no heads of KV", [](pb_attention_spec& s) { s.kv_heads = 0; }},
         {"a head_dim of 0", [](pb_attention_spec& s) { s.head_dim = 0; }},

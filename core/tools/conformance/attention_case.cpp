@@ -214,7 +214,7 @@ Result<> Pages::compute_there(const Step& s) {
     const auto& its = *static_cast<const pb_device*>(device.type().vtable);
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
     pb_attention_batch b = s.batch;
-    std::vector<int32_t> block_starts = {0}, blocks; // without the places behind the last
+    std::vector<int32_t> block_starts = {0}, blocks; // without the places after the last
     for (uint32_t i = 0; i < b.seq_count; ++i) {
         const int32_t* const row = b.block_tables + size_t{i} * b.max_blocks;
         const auto used = (static_cast<uint32_t>(b.seq_lens[i]) + shape_.block_size - 1) / shape_.block_size;

@@ -142,7 +142,7 @@ Outcome survives_torn_state(Subject& subject) {
     for (const std::string& bytes : {saved.substr(0, saved.size() / 2), saved + noise, noise, std::string()}) {
         PB_TRY(auto second, subject.make());
         (void)second->load(subject.type().state, bytes);
-        (void)second->load("nobody/999", bytes);
+        (void)second->load("another/999", bytes);
     }
     return {};
 }
@@ -150,7 +150,7 @@ Outcome survives_torn_state(Subject& subject) {
 constexpr Check kLife[] = {
     {"component.twice", "two objects live side by side and end in any order", lives_beside_another},
     {"component.state", "a fresh object that loads what another saved, saves the same", keeps_its_state},
-    {"component.torn_state", "bytes that nobody saved are refused or ignored, and crash nothing", survives_torn_state},
+    {"component.torn_state", "bytes that were never saved are refused or ignored, and crash nothing", survives_torn_state},
 };
 
 }  // namespace

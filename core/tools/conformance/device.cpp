@@ -59,7 +59,7 @@ Outcome memory(Subject& subject) {
             component->check(table.copy_page(self, static_cast<char*>(block) + 3 * kPage, block, kPage), "copy_page"));
         PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
         std::memcpy(there.data() + 3 * kPage, there.data(), kPage);
-        return back == there ? Outcome() : fail("copy_page copied other bytes than it was told to");
+        return back == there ? Outcome() : fail("copy_page copied other bytes than those given");
     };
     const Outcome outcome = judge();
     table.free(self, block);

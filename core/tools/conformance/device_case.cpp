@@ -10,7 +10,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr int64_t kPadding = 24; // elements behind a strided row
+constexpr int64_t kPadding = 24; // elements after a strided row
 
 // To and from what an activation is; F16 devices are compared once there is one.
 std::vector<uint8_t> encode(const Floats& values, pb_dtype dtype) {
@@ -191,7 +191,7 @@ Result<> Bench::check_padding(const pb_tensor& t) {
     for (int64_t r = 0; r < t.shape[0]; ++r)
         for (int64_t i = width; i < t.strides[0]; ++i)
             if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)]))
-                return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
+                return fail("it wrote after row " + std::to_string(r) + " of a strided output");
     return {};
 }
 

@@ -9,7 +9,7 @@ namespace patchbay::conformance {
 
 using Floats = std::vector<float>;
 
-enum class Rows { kDense, kStrided /* elements of padding behind each row */ };
+enum class Rows { kDense, kStrided /* elements of padding after each row */ };
 enum class Steps { kRun, kReplay /* what a step does is run, undone, captured, and then run by the graph */ };
 
 // What one case puts on a device; goes with it.

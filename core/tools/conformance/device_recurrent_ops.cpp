@@ -1,5 +1,5 @@
 // The ops of recurrent layers, as cases: what a row gives must not depend on how the rows before it were dealt out, so
-// rows [from, to) are computed behind those before them; or rows are sequences, each with a page of its own.
+// rows [from, to) are computed after those before them; or rows are sequences, each with a page of its own.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ struct Pages {
         PB_TRY(s.is_first_chunk, b.put_ints(is_first_chunk));
         return s;
     }
-    // What is nobody's state must be as it was.
+    // What is no sequence's state must be as it was.
     Result<> check(Bench& b, const std::vector<int32_t>& used) const {
         if (!b.info().computes) return {};
         PB_TRY(const Floats now, b.get(memory));

@@ -10,7 +10,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kMaxDrafts = 5; // one behind the other
+constexpr uint32_t kMaxDrafts = 5; // one after the other
 constexpr uint32_t kMaxPaths = 3;  // of a tree
 constexpr int32_t kGuard = -77;     // what no proposer writes
 
@@ -88,7 +88,7 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
          std::all_of(out.parents.end() - kGuards, out.parents.end(), [](int32_t p) { return p == kGuard; })) &&
         std::all_of(out.counts.end() - kGuards, out.counts.end(),
                     [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
-    // A row without drafts owns no room: what lies there belongs to nobody.
+    // A row without drafts owns no room: what lies there belongs to no row.
     for (size_t i = 0; i < n; ++i)
         if (histories[i].max_drafts == 0)
             out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * out.room),
@@ -180,7 +180,7 @@ Outcome trees(Subject& subject) {
             if (parent >= 0) ends[static_cast<size_t>(parent)] = false;
             if (depth[k] > all[i].max_drafts)
                 return fail(who + " comes " + std::to_string(depth[k]) +
-                            " places behind the newest token, expected at most " + std::to_string(all[i].max_drafts));
+                            " places after the newest token, expected at most " + std::to_string(all[i].max_drafts));
         }
         if (const auto paths = std::ranges::count(ends, true); paths > kMaxPaths)
             return fail("row " + std::to_string(i) + " has " + std::to_string(paths) + " paths, expected at most " +

@@ -167,7 +167,7 @@ Outcome process(Subject& subject) {
     return {};
 }
 
-// What a row is told of its past it may be told again.
+// What a row was given of its past it may be given again.
 Outcome surprisal(Subject& subject) {
     const auto accepts = subject.table<pb_sampler>().accepts;
     PB_TRY(auto component, subject.make());
@@ -177,7 +177,7 @@ Outcome surprisal(Subject& subject) {
         if (accepts && accepts(component->self(), &r.params) != PB_OK) return Outcome::skip("it takes no mirostat_tau");
     }
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
-    if (std::isnan(s.surprisal[0])) return Outcome::skip("it tells no surprisal");
+    if (std::isnan(s.surprisal[0])) return Outcome::skip("it gives no surprisal");
     for (size_t i = 0; i < rows.size(); ++i)
         if (!(s.surprisal[i] > -1e-3f && s.surprisal[i] < 1e3f))
             return fail(row_name(i) + " has a token with a surprisal of " + std::to_string(s.surprisal[i]) +
@@ -204,7 +204,7 @@ constexpr Check kChecks[] = {
     {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
     {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
-    {"sampler.surprisal", "tells how surprising a token was where mirostat_tau asks", there<surprisal>},
+    {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
     {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
 };
 

@@ -74,7 +74,7 @@ std::vector<const RowCase*> all(const std::deque<RowCase>& cases) {
 
 namespace {
 
-constexpr size_t kGuards = 16; // values behind each buffer
+constexpr size_t kGuards = 16; // values after each buffer
 
 Result<> sample_there(const host::Component& sampler, const host::Component& device, pb_sample_batch b, Sampled& out) {
     const auto& table = *sampler.extension<pb_sampler_device>();

@@ -31,7 +31,7 @@ std::vector<const RowCase*> all(const std::deque<RowCase>&);
 struct Sampled {
     std::vector<int32_t> tokens, top_tokens;             // (rows), (rows, kTop)
     std::vector<float> logprobs, top_logprobs, logits;  // (rows), (rows, kTop), (rows, kVocab) as the sampler left them
-    std::vector<float> surprisal;                        // (rows), NaN where it told none
+    std::vector<float> surprisal;                        // (rows), NaN where it gave none
     uint64_t faults = 0;
     bool within_bounds = true;
 };

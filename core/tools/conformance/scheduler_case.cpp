@@ -6,7 +6,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kGuards = 8; // entries behind each output buffer
+constexpr uint32_t kGuards = 8; // entries after each output buffer
 constexpr uint64_t kGuardId = 0xFEEDFACE'CAFEBEEF;
 
 uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_size - 1) / block_size; }

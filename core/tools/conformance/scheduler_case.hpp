@@ -28,7 +28,7 @@ struct Planned {
 
 // extra: bytes by which the host's records are larger than the plugin's.
 Result<Planned> show(const host::Component&, const View&, uint32_t extra = 0);
-// A fresh object that is told of the view as after a swap, and plans it.
+// A fresh object that is given the view as after a swap, and plans it.
 Result<Planned> plan_fresh(Subject&, const View&, uint32_t extra = 0);
 bool same(const Planned&, const Planned&);
 

@@ -15,8 +15,8 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
     const auto made = registry.device(device, settings, {&pool.service(), nullptr, nullptr});
     if (!made) return {"device", name, State::kAbsent, made.error(), ""};
     pb_device_info info = sized<pb_device_info>();
-    if (const auto told = made->checked<&pb_device::info>(&info); !told)
-        return {"device", name, State::kAbsent, told.error(), ""};
+    if (const auto known = made->checked<&pb_device::info>(&info); !known)
+        return {"device", name, State::kAbsent, known.error(), ""};
     return {"device", name, State::kGood, isa.empty() ? text_of(info.name, sizeof info.name) : "available", ""};
 }
 

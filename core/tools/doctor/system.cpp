@@ -1,4 +1,4 @@
-// What the kernel tells under /proc and /sys.
+// What the kernel reports under /proc and /sys.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -105,7 +105,7 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
         out.push_back({"memory", "nodes", State::kGood,
                        "memory on nodes " + nodes + ": weights and KV lie on all in turn", ""});
     else
-        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel tells of none" : "one", ""});
+        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel reports none" : "one", ""});
 
     const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
     if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)

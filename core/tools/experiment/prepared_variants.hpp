@@ -36,7 +36,7 @@ struct PreparedVariants {
 
 // Configurations only.
 Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
-// Makes an engine of each once and prepares its swaps, and fills in what that tells.
+// Makes an engine of each once and prepares its swaps, and fills in what that shows.
 Result<> try_out(PreparedVariants&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
 
 // Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.

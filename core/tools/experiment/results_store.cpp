@@ -52,7 +52,7 @@ CREATE TABLE metric(
     p_corrected REAL, detectable REAL);
 CREATE TABLE comparison(
     variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 )";
 
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".

@@ -38,7 +38,7 @@ std::vector<std::string> changes(const engine::EngineFacts& then, const engine::
     return out;
 }
 
-// A fallback that nobody asked for would be measured under a wrong name.
+// A fallback that was not asked for would be measured under a wrong name.
 std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
     std::vector<std::string> out;
     const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},

@@ -97,7 +97,7 @@ void Player::engine_step() {
     tally_.add(*report);
     step_in_flight_ = is_async() && report->sync_reason != "probation" && !plan_.empty();
     if (difference_) return;
-    if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
+    if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // no step asked for it
         return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
                       "no token is sampled in this step");
     const engine::View view = engine_->view();
@@ -148,9 +148,9 @@ void Player::sampled(std::span<const execution::ScriptedRows> rows) {
                           std::to_string(accepted + 1) + " of them, as the drafts are " +
                               text_of(Value(Texts{{name, Tokens(at->drafts.begin(), at->drafts.end())}})));
         std::copy_n(tokens.begin(), std::min(tokens.size(), at->tokens.size()), at->tokens.begin());
-        for (const auto& b : at->branches) // row j stands behind so many drafts more than its first one
-            for (size_t j = 0, behind = b.drafts.size() - b.tokens.size() + 1; j < b.tokens.size(); ++j)
-                if (behind + j < tokens.size()) b.tokens[j] = tokens[behind + j];
+        for (const auto& b : at->branches) // row j stands after so many drafts more than its first one
+            for (size_t j = 0, after = b.drafts.size() - b.tokens.size() + 1; j < b.tokens.size(); ++j)
+                if (after + j < tokens.size()) b.tokens[j] = tokens[after + j];
     }
 }
 

@@ -70,7 +70,7 @@ void add_structure(Table<Arrival>& t) {
     });
 }
 
-// What other engines can do and this one cannot: told as such, in place of "unknown key".
+// What other engines can do and this one cannot: named as such, in place of "unknown key".
 void refuse(Table<Arrival>& t, const char* name, const std::string& why) {
     t.custom(other(name, R"({"not": {}})", why), [name, why](const Node* given, Arrival&, Faults& faults) {
         if (given) faults.add(given->origin, "'" + std::string(name) + "' is not in this engine: " + why);
@@ -103,7 +103,7 @@ config::Table<Arrival> request_table() {
         .key("max_tokens", &Arrival::max_tokens, {1, kMaxTokens, "tokens"}, "output after which it ends")
         .key("min_tokens", &Arrival::min_tokens, {0, kMaxTokens, "tokens"}, "output before which nothing stops it")
         .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMaxTokens, "tokens"},
-             "what its sender says it will make; 0: nobody says")
+             "what its sender says it will make; 0: not said")
         .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
         .values("stop", &Arrival::stop, {}, "texts that end it; with model.vocabulary")

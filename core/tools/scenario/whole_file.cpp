@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLongestId = 64;     // bytes
 constexpr size_t kMaxEndTokens = 16; // of a request, and of the model: each token is held against them
 constexpr size_t kMaxStops = 16, kMaxStopBytes = 256, kMaxGrammarBytes = 4096; // of a request
-constexpr uint64_t kMaxGuesses = 10; // at names that nobody has
+constexpr uint64_t kMaxGuesses = 10; // at names that do not exist
 
 class WholeFile {
   public:
@@ -129,7 +129,7 @@ class WholeFile {
         if (scenario_.engine.num_speculative_tokens == 0) fault("'draft' without engine.num_speculative_tokens");
         const bool after = i > 0 && (std::holds_alternative<step::Output>(scenario_.steps[i - 1].what) ||
                                      std::holds_alternative<step::Run>(scenario_.steps[i - 1].what));
-        if (!after) fault("'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+        if (!after) fault("'draft' stands directly after the 'output' or 'run' after which the proposer is asked");
     }
 
     void known(const std::string& name) {
@@ -160,7 +160,7 @@ class WholeFile {
     void names_in(const step::Add& what) {
         for (const Arrival& a : what.requests) {
             origin_ = &a.origin;
-            if (a.id.empty()) continue; // told already
+            if (a.id.empty()) continue; // reported already
             count(sequences_, a.sequences(), scenario_.limits.sequences, "the requests have", "outputs and beams");
             count(prompt_tokens_, a.prompt.length() * a.sequences(), scenario_.limits.prompt_tokens,
                   "the prompts of all outputs have", "tokens");

@@ -261,7 +261,7 @@ TEST(DraftModel, IsRefusedWithAnotherVocabulary) {
 TEST(DraftModel, IsRefusedWhereItsLayersKeepStates) {
     auto c = drafted(tiny_model(), "tests/golden/models/bamba");
     c.model.shape["vocab_size"] = "128";
-    EXPECT_THAT(refusal(c), HasSubstr("model 'bamba' keeps states: a state cannot go back behind a draft"));
+    EXPECT_THAT(refusal(c), HasSubstr("model 'bamba' keeps states: a state cannot go back to before a rejected draft"));
 }
 
 TEST(DraftModel, IsRefusedOnSeveralRanks) {

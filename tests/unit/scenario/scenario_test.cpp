@@ -51,7 +51,7 @@ TEST(ScenarioFile, RefusesStepsThatNothingCanComeOf) {
     const std::string add = "  - add: [{id: a, prompt: 8}]\n";
     EXPECT_EQ(faults_of("steps:\n" + add + "  - draft: {a: [1]}\n"),
               "s.yaml:3:12: 'draft' without engine.num_speculative_tokens\n"
-              "s.yaml:3:12: 'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+              "s.yaml:3:12: 'draft' stands directly after the 'output' or 'run' after which the proposer is asked");
     EXPECT_EQ(faults_of("steps:\n" + add + "  - in_flight: [a]\n"),
               "s.yaml:3:16: 'in_flight' without engine.async_scheduling: on");
     EXPECT_THAT(faults_of("engine: {async_scheduling: on, num_speculative_tokens: 1}\nsteps:\n" + add),

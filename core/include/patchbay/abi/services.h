@@ -62,7 +62,7 @@ typedef struct pb_devices {
 } pb_devices;
 
 /* A model beside the target, for proposers that draft with one: opened in create(), run in propose(). The proposer says for
- * whom and how far; weights, KV, passes and sampling are the host's. The model's KV lies in pages of the same sequences
+ * which rows and how far; weights, KV, passes and sampling are the host's. The model's KV lies in pages of the same sequences
  * and follows the target by itself: prompts, prefix hits, preemption and rejected drafts do not concern the
  * proposer. What is wrong with it costs time, never a text. Offered to proposers.
  * The model may be a head, which goes on from the target's hidden states (PB_MODEL_DRAFT_HEAD; key `plugin` of the settings): it

@@ -74,7 +74,7 @@ inline void keep_min_p(Candidates& c, float p) {
 }
 
 // Of those with a probability of at least `threshold` only the least likely stays (XTC, exclude top choices, by
-// p-e-w). Whether it comes to that is drawn by whoever calls.
+// p-e-w). Whether it comes to that is drawn by the caller.
 inline void exclude_top_choices(Candidates& c, float threshold) {
     const double least = log_weight(c) + std::log(static_cast<double>(threshold));
     const auto is_top = [&](const Candidate& x) { return x.logit >= least; };

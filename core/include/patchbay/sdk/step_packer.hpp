@@ -21,13 +21,13 @@ class StepPacker {
     // Prompts get so many tokens of the step together, unless they may not be split.
     void limit_prompts(uint32_t tokens) { prompt_tokens_ = tokens; }
 
-    // Takes a running one's seat and pages for somebody else, before anybody is planned.
+    // Takes a running one's seat and pages for another one, before any is planned.
     void give_up(const pb_sequence& s) {
         take_back(s);
         seats_ += 1;
     }
 
-    // Before anybody is planned: whether s, which waits, would be admitted behind all who run but `leaver`.
+    // Before any is planned: whether s, which waits, would be admitted after all that run but `leaver`.
     bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
         uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take
         for (const pb_sequence& other : step_.running) {
@@ -67,7 +67,7 @@ class StepPacker {
             if (!decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
     }
 
-    // Plans one that waits. False: there is no room for it, and so for none behind it.
+    // Plans one that waits. False: there is no room for it, and so for none after it.
     bool admit(const pb_sequence& s) {
         if (tokens_ == 0 || seats_ == 0) return false;
         const uint32_t whole = uncached(s), cached = remaining(s) - whole;
@@ -125,7 +125,7 @@ class StepPacker {
             return;
         }
         if (step_.pages_for(s, n) > blocks_)
-            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts are worth nobody's place
+            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts never cause preemption
         while (step_.pages_for(s, n) > blocks_) {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
@@ -165,25 +165,25 @@ class StepPacker {
     std::vector<uint64_t> gone_; // preempted in this step
 };
 
-// The order of arrival, and its end first: whom most policies preempt.
+// The order of arrival, and its end first: what most policies preempt.
 inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
     return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
 }
 
-// Where no seat is free, whoever runs with the highest key(s), the latest arrival of equals, gives his up, to be
-// recomputed later, if somebody waits whose key is lower by more than price(s) and who would be admitted in his place.
+// Where no seat is free, the running one with the highest key(s), of equals the latest, gives its seat up, to be
+// recomputed later, if one waits whose key is lower by more than price(s) and which would be admitted in its place.
 // One a step, so that those who come do not drive out all who run.
 template <class Key, class Price>
 void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
     if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
-    const auto behind = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
+    const auto later = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
         return key(a) != key(b) ? key(a) > key(b) : arrived_later(a, b);
     };
     const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
     for (const pb_sequence& s : step.running)
-        if (behind(s, *worst)) worst = &s;
+        if (later(s, *worst)) worst = &s;
     for (const pb_sequence& s : step.waiting)
-        if (behind(*best, s)) best = &s;
+        if (later(*best, s)) best = &s;
     if (key(*best) + price(*worst) < key(*worst) && packer.fits_instead(*best, *worst)) packer.give_up(*worst);
 }
 

@@ -123,7 +123,7 @@ void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
     for (const Row& r : rows) turns_[r.sequence->id] = {r.sequence, r.max_drafts, kNone};
     work_ = {};
     followed_ = !keeps_kv();
-    in_turn_ = true;
+    in_propose_ = true;
     if (!is_head()) return;
     for (Sequence* s : all_) { // guesses were made from guesses: they are computed anew from what the target has
         kv_of(*s).ahead.clear();
@@ -132,7 +132,7 @@ void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
 }
 
 Result<> DraftModel::end() {
-    in_turn_ = false;
+    in_propose_ = false;
     Result<> done;
     if (!followed_) {
         for (auto& [id, turn] : turns_) turn.asked = kNone;
@@ -152,7 +152,7 @@ uint32_t DraftModel::computed_by_both(const Sequence& s) const {
 }
 
 Result<> DraftModel::forward(pb_runner_batch& b) {
-    if (!in_turn_) return fail("a model is run in propose() only");
+    if (!in_propose_) return fail("a model is run in propose() only");
     const auto max_drafts = [this](uint64_t id) {
         const auto at = turns_.find(id);
         return at == turns_.end() ? std::nullopt : std::optional(at->second.max_drafts);

@@ -118,7 +118,7 @@ class DraftModel {
     std::string why_;
 
     // ---- the propose() under way
-    bool in_turn_ = false, followed_ = false;
+    bool in_propose_ = false, followed_ = false;
     std::vector<Sequence*> all_;
     std::unordered_map<RequestId, Turn> turns_;
     Work work_;
