@@ -30,12 +30,17 @@
 namespace patchbay::cli {
 namespace {
 
+std::string versions() {
+    return "patchbay " PATCHBAY_VERSION ", plugin ABI " + std::to_string(PB_ABI_MAJOR) + "." +
+           std::to_string(PB_ABI_MINOR);
+}
+
 void add_version_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("version", "Print the versions of program and plugin contract");
     app->footer("Example:\n  patchbay version");
     app->callback([&commands] {
         commands.chosen = [] {
-            std::cout << "patchbay " PATCHBAY_VERSION ", plugin ABI " << PB_ABI_MAJOR << '.' << PB_ABI_MINOR << '\n';
+            std::cout << versions() << '\n';
             return kOk;
         };
     });
@@ -83,6 +88,7 @@ int run(int argc, char** argv) {
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);
+    app.set_version_flag("--version", versions(), "Print the versions and exit");
     add_worker_command(commands);
     try {
         app.parse(argc, argv);

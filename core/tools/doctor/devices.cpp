@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "base/thread_pool.hpp"
 #include "doctor/findings.hpp"
 
@@ -21,6 +22,19 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
 }
 
 }  // namespace
+
+std::vector<Finding> check_plugin_folders(const host::Registry& registry) {
+    std::vector<Finding> out;
+    for (const auto& folder : registry.folders()) {
+        size_t plugins = 0;
+        for (const host::Manifest& m : registry.manifests()) plugins += m.library.parent_path() == folder;
+        out.push_back({"plugins", printable(folder.string(), 1000), plugins > 0 ? State::kGood : State::kNote,
+                       std::to_string(plugins) + (plugins == 1 ? " plugin" : " plugins"), ""});
+    }
+    for (const std::string& remark : registry.remarks())
+        out.push_back({"plugins", "left out", State::kNote, remark, ""});
+    return out;
+}
 
 std::vector<Finding> check_devices(const host::Registry& registry) {
     std::vector<Finding> out;

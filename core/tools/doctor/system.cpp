@@ -145,6 +145,25 @@ std::vector<Finding> check_gpu(const Surroundings& machine) {
     return out;
 }
 
+std::vector<Finding> check_tools(const Surroundings& machine, const std::string& report_python) {
+    std::vector<Finding> out;
+    const auto need = [&](const char* name, std::initializer_list<const char*> programs, const char* remedy) {
+        for (const char* program : programs)
+            if (machine.in_path(program)) {
+                out.push_back({"tools", name, State::kGood, program, ""});
+                return;
+            }
+        out.push_back({"tools", name, State::kAbsent, "none in PATH, which building a plugin needs", remedy});
+    };
+    need("compiler", {"g++", "clang++"}, "apt install g++");
+    need("CMake", {"cmake"}, "apt install cmake");
+    const bool plots = machine.runs({report_python, "-c", "import matplotlib"});
+    out.push_back({"tools", "report Python", plots ? State::kGood : State::kAbsent,
+                   plots ? report_python : report_python + " has no matplotlib, which `patchbay report` needs",
+                   plots ? "" : "scripts/install-deps, or set PATCHBAY_PYTHON to a Python that has it"});
+    return out;
+}
+
 std::vector<Finding> check_parallel(const Surroundings& machine) {
     const bool there = machine.in_path("mpirun");
     return {{"parallel", "MPI", there ? State::kGood : State::kAbsent, there ? "mpirun is there" : "no mpirun in PATH",
