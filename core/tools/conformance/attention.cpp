@@ -90,16 +90,18 @@ Outcome refuses(Subject& subject) {
     std::string why;
     Shape shape;
     shape.device = device_of(subject, why);
+    std::string faults;
     for (const Case& c : kCases) {
         pb_attention_spec spec = shape.spec();
         c.spoil(spec);
         const Answer a = describe(*component, spec);
+        const std::string before = faults.empty() ? "" : "; ";
         if (a.status != PB_UNSUPPORTED)
-            return fail(std::string("it answers ") + c.what + " by status " + std::to_string(a.status) +
-                        ", expected PB_UNSUPPORTED");
-        if (!has_reason(a)) return fail(std::string("it refuses ") + c.what + " without a reason");
+            faults += before + "it answers " + c.what + " by status " + std::to_string(a.status) +
+                      ", expected PB_UNSUPPORTED";
+        else if (!has_reason(a)) faults += before + "it refuses " + c.what + " without a reason";
     }
-    return {};
+    return faults.empty() ? Outcome() : fail(faults);
 }
 
 std::vector<Tokens> some_sequences(const Shape& shape) {

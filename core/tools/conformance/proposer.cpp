@@ -19,10 +19,10 @@ struct History {
     uint32_t max_drafts;
 };
 
-// Repetitive ones, for those who look back; of no token, of one, and with room for none.
+// Repetitive ones, for plugins that look back; of one token, and with room for none.
 std::vector<History> histories() {
     Noise noise(5);
-    std::vector<History> out = {{{}, kMaxDrafts}, {{7}, kMaxDrafts}, {{7, 7}, 0}};
+    std::vector<History> out = {{{3}, kMaxDrafts}, {{7}, kMaxDrafts}, {{7, 7}, 0}};
     for (uint32_t i = 0; i < 24; ++i) {
         History h{{}, i % (kMaxDrafts + 1)};
         for (uint32_t k = noise.between(2, 120); k > 0; --k)

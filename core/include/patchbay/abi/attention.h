@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct pb_attention_spec { /* [load] what the layers of one KV group need */
     uint32_t    struct_size;
-    uint32_t    heads, kv_heads, head_dim; /* of this rank; heads is a multiple of kv_heads */
+    uint32_t    heads, kv_heads, head_dim; /* of this rank, as a config.json gives them: describe() refuses what is 0, and
+                                            * heads that are no multiple of kv_heads */
     uint32_t    block_size;                /* tokens a page                                 */
     uint32_t    sliding_window;            /* 0: full; else a token sees this many, itself included */
     pb_dtype    activation_dtype;          /* of q, k, v, out                               */

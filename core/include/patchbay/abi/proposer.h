@@ -15,7 +15,7 @@ extern "C" {
 typedef struct pb_propose_row { /* an element of rows */
     uint64_t       id;          /* of the sequence */
     const int32_t *tokens;      /* prompt and output, the newest last */
-    uint32_t       token_count;
+    uint32_t       token_count; /* at least 1 */
     uint32_t       max_drafts;  /* one after the other, at most; ≤ the batch's */
     uint32_t       max_paths;   /* from the newest token to a draft that none follows, at most; 1: a chain. Drafts in all:
                                    max_drafts · max_paths, ≤ the batch's max_drafts */

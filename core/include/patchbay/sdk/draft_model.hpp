@@ -105,7 +105,7 @@ class DraftChains {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             chains_[i].clear();
             others_[i].clear();
-            if (most(batch, i) > 0 && !batch.tokens(i).empty()) going_.push_back(i);
+            if (most(batch, i) > 0) going_.push_back(i);
         }
         uint32_t doubts = 0;
         while (!going_.empty()) doubts += extend(batch);
