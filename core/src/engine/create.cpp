@@ -128,7 +128,6 @@ class Engine::Builder {
     execution::OtherRanks ranks_;
     std::vector<std::string> rank_names_;
     const execution::LocalExecutor* local_ = nullptr; // the executor, with the runner that is in it
-    runner::ModelRunner* draft_runner_ = nullptr;
     host::Proposer proposer_;
     std::optional<host::Scheduler> scheduler_;
     std::optional<host::Sampler> sampler_;
@@ -189,7 +188,6 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
         return made;
     };
     PB_TRY(auto runner, in_one_line(load_here()));
-    draft_runner_ = runner->draft();
     rank_names_ = ranks_.names(c_.engine.tensor_parallel_size);
     if (script && script->vocabulary) s.tokenizer = script->vocabulary;
     PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->facts().vocab_size));
@@ -226,9 +224,9 @@ Result<> Engine::Builder::describe() {
     f.swap_pages = runner.host_pages().slots();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = runner.weight_bytes();
-    if (draft_runner_) {
+    if (const runner::ModelRunner* const draft = runner.draft()) {
         f.draft_model = state_->draft_model->identity();
-        f.draft_weight_bytes = draft_runner_->weight_bytes();
+        f.draft_weight_bytes = draft->weight_bytes();
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;
     f.graphs = runner.graphs().count();
@@ -289,7 +287,7 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     const std::string_view reason = sync_reason_of(c_, *s.executor, static_cast<bool>(proposer_));
     s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
                                                            local_->runner().batch_form(), s.tokenizer, s.eos,
-                                                           s.draft_model.get(), draft_runner_, reason},
+                                                           s.draft_model.get(), reason},
                                             make_kv(), std::move(proposer_));
     Pipeline& p = *s.pipeline;
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {

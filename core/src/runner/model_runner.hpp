@@ -112,6 +112,7 @@ class ModelRunner {
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
+    const ModelRunner* draft() const { return draft_.get(); }
     ModelRunner* draft() { return draft_.get(); } // null: there is none. A sequence has one logit row at most
     uint32_t max_tokens() const { return max_tokens_; } // of a batch
     const HiddenStates* goes_on_from() const { return goes_on_from_; } // of a head; else null

@@ -191,7 +191,7 @@ void DraftModel::append_drafts(pb_runner_batch& b) {
 }
 
 Result<> DraftModel::check_head_pass(const pb_runner_batch& b) const {
-    const uint32_t most = parts_->runner.goes_on_from()->passes();
+    const uint32_t most = parts_->passes.max_head_passes();
     if (work_.passes >= most)
         return fail("more than " + std::to_string(most) + " passes of a head in one propose()");
     for (uint32_t i = 1; !keeps_kv() && i < b.row_count; ++i)
@@ -236,7 +236,7 @@ void DraftModel::plan_pass() {
     spans_.clear();
     features_.clear();
     const uint32_t shift = is_head() ? 1 : 0; // from a place to the token that is computed there
-    uint32_t left = parts_->runner.max_tokens();
+    uint32_t left = parts_->passes.max_tokens();
     for (Sequence* s : all_) {
         const auto turn = turns_.find(s->id);
         const uint32_t asked = turn == turns_.end() ? kNone : turn->second.asked;
@@ -294,7 +294,7 @@ pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
 
 Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     if (spans_.empty()) return runner::SampledRows{};
-    batch_.clear(parts_->runner.batch_form());
+    batch_.clear(parts_->passes.batch_form());
     const uint32_t shift = is_head() ? 1 : 0;
     for (const Span& span : spans_) {
         const uint32_t n = span.end - span.begin;
@@ -306,7 +306,7 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     batch_.finish();
     if (is_head()) {
         batch_.draft_step = ahead_;
-        batch_.kept_row = parts_->runner.goes_on_from()->row_of_pass(work_.passes);
+        batch_.kept_row = parts_->passes.hidden_row(work_.passes);
     }
     const host::Component& sampler = parts_->sampler.current();
     if (draws_ && runner::runs_on_device(sampler)) return fail("probabilities of a sampler that runs on a device");
@@ -314,11 +314,10 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     std::span<float> logits;
     Result<runner::SampledRows> sampled{runner::SampledRows{}};
     const auto pass = [&]() -> Result<> {
-        if (on_device) {
-            PB_TRY(sampled, parts_->runner.forward(batch_, runner::SampleCall{sampler, rows}));
-        } else {
-            PB_TRY(logits, parts_->runner.forward(batch_));
-        }
+        const runner::SampleCall call{sampler, rows};
+        PB_TRY(const execution::StepOutput out, parts_->passes.compute(batch_, on_device ? &call : nullptr));
+        if (on_device) sampled = out.sampled;
+        else logits = out.logits;
         return {};
     };
     const uint64_t start = parts_->clock.now_ns();

@@ -12,6 +12,7 @@
 #include "config/engine_config.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/draft_kv.hpp"
+#include "execution/executor.hpp"
 #include "host/registry.hpp"
 #include "host/slot.hpp"
 #include "runner/model_runner.hpp"
@@ -39,7 +40,7 @@ class DraftModel {
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
 
     struct Parts {
-        runner::ModelRunner& runner;      // its own
+        execution::DraftPasses& passes;   // its own
         kv::KvCache& kv;
         const host::Slot& sampler;        // the engine's
         std::span<const TokenId> eos;     // for made-up tokens
