@@ -3,22 +3,27 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "serve/error_reply.hpp"
 #include "serve/http_connection.hpp"
+#include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
 
 struct HttpServer::Core {
-    using Acceptor = asio::ip::tcp::acceptor;
-
     Core(const HttpOptions& options, Handler handler)
         : set(std::make_shared<ConnectionSet>(options, std::move(handler))) {}
 
-    Result<> listen() {
+    using Acceptor = asio::basic_socket_acceptor<Connection::Protocol, asio::strand<asio::io_context::executor_type>>;
+
+    Result<> listen() { return set->options.socket.empty() ? listen_on_tcp() : listen_on_file(); }
+
+    Result<> listen_on_tcp() {
         boost::system::error_code error;
         const HttpOptions& o = set->options;
         const std::string where = o.host + ":" + std::to_string(o.port);
@@ -32,7 +37,29 @@ struct HttpServer::Core {
         if (!error) acceptor.bind(endpoint, error);
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
         if (error) return fail("cannot listen on " + where + ": " + error.message());
-        port = acceptor.local_endpoint().port();
+        boost::asio::ip::tcp::endpoint bound;
+        const auto local = acceptor.local_endpoint();
+        std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
+        port = bound.port();
+        return {};
+    }
+
+    Result<> listen_on_file() {
+        const std::string& path = set->options.socket;
+        const auto bind = [&]() -> Result<> {
+            boost::system::error_code error;
+            acceptor.open(asio::local::stream_protocol(), error);
+            if (!error) acceptor.bind(asio::local::stream_protocol::endpoint(path), error);
+            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            return {};
+        };
+        const auto listen = [&]() -> Result<> {
+            boost::system::error_code error;
+            acceptor.listen(asio::socket_base::max_listen_connections, error);
+            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            return {};
+        };
+        PB_TRY(file, SocketFile::make(path, bind, listen));
         return {};
     }
 
@@ -66,7 +93,7 @@ struct HttpServer::Core {
         boost::system::error_code ignored;
         socket.non_blocking(true, ignored);
         socket.write_some(asio::buffer(text), ignored);
-        socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+        socket.shutdown(Connection::Socket::shutdown_send, ignored);
     }
 
     template <class F>
@@ -105,11 +132,12 @@ struct HttpServer::Core {
     asio::io_context io;
     asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
     asio::strand<asio::io_context::executor_type> strand{io.get_executor()}; // of acceptor and timer
-    asio::basic_socket_acceptor<asio::ip::tcp, asio::strand<asio::io_context::executor_type>> acceptor{strand};
+    Acceptor acceptor{strand};
     asio::basic_waitable_timer<asio::steady_timer::clock_type, asio::steady_timer::traits_type,
                                asio::strand<asio::io_context::executor_type>>
         timer{strand};
     std::shared_ptr<ConnectionSet> set;
+    std::unique_ptr<SocketFile> file; // null: TCP
     bool accept_at_tick = false;
     uint16_t port = 0;
     std::vector<std::thread> threads;
@@ -143,6 +171,7 @@ void HttpServer::stop_listening() {
     asio::post(core_->strand, [c = core_.get()] {
         boost::system::error_code ignored;
         c->acceptor.close(ignored);
+        c->file.reset();
     });
     core_->each_connection([](Connection& c) { c.close_if_idle(); });
 }

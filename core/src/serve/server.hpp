@@ -12,7 +12,7 @@
 #include "engine/engine_metrics.hpp"
 #include "serve/fields.hpp"
 #include "serve/generation.hpp"
-#include "serve/http_server.hpp"
+#include "serve/routes.hpp"
 #include "serve/serve_metrics.hpp"
 #include "serve/served_model.hpp"
 #include "serve/vllm_metrics.hpp"
@@ -46,21 +46,8 @@ class Server {
     service::EngineThread& engine() { return *engine_; }
 
   private:
-    using Route = void (Server::*)(const std::shared_ptr<Exchange>&);
-    struct RouteEntry {
-        const char *method, *path;
-        Route route;
-        bool open; // needs no key
-    };
-    static const std::vector<RouteEntry>& routes();
-    static std::string_view route_name(std::string_view path); // for metrics; "other"
-
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
-    void handle(const std::shared_ptr<Exchange>&);
-    void dispatch(const RouteEntry&, const std::shared_ptr<Exchange>&);
-    std::optional<uint32_t> tenant_of(const HttpRequest&) const; // by its key; none: it has no valid one
-    void answer(const std::shared_ptr<Exchange>&, HttpResponse);
-    void refuse(const std::shared_ptr<Exchange>&, const Failure&, const std::string& param = {});
+    std::vector<Route> routes(); // server_routes.cpp
 
     // ---- operators (server_routes.cpp) ----
     void health(const std::shared_ptr<Exchange>&);
@@ -82,6 +69,7 @@ class Server {
     const ServerOptions options_;
     const ServedModel model_;
     ServeMetrics metrics_;
+    const Routes routes_;
     engine::EngineMetrics engine_metrics_;
     std::optional<VllmMetrics> vllm_metrics_;
     std::atomic<uint32_t> under_way_ = 0;
