@@ -1,5 +1,7 @@
 #include "serve/server.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -38,12 +40,24 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
     std::unique_ptr<Server> out(new Server(options, std::move(engine), std::move(model), metrics));
     const Routes& routes = out->routes_;
     PB_TRY(out->http_, HttpServer::start(options.http, [&routes](const auto& exchange) { routes.handle(exchange); }));
+    PB_CHECK(out->start_admin());
     return out;
+}
+
+Result<> Server::start_admin() {
+    if (!options_.admin) return {};
+    auto admin = Admin::start(*options_.admin, {*engine_, journal_, metrics_, model_, facts_, options_.version,
+                                                [this] { drain(); }});
+    if (admin) admin_ = *std::move(admin);
+    else if (options_.admin->required) return admin.failure();
+    else spdlog::warn("there is no admin address: {}", admin.error());
+    return {};
 }
 
 Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> engine, ServedModel model,
                metrics::Metrics& metrics)
-    : options_(options), model_(std::move(model)), metrics_(metrics), routes_(routes(), options.api_keys, metrics_),
+    : options_(options), model_(std::move(model)), facts_(engine->facts()), metrics_(metrics),
+      journal_(facts_.plugins), routes_(routes(), options.api_keys, metrics_),
       engine_metrics_(metrics, engine->facts(), options.version) {
     if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
     service::EngineThreadOptions observers;
@@ -57,6 +71,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     };
     observers.on_step = [this](const engine::StepReport& report) {
         engine_metrics_.on_step(report);
+        journal_.on_step(report);
         if (vllm_metrics_) vllm_metrics_->on_step(report);
     };
     observers.max_inbox = std::max<size_t>(options.max_requests, 4096);
@@ -90,6 +105,7 @@ void Server::stop_on_signals() { signals_ = std::make_unique<Signals>(*this); }
 void Server::stop() {
     signals_.reset();
     if (engine_) engine_->stop(); // no stream calls back after this
+    if (admin_) admin_->stop();
     if (http_) http_->stop();
     const std::lock_guard lock(mutex_);
     if (drainer_.joinable()) drainer_.join();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine_metrics.hpp"
+#include "serve/admin.hpp"
 #include "serve/fields.hpp"
 #include "serve/generation.hpp"
 #include "serve/routes.hpp"
@@ -26,6 +27,7 @@ struct ServerOptions {
     uint32_t max_requests = 4096;      // for text, under way at once; more are refused as exhausted
     bool vllm_metrics = false;         // beside Patchbay's own
     std::string version;
+    std::optional<AdminOptions> admin; // none: nothing controls it while it runs
 };
 
 class Server {
@@ -36,6 +38,7 @@ class Server {
     ~Server(); // stop()
 
     uint16_t port() const { return http_->port(); }
+    const Admin* admin() const { return admin_.get(); } // null: there is none
     bool ready() const;
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();
@@ -47,6 +50,7 @@ class Server {
 
   private:
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
+    Result<> start_admin();
     std::vector<Route> routes(); // server_routes.cpp
 
     // ---- operators (server_routes.cpp) ----
@@ -68,7 +72,9 @@ class Server {
 
     const ServerOptions options_;
     const ServedModel model_;
+    const engine::EngineFacts facts_; // at start
     ServeMetrics metrics_;
+    SlotJournal journal_;
     const Routes routes_;
     engine::EngineMetrics engine_metrics_;
     std::optional<VllmMetrics> vllm_metrics_;
@@ -81,6 +87,7 @@ class Server {
     struct Signals;
     std::unique_ptr<service::EngineThread> engine_;
     std::unique_ptr<HttpServer> http_;
+    std::unique_ptr<Admin> admin_;
     std::unique_ptr<Signals> signals_;
 };
 

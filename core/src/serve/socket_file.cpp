@@ -59,6 +59,13 @@ bool is_live_socket(const fs::path& path) {
     return !refused; // with a full backlog, or where it may not be asked, it lives
 }
 
+void remove_dead_sockets(const fs::path& folder) {
+    const FolderLock lock(folder); // else a new one that does not listen yet would look dead
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+        if (at->path().extension() == ".sock" && !is_live_socket(at->path())) unlink(at->path().c_str());
+}
+
 SocketFile::SocketFile(fs::path path, dev_t device, ino_t inode)
     : path_(std::move(path)), device_(device), inode_(inode) {}
 

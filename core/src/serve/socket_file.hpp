@@ -11,8 +11,10 @@
 
 namespace patchbay::serve {
 
-// Whether a process listens there. [any]
+// Whether a process listens there.
 bool is_live_socket(const std::filesystem::path&);
+// Removes the *.sock of a folder on which no process listens any more.
+void remove_dead_sockets(const std::filesystem::path& folder);
 // What addresses of Unix sockets hold, with their end.
 inline constexpr size_t kMaxSocketPath = 108;
 
