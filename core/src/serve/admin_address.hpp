@@ -24,8 +24,8 @@ Result<AdminAddress> admin_address(const std::string& text, const std::string& t
 
 // $XDG_RUNTIME_DIR/patchbay, else /tmp/patchbay-UID. It may not be there.
 std::filesystem::path admin_folder();
-// PID.sock in the folder, which is made, with 0700, where it is not there; refused where others can use it. Sockets that
-// ended processes left there are removed.
+// PID.sock in the folder, which is made, with 0700, where it is not there; refused where others can use it. Sockets
+// that ended processes left there are removed.
 Result<AdminAddress> default_admin_address();
 // Sockets in the folder on which a process listens, by name. Refused where the folder is not this user's.
 Result<std::vector<std::filesystem::path>> live_admin_sockets();

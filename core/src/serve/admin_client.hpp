@@ -7,8 +7,8 @@
 
 namespace patchbay::serve {
 
-// Waits for the answer, however long it takes. The failure: nothing listens there (unavailable), it may not be asked, or
-// what answers is no such server. Refusals are answers.
+// Waits for the answer, however long it takes. The failure: nothing listens there (unavailable), it may not be asked,
+// or what answers is no such server. Refusals are answers.
 Result<HttpResponse> ask_admin(const AdminAddress&, const std::string& method, const std::string& path,
                                const std::string& body = {});
 

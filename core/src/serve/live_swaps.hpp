@@ -1,5 +1,5 @@
-// Swaps that are asked for while an engine runs: one after another on a thread of its own, since a probe takes seconds
-// and an outcome steps. Used by Admin.
+// Swaps that are ordered while an engine runs: one after another on a thread of its own, since a probe takes seconds
+// and an outcome takes steps. Used by Admin.
 #pragma once
 #include <condition_variable>
 #include <deque>

@@ -152,7 +152,10 @@ CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, con
 void add_admin_commands(Commands& commands) {
     const auto o = std::make_shared<Options>();
     add_command(commands, o, "status", "Show what a running engine does: slots, queues, pages, swaps", status)
-        ->footer("Examples:\n  patchbay status\n  patchbay status --admin 10.0.0.7:9000 --admin-token-file token --json");
+        ->footer(
+            "Examples:\n"
+            "  patchbay status\n"
+            "  patchbay status --admin 10.0.0.7:9000 --admin-token-file token --json");
     CLI::App* app = add_command(commands, o, "swap", "Put another plugin into a slot of a running engine", swap,
                                 check_swap);
     app->add_option("KIND", o->kind, "scheduler or sampler")->required();
