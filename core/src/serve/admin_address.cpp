@@ -80,14 +80,16 @@ Result<AdminAddress> admin_address(const std::string& text, const std::string& t
     out.host = text.substr(0, colon);
     if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
     if (token_file.empty())
-        return fail(StatusCode::kInvalid, "--admin " + text + " needs --admin-token-file FILE: TCP is open to all users");
+        return fail(StatusCode::kInvalid,
+                    "--admin " + text + " needs --admin-token-file FILE: TCP is open to all users");
     PB_TRY(out.token, read_token(token_file));
     return out;
 }
 
 fs::path admin_folder() {
     const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-    return runtime && *runtime ? fs::path(runtime) / "patchbay" : fs::path("/tmp/patchbay-" + std::to_string(geteuid()));
+    if (runtime && *runtime) return fs::path(runtime) / "patchbay";
+    return "/tmp/patchbay-" + std::to_string(geteuid());
 }
 
 Result<AdminAddress> default_admin_address() {
