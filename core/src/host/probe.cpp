@@ -227,7 +227,6 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
                                      STDOUT_FILENO);  // a plugin may print, but not among our results
     posix_spawn_file_actions_adddup2(&actions, verdict.theirs.get(), kVerdictFd);
     posix_spawn_file_actions_adddup2(&actions, end.theirs.get(), kEndingFd);
-    posix_spawn_file_actions_addclosefrom_np(&actions, kEndingFd + 1); // a server's sockets are not the library's
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t child = 0;

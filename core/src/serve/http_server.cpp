@@ -1,5 +1,6 @@
 #include "serve/http_server.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -14,6 +15,12 @@
 #include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
+namespace {
+
+// Not for the probes that a swap starts.
+void keep_to_this_program(int descriptor) { fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+}  // namespace
 
 struct HttpServer::Core {
     Core(const HttpOptions& options, Handler handler)
@@ -33,6 +40,7 @@ struct HttpServer::Core {
             return fail(StatusCode::kInvalid, "cannot listen on " + where + ": " + error.message());
         const asio::ip::tcp::endpoint endpoint = found.begin()->endpoint();
         acceptor.open(endpoint.protocol(), error);
+        if (!error) keep_to_this_program(acceptor.native_handle());
         if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
         if (!error) acceptor.bind(endpoint, error);
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
@@ -49,6 +57,7 @@ struct HttpServer::Core {
         const auto bind = [&]() -> Result<> {
             boost::system::error_code error;
             acceptor.open(asio::local::stream_protocol(), error);
+            if (!error) keep_to_this_program(acceptor.native_handle());
             if (!error) acceptor.bind(asio::local::stream_protocol::endpoint(path), error);
             if (error) return fail("cannot listen on " + path + ": " + error.message());
             return {};
@@ -71,6 +80,7 @@ struct HttpServer::Core {
                 accept_at_tick = true;
                 return;
             }
+            keep_to_this_program(socket.native_handle());
             size_t open = 0;
             {
                 const std::lock_guard lock(set->mutex);
