@@ -79,8 +79,10 @@ std::shared_ptr<const host::Registry> Admin::registry() const {
 
 // Of what is known without the engine's thread, which may be in a long step.
 void Admin::status(const std::shared_ptr<Exchange>& exchange) {
-    const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), controlled_.journal.state(),
-                              swaps_.pending()};
+    JournalState journal = controlled_.journal.state();
+    std::vector<PendingSwap> pending = swaps_.pending(journal.step);
+    const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), std::move(journal),
+                              std::move(pending)};
     routes_.answer(exchange, {200, dumped(status_json(inputs))});
 }
 

@@ -28,7 +28,7 @@ Result<> LiveSwaps::add(SwapOrder order) {
     return {};
 }
 
-std::vector<PendingSwap> LiveSwaps::pending() {
+std::vector<PendingSwap> LiveSwaps::pending(uint64_t reported_step) {
     std::vector<PendingSwap> out;
     std::list<Posted> posted;
     {
@@ -37,7 +37,8 @@ std::vector<PendingSwap> LiveSwaps::pending() {
     }
     for (const Posted& p : posted) { // without the lock: what came out of a slot is destroyed here
         const host::SwapRecord r = p.swap->record();
-        if (!r.settled()) out.push_back({r.kind, p.plugin, std::string(name_of(r.state))});
+        if (!r.settled() || r.end_step > reported_step)
+            out.push_back({r.kind, p.plugin, std::string(name_of(r.state))});
     }
     const std::lock_guard lock(mutex_);
     out.insert(out.end(), preparing_.begin(), preparing_.end());

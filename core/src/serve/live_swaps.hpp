@@ -27,7 +27,7 @@ struct SwapOrder {
 };
 
 struct PendingSwap {
-    std::string kind, plugin, state; // state: queued, preparing, ready, posted, on probation
+    std::string kind, plugin, state; // state: queued, preparing, or a swap's
 };
 
 std::string kind_of(engine::SwapSlot);
@@ -39,7 +39,8 @@ class LiveSwaps {
     LiveSwaps(service::EngineThread&, SlotJournal&); // both outlive it
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
-    std::vector<PendingSwap> pending();
+    // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
+    std::vector<PendingSwap> pending(uint64_t reported_step);
     void stop(); // what is not settled is answered with a failure, and takes place nevertheless if it was posted
 
   private:

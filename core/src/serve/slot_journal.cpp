@@ -19,6 +19,7 @@ void SlotJournal::on_step(const engine::StepReport& report) {
     {
         const std::lock_guard lock(mutex_);
         state_.steps += 1;
+        state_.step = report.step;
         state_.idle = report.running_requests + report.waiting_requests == 0;
         for (const host::SwapRecord& r : report.swaps) note(r);
     }

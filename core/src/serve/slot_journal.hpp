@@ -21,7 +21,8 @@ struct SlotStatus {
 };
 
 struct JournalState { // after the latest step
-    uint64_t steps = 0;
+    uint64_t steps = 0; // that were reported
+    uint64_t step = 0;  // the latest one's number
     bool idle = true; // no request runs or waits
     std::vector<SlotStatus> slots;
     std::deque<host::SwapRecord> swaps; // that ended: the latest first
