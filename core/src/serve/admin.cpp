@@ -14,7 +14,7 @@ HttpOptions http_options(const AdminAddress& address) {
     out.threads = 1;
     out.max_connections = 64;
     out.max_body_bytes = 64u << 10;
-    out.read_seconds = out.write_seconds = 5; // which also bound how long stop() waits for a client
+    out.keep_alive_seconds = out.read_seconds = out.write_seconds = 5; // which bound how long stop() waits for a client
     return out;
 }
 
