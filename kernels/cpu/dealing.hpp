@@ -24,8 +24,8 @@ constexpr Dealing kFewRows{32, 128 * 1024, 16 * 1024};
 // Of many rows work is multiply-adds. Few tasks: each brings its rows into a cache.
 constexpr Dealing kManyRows{2, 128 * 1024, 128 * 1024};
 constexpr Dealing kKeptRows{8, 128 * 1024, 128 * 1024}; // where a thread's tasks are of the same rows
-inline int64_t wanted_tasks(const Crew& crew, const Dealing& dealing, int64_t work) {
-    const int64_t threads = crew.threads;
+inline int64_t wanted_tasks(const Workers& workers, const Dealing& dealing, int64_t work) {
+    const int64_t threads = workers.threads;
     if (threads <= 1) return 1;
     const int64_t least = std::clamp<int64_t>(work / dealing.share, 1, threads);
     return std::clamp<int64_t>(work / dealing.task, least, threads * dealing.most);

@@ -54,7 +54,7 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
 
 constexpr int kAttendQueries = 8;     // (row, head) pairs that share the loads of a key
 constexpr int kTileQueries = 64;      // the same, where they are rows of tiles
-constexpr int kMostHeadDim = 512;
+constexpr int kMaxHeadDim = 512;
 constexpr int kAttendBlock = 64;      // keys of one softmax update, aligned by absolute position
 constexpr int kKeyGroup = 16;         // keys side by side in a page
 
@@ -88,7 +88,7 @@ struct AttendState { // of the queries of a part
     int64_t stride; // head_dim; in tiles a multiple of 16
 };
 
-constexpr int kMostConvWidth = 16;
+constexpr int kMaxConvWidth = 16;
 
 struct ConvPart { // rows of one sequence, some channels
     float* out;

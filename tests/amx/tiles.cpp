@@ -32,8 +32,8 @@ void load_configuration(Tiles& tiles, const void* from) {
         refuse("reserved bytes that are not 0");
     for (int t = 0; t < kTiles; ++t) {
         const int rows = c.rows[t], bytes = c.row_bytes[t];
-        if (rows > kMostRows) refuse("tile %d of %d rows, expected %d at most", t, rows, kMostRows);
-        if (bytes > kMostRowBytes) refuse("tile %d of rows of %d bytes, expected %d at most", t, bytes, kMostRowBytes);
+        if (rows > kMaxRows) refuse("tile %d of %d rows, expected %d at most", t, rows, kMaxRows);
+        if (bytes > kMaxRowBytes) refuse("tile %d of rows of %d bytes, expected %d at most", t, bytes, kMaxRowBytes);
         if ((rows == 0) != (bytes == 0)) refuse("tile %d of %d rows of %d bytes: both or neither is 0", t, rows, bytes);
     }
     release(tiles);

@@ -47,7 +47,7 @@ class Head {
         for (const auto& [key, value] : r.model_config) config["target." + key] = value;
         auto model = must(registry.model(name, {}, services));
         const pb_model_facts facts = must(runner::read_facts(model, config));
-        runner::GuestModel guest{std::move(model), facts, std::move(config),
+        runner::DraftModel guest{std::move(model), facts, std::move(config),
                                  must(weights::WeightSource::from_folder(folder)), {PB_F32}, {}};
         runner_ = must(runner::ModelRunner::create(
             must(registry.device("cpu", {}, services)), must(registry.model("llama", {}, services)),

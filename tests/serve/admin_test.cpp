@@ -197,7 +197,7 @@ TEST(AdminSwap, OfTheSchedulerUnderLoadChangesNoTokenOfAnyStream) {
     EXPECT_EQ(slot(status, "scheduler")["generation"], kSwaps + 1);
     EXPECT_EQ(status["swaps"]["last"].size(), SlotJournal::kMaxSwaps);
     EXPECT_THAT(get(engine.server.port(), "/metrics").body,
-                HasSubstr("patchbay_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 50\n"));
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 50\n"));
 }
 
 TEST(AdminSwap, OnAnIdleEngineIsOnProbationUntilThereIsWork) {

@@ -188,7 +188,7 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
         ASSERT_TRUE(sound) << "step " << step << ": " << sound.error();
     }
     EXPECT_GT(preemptions, 100u);
-    EXPECT_EQ(h.engine->view().free_blocks, c.engine.num_blocks);
+    EXPECT_EQ(h.engine->view().free_pages, c.engine.num_blocks);
     Harness judge(small_model());
     uint32_t aborted = 0, others = 0;
     for (uint32_t i = 0; i < kRequests; ++i)

@@ -26,7 +26,7 @@ class Bigram {  // embedding and output matrix a layer, and one weight that it c
         s.role = index == layers_ ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
         s.uses = uint64_t{1} << s.role;
         s.cols = hidden_;
-        s.same_as = -1;
+        s.tied_to = -1;
         if (index == layers_) return s;
         s.part_count = 1;
         std::snprintf(s.parts[0].name, sizeof s.parts[0].name, "layers.%u.weight", index);

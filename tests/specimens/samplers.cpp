@@ -117,7 +117,7 @@ struct ReportsLogitsAsLogprobs : Softmax {
 struct IsSurprisedByLessThanNothing : Softmax {
     static constexpr const char* kName = "is_surprised_by_less_than_nothing";
     void end(SampleBatch& batch) {
-        for (uint32_t i = 0; batch.raw.surprise && i < batch.size(); ++i) batch.raw.surprise[i] = -1;
+        for (uint32_t i = 0; batch.raw.surprisal && i < batch.size(); ++i) batch.raw.surprisal[i] = -1;
     }
 };
 

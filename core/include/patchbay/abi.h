@@ -50,12 +50,12 @@ typedef struct pb_param { /* [load] one key that the YAML may set under this plu
     const char        *name;
     pb_param_type      type;
     uint32_t           flags;
-    const char        *fallback; /* the default, as YAML text; NULL: required            */
+    const char        *default_value; /* the default, as YAML text; NULL: required            */
     double             min, max; /* of INT and FLOAT, inclusive, where the flags say so  */
     const char *const *choices;  /* of ENUM, NULL-terminated                             */
     const char        *unit;     /* "tokens", "s", "ms", "bytes"; "path" of a STRING: a file or folder, meant from the
                                     YAML file that names it where it is there; NULL: none */
-    const char        *meaning;  /* one sentence, lower case                             */
+    const char        *description;  /* one sentence, lower case                             */
 } pb_param;
 
 typedef struct pb_setting { /* values as YAML text, already checked against the schema */

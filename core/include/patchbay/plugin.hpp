@@ -34,26 +34,26 @@ struct Error : std::runtime_error {
 
 namespace param {
 
-// `fallback` is YAML text; nullptr makes the key required.
-constexpr pb_param boolean(const char* name, const char* fallback, const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_BOOL, flags, fallback, 0, 0, nullptr, nullptr, meaning};
+// `default_value` is YAML text; nullptr makes the key required.
+constexpr pb_param boolean(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_BOOL, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param integer(const char* name, const char* fallback, double min, double max, const char* unit,
-                           const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
-            unit, meaning};
+constexpr pb_param integer(const char* name, const char* default_value, double min, double max, const char* unit,
+                           const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, default_value, min, max, nullptr,
+            unit, description};
 }
-constexpr pb_param real(const char* name, const char* fallback, double min, double max, const char* unit,
-                        const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
-            unit, meaning};
+constexpr pb_param real(const char* name, const char* default_value, double min, double max, const char* unit,
+                        const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, default_value, min, max, nullptr,
+            unit, description};
 }
-constexpr pb_param text(const char* name, const char* fallback, const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_STRING, flags, fallback, 0, 0, nullptr, nullptr, meaning};
+constexpr pb_param text(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_STRING, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param choice(const char* name, const char* fallback, const char* const* choices, const char* meaning,
+constexpr pb_param choice(const char* name, const char* default_value, const char* const* choices, const char* description,
                           uint32_t flags = 0) {
-    return {name, PB_PARAM_ENUM, flags, fallback, 0, 0, choices, nullptr, meaning};
+    return {name, PB_PARAM_ENUM, flags, default_value, 0, 0, choices, nullptr, description};
 }
 
 }  // namespace param

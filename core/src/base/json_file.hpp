@@ -17,7 +17,7 @@ struct JsonLimits {
     uint32_t depth = 64; // of nested arrays and objects
 };
 
-Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t most_bytes);
+Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t max_bytes);
 // where: the file's name, for errors.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
 // "key 'name' not found" of "[json.exception.out_of_range.403] key 'name' not found", of a readable length.

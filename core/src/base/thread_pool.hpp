@@ -26,8 +26,8 @@ class ThreadPool {
     const pb_pool& service() const; // lives as long as the pool
 
   private:
-    struct Crew;
-    std::unique_ptr<Crew> crew_;
+    struct Workers;
+    std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace patchbay

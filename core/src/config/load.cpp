@@ -75,7 +75,7 @@ Table<ModelSettings> model_table() {
              "columns that share a scale with quantization: int8 and int4; 32 or 128; 0: 128 for int8, 32 for int4")
         .custom({.name = "shape",
                  .type = ValueType::kOther,
-                 .meaning = "keys of config.json for load_format: dummy, so that no folder is needed",
+                 .description = "keys of config.json for load_format: dummy, so that no folder is needed",
                  .json_schema = R"({"type": "object"})"},
                 [](const Node* given, ModelSettings& out, Faults& faults) {
                     if (!given || !is_section(*given, "'shape'", faults)) return Node::map();
@@ -394,7 +394,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     const Table<ModelSettings> model = model_table();
     t.custom({.name = "model",
               .type = ValueType::kMap,
-              .meaning = "a model folder, or a map of these keys",
+              .description = "a model folder, or a map of these keys",
               .children = model.keys()},
              [model, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                  Node map = Node::map(given ? given->origin : Origin{});

@@ -30,7 +30,7 @@ struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
     uint32_t kv_groups, state_groups; // of each a block of tokens, or a sequence's state, takes a page
     uint64_t kv_bytes, weight_bytes, page_bytes;
-    uint32_t swap_blocks;             // pages in host memory
+    uint32_t swap_pages;             // pages in host memory
     double kv_padding;                // share of a typical sequence's pages that nothing uses
     std::string prefix_caching;       // on, off, or why it is off
     uint32_t graphs = 0;              // captured at load

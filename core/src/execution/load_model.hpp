@@ -25,9 +25,9 @@ struct ModelParts {
 };
 
 Result<ModelParts> choose_parts(const config::EngineConfig&, const host::Registry&, const host::Services&);
-// Takes the components out of the parts. ranks: null: this one only. guest: a draft model, or null.
+// Takes the components out of the parts. ranks: null: this one only. draft: a draft model, or null.
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig&, ModelParts&,
                                                          runner::Ranks* ranks, Clock&,
-                                                         runner::GuestModel* guest = nullptr);
+                                                         runner::DraftModel* draft = nullptr);
 
 }  // namespace patchbay::execution

@@ -18,7 +18,7 @@ class LocalExecutor : public Executor {
     ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
 
     const runner::ModelRunner& runner() const { return *runner_; }
-    runner::ModelRunner* draft_runner() { return runner_->guest(); } // null: there is no draft model
+    runner::ModelRunner* draft_runner() { return runner_->draft(); } // null: there is no draft model
 
     TokenSource tokens() const override { return TokenSource::kModel; }
     std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }

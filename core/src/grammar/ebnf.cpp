@@ -8,7 +8,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMostDepth = 100; // of groups
+constexpr uint32_t kMaxDepth = 100; // of groups
 
 bool is_name(uint32_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -93,7 +93,7 @@ class Parser {
     }
 
     Result<std::vector<Sequence>> alternatives(uint32_t depth) {
-        if (depth > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " nested groups");
+        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
         std::vector<Sequence> out(1);
         for (skip(); !text_.at_end() && text_.peek() != ')' && !at_rule(); skip()) {
             if (text_.take(U'|')) {
@@ -129,7 +129,7 @@ class Parser {
 
     Result<ExprId> quantified(ExprId one) {
         for (uint32_t n = 0;; ++n) { // "a"*? is ("a"*)?
-            if (n > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " quantifiers in a row");
+            if (n > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " quantifiers in a row");
             const size_t from = text_.position();
             skip();
             if (text_.take(U'*'))
@@ -150,10 +150,10 @@ class Parser {
     Result<ExprId> braces(ExprId one) {
         const auto wrong = [&] {
             return refuse("a repetition that is not {m}, {m,} or {m,n} with m <= n <= " +
-                          std::to_string(kMostRepetitions));
+                          std::to_string(kMaxRepetitions));
         };
         skip();
-        const auto low = text_.number(kMostRepetitions);
+        const auto low = text_.number(kMaxRepetitions);
         if (!low) return wrong();
         uint32_t high = *low;
         skip();
@@ -161,7 +161,7 @@ class Parser {
             skip();
             high = kUnbounded;
             if (text_.peek() != '}') {
-                const auto most = text_.number(kMostRepetitions);
+                const auto most = text_.number(kMaxRepetitions);
                 if (!most || *most < *low) return wrong();
                 high = *most;
             }
@@ -238,7 +238,7 @@ class Parser {
 }  // namespace
 
 Result<RuleId> parse_ebnf(Rules& rules, std::string_view text) {
-    PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMostEbnfBytes, "a grammar"));
+    PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
     return Parser(rules, std::move(reader)).parse();
 }
 

@@ -17,7 +17,7 @@ namespace patchbay::grammar {
 class Grammar {
   public:
     static constexpr uint64_t kPrepareWork = 5'000'000;
-    static constexpr uint64_t kMostMachineBytes = 64u << 20, kMostTokenBytes = 64u << 20;
+    static constexpr uint64_t kMaxMachineBytes = 64u << 20, kMaxTokenBytes = 64u << 20;
 
     Grammar(Automaton, std::shared_ptr<const Vocabulary>);
 
@@ -59,13 +59,13 @@ class Grammar {
 
 class Matcher { // cheap to copy
   public:
-    static constexpr size_t kMostBack = 256; // tokens that can be rolled back, at least
+    static constexpr size_t kMaxRollback = 256; // tokens that can be rolled back, at least
     explicit Matcher(std::shared_ptr<Grammar>);
 
     // false: no text goes on like that; nothing has changed then. Special tokens never do. Fails where a text is too
     // ambiguous to follow.
     Result<bool> advance(TokenId);
-    void roll_back(size_t tokens);                                                   // at most kMostBack
+    void roll_back(size_t tokens);                                                   // at most kMaxRollback
     size_t length() const { return length_; }                                        // tokens
     bool complete() const { return machine_->ends(path_.back()); }                   // the text may end here
     bool finished() const { return complete() && !machine_->goes_on(path_.back()); } // it must

@@ -6,7 +6,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr long kMostDigits = 40;
+constexpr long kMaxDigits = 40;
 const std::string kAnyFraction = R"((\.[0-9]+)?)", kAnyWhole = "(0|[1-9][0-9]*)";
 
 struct Decimal {
@@ -37,8 +37,8 @@ Result<Decimal> decimal_of(const Json& number) {
         std::from_chars(from, text.data() + text.size(), given);
         exponent += given;
     }
-    if (exponent > kMostDigits || exponent < -kMostDigits)
-        return fail("is " + text + ", which has more than " + std::to_string(kMostDigits) + " digits");
+    if (exponent > kMaxDigits || exponent < -kMaxDigits)
+        return fail("is " + text + ", which has more than " + std::to_string(kMaxDigits) + " digits");
     if (exponent > 0) digits.append(static_cast<size_t>(exponent), '0');
     const auto places = static_cast<size_t>(std::max(0l, -exponent));
     if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');

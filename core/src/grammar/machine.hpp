@@ -23,9 +23,9 @@ class Machine {
         StackId stack;
         auto operator<=>(const Item&) const = default;
     };
-    static constexpr size_t kMostItems = 2000;        // of a configuration
-    static constexpr uint32_t kMostDepth = 100'000;   // of a stack
-    static constexpr uint64_t kMostWork = 20'000'000; // items looked at between two refill()s
+    static constexpr size_t kMaxItems = 2000;        // of a configuration
+    static constexpr uint32_t kMaxDepth = 100'000;   // of a stack
+    static constexpr uint64_t kMaxWork = 20'000'000; // items looked at between two refill()s
 
     explicit Machine(const Automaton&);
 
@@ -44,7 +44,7 @@ class Machine {
 
     uint64_t bytes() const; // that it takes
     bool spend(uint64_t);   // false: the work is used up, which is a fault
-    void refill(uint64_t work = kMostWork) { work_ = work; }
+    void refill(uint64_t work = kMaxWork) { work_ = work; }
     // Set when a configuration or the work grows beyond its limit: what was computed since is not to be used.
     const std::string& fault() const { return fault_; }
     void clear_fault() { fault_.clear(); }
@@ -77,7 +77,7 @@ class Machine {
     std::unordered_map<uint64_t, StackId> stack_ids_;
     std::unordered_multimap<uint64_t, ConfigId> config_ids_; // by hash of the kernel
     std::vector<ConfigId> after_;                            // by stack
-    uint64_t work_ = kMostWork;
+    uint64_t work_ = kMaxWork;
     std::string fault_;
 };
 

@@ -15,8 +15,8 @@ struct RegexDialect {
 };
 RegexDialect plain_regex(); // the whole text; . is all but a line feed, \s ASCII's white space
 
-inline constexpr size_t kMostRegexBytes = 64u << 10;
-inline constexpr uint32_t kMostRepetitions = 20'000;
+inline constexpr size_t kMaxRegexBytes = 64u << 10;
+inline constexpr uint32_t kMaxRepetitions = 20'000;
 
 Result<ExprId> parse_regex(Rules&, std::string_view pattern, const RegexDialect&);
 

@@ -44,7 +44,7 @@ struct Expr {
 
 class Rules {
   public:
-    static constexpr size_t kMostExprs = 200'000, kMostRules = 20'000;
+    static constexpr size_t kMaxExprs = 200'000, kMaxRules = 20'000;
 
     ExprId bytes(std::string);
     ExprId empty() { return bytes(""); }

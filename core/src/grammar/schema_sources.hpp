@@ -55,8 +55,8 @@ uint64_t cost_of(std::span<const Json>, std::span<const Json>);
 
 class SchemaText { // a whole schema; outlives what was made from it
   public:
-    static constexpr size_t kMostBytes = 256u << 10, kMostMembers = 2000;
-    static constexpr int kMostDepth = 64;
+    static constexpr size_t kMaxBytes = 256u << 10, kMaxMembers = 2000;
+    static constexpr int kMaxDepth = 64;
 
     static Result<Json> parse(std::string_view);
     explicit SchemaText(const Json& root) : root_(root) {}

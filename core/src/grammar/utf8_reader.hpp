@@ -11,7 +11,7 @@ namespace patchbay::grammar {
 
 class Utf8Reader {
   public:
-    static Result<Utf8Reader> of(std::string_view text, size_t most_bytes, const char* what);
+    static Result<Utf8Reader> of(std::string_view text, size_t max_bytes, const char* what);
 
     bool at_end() const { return at_ == text_.size(); }
     uint32_t peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : 0xFFFFFFFF; }

@@ -125,12 +125,12 @@ ComponentManifest describe(const pb_component& c) {
         out.name = p.name ? p.name : "";
         out.type = p.type >= 0 && p.type < 5 ? kTypes[p.type] : "?";
         out.hot = p.flags & PB_PARAM_HOT;
-        if (p.fallback) out.fallback = p.fallback;
+        if (p.default_value) out.default_value = p.default_value;
         if (p.flags & PB_PARAM_HAS_MIN) out.min = p.min;
         if (p.flags & PB_PARAM_HAS_MAX) out.max = p.max;
         for (const char* const* choice = p.choices; choice && *choice; ++choice) out.choices.emplace_back(*choice);
         out.unit = p.unit ? p.unit : "";
-        out.meaning = p.meaning ? p.meaning : "";
+        out.description = p.description ? p.description : "";
         m.params.push_back(std::move(out));
     }
     if (m.kind == "model")
@@ -167,12 +167,12 @@ std::vector<LoadFault> check_component(const pb_component* c) {
     const ComponentManifest m = describe(*c);
     for (size_t i = 0; i < m.params.size(); ++i) {
         const ParamManifest& p = m.params[i];
-        if (p.name.empty() || p.type == "?" || p.meaning.empty() || p.name == "plugin")
-            return {{"component.schema", who + "has a parameter without a name of its own, a type or a meaning"}};
+        if (p.name.empty() || p.type == "?" || p.description.empty() || p.name == "plugin")
+            return {{"component.schema", who + "has a parameter without a name of its own, a type or a description"}};
         for (size_t j = 0; j < i; ++j)
             if (m.params[j].name == p.name) return {{"component.schema", who + "has two parameters '" + p.name + "'"}};
-        if (p.fallback)
-            if (auto why = check_value(p, *p.fallback))
+        if (p.default_value)
+            if (auto why = check_value(p, *p.default_value))
                 return {{"component.schema", who + "has a default that its own schema refuses: " + *why}};
     }
     return {};

@@ -16,8 +16,8 @@ namespace {
 constexpr JsonLimits kLimits{.bytes = 4u << 20, .depth = 16};
 
 json to_json(const ParamManifest& p) {
-    json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"meaning", p.meaning}};
-    if (p.fallback) j["default"] = *p.fallback;
+    json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"description", p.description}};
+    if (p.default_value) j["default"] = *p.default_value;
     if (p.min) j["min"] = *p.min;
     if (p.max) j["max"] = *p.max;
     if (!p.choices.empty()) j["choices"] = p.choices;
@@ -33,8 +33,8 @@ ParamManifest param_from(const json& j) {
     p.name = shown_text(j.at("name"));
     p.type = j.at("type").get<std::string>();
     p.hot = j.at("hot").get<bool>();
-    p.meaning = shown_text(j.at("meaning"));
-    if (j.contains("default")) p.fallback = j["default"].get<std::string>();
+    p.description = shown_text(j.at("description"));
+    if (j.contains("default")) p.default_value = j["default"].get<std::string>();
     if (j.contains("min")) p.min = j["min"].get<double>();
     if (j.contains("max")) p.max = j["max"].get<double>();
     if (j.contains("choices")) p.choices = j["choices"].get<std::vector<std::string>>();

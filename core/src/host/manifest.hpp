@@ -14,10 +14,10 @@ namespace patchbay::host {
 struct ParamManifest { // pb_param, owned
     std::string name, type; // "bool", "int", "float", "string", "enum"
     bool hot = false;
-    std::optional<std::string> fallback; // none: required
+    std::optional<std::string> default_value; // none: required
     std::optional<double> min, max;
     std::vector<std::string> choices;
-    std::string unit, meaning;
+    std::string unit, description;
 };
 
 struct ComponentManifest {

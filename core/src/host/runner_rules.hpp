@@ -12,7 +12,7 @@
 
 namespace patchbay::host {
 
-inline constexpr uint32_t kMostTopTokens = 100; // as many as a request may ask for
+inline constexpr uint32_t kMaxTopTokens = 100; // as many as a request may ask for
 
 inline const pb_runner_row& row_of(const pb_runner_batch& batch, uint32_t i) {
     return *reinterpret_cast<const pb_runner_row*>(reinterpret_cast<const char*>(batch.rows) +

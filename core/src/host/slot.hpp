@@ -25,8 +25,8 @@ enum class UnreadState { kStartsEmpty, kRefuses };
 
 class Slot {
   public:
-    static constexpr size_t kMostInLine = 64;
-    static constexpr size_t kMostState = 1 << 20; // bytes that cross at a boundary
+    static constexpr size_t kMaxPendingSwaps = 64;
+    static constexpr size_t kMaxState = 1 << 20; // bytes that cross at a boundary
 
     Slot(std::string kind, UnreadState, const Clock&);
     ~Slot(); // closes what was asked of it: nothing of this slot's is left in a swap that somebody still holds
@@ -39,7 +39,7 @@ class Slot {
     std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to);
     std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason);
     // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
-    // settled; beyond kMostInLine it is refused.
+    // settled; beyond kMaxPendingSwaps it is refused.
     void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
 
     // ---- the thread that steps ----

@@ -44,7 +44,7 @@ struct Size { // that pages may have
 };
 
 Size judge(const std::vector<Form>& forms, uint64_t page_bytes, uint32_t block_size) {
-    const uint64_t blocks = (kYardstick + block_size - 1) / block_size;
+    const uint64_t blocks = (kTypicalLength + block_size - 1) / block_size;
     Size size{page_bytes, 0, 0};
     double taken = 0, needed = 0;
     for (const Form& f : forms) {
@@ -63,7 +63,7 @@ Size choose_size(const std::vector<Form>& forms, uint32_t block_size) {
     uint64_t least = 0;
     for (const Form& f : forms) least = std::max(least, f.kv->bytes);
     const auto better = [](const Size& a, const Size& b) {
-        const bool close_a = a.padding <= kMostPadding, close_b = b.padding <= kMostPadding;
+        const bool close_a = a.padding <= kMaxPadding, close_b = b.padding <= kMaxPadding;
         if (close_a != close_b) return close_a;
         if (close_a && a.groups != b.groups) return a.groups < b.groups;
         return a.padding != b.padding ? a.padding < b.padding : a.groups < b.groups;
@@ -81,7 +81,7 @@ uint32_t closer_block_size(const std::vector<Form>& forms, const Size& size, uin
     uint64_t tokens = 0;
     for (const Form& f : forms)
         if (f.kv->spec.kind != GroupKind::kRecurrent) tokens = std::max(tokens, f.bytes());
-    if (size.padding <= kMostPadding || tokens == 0 || tokens >= size.page_bytes) return 0;
+    if (size.padding <= kMaxPadding || tokens == 0 || tokens >= size.page_bytes) return 0;
     return static_cast<uint32_t>(std::bit_floor(size.page_bytes / tokens)) * block_size;
 }
 

@@ -37,13 +37,13 @@ struct Grouping {
     std::vector<GroupSpec> groups;  // those of tokens before those of states
     std::vector<LayerPlace> layers; // by layer; of one that keeps nothing: its owner's
     uint64_t page_bytes = 0;
-    double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kYardstick tokens
+    double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kTypicalLength tokens
     uint32_t better_block_size = 0; // with which states would fit pages closely; 0: padding is no matter
 };
 
 // The length of a typical sequence: of a full group it takes pages for all of it, of a sliding one for the window.
-inline constexpr uint32_t kYardstick = 1024;
-inline constexpr double kMostPadding = 0.1; // what fewer groups, and so fewer block tables, may cost
+inline constexpr uint32_t kTypicalLength = 1024;
+inline constexpr double kMaxPadding = 0.1; // what fewer groups, and so fewer block tables, may cost
 
 Grouping group_layers(std::span<const LayerKv> layers, uint32_t block_size);
 

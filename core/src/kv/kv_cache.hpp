@@ -99,7 +99,7 @@ class KvCache {
     // Pages that hold token `at` and that others hold too: to be copied before it is written.
     uint32_t shared_pages(const BlockTable&, uint32_t at) const;
     // Puts own pages in their place, to be copied first. There must be as many free.
-    void own_pages(BlockTable&, uint32_t at);
+    void copy_on_write(BlockTable&, uint32_t at);
 
     uint32_t capacity(const BlockTable& t) const { return t.blocks * block_size(); } // tokens
     // How many of n tokens behind the `computed` ones fit if the table takes every free page, copies of shared ones
@@ -110,11 +110,11 @@ class KvCache {
     // Gives back what no token from `computed` on sees: deeper blocks become reusable before shallower ones.
     void pass(BlockTable&, uint32_t computed);
     // Names the blocks that `tokens` (the computed ones, all confirmed) fill, so that others may share them.
-    void name_full_blocks(BlockTable&, std::span<const int32_t> tokens);
+    void cache_full_blocks(BlockTable&, std::span<const int32_t> tokens);
     void forget(const BlockTable&); // the names of its blocks, which hold what nobody knows
     void release(BlockTable&); // deeper blocks become reusable before shallower ones
     void discard(BlockTable&); // its unnamed blocks are the next to be taken, before any that can be found
-    uint32_t freeable(const BlockTable&) const; // pages that nobody else holds
+    uint32_t pages_freed_if_preempted(const BlockTable&) const; // pages that nobody else holds
     // Pages that a table lacks for so many tokens, those of states included.
     uint64_t lacking(const BlockTable& t, uint64_t tokens) const { return pages_to_grow(t, tokens); }
 

@@ -11,8 +11,8 @@
 namespace patchbay::parallel {
 
 inline constexpr uint16_t kProtocol = 1;               // of messages; ranks of another one are refused
-inline constexpr size_t kMostMessage = 64u << 20;      // bytes
-inline constexpr size_t kMostBacklog = 256u << 20;     // bytes that wait for a socket
+inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
+inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes that wait for a socket
 
 enum class MessageType : uint16_t {
     // from ranks to rank 0
@@ -65,7 +65,7 @@ class Connection { // one thread at a time
     bool has_backlog() const { return sent_ < out_.size(); }
     // What is there, as much as is good at once; fails when the other side closed.
     Result<> receive(std::vector<Message>& arrived);
-    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMostMessage at first
+    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMaxMessage at first
     void close() { socket_.reset(); }
 
   private:
@@ -74,7 +74,7 @@ class Connection { // one thread at a time
     Socket socket_;
     std::string out_, in_;
     size_t sent_ = 0;
-    size_t most_ = kMostMessage;
+    size_t most_ = kMaxMessage;
 };
 
 }  // namespace patchbay::parallel

@@ -28,11 +28,11 @@ std::string bytes_of(const Hello& h) {
 }
 
 Result<Hello> read_hello(std::string_view bytes) {
-    constexpr size_t kMostText = 256;
+    constexpr size_t kMaxText = 256;
     ByteReader in(bytes);
     Hello out{in.text(), in.get<uint32_t>(), in.get<uint32_t>(), in.get<uint32_t>(), in.text()};
     PB_CHECK(in.done("a rank's hello"));
-    if (out.job.size() > kMostText || out.host.size() > kMostText) return fail("a rank's hello is too long");
+    if (out.job.size() > kMaxText || out.host.size() > kMaxText) return fail("a rank's hello is too long");
     return out;
 }
 

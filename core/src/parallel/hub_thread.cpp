@@ -18,9 +18,9 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a likelier culprit may show
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
-constexpr size_t kMostStrangers = 64;                // connections that have not said hello
-constexpr size_t kMostHello = 1024;                  // bytes
-constexpr size_t kMostKey = 128, kMostValue = 64 << 10, kMostValues = 4096, kMostQueue = 1024;
+constexpr size_t kMaxStrangers = 64;                // connections that have not said hello
+constexpr size_t kMaxHello = 1024;                  // bytes
+constexpr size_t kMaxKey = 128, kMaxValue = 64 << 10, kMaxValues = 4096, kMaxQueue = 1024;
 enum Weight { kReported = 1, kClosed = 2, kEnded = 3 };
 
 std::string how_it_ended(int status) {
@@ -97,7 +97,7 @@ void Hub::accept_all(uint64_t now) {
         Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (socket.get() < 0) return;
         peers_.push_back(std::make_unique<Peer>(std::move(socket)));
-        peers_.back()->connection.take_at_most(kMostHello);
+        peers_.back()->connection.take_at_most(kMaxHello);
         peers_.back()->since_ns = now;
         hear(*peers_.back(), now);
         drop_oldest_stranger(now);
@@ -108,7 +108,7 @@ bool Hub::is_stranger(const Peer& p) const { return !p.joined && !p.child && !p.
 
 void Hub::drop_oldest_stranger(uint64_t now) {
     const auto stranger = [this](const auto& p) { return is_stranger(*p); };
-    if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), stranger)) <= kMostStrangers) return;
+    if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), stranger)) <= kMaxStrangers) return;
     Peer& oldest = **std::find_if(peers_.begin(), peers_.end(), stranger); // peers_ are in the order in which they came
     hear(oldest, now);
     if (is_stranger(oldest)) drop(oldest);
@@ -151,7 +151,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
     switch (m.type) {
         case MessageType::kBeat: return {};
         case MessageType::kReply:
-            if (p.replies.size() >= kMostQueue) return fail("sent too many replies");
+            if (p.replies.size() >= kMaxQueue) return fail("sent too many replies");
             if (in_session_) p.replies.push_back(m.bytes);
             break;
         case MessageType::kStepDone: {
@@ -172,7 +172,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
         case MessageType::kStoreSet: {
             const std::string key = in.text(), value = in.text();
             PB_CHECK(in.done("what it stores"));
-            if (key.size() > kMostKey || value.size() > kMostValue || values_.size() >= kMostValues)
+            if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= kMaxValues)
                 return fail("stores too much");
             if (in_session_) store(key, value);
             break;
@@ -181,7 +181,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
             const auto number = in.get<uint64_t>();
             const std::string key = in.text();
             PB_CHECK(in.done("what it asks of the store"));
-            if (key.size() > kMostKey || p.questions.size() >= kMostQueue) return fail("asks too much of the store");
+            if (key.size() > kMaxKey || p.questions.size() >= kMaxQueue) return fail("asks too much of the store");
             const auto at = values_.find(key);
             if (!in_session_) answer(p, number, nullptr);
             else if (at != values_.end()) answer(p, number, &at->second);
@@ -203,7 +203,7 @@ Result<> Hub::join(Peer& p, std::string_view hello) {
     for (const auto& other : peers_)
         if (other->joined && other->info.rank == h.rank)
             return fail("rank " + std::to_string(h.rank) + " is there already");
-    p.connection.take_at_most(kMostMessage);
+    p.connection.take_at_most(kMaxMessage);
     p.info = {h.rank, h.pid, h.host};
     p.joined = true;
     joined_ += 1;

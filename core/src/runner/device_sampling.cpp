@@ -34,7 +34,7 @@ bool runs_on_device(const host::Component& sampler) {
 Result<> check_sampler(const host::Component& sampler, std::string_view device, const pb_device_info& info) {
     const pb_sampler& table = table_of(sampler);
     const std::string name = "sampler '" + std::string(sampler.type().name) + "'";
-    if (runs_on_device(sampler) && table.device != device && table.device != std::string_view(info.serves_as))
+    if (runs_on_device(sampler) && table.device != device && table.device != std::string_view(info.compatible_with))
         return fail(name + " runs on device '" + table.device + "', and the model on '" + std::string(device) +
                     "' (choose standard, which runs beside any)");
     return {};
@@ -99,8 +99,8 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     out.here.resize(wants_logprobs(batch) ? places.end : places.logprobs);
     newest_ = slot;
     open_.push_back(slot);
-    if (!device_->table->to_host_later) return {}; // collect() copies
-    return device_->checked<&pb_device::to_host_later>(out.here.data(), there, out.here.size());
+    if (!device_->table->to_host_async) return {}; // collect() copies
+    return device_->checked<&pb_device::to_host_async>(out.here.data(), there, out.here.size());
 }
 
 pb_tensor DeviceSampling::newest_tokens() const {
@@ -111,7 +111,7 @@ pb_tensor DeviceSampling::newest_tokens() const {
 Result<SampledRows> DeviceSampling::collect() {
     Outputs& out = outputs_[open_.front()];
     open_.pop_front();
-    if (!device_->table->to_host_later)
+    if (!device_->table->to_host_async)
         PB_CHECK(device_->checked<&pb_device::to_host>(out.here.data(), out.there.data(), out.here.size()));
     const Places places = places_of(out.rows, out.max_logprobs);
     const uint64_t top = uint64_t{out.rows} * out.max_logprobs;

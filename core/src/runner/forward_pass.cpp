@@ -150,7 +150,7 @@ void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts
     pb_state common{};
     common.struct_size = sizeof common;
     common.query_starts = query_starts;
-    common.begins = place(batch.begins());
+    common.is_first_chunk = place(batch.is_first_chunk());
     for (uint32_t g = 0; g < form_.state_groups; ++g) {
         states_[g] = common;
         states_[g].pages = place(batch.state_pages(form_.token_groups + g));
@@ -253,8 +253,8 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
 
 bool ModelRunner::can_submit() const {
     if (!device_.table->submit_step || !device_.table->wait_step) return false;
-    return !info_.computes || (has_own_memory() && device_.table->to_host_later &&
-                               device_.call<&pb_device::ops>()->take_tokens);
+    return !info_.computes || (has_own_memory() && device_.table->to_host_async &&
+                               device_.call<&pb_device::ops>()->fill_placeholders);
 }
 
 Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
@@ -323,7 +323,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     PB_CHECK(begin_step());
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
-    take_tokens(batch, inputs);
+    fill_placeholders(batch, inputs);
     // Where inputs had to move there are no graphs any more.
     const CapturedGraph* const graph = choice.graph && graphs_->count() > 0 ? choice.graph : nullptr;
     graph_use_ = {.miss = choice.graph && !graph ? GraphMiss::kNotCaptured : choice.miss,
@@ -351,14 +351,14 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     return logits;
 }
 
-void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
+void ModelRunner::fill_placeholders(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
     const pb_ops& ops = *device_.call<&pb_device::ops>();
-    if (!ops.take_tokens) return; // nothing is computed from them
+    if (!ops.fill_placeholders) return; // nothing is computed from them
     const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
                                              : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
-    ops.take_tokens(ops.ctx, &inputs.ids, &sampled);
+    ops.fill_placeholders(ops.ctx, &inputs.ids, &sampled);
 }
 
 // Behind a graph, not in it: where they go changes from pass to pass.

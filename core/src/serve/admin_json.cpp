@@ -30,10 +30,10 @@ Json slot_json(const SlotStatus& slot) {
 }
 
 Json pages_json(const engine::EngineFacts& facts, const engine::StepReport& last, bool stepped) {
-    const uint32_t total = stepped ? last.total_blocks : facts.num_blocks;
-    return {{"used", last.used_blocks},
-            {"cached", last.cached_blocks},
-            {"free", total - last.used_blocks - last.cached_blocks},
+    const uint32_t total = stepped ? last.total_pages : facts.num_blocks;
+    return {{"used", last.used_pages},
+            {"cached", last.cached_pages},
+            {"free", total - last.used_pages - last.cached_pages},
             {"total", total}};
 }
 

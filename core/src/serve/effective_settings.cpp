@@ -35,9 +35,9 @@ std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, 
     constexpr std::string_view kOff = "off: ";
     if (e.enable_prefix_caching && facts.prefix_caching.starts_with(kOff))
         differs("engine.enable_prefix_caching", "true", "false", facts.prefix_caching.substr(kOff.size()));
-    if (e.async_scheduling != AsyncScheduling::kOff && last && !last->in_turn.empty())
+    if (e.async_scheduling != AsyncScheduling::kOff && last && !last->sync_reason.empty())
         differs("engine.async_scheduling", e.async_scheduling == AsyncScheduling::kOn ? "on" : "auto", "off",
-                std::string(last->in_turn) + ", at the latest step");
+                std::string(last->sync_reason) + ", at the latest step");
     const std::pair<const char*, const std::string&> swappable[] = {{"scheduler", c.scheduler.plugin},
                                                                     {"sampler", c.sampler.plugin}};
     for (const auto& [kind, requested] : swappable)

@@ -25,8 +25,8 @@ class Decoder {
     bool byte_level() const; // tokens are spelled in the byte alphabet, and their place makes no difference
 
     enum class Place { kFirst, kLater };
-    static constexpr size_t kMostBytes = 4096;
-    // May be a part of a character. Of more than kMostBytes the rest is missing: such a tokenizer is refused.
+    static constexpr size_t kMaxBytes = 4096;
+    // May be a part of a character. Of more than kMaxBytes the rest is missing: such a tokenizer is refused.
     std::string token_bytes(std::string_view spelled, Place) const;
 
     // later: token_bytes(spelled, kLater), which the caller keeps. Appends what became complete.

@@ -127,9 +127,9 @@ void check_swap(const Options& o) {
             throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
 }
 
-CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, const char* name, const char* meaning,
+CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, const char* name, const char* description,
                       Result<> (*action)(const Options&), void (*check)(const Options&) = nullptr) {
-    CLI::App* app = commands.app.add_subcommand(name, meaning);
+    CLI::App* app = commands.app.add_subcommand(name, description);
     app->add_option("--admin", o->address, "path of its socket, or HOST:PORT (default: that of the one that runs)");
     app->add_option("--admin-token-file", o->token_file, "file with the token that HOST:PORT needs");
     app->add_flag("--json", o->as_json, "as JSON");

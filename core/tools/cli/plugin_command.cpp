@@ -95,8 +95,8 @@ void print_info(const Listed& l) {
     }
     std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "MEANING"}};
     for (const host::ParamManifest& p : c.params)
-        rows.push_back({"  " + p.name, range_of(p), p.fallback.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
-                        p.hot ? "live" : "at start", p.meaning});
+        rows.push_back({"  " + p.name, range_of(p), p.default_value.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
+                        p.hot ? "live" : "at start", p.description});
     print_table(rows);
 }
 
@@ -142,8 +142,8 @@ Result<> test(const Options& o) {
 }
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* meaning, Result<> (*action)(const Options&)) {
-    CLI::App* app = parent->add_subcommand(name, meaning);
+                     const char* description, Result<> (*action)(const Options&)) {
+    CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);

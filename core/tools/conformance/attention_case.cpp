@@ -12,7 +12,7 @@
 namespace patchbay::conformance {
 
 namespace {
-constexpr uint32_t kMostSequences = 16, kMostTokens = 512; // of a batch
+constexpr uint32_t kMaxSequences = 16, kMaxTokens = 512; // of a batch
 }
 
 pb_attention_spec Shape::spec() const {
@@ -27,9 +27,9 @@ pb_attention_spec Shape::spec() const {
             1 / std::sqrt(static_cast<float>(head_dim)),
             0,
             device ? device->type().name : "cpu",
-            kMostSequences,
-            kMostTokens,
-            kMostTokens};
+            kMaxSequences,
+            kMaxTokens,
+            kMaxTokens};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {

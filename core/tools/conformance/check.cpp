@@ -35,7 +35,7 @@ std::string least_value(const host::ParamManifest& p) {
 Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* unavailable) {
     host::Settings settings = settings_;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback) settings.emplace(p.name, least_value(p));
+        if (!p.default_value) settings.emplace(p.name, least_value(p));
     static Nowhere nowhere;
     host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
     const std::string kind = host::kind_word(type_.kind);
@@ -87,7 +87,7 @@ const host::Component* Subject::device(const std::string& name, std::string& why
 std::string Subject::required_keys() const {
     std::string list;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback && !settings_.contains(p.name)) list += (list.empty() ? "" : ", ") + p.name;
+        if (!p.default_value && !settings_.contains(p.name)) list += (list.empty() ? "" : ", ") + p.name;
     return list;
 }
 

@@ -15,7 +15,7 @@ Outcome info(Subject& subject) {
     const pb_device_info& i = b.info();
     if (!std::memchr(i.name, 0, sizeof i.name) || !i.name[0]) return fail("its name is empty or not terminated");
     if (!std::memchr(i.isa, 0, sizeof i.isa)) return fail("its isa is not terminated");
-    if (!std::memchr(i.serves_as, 0, sizeof i.serves_as)) return fail("its serves_as is not terminated");
+    if (!std::memchr(i.compatible_with, 0, sizeof i.compatible_with)) return fail("its compatible_with is not terminated");
     if (!std::memchr(i.visible_by, 0, sizeof i.visible_by)) return fail("its visible_by is not terminated");
     if (i.activation_dtype != PB_F32 && i.activation_dtype != PB_BF16 && i.activation_dtype != PB_F16)
         return fail("its activation_dtype is " + std::to_string(i.activation_dtype) + ", expected f32, bf16 or f16");
@@ -259,7 +259,7 @@ constexpr Check kChecks[] = {
      [](Subject& s) { return exact(s, "causal_conv_silu"); }},
     {"device.ssm_scan", "scans from the state that the rows before left",
      [](Subject& s) { return exact(s, "ssm_scan"); }},
-    {"device.take_tokens", "puts tokens in place that it has sampled", take_tokens},
+    {"device.fill_placeholders", "puts tokens in place that it has sampled", fill_placeholders},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},

@@ -77,7 +77,7 @@ Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // row
 
 Outcome graphs(Subject&);                 // device_graphs.cpp
 Outcome steps(Subject&);                  // device_steps.cpp
-Outcome take_tokens(Subject&);            // likewise
+Outcome fill_placeholders(Subject&);            // likewise
 Outcome host_pages(Subject&);             // likewise
 Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 

@@ -33,7 +33,7 @@ struct Pages {
         s.page_stride = static_cast<uint64_t>(floats) * sizeof(float);
         PB_TRY(s.pages, b.put_ints(pages));
         PB_TRY(s.query_starts, b.put_ints(starts));
-        PB_TRY(s.begins, b.put_ints(begins));
+        PB_TRY(s.is_first_chunk, b.put_ints(begins));
         return s;
     }
     // What is nobody's state must be as it was.

@@ -24,7 +24,7 @@ class Adding {
         PB_CHECK(call(table().begin_step(self()), "begin_step"));
         for (int i = 0; i < times; ++i) bench_.ops().add(bench_.ops().ctx, &x_, &y_);
         out.assign(static_cast<size_t>(24 * dtype_bytes(x_.dtype)), std::byte{0x55});
-        return call(table().to_host_later(self(), out.data(), x_.data, out.size()), "to_host_later");
+        return call(table().to_host_async(self(), out.data(), x_.data, out.size()), "to_host_async");
     }
     Result<> end() { return call(table().end_step(self()), "end_step"); }
     Result<> submit() { return call(table().submit_step(self()), "submit_step"); }
@@ -72,14 +72,14 @@ class Adding {
 Outcome steps(Subject& subject) {
     PB_TRY(auto component, subject.make());
     const auto& table = subject.table<pb_device>();
-    if (!table.to_host_later) return Outcome::skip("the host waits before it copies from it");
+    if (!table.to_host_async) return Outcome::skip("the host waits before it copies from it");
     PB_TRY(Adding adding, Adding::create(*component));
     if (!adding.bench().info().computes || adding.bench().info().activation_dtype == PB_F16)
         return Outcome::skip("it has no numbers in a dtype that is tried");
     std::vector<std::byte> first, second;
     PB_CHECK(adding.begin(1, first));
     PB_CHECK(adding.end());
-    if (!adding.holds(first, 2)) return fail("after end_step() to_host_later() has not given what the step computed");
+    if (!adding.holds(first, 2)) return fail("after end_step() to_host_async() has not given what the step computed");
     if (!table.submit_step) return {};
     PB_CHECK(adding.begin(1, first));
     PB_CHECK(adding.submit());
@@ -128,17 +128,17 @@ Outcome host_pages(Subject& subject) {
     return outcome;
 }
 
-Outcome take_tokens(Subject& subject) {
+Outcome fill_placeholders(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(Bench bench, Bench::create(*component));
     const pb_ops& ops = bench.ops();
-    if (!ops.take_tokens) return Outcome::skip("it leaves the op out");
+    if (!ops.fill_placeholders) return Outcome::skip("it leaves the op out");
     const auto& table = subject.table<pb_device>();
     const std::vector<int32_t> ids = {4, -1, 0, -3, -1, 7, -2}, sampled = {900, 901, 902}, want = {4,   900, 0, 902,
                                                                                                   900, 7,   901};
     PB_TRY(const pb_tensor to, bench.put_ints(ids));
     PB_TRY(const pb_tensor from, bench.put_ints(sampled));
-    PB_CHECK(bench.step([&](const pb_ops& o) { o.take_tokens(o.ctx, &to, &from); }));
+    PB_CHECK(bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &to, &from); }));
     if (!bench.info().computes) return {};
     std::vector<int32_t> got(ids.size());
     PB_CHECK(component->check(table.to_host(component->self(), got.data(), to.data, got.size() * sizeof got[0]),
@@ -148,7 +148,7 @@ Outcome take_tokens(Subject& subject) {
             return fail("id " + std::to_string(ids[t]) + " became " + std::to_string(got[t]) + ", expected " +
                         std::to_string(want[t]));
     PB_TRY(const pb_tensor beyond, bench.put_ints({-4}));
-    if (bench.step([&](const pb_ops& o) { o.take_tokens(o.ctx, &beyond, &from); }))
+    if (bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &beyond, &from); }))
         return fail("it takes a token that was not sampled, without a fault");
     return {};
 }

@@ -10,7 +10,7 @@ namespace patchbay::conformance {
 namespace {
 
 using Config = std::map<std::string, std::string>;
-constexpr uint32_t kMostWeights = 1u << 20;
+constexpr uint32_t kMaxWeights = 1u << 20;
 
 // What decoder models call their hyperparameters in config.json.
 Config small_config(const pb_model& table) {
@@ -119,7 +119,7 @@ bool is_text(const char (&text)[N]) {
 std::string fault_of(const pb_weight_spec& s, uint32_t index) {
     if (s.role < PB_WEIGHT_LINEAR || s.role > PB_WEIGHT_VECTOR) return "has an unknown role";
     if (s.shard < PB_SHARD_NONE || s.shard > PB_SHARD_COLS) return "is sharded in an unknown way";
-    if (s.same_as >= 0) return static_cast<uint32_t>(s.same_as) < index ? "" : "is the same as one that comes later";
+    if (s.tied_to >= 0) return static_cast<uint32_t>(s.tied_to) < index ? "" : "is the same as one that comes later";
     if (s.cols < 1 || s.cols > 1 << 24) return "has " + std::to_string(s.cols) + " columns";
     if (s.part_count > PB_MAX_FUSED)
         return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) +
@@ -140,14 +140,14 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
 
 Result<> weights(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     const uint32_t count = table.weight_count(c.self());
-    if (count == 0 || count > kMostWeights) return fail("it has " + std::to_string(count) + " weights");
+    if (count == 0 || count > kMaxWeights) return fail("it has " + std::to_string(count) + " weights");
     std::map<std::pair<std::string, int64_t>, uint32_t> seen; // tensor and its first row
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec s{};
         PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
         if (const std::string fault = fault_of(s, i); !fault.empty())
             return fail("weight " + std::to_string(i) + " " + fault);
-        for (uint32_t p = 0; s.same_as < 0 && p < s.part_count; ++p)
+        for (uint32_t p = 0; s.tied_to < 0 && p < s.part_count; ++p)
             if (const auto [at, fresh] = seen.emplace(std::pair(std::string(s.parts[p].name), s.parts[p].first_row), i);
                 !fresh)
                 return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " +
@@ -168,7 +168,7 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
     for (uint32_t i = 0; i < table.weight_count(c.self()); ++i) {
         pb_weight_spec s{};
         PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
-        if (s.part_count > 0 || s.same_as >= 0 || s.of_target != PB_TARGET_NONE) continue;
+        if (s.part_count > 0 || s.tied_to >= 0 || s.of_target != PB_TARGET_NONE) continue;
         if (s.cols < 1 || s.cols > 1 << 24) continue;
         const auto n = static_cast<size_t>(s.cols);
         std::vector<float> values(n + 8, NAN);
@@ -209,7 +209,7 @@ Result<> heads(const host::Component& c, const pb_model& table, const pb_model_f
     const bool head = f.flags & PB_MODEL_HEAD, gives = f.flags & PB_MODEL_GIVES_HIDDEN;
     if (f.flags > (PB_MODEL_HEAD | PB_MODEL_GIVES_HIDDEN)) return fail("its facts have unknown flags");
     if (head && gives) return fail("it is a head, and says that there may be one for it");
-    if (head && f.layer_count == 0 && f.most_ahead == 0) return fail("a head without layers, and it tells no token");
+    if (head && f.layer_count == 0 && f.max_draft_depth == 0) return fail("a head without layers, and it tells no token");
     if (gives && (f.embedding >= count || f.lm_head >= count))
         return fail("its token table or its lm head is none of its " + std::to_string(count) + " weights");
     for (uint32_t i = 0; i < count; ++i) {
@@ -219,7 +219,7 @@ Result<> heads(const host::Component& c, const pb_model& table, const pb_model_f
             return fail("weight " + std::to_string(i) + " is of no weight that a target has");
         if (s.of_target != PB_TARGET_NONE && !head)
             return fail("weight " + std::to_string(i) + " is a target's, and it is no head");
-        if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.same_as >= 0))
+        if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.tied_to >= 0))
             return fail("weight " + std::to_string(i) + " is the target's, and of a checkpoint too");
         if (gives && i == f.embedding && s.role != PB_WEIGHT_EMBEDDING) return fail("its token table is none");
         if (gives && i == f.lm_head && s.role != PB_WEIGHT_LINEAR) return fail("its lm head makes no logits");

@@ -168,7 +168,7 @@ Outcome process(Subject& subject) {
 }
 
 // What a row is told of its past it may be told again.
-Outcome surprise(Subject& subject) {
+Outcome surprisal(Subject& subject) {
     const auto accepts = subject.table<pb_sampler>().accepts;
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(13, 24);
@@ -177,10 +177,10 @@ Outcome surprise(Subject& subject) {
         if (accepts && accepts(component->self(), &r.params) != PB_OK) return Outcome::skip("it takes no mirostat_tau");
     }
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
-    if (std::isnan(s.surprise[0])) return Outcome::skip("it tells no surprise");
+    if (std::isnan(s.surprisal[0])) return Outcome::skip("it tells no surprisal");
     for (size_t i = 0; i < rows.size(); ++i)
-        if (!(s.surprise[i] > -1e-3f && s.surprise[i] < 1e3f))
-            return fail(row_name(i) + " has a token with a surprise of " + std::to_string(s.surprise[i]) +
+        if (!(s.surprisal[i] > -1e-3f && s.surprisal[i] < 1e3f))
+            return fail(row_name(i) + " has a token with a surprisal of " + std::to_string(s.surprisal[i]) +
                         " bits, expected a number from 0 on");
     return {};
 }
@@ -204,7 +204,7 @@ constexpr Check kChecks[] = {
     {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
     {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
-    {"sampler.surprise", "tells how surprising a token was where mirostat_tau asks", there<surprise>},
+    {"sampler.surprisal", "tells how surprising a token was where mirostat_tau asks", there<surprisal>},
     {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
 };
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "conformance/noise.hpp"
-#include "conformance/there.hpp"
+#include "conformance/device_buffer.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
@@ -29,7 +29,7 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
         if (noise.one_in(4)) c.params.typical_p = noise.real(0.2f, 1);
         if (noise.one_in(4)) c.params.xtc_probability = noise.real(0, 1), c.params.xtc_threshold = noise.real(0, 0.3f);
         if (noise.one_in(4)) c.params.mirostat_tau = noise.real(1, 6), c.params.mirostat_eta = noise.real(0, 0.5f);
-        for (size_t k = 0; k < c.output.size(); ++k) c.surprise.push_back(noise.real(0, 10));
+        for (size_t k = 0; k < c.output.size(); ++k) c.surprisal.push_back(noise.real(0, 10));
         if (noise.one_in(4)) {
             c.params.dry_multiplier = noise.real(0.1f, 2);
             c.params.dry_base = noise.real(1, 2);
@@ -147,15 +147,15 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
         rows.push_back({100 + i, c.seed, c.position, &p, c.prompt.data(), c.output.data(),
                         static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),
                         c.allowed.empty() ? nullptr : c.allowed.data(),
-                        p.mirostat_tau > 0 ? c.surprise.data() : nullptr});
+                        p.mirostat_tau > 0 ? c.surprisal.data() : nullptr});
     }
     out.logits.resize(n * kVocab + kGuards, kGuard);
     out.tokens.assign(n + kGuards, kGuardToken);
     out.logprobs.assign(n + kGuards, kGuard);
     out.top_tokens.assign(n * kTop + kGuards, -1);
     out.top_logprobs.assign(n * kTop + kGuards, kGuard);
-    out.surprise.assign(n, NAN);
-    out.surprise.resize(n + kGuards, kGuard);
+    out.surprisal.assign(n, NAN);
+    out.surprisal.resize(n + kGuards, kGuard);
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(n);
@@ -167,7 +167,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();
     b.top_logprobs = out.top_logprobs.data();
-    b.surprise = out.surprise.data();
+    b.surprisal = out.surprisal.data();
     const std::string device = table.device;
     std::string why;
     if (device == "host") {
@@ -185,7 +185,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     };
     out.within_bounds = out.within_bounds && guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
                         guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) &&
-                        guarded(out.logits, kGuard) && guarded(out.surprise, kGuard);
+                        guarded(out.logits, kGuard) && guarded(out.surprisal, kGuard);
     return out;
 }
 

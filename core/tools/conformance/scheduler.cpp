@@ -7,7 +7,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kMostSteps = 4000; // of a closed loop; a policy needs a few hundred
+constexpr uint32_t kMaxSteps = 4000; // of a closed loop; a policy needs a few hundred
 
 std::string of_view(const View& v) {
     return " (" + std::to_string(v.running.size()) + " running, " + std::to_string(v.waiting.size()) +
@@ -148,10 +148,10 @@ Outcome deterministic(Subject& subject) {
 Outcome progress(Subject& subject) {
     for (const LoopCase& l : loop_cases()) {
         PB_TRY(auto component, subject.make());
-        PB_TRY(const LoopResult result, run_loop(*component, l, kMostSteps));
+        PB_TRY(const LoopResult result, run_loop(*component, l, kMaxSteps));
         if (!result.unfinished.empty())
             return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) +
-                        " requests have not ended after " + std::to_string(kMostSteps) + " steps of '" + l.name + "'");
+                        " requests have not ended after " + std::to_string(kMaxSteps) + " steps of '" + l.name + "'");
     }
     return {};
 }

@@ -17,8 +17,8 @@ void place_in_pages(pb_sequence& s, uint32_t block_size, const std::vector<uint3
     s.blocks = s.computed_tokens > 0 ? state_pages : 0;
     for (const uint32_t w : windows)
         s.blocks += blocks - (w > 0 && s.computed_tokens >= w ? (s.computed_tokens + 1 - w) / block_size : 0);
-    s.page_room = blocks * block_size - s.computed_tokens;
-    s.freeable = s.blocks;
+    s.tokens_until_next_page = blocks * block_size - s.computed_tokens;
+    s.pages_freed_if_preempted = s.blocks;
 }
 
 pb_sequence random_sequence(Noise& noise, uint64_t id, uint64_t now_us) {
@@ -127,9 +127,9 @@ std::vector<View> random_views() {
             }
             v.waiting.push_back(s);
         }
-        v.in.free_blocks = i % 6 == 0 ? 0 : noise.between(0, 400);
-        v.in.total_blocks = used + v.in.free_blocks;
-        v.in.watermark_blocks = v.in.total_blocks / 100;
+        v.in.free_pages = i % 6 == 0 ? 0 : noise.between(0, 400);
+        v.in.total_pages = used + v.in.free_pages;
+        v.in.watermark_pages = v.in.total_pages / 100;
         views.push_back(std::move(v));
     }
     return views;
@@ -137,19 +137,19 @@ std::vector<View> random_views() {
 
 Result<Planned> show(const host::Component& component, const View& view, uint32_t extra) {
     const Shown shown(view, extra);
-    const uint32_t seats = view.in.max_num_seqs, most_preempts = shown.in.running_count;
+    const uint32_t seats = view.in.max_num_seqs, max_preempts = shown.in.running_count;
     std::vector<pb_plan_item> items(seats + kGuards, {kGuardId, 0, 0});
-    std::vector<pb_preempt_item> preempts(most_preempts + kGuards, {kGuardId, 0, 0});
-    pb_scheduler_out out{sizeof(pb_scheduler_out), seats, items.data(), 0, most_preempts, preempts.data(), 0, 0};
+    std::vector<pb_preempt_item> preempts(max_preempts + kGuards, {kGuardId, 0, 0});
+    pb_scheduler_out out{sizeof(pb_scheduler_out), seats, items.data(), 0, max_preempts, preempts.data(), 0, 0};
     const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
     PB_CHECK(component.check(table.plan(component.self(), &shown.in, &out), "plan"));
     Planned planned;
     const auto untouched = [](const auto& entry) { return entry.id == kGuardId; };
-    planned.within_bounds = out.item_count <= seats && out.preempt_count <= most_preempts &&
+    planned.within_bounds = out.item_count <= seats && out.preempt_count <= max_preempts &&
                             std::all_of(items.begin() + seats, items.end(), untouched) &&
-                            std::all_of(preempts.begin() + most_preempts, preempts.end(), untouched);
+                            std::all_of(preempts.begin() + max_preempts, preempts.end(), untouched);
     items.resize(std::min(out.item_count, seats));
-    preempts.resize(std::min(out.preempt_count, most_preempts));
+    preempts.resize(std::min(out.preempt_count, max_preempts));
     planned.items = std::move(items);
     planned.preempts = std::move(preempts);
     return planned;
@@ -222,8 +222,8 @@ struct Loop {
         v.in.kv_groups = static_cast<uint32_t>(l.windows.size());
         v.in.group_windows = l.windows.data();
         v.in.state_pages = l.state_pages;
-        v.in.free_blocks = l.blocks - used;
-        v.in.total_blocks = l.blocks;
+        v.in.free_pages = l.blocks - used;
+        v.in.total_pages = l.blocks;
         v.in.flags = l.chunked ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
         v.in.long_prefill_token_threshold = l.threshold;
         return v;
@@ -284,12 +284,12 @@ struct Loop {
 
 }  // namespace
 
-Result<LoopResult> run_loop(const host::Component& component, const LoopCase& l, uint32_t most_steps) {
+Result<LoopResult> run_loop(const host::Component& component, const LoopCase& l, uint32_t max_steps) {
     Loop loop(component, l);
     Noise noise(77);
     LoopResult result;
     uint32_t arrived = 0;
-    for (uint64_t step = 0; step < most_steps; ++step) {
+    for (uint64_t step = 0; step < max_steps; ++step) {
         for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
         PB_TRY(Planned planned, show(component, loop.view(step)));
         for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);

@@ -46,6 +46,6 @@ struct LoopResult {
     std::vector<uint64_t> unfinished;
 };
 std::vector<LoopCase> loop_cases();
-Result<LoopResult> run_loop(const host::Component&, const LoopCase&, uint32_t most_steps);
+Result<LoopResult> run_loop(const host::Component&, const LoopCase&, uint32_t max_steps);
 
 }  // namespace patchbay::conformance

@@ -30,7 +30,7 @@ std::vector<Finding> check_devices(const host::Registry& registry) {
         std::string keys; // that it cannot be made without
         if (manifest)
             for (const host::ParamManifest& param : (*manifest)->params)
-                if (!param.fallback) keys += (keys.empty() ? "" : ", ") + param.name;
+                if (!param.default_value) keys += (keys.empty() ? "" : ", ") + param.name;
         if (!keys.empty()) {
             out.push_back({"device", device, State::kGood, "available, with values for " + keys, ""});
             continue;

@@ -103,7 +103,7 @@ struct ResetPrefixCache { Answer answer = Answer::kDone; };
 struct InFlight { Names ids; };
 struct Expect { std::vector<Expectation> expectations; };
 struct Run { uint32_t steps = 0; };
-struct Drain { uint32_t most_steps = 0; };
+struct Drain { uint32_t max_steps = 0; };
 struct Wait { uint64_t ms = 0; };
 } // namespace step
 

@@ -13,9 +13,9 @@ namespace patchbay::scenario {
 namespace {
 
 constexpr size_t kLongestId = 64;     // bytes
-constexpr size_t kMostEndTokens = 16; // of a request, and of the model: each token is held against them
+constexpr size_t kMaxEndTokens = 16; // of a request, and of the model: each token is held against them
 constexpr size_t kMaxStops = 16, kMaxStopBytes = 256, kMaxGrammarBytes = 4096; // of a request
-constexpr uint64_t kMostGuesses = 10; // at names that nobody has
+constexpr uint64_t kMaxGuesses = 10; // at names that nobody has
 
 class WholeFile {
   public:
@@ -43,7 +43,7 @@ class WholeFile {
   private:
     void model() {
         const Model& m = scenario_.model;
-        if (m.eos.size() > kMostEndTokens) {
+        if (m.eos.size() > kMaxEndTokens) {
             origin_ = &root_.at("model.eos_token_ids")->origin;
             too_many_end_tokens("eos_token_ids", m.eos.size());
         }
@@ -85,7 +85,7 @@ class WholeFile {
 
     void too_many_end_tokens(const char* key, size_t got) {
         fault("'" + std::string(key) + "' has " + std::to_string(got) + " tokens, expected at most " +
-              std::to_string(kMostEndTokens));
+              std::to_string(kMaxEndTokens));
     }
 
     // Told where the sum goes beyond what is allowed, once.
@@ -118,7 +118,7 @@ class WholeFile {
         const Limits& most = scenario_.limits;
         uint64_t steps = 1;
         if (const auto* run = std::get_if<step::Run>(&s.what)) steps = run->steps;
-        if (const auto* drain = std::get_if<step::Drain>(&s.what)) steps = drain->most_steps;
+        if (const auto* drain = std::get_if<step::Drain>(&s.what)) steps = drain->max_steps;
         count(steps_, steps, most.steps, "the file has", "steps, those of 'run' and 'drain' too,");
         if (const auto* wait = std::get_if<step::Wait>(&s.what))
             count(waited_, wait->ms, most.wait_ms, "the file waits for", "ms");
@@ -134,7 +134,7 @@ class WholeFile {
 
     void known(const std::string& name) {
         if (seen_.contains(name)) return;
-        const bool guess = unknown_++ < kMostGuesses; // each looks at all names
+        const bool guess = unknown_++ < kMaxGuesses; // each looks at all names
         fault("no request '" + config::printable(name) + "' was added before" +
               (guess ? did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())) : ""));
     }
@@ -167,7 +167,7 @@ class WholeFile {
             if (a.id.size() > kLongestId)
                 fault("'id' has " + std::to_string(a.id.size()) + " bytes, expected at most " +
                       std::to_string(kLongestId));
-            if (a.stop_token_ids.size() > kMostEndTokens)
+            if (a.stop_token_ids.size() > kMaxEndTokens)
                 too_many_end_tokens("stop_token_ids", a.stop_token_ids.size());
             text_rules(a);
             if (a.id.size() > kLongestId || sequences_ > scenario_.limits.sequences) continue;

@@ -46,8 +46,8 @@ uint64_t work_of(const step::Expect& what, const engine::View& view, size_t requ
         if (const auto* totals = std::get_if<Totals>(&e.value))
             work += totals->size() * (sequences + requests) / kRecords;
         if (const auto* blocks = std::get_if<BlockCounts>(&e.value))
-            work += blocks->counts.size() * view.total_blocks / kBlocks;
-        if (std::holds_alternative<BlockList>(e.value)) work += view.total_blocks / kBlocks;
+            work += blocks->counts.size() * view.total_pages / kBlocks;
+        if (std::holds_alternative<BlockList>(e.value)) work += view.total_pages / kBlocks;
     }
     return work;
 }

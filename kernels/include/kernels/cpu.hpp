@@ -17,7 +17,7 @@ struct AlignedFree { void operator()(void* p) const; };
 using AlignedBytes = std::unique_ptr<uint8_t[], AlignedFree>;
 AlignedBytes allocate_aligned(uint64_t bytes); // throws std::bad_alloc
 
-struct Crew { // who works: the host's pool, or the calling thread alone
+struct Workers { // who works: the host's pool, or the calling thread alone
     uint32_t threads = 1;
     void* ctx = nullptr;
     // task(arg, i) for each i in [0, count), back when all are done; nullptr where threads is 1
@@ -48,7 +48,7 @@ class MatrixMemory {
 
 struct Machine {
     Isa isa = Isa::Plain;
-    Crew crew;
+    Workers workers;
     Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
     MatrixMemory* matrices = nullptr; // for packing; likewise
 };
@@ -140,13 +140,13 @@ struct Scan { // vectors (heads)
     const float *a_log = nullptr, *dt_bias = nullptr, *skip = nullptr;
     float dt_min = 0, dt_max = 0;
 };
-inline constexpr int64_t kMostTaps = 16;
+inline constexpr int64_t kMaxTaps = 16;
 void causal_conv_silu(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, const float* bias,
-                      int64_t width, const States&); // width 2 to kMostTaps
+                      int64_t width, const States&); // width 2 to kMaxTaps
 void ssm_scan(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& dt, const pb_tensor& b,
               const pb_tensor& c, const Scan&, const States&);
 
-// What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
+// What the machine does at best with all of the workers, measured by `now_ns`: the best of several rounds.
 double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
                     uint64_t bytes);  // B/s of a buffer so large
 double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,

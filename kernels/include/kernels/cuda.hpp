@@ -23,7 +23,7 @@ struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
 // The ops of patchbay/abi/device.h. Sums are f32, or f32 in a tree whose shape follows from the width alone.
 void embedding(Stream, const pb_tensor& out, const DeviceMatrix& table, const int32_t* ids, int32_t* fault);
 void gather_rows(Stream, const pb_tensor& out, const pb_tensor& x, const int32_t* rows, int32_t* fault);
-void take_tokens(Stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault);
+void fill_placeholders(Stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault);
 void rms_norm(Stream, const pb_tensor& out, const pb_tensor& x, const float* w, float eps);
 void add_rms_norm(Stream, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, const float* w,
                   float eps);

@@ -11,8 +11,8 @@
 
 namespace patchbay::kernels::cuda {
 
-constexpr int32_t kMostTop = 256;           // a top list's length
-constexpr int64_t kMostVocab = 1 << 24;
+constexpr int32_t kMaxTop = 256;           // a top list's length
+constexpr int64_t kMaxVocab = 1 << 24;
 
 struct SamplingBias {
     int32_t token;

@@ -34,9 +34,9 @@ class Paged {
     };
 
     explicit Paged(const Context& context) : pool_(context.host()), machine_{choose_isa(context), {}} {
-        machine_.crew.threads = pool_.threads();
-        machine_.crew.ctx = &pool_;
-        machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
+        machine_.workers.threads = pool_.threads();
+        machine_.workers.ctx = &pool_;
+        machine_.workers.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
             static_cast<const Pool*>(ctx)->run(count, [&](uint32_t i) { task(arg, i); });
         };
     }

@@ -32,7 +32,7 @@ class ByteCount {
         inner_.check(table().info(self(), &out));
         if (!out.computes) throw patchbay::Error(PB_UNSUPPORTED, "an inner device that computes nothing");
         out.graphs = 0; // a captured op would be counted once, however often it is replayed
-        if (!out.serves_as[0]) name_.copy(out.serves_as, sizeof out.serves_as - 1);
+        if (!out.compatible_with[0]) name_.copy(out.compatible_with, sizeof out.compatible_with - 1);
         return out;
     }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Buffer = gloo::transport::UnboundBuffer;
 
-constexpr uint64_t kMostAddress = 1 << 16;
+constexpr uint64_t kMaxAddress = 1 << 16;
 // The host watches the ranks and aborts, so that a wait itself needs no end. (Gloo adds this to a clock's time.)
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
@@ -39,7 +39,7 @@ class Store {
         check(group_.set(group_.ctx, name(key).c_str(), data.data(), data.size()), key);
     }
     std::vector<char> get(const std::string& key) const { // waits for it
-        std::vector<char> out(kMostAddress);
+        std::vector<char> out(kMaxAddress);
         uint64_t bytes = out.size();
         check(group_.get(group_.ctx, name(key).c_str(), out.data(), &bytes), key);
         out.resize(bytes);

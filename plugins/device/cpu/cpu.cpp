@@ -32,9 +32,9 @@ CpuDevice::CpuDevice(const Context& context)
       metrics_(context.host()),
       machine_{choose_isa(context), {}, &scratch_, &matrices_},
       ops_(cpu_ops(*this)) {
-    machine_.crew.threads = pool_.threads();
-    machine_.crew.ctx = &pool_;
-    machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
+    machine_.workers.threads = pool_.threads();
+    machine_.workers.ctx = &pool_;
+    machine_.workers.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
         static_cast<const Pool*>(ctx)->run(count, [&](uint32_t i) { task(arg, i); });
     };
 }
@@ -98,8 +98,8 @@ uint64_t CpuDevice::weight_bytes(const pb_weight* weight) const {
 
 std::vector<pb_limit> CpuDevice::measure() const {
     if (!clock_) throw Error(PB_UNAVAILABLE, "measuring needs the host's clock");
-    constexpr uint64_t kMostBytes = uint64_t{1} << 30; // more than caches hold, and a quarter of what is free at most
-    const uint64_t bytes = std::min(kMostBytes, host_memory().available / 4);
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 30; // more than caches hold, and a quarter of what is free at most
+    const uint64_t bytes = std::min(kMaxBytes, host_memory().available / 4);
     const auto now = [](void* ctx) { return static_cast<const HostClock*>(ctx)->now_ns(); };
     void* const clock = const_cast<HostClock*>(&clock_);
     std::vector<pb_limit> out;

@@ -17,7 +17,7 @@ const char* text_of(kernels::cuda::KernelFault fault) {
         case KernelFault::kEmbeddingId: return "embedding: an id is outside the table";
         case KernelFault::kGatherRow: return "gather_rows: a row is outside x";
         case KernelFault::kExpertId: return "expert_linear: an id is not that of an expert";
-        case KernelFault::kTakenToken: return "take_tokens: a token is not among those that were sampled";
+        case KernelFault::kTakenToken: return "fill_placeholders: a token is not among those that were sampled";
     }
     return "a kernel reports a fault that nobody knows";
 }
@@ -143,7 +143,7 @@ void CudaDevice::submit_step() {
     if (!faulty()) before_op("the step's end");
     // In order with the kernels: the next step may have begun by the time that anybody looks.
     auto kernel_fault = std::make_unique<int32_t>(0);
-    to_host_later(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
+    to_host_async(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
     check_cuda(cudaMemsetAsync(kernel_fault_, 0, sizeof *kernel_fault_, stream_), "cudaMemsetAsync");
     Submitted step{nullptr, std::exchange(fault_, {}), std::exchange(later_, {}), std::move(kernel_fault)};
     check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");

@@ -91,7 +91,7 @@ struct Charges {
         move(d, out, bytes(x) + bytes(out) + bytes(dt) + bytes(b) + bytes(c) +
                          state_bytes(state, x->shape[1] * x->shape[2] * b->shape[2]));
     }
-    static void take_tokens(SimDevice& d, const pb_tensor* ids, const pb_tensor*) {
+    static void fill_placeholders(SimDevice& d, const pb_tensor* ids, const pb_tensor*) {
         move(d, ids, 3 * bytes(ids)); // read, and of a token that is taken it and its place
     }
 };

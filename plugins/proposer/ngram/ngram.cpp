@@ -34,7 +34,7 @@ class Ngram {
     }
 
   private:
-    static constexpr size_t kMostPlaces = 64; // that are looked at for paths which differ
+    static constexpr size_t kMaxPlaces = 64; // that are looked at for paths which differ
     struct Place {
         size_t from_end, length; // of the agreement
     };
@@ -55,7 +55,7 @@ class Ngram {
             if (length >= shortest_) places_.push_back({i, length});
             if (paths == 1 && length == longest_) break;
         }
-        const auto kept = static_cast<ptrdiff_t>(std::min(places_.size(), paths == 1 ? 1 : kMostPlaces));
+        const auto kept = static_cast<ptrdiff_t>(std::min(places_.size(), paths == 1 ? 1 : kMaxPlaces));
         std::partial_sort(places_.begin(), places_.begin() + kept, places_.end(), [](const Place& a, const Place& b) {
             return a.length != b.length ? a.length > b.length : a.from_end < b.from_end;
         });

@@ -123,7 +123,7 @@ class Standard {
         }
         int32_t token = -1;
         uint8_t fault = 0;
-        float surprise = 0;
+        float surprisal = 0;
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
@@ -131,7 +131,7 @@ class Standard {
             if (patchbay::has_rare_stages(*row.params)) {
                 patchbay::keep_by_stages(all, row, m.kept, m.before);
                 for (const Candidate& c : m.kept) most.offer(c.token, c.logit);
-                if (row.params->mirostat_tau > 0) surprise = surprise_of(most.token(), m.kept);
+                if (row.params->mirostat_tau > 0) surprisal = surprise_of(most.token(), m.kept);
             } else if (patchbay::truncates(*row.params)) {
                 each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
             } else {
@@ -151,7 +151,7 @@ class Standard {
             fault = 1;
         }
         batch.raw.tokens[i] = token;
-        if (batch.raw.surprise && row.params->mirostat_tau > 0) batch.raw.surprise[i] = surprise;
+        if (batch.raw.surprisal && row.params->mirostat_tau > 0) batch.raw.surprisal[i] = surprisal;
         patchbay::write_logprobs(batch, i, token);
         return fault;
     }

@@ -155,8 +155,8 @@ inline void keep_by_stages(const Distances& all, const pb_sample_row& row, Candi
         uniform(draw(row.seed, row.position, Stream::kExclude, 0)[0]) < static_cast<double>(p.xtc_probability))
         exclude_top_choices(kept, p.xtc_threshold);
     if (p.mirostat_tau > 0) {
-        const std::span<const float> surprise(row.surprise, row.surprise ? row.output_count : 0);
-        keep_unsurprising(kept, mirostat_mu(p.mirostat_tau, p.mirostat_eta, surprise));
+        const std::span<const float> surprisal(row.surprisal, row.surprisal ? row.output_count : 0);
+        keep_unsurprising(kept, mirostat_mu(p.mirostat_tau, p.mirostat_eta, surprisal));
     }
 }
 

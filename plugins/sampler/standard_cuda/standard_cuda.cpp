@@ -25,13 +25,13 @@ class StandardCuda {
         lacks(p.typical_p > 0 && p.typical_p < 1, "typical_p");
         lacks(p.xtc_probability > 0, "xtc_probability");
         lacks(p.mirostat_tau > 0, "mirostat");
-        lacks(p.logprobs > cuda::kMostTop, "so many logprobs");
+        lacks(p.logprobs > cuda::kMaxTop, "so many logprobs");
     }
 
     pb_sample_plan plan(patchbay::SampleBatch& batch) {
-        if (batch.vocab() > cuda::kMostVocab)
+        if (batch.vocab() > cuda::kMaxVocab)
             throw Error(PB_UNSUPPORTED, "a vocabulary of " + std::to_string(batch.vocab()) + " tokens is above " +
-                                            std::to_string(cuda::kMostVocab));
+                                            std::to_string(cuda::kMaxVocab));
         inputs_.clear(batch.vocab());
         for (uint32_t i = 0; i < batch.size(); ++i) inputs_.add(request_of(batch.row(i)));
         const auto packed = inputs_.pack();
@@ -51,9 +51,9 @@ class StandardCuda {
   private:
     cuda::SamplingRequest request_of(const pb_sample_row& row) {
         const pb_sampling_params& p = *row.params;
-        if (p.logprobs > cuda::kMostTop)
+        if (p.logprobs > cuda::kMaxTop)
             throw Error(PB_UNSUPPORTED, "logprobs of " + std::to_string(p.logprobs) + ", expected at most " +
-                                            std::to_string(cuda::kMostTop));
+                                            std::to_string(cuda::kMaxTop));
         bias_.clear();
         for (uint32_t i = 0; i < p.logit_bias_count; ++i)
             bias_.push_back({p.logit_bias[i].token, p.logit_bias[i].bias});

@@ -16,7 +16,7 @@ class Orca {
             const bool alone = step.running.empty() && plan.size() == 0; // else what is too large would never run
             const uint64_t pages = pages_to_come(step, s);
             const bool whole = patchbay::uncached(s) <= packer.tokens_left();
-            const bool fits = whole && reserved + pages <= step.raw.free_blocks;
+            const bool fits = whole && reserved + pages <= step.raw.free_pages;
             if ((!fits && !alone) || !packer.admit(s)) break;
             reserved += pages;
         }

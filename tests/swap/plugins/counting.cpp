@@ -23,7 +23,7 @@ class Counting {
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         plans_ += 1;
-        elsewhere_ = step.raw.total_blocks == 509;
+        elsewhere_ = step.raw.total_pages == 509;
         metrics_.set("plans", static_cast<double>(plans_));
         patchbay::StepPacker packer(step, plan);
         packer.keep_running(patchbay::arrived_later);

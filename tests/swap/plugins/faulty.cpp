@@ -29,7 +29,7 @@ class Scheduler { // first come, first served
           blocks_(context.get<uint32_t>("blocks")) {}
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
-        const bool now = (blocks_ == 0 || step.raw.total_blocks == blocks_) && ++plans_ >= at_;
+        const bool now = (blocks_ == 0 || step.raw.total_pages == blocks_) && ++plans_ >= at_;
         if (now && fault_ == "idle") return;
         if (now && fault_ == "exits") std::exit(0);
         if (now && fault_ == "crashes") std::abort();

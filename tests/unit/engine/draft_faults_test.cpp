@@ -43,7 +43,7 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
         EXPECT_EQ(h.outputs.at(id).finish, FinishReason::kLength);
         EXPECT_EQ(h.outputs.at(id).tokens, alone.run(alone.add(random_prompt(seed, length), greedy(16))).tokens);
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
 }
 
 }  // namespace

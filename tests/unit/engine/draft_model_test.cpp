@@ -101,7 +101,7 @@ TEST(DraftModel, OfItselfIsRightForSeveralOutputsOfAPrompt) {
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
         for (const StepReport& s : h.steps) drafted_tokens += s.drafted_tokens, accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        EXPECT_EQ(h.steps.back().used_pages, 0u);
         return out;
     };
     uint64_t drafted_tokens = 0, accepted = 0;
@@ -221,7 +221,7 @@ TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 

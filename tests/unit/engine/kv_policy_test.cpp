@@ -88,7 +88,7 @@ Sum run(const config::EngineConfig& c, uint32_t count) {
     }
     out.steps = h.steps.size();
     out.outputs = h.outputs;
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     return out;
 }
 

@@ -85,7 +85,7 @@ TEST(PromptLogprobs, AreTheSameInChunksBesideOthersAndOnOtherPaths) {
         uint64_t preemptions = 0;
         for (const StepReport& r : h.steps) preemptions += r.preemptions;
         EXPECT_EQ(preemptions > 0, preempts);
-        EXPECT_EQ(std::ranges::any_of(h.steps, [](const StepReport& r) { return r.in_turn.empty(); }),
+        EXPECT_EQ(std::ranges::any_of(h.steps, [](const StepReport& r) { return r.sync_reason.empty(); }),
                   c.engine.async_scheduling == config::AsyncScheduling::kOn);
         for (size_t i = 0; i < 4; ++i) expect_equal(want, h.outputs.at(ids[i]).prompt_logprobs, i);
         EXPECT_TRUE(h.others.at({ids[3], 1}).prompt_logprobs.empty());

@@ -86,7 +86,7 @@ TEST(Siblings, ComputeTheirPromptOnce) {
         EXPECT_EQ(h.steps.back().prefill_tokens, 3u) << "each needs the logits of the last token";
         EXPECT_EQ(h.steps.back().forked, 3u);
         EXPECT_EQ(h.steps.back().copied_pages, copies);
-        EXPECT_EQ(h.steps.back().used_blocks, 3u + 4u);
+        EXPECT_EQ(h.steps.back().used_pages, 3u + 4u);
         h.run_all();
         EXPECT_EQ(sum(h, &StepReport::copied_pages), copies);
     }

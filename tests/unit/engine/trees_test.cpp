@@ -43,7 +43,7 @@ void run_audited(Harness& h) {
         const auto sound = h.engine->audit();
         ASSERT_TRUE(sound) << sound.error();
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
 }
 
 // The greedy output of one prompt, and an engine that knows it.

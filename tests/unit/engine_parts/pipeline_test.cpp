@@ -72,7 +72,7 @@ class Bench {
             clock_.advance_ns(1000);
             const auto step = pipeline->loop.step();
             ASSERT_TRUE(step) << step.error();
-            reasons.push_back(std::string(step->in_turn));
+            reasons.push_back(std::string(step->sync_reason));
         }
     }
     uint32_t used() const { return pipeline->kv->pool().used(); }

@@ -36,8 +36,8 @@ class FakeEngine final : public DrivenEngine {
         report.start_ns = clock_.now_ns();
         clock_.advance_ns(10 * kMs);
         report.end_ns = clock_.now_ns();
-        report.total_blocks = 10;
-        report.used_blocks = steps_ == 1 ? 2 : 6;
+        report.total_pages = 10;
+        report.used_pages = steps_ == 1 ? 2 : 6;
         report.sampler_faults = sampler_faults;
         report.proposer_faults = proposer_faults;
         const auto now = live_;

@@ -38,10 +38,10 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     EXPECT_EQ(c.state, "mine/1");
     ASSERT_EQ(c.params.size(), 3u);
     EXPECT_TRUE(c.params[0].hot);
-    EXPECT_EQ(c.params[0].fallback, "50");
+    EXPECT_EQ(c.params[0].default_value, "50");
     EXPECT_EQ(c.params[0].max, 1e9);
     EXPECT_EQ(c.params[0].unit, "tokens/s");
-    EXPECT_EQ(c.params[1].fallback, std::nullopt);
+    EXPECT_EQ(c.params[1].default_value, std::nullopt);
     EXPECT_EQ(c.params[1].min, std::nullopt);
     EXPECT_THAT(c.params[2].choices, ::testing::ElementsAre("up", "down"));
     EXPECT_THAT(m.components[1].architectures, ::testing::ElementsAre("NetForCausalLM"));
@@ -51,10 +51,10 @@ TEST(Manifest_, EverythingInItIsReadBack) {
 TEST(Manifest_, NothingInItMovesACursor) {
     json j = good();
     j["components"][0]["summary"] = "\033[2J\nnever";
-    j["components"][0]["params"][0]["meaning"] = std::string(100'000, 'x');
+    j["components"][0]["params"][0]["description"] = std::string(100'000, 'x');
     const Manifest m = must(parse_manifest(j.dump(), kFile));
     EXPECT_EQ(m.components[0].summary, "\\x1b[2J\\nnever");
-    EXPECT_LT(m.components[0].params[0].meaning.size(), 3'000u);
+    EXPECT_LT(m.components[0].params[0].description.size(), 3'000u);
 }
 
 TEST(Manifest_, ThatIsNoJsonIsRefusedWithItsPlace) {
@@ -78,7 +78,7 @@ TEST(Manifest_, EveryFieldIsNeededAndOfItsType) {
         j["components"][0].erase(key);
         EXPECT_THAT(fault(j), HasSubstr("not a plugin manifest")) << key;
     }
-    for (const char* key : {"name", "type", "hot", "meaning"}) {
+    for (const char* key : {"name", "type", "hot", "description"}) {
         json j = good();
         j["components"][0]["params"][0].erase(key);
         EXPECT_THAT(fault(j), HasSubstr("not a plugin manifest")) << key;

@@ -1,5 +1,5 @@
 // Arrays for kernel tests: random inputs, and outputs that are NaN before the kernel runs and must stay NaN outside of
-// what it may write. Also a crew that hands tasks out in an order of its own.
+// what it may write. Also a workers that hands tasks out in an order of its own.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -89,10 +89,10 @@ inline bool same_bits(const float* a, const float* b, int64_t n) {
     return std::memcmp(a, b, static_cast<size_t>(n) * sizeof(float)) == 0;
 }
 
-inline Crew crew_of(const pb_pool& pool) { return {pool.threads, pool.ctx, pool.run}; }
+inline Workers crew_of(const pb_pool& pool) { return {pool.threads, pool.ctx, pool.run}; }
 
 // Claims many threads but runs tasks on this one, last first: work is split as on a large machine, in another order.
-inline Crew backwards_crew(uint32_t threads) {
+inline Workers backwards_crew(uint32_t threads) {
     return {threads, nullptr, [](void*, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
                 while (count > 0) task(arg, --count);
             }};

@@ -22,7 +22,7 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& text, const Bloc
     BlockTable t;
     cache.adopt_prefix(t, text, salt);
     EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(text.size())));
-    cache.name_full_blocks(t, text);
+    cache.cache_full_blocks(t, text);
     return t;
 }
 
@@ -88,7 +88,7 @@ TEST(CacheEvents, TellOnceOfTwoEqualBlocks) {
     BlockTable a, b, other;
     for (BlockTable* t : {&a, &b}) {
         ASSERT_TRUE(cache.grow(*t, 4));
-        cache.name_full_blocks(*t, tokens(4));
+        cache.cache_full_blocks(*t, tokens(4));
     }
     EXPECT_EQ(cache.take_events().size(), 1u);
     cache.release(a);

@@ -118,7 +118,7 @@ TEST(Connection, TakesLessFromThoseItDoesNotKnow) {
 TEST(Connection, SendsNoMessageThatNobodyWouldTake) {
     auto [one, other] = sockets();
     Connection from(std::move(one));
-    EXPECT_THAT(from.post(MessageType::kReply, std::string(kMostMessage + 1, 'x')).error(), HasSubstr("at most"));
+    EXPECT_THAT(from.post(MessageType::kReply, std::string(kMaxMessage + 1, 'x')).error(), HasSubstr("at most"));
     EXPECT_FALSE(from.has_backlog());
 }
 

@@ -77,12 +77,12 @@ TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
     EXPECT_EQ(qkv.parts[2].shard_unit, 16);
     EXPECT_EQ(qkv.shard, PB_SHARD_ROWS);
     EXPECT_EQ(spec(kQkv + 1).shard, PB_SHARD_COLS);
-    EXPECT_EQ(spec(kHead).same_as, -1);
+    EXPECT_EQ(spec(kHead).tied_to, -1);
     EXPECT_STREQ(spec(kHead).parts[0].name, "lm_head.weight");
     Loaded tied = load({{"tie_word_embeddings", "true"}});
     pb_weight_spec head{};
     EXPECT_EQ(tied.model.table->weight(tied.model.self(), kHead, &head), PB_OK);
-    EXPECT_EQ(head.same_as, 0);
+    EXPECT_EQ(head.tied_to, 0);
 }
 
 TEST(Llama, ASlidingWindowReachesTheKvSpec) {

@@ -175,7 +175,7 @@ TEST(ScenarioFile, EverySubjectIsDocumented) {
     std::stringstream text;
     text << file.rdbuf();
     for (const SubjectInfo& s : subjects())
-        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.meaning;
+        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.description;
 }
 
 // ---- what differs -------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ TEST(ScenarioDifference, IsTheFirstAndNothingIsPlayedAfterIt) {
                          "  - add: [{id: a, prompt: 8}]\n"
                          "  - expect:\n"
                          "      running: []\n"
-                         "      free_blocks: 7\n"
-                         "  - expect: {free_blocks: 8}\n"),
-              difference("5: step 2: free_blocks", "7", "1000"));
+                         "      free_pages: 7\n"
+                         "  - expect: {free_pages: 8}\n"),
+              difference("5: step 2: free_pages", "7", "1000"));
 }
 
 TEST(ScenarioDifference, IsAnOutputThatTheStepCannotMake) {

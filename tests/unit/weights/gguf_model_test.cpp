@@ -84,7 +84,7 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
         const auto shape = (*expected)->tensor(name)->shape;
         pb_weight_spec spec{};
         spec.part_count = 1;
-        spec.same_as = -1;
+        spec.tied_to = -1;
         spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
         name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
         spec.parts[0].rows = shape[0];
@@ -299,7 +299,7 @@ TEST(GgufExperts, stay_in_codes) {
                           qwen = "model.layers.0.mlp.experts.2.gate_proj.weight";
         pb_weight_spec spec{};
         spec.part_count = 1;
-        spec.same_as = -1;
+        spec.tied_to = -1;
         spec.role = PB_WEIGHT_LINEAR;
         (name == "mixtral" ? mixtral : qwen).copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
         spec.parts[0].rows = spec.cols = 32;

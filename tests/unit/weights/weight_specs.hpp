@@ -25,7 +25,7 @@ inline pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& part
     out.role = role;
     out.shard = shard;
     out.cols = cols;
-    out.same_as = -1;
+    out.tied_to = -1;
     out.part_count = static_cast<uint32_t>(parts.size());
     std::copy(parts.begin(), parts.end(), out.parts);
     return out;

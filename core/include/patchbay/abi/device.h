@@ -142,7 +142,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
                      const pb_tensor *c, const pb_scan *weights, const pb_state *state, uint64_t offset);
     /* In place: ids[t] = sampled[−1 − ids[t]] where ids[t] < 0; ids (T), sampled (R) i32. The host calls it between models,
      * never while it captures: ids that a step in flight samples. NULL: they must be seen by the host first. */
-    void (*take_tokens)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
+    void (*fill_placeholders)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */
@@ -169,7 +169,7 @@ typedef struct pb_device_info { /* filled by info() */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
     uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
     uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
-    char     serves_as[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
+    char     compatible_with[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
                                 * of its own name. Terminated */
     char     visible_by[32];   /* "CUDA_VISIBLE_DEVICES": ranks on one machine take a device each, those that a process sees are
                                 * listed in this environment variable; empty: ranks share what there is. Terminated */
@@ -236,7 +236,7 @@ typedef struct pb_device {
     void *(*queue)(void *self);                                                              /* [control] */
     /* to_host() that does not wait: `to` is written by the time that end_step() or wait_step() of this step returns, and
      * must stay until then. A few kilobytes a step. NULL: the host waits and then calls to_host(). */
-    pb_status (*to_host_later)(void *self, void *to, const void *from, uint64_t bytes);      /* [step] inside one */
+    pb_status (*to_host_async)(void *self, void *to, const void *from, uint64_t bytes);      /* [step] inside one */
     /* Pages that lie in host memory while their sequence waits. All four or none; NULL: the host takes memory of its own,
      * and waits in to_host() and to_device(). host_alloc(): memory that this device copies to and from fast; 64-byte
      * aligned; of a device with computes = 0 `out` may become NULL. The two copies are in order with ops and with each

@@ -30,7 +30,7 @@ typedef struct pb_model_facts { /* filled by load_config() */
     uint32_t max_position;   /* tokens that the architecture reaches */
     uint32_t flags;          /* PB_MODEL_… */
     uint32_t embedding, lm_head; /* with PB_MODEL_GIVES_HIDDEN: indices of the weights */
-    uint32_t most_ahead;     /* of a head without layers: tokens that it can tell one after the other; else 0 */
+    uint32_t max_draft_depth;     /* of a head without layers: tokens that it can tell one after the other; else 0 */
 } pb_model_facts;
 
 /* GIVES_HIDDEN: forward() writes pb_forward.hidden where it is asked to; the token table's rows are what the first layer
@@ -63,7 +63,7 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
     pb_shard       shard;
     int64_t        cols;         /* before sharding; of a vector: its length, with rows 1 */
     uint32_t       part_count;   /* 0: computed by the model, see `fill` */
-    int32_t        same_as;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
+    int32_t        tied_to;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
     uint64_t       uses;         /* as pb_weight_source.uses */
     float          offset;       /* of a vector: added to each value, in f32 (norms that are stored as w − 1) */
     uint32_t       exact;        /* 1: not rounded while loading (a router, whose choices turn on small differences) */

@@ -55,7 +55,7 @@ typedef struct pb_sample_row {
     const int32_t  *output;         /* output tokens so far, accepted drafts of this step included */
     uint32_t        prompt_count, output_count;
     const uint32_t *allowed;        /* bit t set: token t may be sampled; NULL: all */
-    const float    *surprise;       /* of each output token, as pb_sample_batch.surprise told when it was sampled; NULL: the
+    const float    *surprisal;       /* of each output token, as pb_sample_batch.surprisal told when it was sampled; NULL: the
                                      * row has no mirostat_tau. With one nothing is drafted */
 } pb_sample_row;
 
@@ -71,7 +71,7 @@ typedef struct pb_sample_batch { /* [call] */
     int32_t             *top_tokens;    /* out, (row_count, max_logprobs), highest first; −1 past a row's number */
     float               *top_logprobs;  /* out, likewise */
     uint64_t             fault_count;   /* out: rows whose logits were NaN or all excluded; such a row still gets an id in range */
-    float               *surprise;      /* out, row_count, of rows with mirostat_tau: −log2 of the sampled token's probability
+    float               *surprisal;      /* out, row_count, of rows with mirostat_tau: −log2 of the sampled token's probability
                                          * among those it was drawn from, which the host keeps with it. NULL: no row has */
 } pb_sample_batch;
 
@@ -106,7 +106,7 @@ typedef struct pb_sampler {
     uint32_t struct_size;
     uint32_t reserved;
     const char *device; /* "host": the host copies logits to it; else the device that it runs on, by the plugin's name or
-                         * what that serves_as: it has plan() and enqueue(), and no sample() */
+                         * what that compatible_with: it has plan() and enqueue(), and no sample() */
     pb_status (*sample)(void *self, pb_sample_batch *);                                  /* [step] */
     /* Optional: the final log-probabilities (after penalties and truncation) of each row, written over the
      * logits. `rejection` verification needs it. Not of a sampler on a device. */

@@ -34,8 +34,8 @@ typedef struct pb_sequence { /* one sequence as a policy sees it */
     uint32_t in_flight;      /* tokens of a step not yet back (asynchronous depth 1), else 0        */
     uint32_t draft_tokens;   /* proposed for verification in the next step                          */
     uint32_t blocks;         /* pages held                                                          */
-    uint32_t page_room;      /* tokens that fit before it needs its next page                       */
-    uint32_t freeable;       /* pages that come free if it is preempted                             */
+    uint32_t tokens_until_next_page;      /* tokens that fit before it needs its next page                       */
+    uint32_t pages_freed_if_preempted;       /* pages that come free if it is preempted                             */
     uint32_t cached_tokens;  /* waiting: prefix tokens that are cached now, a hint: what counts is what the host
                               * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;
@@ -58,9 +58,9 @@ typedef struct pb_scheduler_in { /* [call] */
     uint32_t max_num_seqs;           /* sequences in a step, and running at once                     */
     uint32_t block_size;             /* tokens a page                                                */
     uint32_t kv_groups;              /* a block of tokens takes a page of each: pages_for() in the SDK */
-    uint32_t free_blocks;            /* cached but unused pages count as free                        */
-    uint32_t total_blocks;
-    uint32_t watermark_blocks;       /* keep so many free when admitting                             */
+    uint32_t free_pages;            /* cached but unused pages count as free                        */
+    uint32_t total_pages;
+    uint32_t watermark_pages;       /* keep so many free when admitting                             */
     uint32_t flags;                  /* PB_STEP_… */
     const pb_sequence *running;      /* in order of admission                                        */
     uint32_t running_count;

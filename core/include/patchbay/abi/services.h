@@ -81,7 +81,7 @@ typedef struct pb_runner_facts { /* filled by load() */
     uint32_t hidden_size, layer_count;
     uint32_t max_position; /* tokens that it reaches */
     uint32_t computes;     /* 0: tokens are made up, probabilities are 1 */
-    uint32_t most_ahead;   /* drafts that it can chain; 0: any number */
+    uint32_t max_draft_depth;   /* drafts that it can chain; 0: any number */
 } pb_runner_facts;
 
 typedef struct pb_runner_row { /* [call] */

@@ -79,8 +79,8 @@ inline DecoderShape decoder_shape(const ModelConfig& config, const DecoderDefaul
     return s;
 }
 
-inline float norm_epsilon(const ModelConfig& config, const char* key, float fallback) {
-    const float eps = config.get<float>(key, fallback);
+inline float norm_epsilon(const ModelConfig& config, const char* key, float default_value) {
+    const float eps = config.get<float>(key, default_value);
     if (!(eps >= 0 && eps < 1)) throw Error(PB_INVALID, std::string(key) + " is out of range");
     return eps;
 }

@@ -85,7 +85,7 @@ struct DecoderEnds {
 struct Rotary {
     // Lowers s.positions to what the frequencies hold for.
     static Rotary list(WeightList& weights, DecoderShape& s, const RopeSettings& settings, uint32_t turned) {
-        s.positions = std::min(s.positions, settings.most_positions);
+        s.positions = std::min(s.positions, settings.max_positions);
         return {weights.computed(rope_frequencies(settings, turned)), settings.cos_scale};
     }
 

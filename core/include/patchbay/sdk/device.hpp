@@ -1,7 +1,7 @@
 // patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); void* host_alloc(uint64_t),
+// submit_step() and wait_step(); void to_host_async(void*, const void*, uint64_t); void* host_alloc(uint64_t),
 // void host_free(void*) noexcept, void page_to_host(void*, const void*, uint64_t) and page_to_device(…), all four or
 // none; of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and
 // uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept.
@@ -111,9 +111,9 @@ struct DeviceTable {
         if constexpr (kQueue) return value(self).queue();
         return nullptr;
     }
-    static pb_status to_host_later(void* self, void* to, const void* from, uint64_t bytes) {
+    static pb_status to_host_async(void* self, void* to, const void* from, uint64_t bytes) {
         return enter<T>(self, [&](T& t) {
-            if constexpr (kLater) t.to_host_later(to, from, bytes);
+            if constexpr (kLater) t.to_host_async(to, from, bytes);
         });
     }
     static pb_status host_alloc(void* self, uint64_t bytes, void** out) {
@@ -152,7 +152,7 @@ struct DeviceTable {
     };
     static constexpr bool kQueue = requires(T t) { t.queue(); };
     static constexpr bool kLater =
-        requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_later(to, from, bytes); };
+        requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_async(to, from, bytes); };
     static constexpr bool kPages = requires(T t, void* to, const void* from, uint64_t bytes) {
         to = t.host_alloc(bytes);
         t.host_free(to);
@@ -173,7 +173,7 @@ struct DeviceTable {
                                      kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
                                      kHost ? host_ns : nullptr,
                                      kConnects ? connect : nullptr, kConnects ? disconnect : nullptr,
-                                     kQueue ? queue : nullptr, kLater ? to_host_later : nullptr,
+                                     kQueue ? queue : nullptr, kLater ? to_host_async : nullptr,
                                      kPages ? host_alloc : nullptr, kPages ? host_free : nullptr,
                                      kPages ? page_to_host : nullptr, kPages ? page_to_device : nullptr};
 };

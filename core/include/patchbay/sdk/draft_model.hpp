@@ -72,8 +72,8 @@ class DraftChains {
     static constexpr const char* kFormats[] = {"auto", "dummy", nullptr};
 
   public:
-    static constexpr pb_param model(const char* meaning) {
-        return {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path", meaning};
+    static constexpr pb_param model(const char* description) {
+        return {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path", description};
     }
     static constexpr pb_param kDtype = param::choice("dtype", "auto", kDtypes, "as model.dtype, of its weights"),
                               kQuantization = param::choice("quantization", "auto", kQuantizations,
@@ -130,7 +130,7 @@ class DraftChains {
     }
 
     uint32_t most(const ProposeBatch& batch, uint32_t i) const {
-        const uint32_t ahead = facts().most_ahead ? facts().most_ahead : std::numeric_limits<uint32_t>::max();
+        const uint32_t ahead = facts().max_draft_depth ? facts().max_draft_depth : std::numeric_limits<uint32_t>::max();
         return std::min(batch.row(i).max_drafts, ahead);
     }
 

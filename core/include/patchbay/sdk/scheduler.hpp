@@ -60,8 +60,8 @@ struct SchedulerStep {
     // found in the prefix cache: those of them that others hold are free for it.
     uint32_t pages_for(const pb_sequence& s, uint32_t n, uint32_t cached = 0) const {
         const uint64_t wanted = uint64_t{n} + cached;
-        if (wanted <= s.page_room) return s.blocks == 0 && wanted > 0 ? raw.state_pages : 0;
-        const uint64_t blocks = (wanted - s.page_room + raw.block_size - 1) / raw.block_size;
+        if (wanted <= s.tokens_until_next_page) return s.blocks == 0 && wanted > 0 ? raw.state_pages : 0;
+        const uint64_t blocks = (wanted - s.tokens_until_next_page + raw.block_size - 1) / raw.block_size;
         uint64_t pages = s.blocks == 0 ? raw.state_pages : 0;
         for (uint32_t g = 0; g < raw.kv_groups; ++g) {
             const uint64_t window = raw.group_windows ? raw.group_windows[g] : 0;

@@ -11,7 +11,7 @@ namespace patchbay {
 class StepPacker {
   public:
     StepPacker(const SchedulerStep& step, Plan& plan)
-        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_blocks),
+        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_pages),
           seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
 
     uint32_t tokens_left() const { return tokens_; }
@@ -29,7 +29,7 @@ class StepPacker {
 
     // Before anybody is planned: whether s, which waits, would be admitted behind all who run but `leaver`.
     bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
-        uint64_t tokens = 0, pages = step_.raw.watermark_blocks; // what the others take
+        uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take
         for (const pb_sequence& other : step_.running) {
             if (other.id == leaver.id) continue;
             const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
@@ -41,7 +41,7 @@ class StepPacker {
         const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
         if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
         const uint32_t cached = remaining(s) - whole;
-        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.freeable;
+        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
     }
 
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
@@ -73,7 +73,7 @@ class StepPacker {
         const uint32_t whole = uncached(s), cached = remaining(s) - whole;
         uint32_t n = std::min({whole, tokens_, chunk_limit(s)});
         const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
-        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
+        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_pages;
         // What does not fit the pages at once may in parts, as windows give pages back.
         if (alone) n = step_.tokens_in(s, n, blocks_, cached);
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
@@ -151,7 +151,7 @@ class StepPacker {
             blocks_ += step_.pages_for(victim, n);
             lacking_ -= lacking(victim, n, remaining(victim));
         }
-        blocks_ += victim.freeable;
+        blocks_ += victim.pages_freed_if_preempted;
         plan_.preempt(victim);
         gone_.push_back(victim.id);
     }

@@ -317,7 +317,7 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
         const uint32_t block = s.computed / kv_.block_size();
         if (!s.is_beam() || s.idle || block >= s.table.blocks) continue;
         const kv::BlockId page = s.table.pages[0][block];
-        if (++writers[page] < kv_.pool().references(page)) records[i].page_room = 0;
+        if (++writers[page] < kv_.pool().references(page)) records[i].tokens_until_next_page = 0;
     }
 }
 

@@ -13,7 +13,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
         p_.prompt_logprobs.take(item, samples);
         if (item.rows == 0) s.computed += item.tokens;
         else if (s.is_beam()) take_beam(item, samples);
-        else take_tokens(step, i, samples);
+        else fill_placeholders(step, i, samples);
         if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
         p_.proposals.free_outside_window(s);
     }
@@ -21,7 +21,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
 }
 
 // Drafts are accepted while they equal what was sampled.
-void Commit::take_tokens(std::span<const Placed> step, size_t i, const StepSamples& samples) {
+void Commit::fill_placeholders(std::span<const Placed> step, size_t i, const StepSamples& samples) {
     const Placed& item = step[i];
     Sequence& s = *item.sequence;
     if (p_.aborts.has(s)) { // it ends with the step, without the step's tokens

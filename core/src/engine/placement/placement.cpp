@@ -44,9 +44,9 @@ void Placement::place(Sequence& s, uint32_t tokens) {
         return;
     }
     if (admission) admit(s, adopted);
-    if (s.has_siblings()) p_.kv.own_pages(s.table, begin);
+    if (s.has_siblings()) p_.kv.copy_on_write(s.table, begin);
     const uint32_t end = begin + n;
-    p_.kv.name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
+    p_.kv.cache_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;

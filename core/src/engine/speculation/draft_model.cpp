@@ -54,7 +54,7 @@ pb_status DraftModel::answer(DraftModel& self, const Result<>& done, pb_str* why
 
 Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     if (!context_) return fail("a model is loaded in create() only");
-    if (guest_) return fail("a model is loaded already, and more than one is not done");
+    if (draft_) return fail("a model is loaded already, and more than one is not done");
     const Context& c = *context_;
     if (const uint32_t ranks = c.config.engine.tensor_parallel_size; ranks > 1)
         return fail("models that draft are not split over ranks (tensor_parallel_size is " + std::to_string(ranks) +
@@ -88,10 +88,10 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     if (!facts_read) return fail((own.model.path.empty() ? "" : own.model.path + ": ") + facts_read.error());
     facts_ = *facts_read;
     choice.source.read_with(c.pool);
-    guest_.emplace(runner::GuestModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
+    draft_.emplace(runner::DraftModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});
     facts = {facts.struct_size,   kModel,         facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
-             facts_.max_position, computes_ ? 1u : 0u, facts_.most_ahead};
+             facts_.max_position, computes_ ? 1u : 0u, facts_.max_draft_depth};
     return {};
 }
 
@@ -223,7 +223,7 @@ void DraftModel::plan_layerless_pass() {
         ahead_ = s->drafts; // of all alike
         const uint32_t from = s->confirmed() - 2;
         const size_t at = features_.size();
-        if (ahead_ < facts_.most_ahead && find_features(*s, from, from + 1))
+        if (ahead_ < facts_.max_draft_depth && find_features(*s, from, from + 1))
             spans_.push_back({s, from, from + 1, turn->second.asked, at});
     }
 }
@@ -233,7 +233,7 @@ void DraftModel::plan_pass() {
     spans_.clear();
     features_.clear();
     const uint32_t shift = is_head() ? 1 : 0; // from a place to the token that is computed there
-    uint32_t left = parts_->runner.most_tokens();
+    uint32_t left = parts_->runner.max_tokens();
     for (Sequence* s : all_) {
         const auto turn = turns_.find(s->id);
         const uint32_t asked = turn == turns_.end() ? kNone : turn->second.asked;

@@ -35,7 +35,7 @@ class DraftModel {
     // ---- while the engine is made [control]
     const pb_runner& service() const { return service_; }
     void end_create() { context_.reset(); }  // of the proposer: nothing is loaded from here on
-    runner::GuestModel* guest() { return guest_ ? &*guest_ : nullptr; } // for the runner; null: none was loaded
+    runner::DraftModel* draft() { return draft_ ? &*draft_ : nullptr; } // for the runner; null: none was loaded
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
 
     struct Parts {
@@ -49,7 +49,7 @@ class DraftModel {
     };
     void start(const Parts& parts) { // the runner is made
         parts_.emplace(parts);
-        guest_.reset();
+        draft_.reset();
     }
 
     // ---- steps [step]
@@ -106,7 +106,7 @@ class DraftModel {
     static pb_status answer(DraftModel&, const Result<>&, pb_str* why);
 
     std::optional<Context> context_;
-    std::optional<runner::GuestModel> guest_;
+    std::optional<runner::DraftModel> draft_;
     std::optional<Parts> parts_;
     pb_model_facts facts_{};
     std::string identity_;

@@ -16,7 +16,7 @@
 
 namespace patchbay::experiment {
 
-struct Entrant {
+struct PreparedVariant {
     std::string name;
     config::Node patch;                         // with `at`, where it has that
     config::Loaded loaded;
@@ -27,17 +27,17 @@ struct Entrant {
     bool comparable() const; // no undeclared difference
 };
 
-struct Lineup {
-    std::vector<Entrant> entrants;
+struct PreparedVariants {
+    std::vector<PreparedVariant> variants;
     size_t baseline = 0;
     std::shared_ptr<const text::Tokenizer> tokenizer; // of the baseline; may be null
     WorkloadLimits limits;                            // of what all of them take
 };
 
 // Configurations only.
-Result<Lineup> load_lineup(const ExperimentSpec&, const host::Registry&);
+Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
 // Makes an engine of each once and prepares its swaps, and fills in what that tells.
-Result<> try_out(Lineup&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
+Result<> try_out(PreparedVariants&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
 
 // Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
 FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);

@@ -9,15 +9,15 @@
 namespace patchbay::conformance {
 
 // Sent when it is made, fetched by fetch().
-class There {
+class DeviceBuffer {
   public:
-    static Result<std::unique_ptr<There>> send(const host::Component& device, void* here, size_t bytes) {
-        std::unique_ptr<There> out(new There(device, here, bytes));
+    static Result<std::unique_ptr<DeviceBuffer>> send(const host::Component& device, void* here, size_t bytes) {
+        std::unique_ptr<DeviceBuffer> out(new DeviceBuffer(device, here, bytes));
         PB_CHECK(device.check(out->table().alloc(device.self(), std::max<size_t>(bytes, 1), &out->memory_), "alloc"));
         PB_CHECK(device.check(out->table().to_device(device.self(), out->memory_, here, bytes), "to_device"));
         return out;
     }
-    ~There() {
+    ~DeviceBuffer() {
         if (memory_) table().free(device_.self(), memory_);
     }
     template <class T>
@@ -29,7 +29,7 @@ class There {
     }
 
   private:
-    There(const host::Component& device, void* here, size_t bytes) : device_(device), here_(here), bytes_(bytes) {}
+    DeviceBuffer(const host::Component& device, void* here, size_t bytes) : device_(device), here_(here), bytes_(bytes) {}
     const pb_device& table() const { return *static_cast<const pb_device*>(device_.type().vtable); }
 
     const host::Component& device_;
@@ -39,8 +39,8 @@ class There {
 };
 
 template <class T>
-Result<std::unique_ptr<There>> send(const host::Component& device, std::vector<T>& values) {
-    return There::send(device, values.data(), values.size() * sizeof(T));
+Result<std::unique_ptr<DeviceBuffer>> send(const host::Component& device, std::vector<T>& values) {
+    return DeviceBuffer::send(device, values.data(), values.size() * sizeof(T));
 }
 
 }  // namespace patchbay::conformance

@@ -1,4 +1,4 @@
-#include "experiment/lineup.hpp"
+#include "experiment/prepared_variants.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -79,12 +79,12 @@ bool touches(const std::string& declared, const std::string& key) {
     return declared == key || declared.starts_with(key + ".") || key.starts_with(declared + ".");
 }
 
-Result<> same_tokens(const Lineup& lineup, const Entrant& e) {
-    const auto folder = [](const Entrant& of) {
+Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e) {
+    const auto folder = [](const PreparedVariant& of) {
         return of.loaded.config.model.tokenizer.empty() ? of.loaded.config.model.path
                                                         : of.loaded.config.model.tokenizer;
     };
-    const Entrant& base = lineup.entrants[lineup.baseline];
+    const PreparedVariant& base = prepared.variants[prepared.baseline];
     if (folder(e) == folder(base)) return {};
     constexpr uint64_t kMost = 256ull << 20;
     const auto a = read_whole_file(std::filesystem::path(folder(base)) / "tokenizer.json", kMost);
@@ -96,13 +96,13 @@ Result<> same_tokens(const Lineup& lineup, const Entrant& e) {
 
 }  // namespace
 
-bool Entrant::comparable() const {
+bool PreparedVariant::comparable() const {
     return std::all_of(differences.begin(), differences.end(), [](const ConfigDifference& d) { return d.declared; });
 }
 
-Result<Lineup> load_lineup(const ExperimentSpec& spec, const host::Registry& registry) {
-    Lineup lineup;
-    lineup.baseline = spec.baseline;
+Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
+    PreparedVariants prepared;
+    prepared.baseline = spec.baseline;
     const config::Node base = config::engine_part(spec.document);
     for (const VariantSpec& v : spec.variants) {
         auto loaded = config::load_engine_config(config::merge(base, v.patch), registry);
@@ -115,9 +115,9 @@ Result<Lineup> load_lineup(const ExperimentSpec& spec, const host::Registry& reg
         if (faults.any()) return fail(where + faults.failure().text);
         config::Node patch = v.patch;
         if (!v.at.empty()) patch.set("at", v.at_given);
-        lineup.entrants.push_back({v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}});
+        prepared.variants.push_back({v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}});
     }
-    return lineup;
+    return prepared;
 }
 
 FlatTree effective_tree(const config::Loaded& loaded, const engine::EngineFacts& facts) {
@@ -149,28 +149,28 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<> try_out(Lineup& lineup, const host::Registry& registry, host::Prober& prober, Clock& clock,
+Result<> try_out(PreparedVariants& prepared, const host::Registry& registry, host::Prober& prober, Clock& clock,
                  parallel::World& world) {
-    lineup.limits = {~0u, ~0u};
-    for (Entrant& e : lineup.entrants) {
+    prepared.limits = {~0u, ~0u};
+    for (PreparedVariant& e : prepared.variants) {
         auto engine = engine::Engine::create(e.loaded.config, registry, clock, nullptr, &world);
         if (!engine) return fail("variant '" + e.name + "': " + engine.error());
         e.facts = (*engine)->facts();
         if (const auto swaps = RunSwaps::prepare(**engine, e.swaps, registry, prober); !swaps)
             return fail("variant '" + e.name + "': " + swaps.error());
-        if (&e == &lineup.entrants[lineup.baseline]) lineup.tokenizer = (*engine)->tokenizer();
-        lineup.limits.max_model_len = std::min(lineup.limits.max_model_len, e.facts.max_model_len);
-        lineup.limits.vocab_size = std::min(lineup.limits.vocab_size, e.facts.vocab_size);
+        if (&e == &prepared.variants[prepared.baseline]) prepared.tokenizer = (*engine)->tokenizer();
+        prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);
+        prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.vocab_size);
     }
-    const Entrant& base = lineup.entrants[lineup.baseline];
-    const auto tree_of = [](const Entrant& e) {
+    const PreparedVariant& base = prepared.variants[prepared.baseline];
+    const auto tree_of = [](const PreparedVariant& e) {
         FlatTree tree = effective_tree(e.loaded, e.facts);
         for (size_t i = 0; i < e.swaps.size(); ++i) tree["at." + std::to_string(i)] = e.swaps[i].text();
         return tree;
     };
     const FlatTree base_tree = tree_of(base);
-    for (Entrant& e : lineup.entrants) {
-        if (lineup.tokenizer) PB_CHECK(same_tokens(lineup, e));
+    for (PreparedVariant& e : prepared.variants) {
+        if (prepared.tokenizer) PB_CHECK(same_tokens(prepared, e));
         std::vector<std::string> declared = leaf_paths(e.patch);
         for (std::string& path : leaf_paths(base.patch)) declared.push_back(std::move(path));
         if (e.patch.find("at") || base.patch.find("at")) declared.push_back("at");
