@@ -133,7 +133,7 @@ Connection::~Connection() {
 void Connection::start() {
     asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
         boost::system::error_code ignored;
-        self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+        self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored); // which Unix sockets have not
         if (self->set_->stopped) return self->close();
         self->wait_for_request();
         self->read();
@@ -321,7 +321,7 @@ void Connection::next() {
 void Connection::finish_closing() {
     if (eof_) return close();
     boost::system::error_code ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    socket_.shutdown(Socket::shutdown_send, ignored);
     discarding_ = true;
     buffer_.consume(buffer_.size());
     set_deadline(2);

@@ -12,6 +12,7 @@
 #include "base/crash_report.hpp"
 #include "base/suggest.hpp"
 #include "base/thread_stack.hpp"
+#include "cli/admin_command.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
@@ -80,6 +81,7 @@ int run(int argc, char** argv) {
     Commands commands{app, {}};
     add_generate_command(commands);
     add_serve_command(commands);
+    add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);
     add_bench_command(commands);
