@@ -275,6 +275,36 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
     EXPECT_EQ(slot(engine.status(), "scheduler")["generation"], 1);
 }
 
+TEST(AdminSet, OfHotParametersUnderLoadChangesNoTokenOfAnyStream) {
+    config::EngineConfig config = Running::demo_model();
+    config.scheduler.plugin = "sarathi";
+    const Controlled engine(config);
+    constexpr int kStreams = 16, kSets = 300;
+    std::vector<Json> bodies;
+    std::vector<std::vector<int>> expected;
+    for (int i = 0; i < kStreams; ++i) {
+        bodies.push_back(greedy("The king said to child " + std::to_string(i), 20 + 3 * i));
+        expected.push_back(engine.server.complete(bodies.back())["choices"][0]["token_ids"]);
+    }
+    std::atomic<bool> setting = true;
+    std::vector<std::thread> clients;
+    for (size_t i = 0; i < kStreams; ++i)
+        clients.emplace_back([&, i] {
+            do EXPECT_EQ(streamed_ids(engine.server.port(), bodies[i]), expected[i]) << bodies[i];
+            while (setting);
+        });
+    for (int i = 0; i < kSets; ++i) {
+        const std::string chunk = std::to_string(1 + i % 40);
+        const Said answer = engine.ask("POST", "/set", Json{{"kind", "scheduler"}, {"params", {{"chunk", chunk}}}}.dump());
+        EXPECT_EQ(answer.status, 200u) << answer.body;
+        EXPECT_EQ(answer.body, Json({{"kind", "scheduler"}, {"params", {{"chunk", chunk}}}}));
+    }
+    setting = false;
+    for (std::thread& client : clients) client.join();
+    EXPECT_EQ(engine.server.pages_in_use_when_idle(), 0u);
+    EXPECT_EQ(slot(engine.status(), "scheduler")["generation"], 1) << "the component stays";
+}
+
 TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
     const Controlled engine;
     struct Case {
@@ -299,6 +329,9 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
          "params.ageing: got array"},
         {"POST", "/swap", "{\"kind\": \"scheduler\", \"plugin\": \"\xff\"}", 400, "no JSON"},
         {"POST", "/swap", std::string(70'000, ' '), 413, "65536 bytes"},
+        {"POST", "/set", R"({"kind": "scheduler"})", 400, "params: is missing"},
+        {"POST", "/set", R"({"kind": "scheduler", "plugin": "sjf", "params": {}})", 400, "there is no such field"},
+        {"POST", "/set", R"({"kind": "scheduler", "params": {"ageing": "3"}})", 400, "unknown key 'ageing'"},
         {"GET", "/swap", "", 405, "expected POST"},
         {"POST", "/status", "", 405, "expected GET"},
         {"GET", "/metrics", "", 404, "there is no /metrics"},

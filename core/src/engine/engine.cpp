@@ -132,4 +132,9 @@ Result<> Engine::configure(SwapSlot slot, const host::Settings& changes) {
     return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).configure(changes);
 }
 
+host::Settings Engine::settings(SwapSlot slot) const {
+    const Pipeline& p = *state_->pipeline;
+    return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).current().settings();
+}
+
 }  // namespace patchbay::engine

@@ -94,6 +94,7 @@ class Engine {
     // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
     // thread that steps, between steps]
     Result<> configure(SwapSlot, const host::Settings& changes);
+    host::Settings settings(SwapSlot) const; // of the component in a slot, defaults included; likewise
 
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.

@@ -67,8 +67,8 @@ std::vector<Route> Admin::routes() {
     };
     return {
         {"GET", "/status", by(&Admin::status)}, {"GET", "/plugins", by(&Admin::plugins)},
-        {"POST", "/swap", by(&Admin::swap)},    {"POST", "/reload", by(&Admin::reload)},
-        {"POST", "/drain", by(&Admin::drain)},
+        {"POST", "/swap", by(&Admin::swap)},    {"POST", "/set", by(&Admin::set)},
+        {"POST", "/reload", by(&Admin::reload)}, {"POST", "/drain", by(&Admin::drain)},
     };
 }
 
@@ -101,6 +101,26 @@ void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
     };
     const Result<> added = swaps_.add({wanted.slot, std::move(wanted.choice), registry(), done});
     if (!added) routes_.refuse(exchange, added.failure());
+}
+
+// Waits for the step under way to end.
+void Admin::set(const std::shared_ptr<Exchange>& exchange) {
+    const auto body = parse_body(exchange->request().body);
+    if (!body) return routes_.refuse(exchange, body.failure());
+    ReadSwap wanted = read_set(*body);
+    if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
+    exchange->offload([this, exchange, wanted = std::move(wanted)] {
+        Result<> done;
+        host::Settings settings;
+        const bool called = controlled_.engine.call([&](engine::Engine& engine) {
+            done = engine.configure(wanted.slot, wanted.choice.settings);
+            settings = engine.settings(wanted.slot);
+        });
+        if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
+        if (!done) return routes_.refuse(exchange, done.failure());
+        routes_.answer(exchange, {200, dumped({{"kind", wanted.slot == engine::SwapSlot::kSampler ? "sampler" : "scheduler"},
+                                               {"params", settings}})});
+    });
 }
 
 void Admin::reload(const std::shared_ptr<Exchange>& exchange) {

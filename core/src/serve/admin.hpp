@@ -48,6 +48,7 @@ class Admin {
     void status(const std::shared_ptr<Exchange>&);
     void plugins(const std::shared_ptr<Exchange>&);
     void swap(const std::shared_ptr<Exchange>&);
+    void set(const std::shared_ptr<Exchange>&);
     void reload(const std::shared_ptr<Exchange>&);
     void drain(const std::shared_ptr<Exchange>&);
     std::shared_ptr<const host::Registry> registry() const;

@@ -127,18 +127,24 @@ Json reload_json(const host::Registry& before, const host::Registry& after) {
             {"left_out", after.remarks()}};
 }
 
-ReadSwap read_swap(const Json& body) {
-    const std::vector<std::string> kFields = {"kind", "plugin", "params"}, kSwappable = {"scheduler", "sampler"};
+namespace {
+
+// `needed`: of the fields kind, plugin and params those that the body must have; a plugin that is not needed is refused.
+ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
+    const std::vector<std::string> kSwappable = {"scheduler", "sampler"};
+    const bool names_plugin = std::find(needed.begin(), needed.end(), "plugin") != needed.end();
+    std::vector<std::string> known = {"kind", "params"};
+    if (names_plugin) known.push_back("plugin");
     Fields fields(body);
     ReadSwap out;
     std::string kind;
     for (const auto& [name, value] : body.items())
-        if (std::find(kFields.begin(), kFields.end(), name) == kFields.end())
-            fields.refuse(printable(name), "there is no such field" + did_you_mean(name, kFields));
-    for (const char* needed : {"kind", "plugin"})
-        if (!fields.has(needed)) fields.refuse(needed, "is missing");
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            fields.refuse(printable(name), "there is no such field" + did_you_mean(name, known));
+    for (const std::string& name : needed)
+        if (!fields.has(name.c_str())) fields.refuse(name.c_str(), "is missing");
     fields.read("kind", kind);
-    fields.read("plugin", out.choice.plugin);
+    if (names_plugin) fields.read("plugin", out.choice.plugin);
     if (std::find(kSwappable.begin(), kSwappable.end(), kind) == kSwappable.end())
         fields.refuse("kind", "got '" + printable(kind) + "', expected scheduler or sampler, which can be swapped" +
                                   did_you_mean(kind, kSwappable));
@@ -149,5 +155,11 @@ ReadSwap read_swap(const Json& body) {
     out.refusal = fields.refusal();
     return out;
 }
+
+}  // namespace
+
+ReadSwap read_swap(const Json& body) { return read_slot(body, {"kind", "plugin"}); }
+
+ReadSwap read_set(const Json& body) { return read_slot(body, {"kind", "params"}); }
 
 }  // namespace patchbay::serve

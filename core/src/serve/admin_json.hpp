@@ -24,5 +24,6 @@ struct ReadSwap {
     std::optional<Refusal> refusal;
 };
 ReadSwap read_swap(const Json& body); // {"kind", "plugin", "params": {name: text, number or bool}}
+ReadSwap read_set(const Json& body);  // {"kind", "params"}: choice.plugin stays empty
 
 }  // namespace patchbay::serve

@@ -72,12 +72,29 @@ Result<> status(const Options& o) {
     return {};
 }
 
-Result<> swap(const Options& o) {
-    Json body{{"kind", o.kind}, {"plugin", o.plugin}, {"params", Json::object()}};
+Json params_of(const Options& o) {
+    Json out = Json::object();
     for (const std::string& setting : o.settings) {
         const size_t equals = setting.find('=');
-        body["params"][setting.substr(0, equals)] = setting.substr(equals + 1);
+        out[setting.substr(0, equals)] = setting.substr(equals + 1);
     }
+    return out;
+}
+
+Result<> set(const Options& o) {
+    const Json body{{"kind", o.kind}, {"params", params_of(o)}};
+    PB_TRY(const Json json, ask(o, "POST", "/set", body.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    if (o.as_json) {
+        print_json(json);
+        return {};
+    }
+    for (const auto& [name, value] : json.at("params").items())
+        std::cout << printable(name) << '=' << printable(value.get<std::string>()) << '\n';
+    return {};
+}
+
+Result<> swap(const Options& o) {
+    const Json body{{"kind", o.kind}, {"plugin", o.plugin}, {"params", params_of(o)}};
     const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
     PB_TRY(const Json json, ask(o, "POST", "/swap", text));
     const std::string outcome = json.at("outcome");
@@ -166,6 +183,10 @@ void add_admin_commands(Commands& commands) {
         "  patchbay swap scheduler sjf ageing=10\n"
         "  patchbay swap sampler greedy --admin ./admin.sock\n"
         "Exit codes: 0 done, 1 refused or rolled back, 2 bad usage.");
+    app = add_command(commands, o, "set", "Change hot parameters of a plugin in a running engine", set, check_swap);
+    app->add_option("KIND", o->kind, "scheduler or sampler")->required();
+    app->add_option("SETTING", o->settings, "KEY=VALUE; `patchbay plugin info` shows which change live")->required();
+    app->footer("Example:\n  patchbay set scheduler ageing=10");
     add_command(commands, o, "reload", "Make a running engine look for plugins again", reload)
         ->footer("Example:\n  patchbay reload");
     add_command(commands, o, "drain", "Let a running engine finish its requests and end", drain)
