@@ -18,10 +18,16 @@ T sized() {
     return out;
 }
 
+// Whether the other side has set the struct's size. What follows throws std::invalid_argument where it has not.
+bool has_size(const auto& given) { return given.struct_size >= sizeof given.struct_size; }
+void check_size(const auto& given) {
+    if (!has_size(given)) throw std::invalid_argument("a struct without its struct_size");
+}
+
 // Fills as much of *out as its owner knows. The owner has set its struct_size, which stays.
 template <class T>
 void copy_out(T* out, T value) {
-    if (out->struct_size < sizeof out->struct_size) throw std::invalid_argument("a struct without its struct_size");
+    check_size(*out);
     value.struct_size = out->struct_size;
     std::memcpy(static_cast<void*>(out), &value, std::min<size_t>(out->struct_size, sizeof(T)));
 }
@@ -38,7 +44,7 @@ T widened(const void* given, size_t size) {
 template <class T>
 class Whole {
   public:
-    explicit Whole(const T* given) : Whole(given, given->struct_size) {}
+    explicit Whole(const T* given) : Whole(given, given->struct_size) { check_size(*given); }
     Whole(const T* given, size_t size) : given_(given) {
         if (size < sizeof(T)) copy_ = widened<T>(given, size);
     }
@@ -55,6 +61,7 @@ template <class T>
 class WholeInOut {
   public:
     explicit WholeInOut(T* given) : given_(given) {
+        check_size(*given);
         if (given->struct_size < sizeof(T)) copy_ = widened<T>(given, given->struct_size);
     }
     ~WholeInOut() {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/plugin_call.hpp"
@@ -112,7 +113,13 @@ struct Typed {
     void* self() const { return component->self(); }
     template <auto Function, class... Args>
     auto call(Args&&... args) const {
-        return host::call<Function>(*component, std::forward<Args>(args)...);
+        return [&]<class Of, class F>(F* Of::*) {
+            const PluginCall noted(component->label(), call_name<Function>());
+            const Of* of = nullptr;
+            if constexpr (std::is_same_v<Of, Table>) of = table;
+            else of = component->extension<Of>();
+            return (of->*Function)(self(), std::forward<Args>(args)...);
+        }(Function);
     }
     template <auto Function, class... Args>
     Result<> checked(Args&&... args) const {

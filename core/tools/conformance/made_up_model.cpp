@@ -17,11 +17,16 @@ constexpr uint32_t kModel = 3; // no plugin guesses it
 MadeUpModel::MadeUpModel() {
     service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str*) {
-                    return static_cast<MadeUpModel*>(ctx)->load(*Whole(what), *facts);
+                    auto& self = *static_cast<MadeUpModel*>(ctx);
+                    if (has_size(*what) && has_size(*facts)) return self.load(*Whole(what), *facts);
+                    return self.note("it gives a struct without its struct_size"), pb_status{PB_INVALID};
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str*) {
+                    auto& self = *static_cast<MadeUpModel*>(ctx);
+                    if (!has_size(*batch))
+                        return self.note("it gives a struct without its struct_size"), pb_status{PB_INVALID};
                     WholeInOut whole(batch);
-                    return static_cast<MadeUpModel*>(ctx)->forward(*whole);
+                    return self.forward(*whole);
                 }};
 }
 

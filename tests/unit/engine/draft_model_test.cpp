@@ -304,9 +304,11 @@ TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
     EXPECT_EQ(facts.layer_count, 2u);
     EXPECT_EQ(facts.computes, 1u);
     EXPECT_EQ(why(load(right)), "a model is loaded already, and more than one is not done");
-    pb_runner_batch batch{};
+    pb_runner_batch batch = sized<pb_runner_batch>(), without_size{};
     EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &batch, t); }),
               "a model is run in propose() only");
+    EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &without_size, t); }),
+              "a struct without its struct_size");
     model.end_create();
     EXPECT_EQ(why(load(right)), "a model is loaded in create() only");
 }

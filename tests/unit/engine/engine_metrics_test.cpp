@@ -173,9 +173,9 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.expect(info("sjf", "ff", "1"));
     s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 0");
     s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"sjf\"} 2");
-    s.expect("patchbay_swap_pause_seconds_count{kind=\"scheduler\"} 1");
-    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
-    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
+    s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 1");
+    s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
+    s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
     report.swaps = {swap_to_sjf(SwapState::kRolledBack)};
     s.engine.on_step(report);
     s.expect(info("fcfs", "aa", "1"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "patchbay/abi/attention.h"
+#include "patchbay/sizes.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {

@@ -29,16 +29,20 @@ void settle(const Sequence& s, DraftKv& d) {
     else d.ahead.erase(d.ahead.begin(), d.ahead.begin() + static_cast<ptrdiff_t>(right));
 }
 
+constexpr const char* kNoSize = "a struct without its struct_size";
+
 }  // namespace
 
 DraftModel::DraftModel(const Context& context) : context_(context), computes_(context.computes) {
     service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
+                    if (!has_size(*what) || !has_size(*facts)) return answer(self, fail(kNoSize), why);
                     return answer(self, self.load(*Whole(what), *facts), why);
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
+                    if (!has_size(*batch)) return answer(self, fail(kNoSize), why);
                     WholeInOut whole(batch);
                     return answer(self, self.forward(*whole), why);
                 }};
