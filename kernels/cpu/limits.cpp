@@ -29,7 +29,8 @@ double measure_reread(const Machine& machine, uint64_t (*now_ns)(void* ctx), voi
     const AlignedBytes memory = allocate_aligned(uint64_t(tasks * part) * sizeof(float));
     auto* const from = reinterpret_cast<float*>(memory.get());
     const Table& table = table_of(machine.isa);
-    run_tasks(machine.workers, tasks, [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
+    run_tasks(machine.workers, tasks,
+              [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
     return best_rate(now_ns, ctx, [&] {
         run_tasks(machine.workers, tasks, [&](int64_t i) {
             for (int64_t n = 0; n < times; ++n) {

@@ -30,7 +30,7 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
     constexpr int64_t kChannels = 512; // of a task
     const Table& table = table_of(machine.isa);
     const int64_t n = x.shape[1], parts = (n + kChannels - 1) / kChannels;
-    each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool is_first_chunk, int64_t part) {
+    each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool is_first, int64_t part) {
         const int64_t from = part * kChannels;
         table.conv_silu({.out = row(out, first) + from,
                          .out_stride = out.strides[0],
@@ -43,7 +43,7 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
                          .bias = bias ? bias + from : nullptr,
                          .tail = tail + from,
                          .tail_stride = n,
-                         .is_first_chunk = is_first_chunk});
+                         .is_first_chunk = is_first});
     });
 }
 

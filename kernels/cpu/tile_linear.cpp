@@ -24,7 +24,8 @@ class TileLinear {
         block_ = ceil_div(ceil_div(rows, fewest_blocks), tiles.side) * tiles.side;
         row_blocks_ = ceil_div(rows, block_);
         const bool many = rows > 2 * tiles.side;
-        kept_ = many && row_blocks_ <= std::min<int64_t>(machine.workers.threads, kMaxKept) && depth_ <= tiles.near_depth;
+        kept_ = many && row_blocks_ <= std::min<int64_t>(machine.workers.threads, kMaxKept) &&
+                depth_ <= tiles.near_depth;
         const int64_t weights = w.rows() * w.cols();
         const int64_t wanted = many ? wanted_tasks(machine.workers, kept_ ? kKeptRows : kManyRows, rows * weights)
                                     : wanted_tasks(machine.workers, kFewRows, weights);

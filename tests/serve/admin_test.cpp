@@ -263,7 +263,7 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
         {{{"kind", "scheduler"}, {"plugin", "../../etc/passwd"}}, "find", "no scheduler '../../etc/passwd'"},
         {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"agein", 1}}}}, "create", "did you mean 'ageing'"},
         {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", "soon"}}}}, "create", "ageing"},
-        {{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", {{"fault", "throws"}}}}, "probe", "told to fail"},
+        {{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", {{"fault", "throws"}}}}, "probe", "fails on purpose"},
     };
     for (const Case& c : cases) {
         const Said got = engine.swap(c.body);
@@ -295,9 +295,10 @@ TEST(AdminSet, OfHotParametersUnderLoadChangesNoTokenOfAnyStream) {
         });
     for (int i = 0; i < kSets; ++i) {
         const std::string chunk = std::to_string(1 + i % 40);
-        const Said answer = engine.ask("POST", "/set", Json{{"kind", "scheduler"}, {"params", {{"chunk", chunk}}}}.dump());
+        const Json wanted{{"kind", "scheduler"}, {"params", {{"chunk", chunk}}}};
+        const Said answer = engine.ask("POST", "/set", wanted.dump());
         EXPECT_EQ(answer.status, 200u) << answer.body;
-        EXPECT_EQ(answer.body, Json({{"kind", "scheduler"}, {"params", {{"chunk", chunk}}}}));
+        EXPECT_EQ(answer.body, wanted);
     }
     setting = false;
     for (std::thread& client : clients) client.join();

@@ -56,7 +56,8 @@ class Soak : public ::testing::Test {
         std::ofstream(folder_ / "e.yaml") << yaml << "repeats: " << runs / 2 << "\n";
         const auto spec = load_spec((folder_ / "e.yaml").string());
         const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
-        auto prepared = spec && registry ? prepare_variants(*spec, *registry) : fail(spec ? registry.error() : spec.error());
+        auto prepared = spec && registry
+                            ? prepare_variants(*spec, *registry) : fail(spec ? registry.error() : spec.error());
         if (!prepared) throw std::runtime_error(prepared.error());
         std::vector<Held> held;
         ExperimentOptions options;

@@ -52,8 +52,8 @@ constexpr pb_param real(const char* name, const char* default_value, double min,
 constexpr pb_param text(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
     return {name, PB_PARAM_STRING, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param choice(const char* name, const char* default_value, const char* const* choices, const char* description,
-                          uint32_t flags = 0) {
+constexpr pb_param choice(const char* name, const char* default_value, const char* const* choices,
+                          const char* description, uint32_t flags = 0) {
     return {name, PB_PARAM_ENUM, flags, default_value, 0, 0, choices, nullptr, description};
 }
 
@@ -375,7 +375,7 @@ struct Extensions {
 template <class T>
 constexpr void check_members() {
     static_assert(HasState<T> || (!PB_HAS_MEMBER(T, save) && !PB_HAS_MEMBER(T, load)),
-                  "a class with state has both: void save(patchbay::Writer&) const, void load(const patchbay::Reader&)");
+                  "a class with state has both: save(patchbay::Writer&) const, load(const patchbay::Reader&)");
     static_assert(HasConfigure<T> || !PB_HAS_MEMBER(T, configure),
                   "configure is: void configure(const patchbay::Context&)");
     static_assert(HasConfigure<T> == has_hot_params<T>(),

@@ -1,4 +1,4 @@
-// patchbay/sizes.hpp - structs that cross between two sides of different age, see rule 2 of abi.h. What one side does not
+// patchbay/sizes.hpp - structs that cross between two sides of different age, rule 2 of abi.h. What one side does not
 // know reads as 0 on the other, which means none.
 #pragma once
 #include <algorithm>

@@ -164,7 +164,8 @@ struct ThreadPool::Workers {
 ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : workers_(std::make_unique<Workers>()) {
     Workers& workers = *workers_;
     threads = std::max(threads, 1u);
-    workers.service = {sizeof(pb_pool), PB_POOL_REVISION, threads, 0, &workers, [](void* ctx, uint32_t count, Task task, void* arg) {
+    workers.service = {sizeof(pb_pool), PB_POOL_REVISION, threads, 0, &workers,
+                       [](void* ctx, uint32_t count, Task task, void* arg) {
                         static_cast<Workers*>(ctx)->run(count, task, arg);
                     }};
     for (uint32_t i = 1; i < threads; ++i) {

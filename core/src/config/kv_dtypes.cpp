@@ -87,8 +87,8 @@ std::vector<Word<KvDType>> kv_dtype_words() {
 void add_kv_dtype_layers(Table<EngineSettings>& table) {
     table.custom({.name = "kv_cache_dtype_layers",
                   .type = ValueType::kOther,
-                  .description = "types of some layers' keys and values, instead of kv_cache_dtype: a map from layers (7, "
-                             "0-3, last 2) to a type",
+                  .description = "types of some layers' keys and values, instead of kv_cache_dtype: a map from layers "
+                             "(7, 0-3, last 2) to a type",
                   .json_schema = R"({"type": "object", "additionalProperties": {"type": "string"}})"},
                  read_layers);
 }

@@ -35,7 +35,7 @@ enum class ValueType { kBool, kInt, kFloat, kString, kEnum, kBytes, kList, kMap,
 struct KeyInfo {
     std::string name;
     ValueType type = ValueType::kOther;
-    std::string description, unit;
+    std::string text, unit;
     std::optional<std::string> default_value; // as YAML text; of a section: none
     bool required = false, optional = false;
     std::optional<double> min, max;
@@ -81,24 +81,24 @@ class Table {
 
     // bool, integers, floating point and std::string, or std::optional of them (null or absent: nothing).
     template <class V>
-    Table& key(std::string name, V T::*field, Bounds bounds, std::string description);
+    Table& key(std::string name, V T::*field, Bounds bounds, std::string text);
     template <class V>
-    Table& key(std::string name, V T::*field, std::string description) {
-        return key(std::move(name), field, Bounds{}, std::move(description));
+    Table& key(std::string name, V T::*field, std::string text) {
+        return key(std::move(name), field, Bounds{}, std::move(text));
     }
     // One of some words. Several words may mean one value; the first of them is what is shown.
     template <class E>
-    Table& word(std::string name, E T::*field, std::vector<Word<E>> words, std::string description);
+    Table& word(std::string name, E T::*field, std::vector<Word<E>> words, std::string text);
     // A size such as 256MiB.
-    Table& bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string description);
+    Table& bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string text);
     // A map with a table of its own.
     template <class U>
-    Table& section(std::string name, U T::*field, Table<U> table, std::string description);
+    Table& section(std::string name, U T::*field, Table<U> table, std::string text);
     // A list of maps; a list of numbers or texts, in which the bounds hold for each.
     template <class U>
-    Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string description);
+    Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text);
     template <class V>
-    Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string description);
+    Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string text);
     // Anything else. info.json_schema describes it to editors.
     Table& custom(KeyInfo info, Read read);
 
@@ -178,10 +178,10 @@ inline Node placed(Node node, const Node* given) {
 
 template <class T>
 template <class V>
-Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::string description) {
+Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::string text) {
     using Value = typename detail::Plain<V>::type;
     KeyInfo info{.name = std::move(name),
-                 .description = std::move(description),
+                 .description = std::move(text),
                  .unit = std::move(bounds.unit),
                  .min = bounds.min,
                  .max = bounds.max};
@@ -199,7 +199,7 @@ Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::strin
 
 template <class T>
 template <class E>
-Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> words, std::string description) {
+Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> words, std::string text) {
     const auto spell = [words](const E& value) {
         for (const Word<E>& w : words)
             if (w.value == value) return w.text;
@@ -207,7 +207,7 @@ Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> wor
     };
     KeyInfo info{.name = std::move(name),
                  .type = ValueType::kEnum,
-                 .description = std::move(description),
+                 .description = std::move(text),
                  .default_value = spell(T{}.*field)};
     for (const Word<E>& w : words) info.choices.push_back(w.text);
     return custom(info, [field, info, words, spell](const Node* given, T& out, Faults& faults) {
@@ -218,8 +218,8 @@ Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> wor
 }
 
 template <class T>
-Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string description) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kBytes, .description = std::move(description), .unit = "bytes",
+Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string text) {
+    KeyInfo info{.name = std::move(name), .type = ValueType::kBytes, .description = std::move(text), .unit = "bytes",
                  .default_value = print_bytes(T{}.*field), .min = bounds.min, .max = bounds.max};
     return custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (given)
@@ -230,9 +230,9 @@ Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, s
 
 template <class T>
 template <class U>
-Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::string description) {
+Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::string text) {
     KeyInfo info{
-        .name = std::move(name), .type = ValueType::kMap, .description = std::move(description), .children = table.keys()};
+        .name = std::move(name), .type = ValueType::kMap, .description = std::move(text), .children = table.keys()};
     auto inner = std::make_shared<const Table<U>>(std::move(table));
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
         const bool usable = given && is_section(*given, "'" + info.name + "'", faults);
@@ -242,8 +242,8 @@ Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::
 
 template <class T>
 template <class U>
-Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> table, std::string description) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(description)};
+Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text) {
+    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(text)};
     info.children.push_back({.name = "item", .type = ValueType::kMap, .children = table.keys()});
     auto inner = std::make_shared<const Table<U>>(std::move(table));
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
@@ -260,10 +260,10 @@ Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> ta
 
 template <class T>
 template <class V>
-Table<T>& Table<T>::values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string description) {
+Table<T>& Table<T>::values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string text) {
     KeyInfo item{.name = name, .unit = std::move(bounds.unit), .min = bounds.min, .max = bounds.max};
     detail::describe<V>(item);
-    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(description), .children = {item}};
+    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(text), .children = {item}};
     return custom(info, [field, item](const Node* given, T& out, Faults& faults) {
         Node effective = Node::list(given ? given->origin : Origin{});
         if (given && given->kind != NodeKind::kList) {

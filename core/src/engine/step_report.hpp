@@ -71,7 +71,7 @@ struct StepReport {
     runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
     std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
-    std::string_view sync_reason = "off";                  // why the step before was back first; empty: it was in flight
+    std::string_view sync_reason = "off"; // why the step before was back first; empty: it was in flight
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string; empty: it was replayed
     uint32_t graph_size = 0, padded_tokens = 0;        // tokens of the graph; of them those of no sequence

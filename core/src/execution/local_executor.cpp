@@ -6,7 +6,8 @@ namespace patchbay::execution {
 
 namespace {
 
-Result<StepOutput> compute_now(runner::ModelRunner& runner, const runner::Batch& batch, const runner::SampleCall* call) {
+Result<StepOutput> compute_now(runner::ModelRunner& runner, const runner::Batch& batch,
+                               const runner::SampleCall* call) {
     StepOutput out;
     out.is_sampled = call != nullptr;
     if (call) {

@@ -91,7 +91,7 @@ constexpr std::string_view call_name() {
 }
 static_assert(call_name<&pb_scheduler::plan>() == "plan");
 
-// Calls a function of a component's vtable or of an extension that it has, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
+// Calls a function of a component's tables, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
 template <auto Function, class... Args>
 auto call(const Component& c, Args&&... args) {
     return [&]<class Table, class F>(F* Table::*) {

@@ -1,4 +1,4 @@
-// The kinds and extensions that this host knows: their ids and revisions, and plugins' tables in this host's size. A new
+// The kinds and extensions that this host knows: ids, revisions, and plugins' tables in this host's size. A new
 // kind or extension is a line of the two lists below and an is_complete().
 #pragma once
 #include <optional>

@@ -148,9 +148,11 @@ std::optional<LoadFault> check_component(const pb_component* given) {
     for (size_t i = 0; i < m.params.size(); ++i) {
         const ParamManifest& p = m.params[i];
         if (p.name.empty() || p.type == "?" || p.description.empty() || p.name == "plugin")
-            return LoadFault{"component.schema", who + "has a parameter without a name of its own, a type or a description"};
+            return LoadFault{"component.schema",
+                             who + "has a parameter without a name of its own, a type or a description"};
         for (size_t j = 0; j < i; ++j)
-            if (m.params[j].name == p.name) return LoadFault{"component.schema", who + "has two parameters '" + p.name + "'"};
+            if (m.params[j].name == p.name)
+                return LoadFault{"component.schema", who + "has two parameters '" + p.name + "'"};
         if (p.default_value)
             if (auto why = check_value(p, *p.default_value))
                 return LoadFault{"component.schema", who + "has a default that its own schema refuses: " + *why};

@@ -37,7 +37,7 @@ struct Grouping {
     std::vector<GroupSpec> groups;  // groups of tokens before groups of states
     std::vector<LayerPlace> layers; // by layer; a layer that keeps nothing has its owner's place
     uint64_t page_bytes = 0;
-    double padding = 0; // share of pages' bytes that no layer uses, over the pages of a sequence of kTypicalLength tokens
+    double padding = 0; // share of pages' bytes that no layer uses, for a sequence of kTypicalLength tokens
     uint32_t better_block_size = 0; // a block size for which states fit pages closely; 0: padding is low enough
 };
 

@@ -51,7 +51,7 @@ class Batch {
     std::span<const int32_t> query_starts() const { return query_starts_; }
     std::span<const int32_t> features() const { return features_; }
 
-    // Of a head: as pb_forward.draft_step; and where the hidden states of its logit rows go, in the rows of HiddenStates.
+    // Of a head: as pb_forward.draft_step; and where the hidden states of its logit rows go in HiddenStates.
     uint32_t draft_step = 0, kept_row = 0;
 
   private:

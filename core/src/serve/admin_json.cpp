@@ -129,7 +129,7 @@ Json reload_json(const host::Registry& before, const host::Registry& after) {
 
 namespace {
 
-// `needed`: of the fields kind, plugin and params those that the body must have; a plugin that is not needed is refused.
+// `needed`: of the fields kind, plugin and params those that the body must have. Where plugin is not, it is refused.
 ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
     const std::vector<std::string> kSwappable = {"scheduler", "sampler"};
     const bool names_plugin = std::find(needed.begin(), needed.end(), "plugin") != needed.end();

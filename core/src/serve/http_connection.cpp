@@ -179,7 +179,7 @@ void Connection::on_read(const boost::system::error_code& error, size_t bytes) {
     read();
 }
 
-// The client has closed its side. It cannot be distinguished from one that has closed both until something is sent, so it counts
+// The client has closed its side. It looks like one that has closed both until something is sent, so it counts
 // as gone: nothing goes on being computed for it. Answers that are ready are still sent.
 void Connection::peer_gone() {
     eof_ = true;

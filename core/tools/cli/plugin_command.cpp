@@ -95,9 +95,11 @@ void print_info(const Listed& l) {
         std::cout << "  no parameters\n";
         return;
     }
-    std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "DESCRIPTION"}};
+    std::vector<std::vector<std::string>> rows = {
+        {"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "DESCRIPTION"}};
     for (const host::ParamManifest& p : c.params)
-        rows.push_back({"  " + p.name, range_of(p), p.default_value.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
+        rows.push_back({"  " + p.name, range_of(p), p.default_value.value_or("(required)"),
+                        p.unit.empty() ? "-" : p.unit,
                         p.hot ? "live" : "at start", p.description});
     print_table(rows);
 }

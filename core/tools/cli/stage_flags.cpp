@@ -11,7 +11,9 @@ void add_stage_flags(CLI::App& app, engine::SamplingParams& s, std::vector<std::
     const auto ranged = [&](const char* flag, float S::*field, const char* description) {
         const auto& all = engine::kSamplingRanges;
         const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
-        app.add_option(flag, s.*field, description)->check(within<float>(range->low, range->high))->capture_default_str();
+        app.add_option(flag, s.*field, description)
+            ->check(within<float>(range->low, range->high))
+            ->capture_default_str();
     };
     ranged("--top-n-sigma", &S::top_n_sigma, "sample among logits so many standard deviations below the highest");
     ranged("--typical", &S::typical_p, "sample among those of typical surprisal that make up p (1: off)");

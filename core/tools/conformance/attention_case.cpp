@@ -196,7 +196,8 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
 
 Result<> Pages::compute(const Step& s) {
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
-    const pb_kv_view kv{sizeof(pb_kv_view), 0, reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view),  0,      reinterpret_cast<uint8_t*>(memory_.data()),
+                        layout_.page_bytes, pages_, 0};
     const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
                     ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
     const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),

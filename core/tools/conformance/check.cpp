@@ -150,7 +150,8 @@ Outcome survives_torn_state(Subject& subject) {
 constexpr Check kLife[] = {
     {"component.twice", "two objects live side by side and end in any order", lives_beside_another},
     {"component.state", "a fresh object that loads what another saved, saves the same", keeps_its_state},
-    {"component.torn_state", "bytes that were never saved are refused or ignored, and crash nothing", survives_torn_state},
+    {"component.torn_state", "bytes that were never saved are refused or ignored, and crash nothing",
+     survives_torn_state},
 };
 
 }  // namespace

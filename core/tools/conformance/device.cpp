@@ -15,7 +15,8 @@ Outcome info(Subject& subject) {
     const pb_device_info& i = b.info();
     if (!std::memchr(i.name, 0, sizeof i.name) || !i.name[0]) return fail("its name is empty or not terminated");
     if (!std::memchr(i.isa, 0, sizeof i.isa)) return fail("its isa is not terminated");
-    if (!std::memchr(i.compatible_with, 0, sizeof i.compatible_with)) return fail("its compatible_with is not terminated");
+    if (!std::memchr(i.compatible_with, 0, sizeof i.compatible_with))
+        return fail("its compatible_with is not terminated");
     if (!std::memchr(i.visible_by, 0, sizeof i.visible_by)) return fail("its visible_by is not terminated");
     if (i.activation_dtype != PB_F32 && i.activation_dtype != PB_BF16 && i.activation_dtype != PB_F16)
         return fail("its activation_dtype is " + std::to_string(i.activation_dtype) + ", expected f32, bf16 or f16");

@@ -29,7 +29,8 @@ class DeviceBuffer {
     }
 
   private:
-    DeviceBuffer(const host::Component& device, void* here, size_t bytes) : device_(device), here_(here), bytes_(bytes) {}
+    DeviceBuffer(const host::Component& device, void* here, size_t bytes)
+        : device_(device), here_(here), bytes_(bytes) {}
     const pb_device& table() const { return *static_cast<const pb_device*>(device_.type().vtable); }
 
     const host::Component& device_;

@@ -112,7 +112,8 @@ Outcome host_pages(Subject& subject) {
         if (!adding.bench().info().computes) {
             PB_CHECK(adding.bench().step(
                 [&](const pb_ops&) { (void)offload->page_to_host(self, host, nullptr, uint64_t{1} << 20); }));
-            return component->extension<pb_device_simulation>()->charged_ns(self) > 0 ? Outcome() : fail("a page to the host takes no time");
+            const uint64_t took = component->extension<pb_device_simulation>()->charged_ns(self);
+            return took > 0 ? Outcome() : fail("a page to the host takes no time");
         }
         if (!host || reinterpret_cast<uintptr_t>(host) % 64 != 0) return fail("host_alloc is not aligned to 64 bytes");
         PB_CHECK(adding.there_and_back(host));

@@ -197,7 +197,8 @@ Result<> kv(const host::Component& c, const pb_model& table, const pb_model_fact
             return fail(who + "has no finite scale");
         if ((s.kind == PB_KV_SLIDING) != (s.sliding_window > 0))
             return fail(who + "has a window and is not sliding, or slides without one");
-        if (s.kv_source_layer > layer) return fail(who + "shares the KV of layer " + std::to_string(s.kv_source_layer - 1) +
+        if (s.kv_source_layer > layer)
+            return fail(who + "shares the KV of layer " + std::to_string(s.kv_source_layer - 1) +
                                           ", expected an earlier one's");
     }
     return {};

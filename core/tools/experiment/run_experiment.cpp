@@ -153,14 +153,15 @@ class Campaign {
     bool stopped_ = false;
 };
 
-std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec, const PreparedVariants& prepared) {
+std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec,
+                                const PreparedVariants& prepared) {
     const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
     return "the experiment was interrupted: results are partial, " +
            std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
            std::to_string(prepared.variants.size() * spec.repeats) + " runs are complete";
 }
 
-// Nobody may take simulated times for measured ones.
+// Simulated times must not be taken for measured ones.
 std::string simulation_notice(const PreparedVariants& prepared) {
     std::string simulated, measured, hardware;
     for (const PreparedVariant& e : prepared.variants) {
@@ -193,7 +194,8 @@ std::string window_notice(const WorkloadSource& source, const ExperimentSpec& sp
            " have none in common, and intervals and verdicts are those of so many repeats";
 }
 
-std::string jitter_notice(const ExperimentSpec& spec, const PreparedVariants& prepared) {
+std::string jitter_notice(const ExperimentSpec& spec,
+                                const PreparedVariants& prepared) {
     const bool simulated = std::any_of(prepared.variants.begin(), prepared.variants.end(),
                                        [](const PreparedVariant& e) { return e.facts.simulated; });
     if (!spec.jitter.any() || !simulated) return "";
@@ -316,7 +318,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
     if (!outcome.complete)
-        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), interruption_notice(runs, spec, prepared));
+        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
+                                          interruption_notice(runs, spec, prepared));
     if (std::string notice = simulation_notice(prepared); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     if (std::string notice = synthetic_notice(prepared); !notice.empty())

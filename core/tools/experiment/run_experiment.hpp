@@ -38,6 +38,7 @@ struct Outcome {
     std::vector<std::string> without_valid_run; // variants whose every run failed or broke a rule
 };
 
-Result<Outcome> run_experiment(const ExperimentSpec&, PreparedVariants&, const host::Registry&, Clock&, const ExperimentOptions&);
+Result<Outcome> run_experiment(const ExperimentSpec&, PreparedVariants&, const host::Registry&, Clock&,
+                               const ExperimentOptions&);
 
 }  // namespace patchbay::experiment

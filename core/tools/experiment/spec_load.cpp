@@ -206,7 +206,8 @@ Table<TopLevel> top_level_table() {
                  return slo.read(*given, out.spec.slo, faults);
              });
     t.custom({.name = "primary",
-              .description = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, ttft_p99, "
+              .description = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, "
+                              "ttft_p99, "
                          "tpot_p50, tpot_p99, e2e_p50",
               .json_schema = R"({"type": "array", "items": {"type": "string"}})"},
              [](const Node* given, TopLevel& out, Faults& faults) {

@@ -58,7 +58,8 @@ void read_slots(const Node& given, Entry& out, Faults& faults) {
 config::Table<Entry> entry_table() {
     config::Table<Entry> t;
     t.key("request", &Entry::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
-    t.custom({.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms", .json_schema = "{}"},
+    t.custom({.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms",
+              .json_schema = "{}"},
              [](const Node* given, Entry& out, Faults& faults) {
                  if (!given) return Node{};
                  out.t_ns = read_duration_ns(*given, faults);

@@ -88,7 +88,7 @@ class WholeFile {
               std::to_string(kMaxEndTokens));
     }
 
-    // Told where the sum goes beyond what is allowed, once.
+    // Reported where the sum goes beyond what is allowed, once.
     void count(uint64_t& sum, uint64_t more, uint64_t most, const std::string& who, const std::string& what) {
         const bool before = sum > most;
         sum += more;

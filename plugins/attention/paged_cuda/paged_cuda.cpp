@@ -180,7 +180,7 @@ class PagedCuda {
         const kernels::AttentionShape shape = kernels::shape_of(spec);
         const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
         // If the host does not say how large batches are: vLLM's defaults, and some more.
-        const auto or_else = [](uint32_t value, uint32_t default_value) { return int32_t(value ? value : default_value); };
+        const auto or_else = [](uint32_t value, uint32_t other) { return int32_t(value ? value : other); };
         return cuda::attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
                                 or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
     }

@@ -86,7 +86,8 @@ struct CudaKernels {
         cuda::weighted_sum(stream(d), *out, *x, *weights);
     }
     static void fill_placeholders(CudaDevice& d, const pb_tensor* ids, const pb_tensor* sampled) {
-        cuda::fill_placeholders(stream(d), static_cast<int32_t*>(ids->data), ids->shape[0], ints(sampled), sampled->shape[0],
+        cuda::fill_placeholders(stream(d), static_cast<int32_t*>(ids->data), ids->shape[0], ints(sampled),
+                            sampled->shape[0],
                           d.kernel_fault());
     }
 };

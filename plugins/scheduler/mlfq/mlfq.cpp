@@ -9,7 +9,8 @@ class FeedbackQueue {
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("quantum", "64", 1, 1 << 20, "tokens",
-                                 "that a request may take, prompt and output, on level 0; each level doubles it", PB_PARAM_HOT),
+                                 "that a request may take, prompt and output, on level 0; each level doubles it",
+                                 PB_PARAM_HOT),
         patchbay::param::integer("levels", "8", 1, 32, "levels", "of the queue", PB_PARAM_HOT),
         patchbay::param::real("promote_s", "10", 0, 1e9, "s",
                               "since its arrival, after which a request is one level up; again each time; 0: never",

@@ -52,7 +52,8 @@ ConfigFiles::ConfigFiles() {
               .default_value = "short",
               .choices = {"short", "long"},
               .description = "who goes first"},
-             {.name = "name", .type = "string", .default_value = "a: b # c", .description = "a text that must be quoted"}}),
+             {.name = "name", .type = "string", .default_value = "a: b # c",
+              .description = "a text that must be quoted"}}),
         component("scheduler", "needy",
                   {{.name = "must", .type = "int", .min = 1, .max = 8, .description = "what it cannot guess"}}),
         component("sampler", "standard"),
@@ -60,7 +61,8 @@ ConfigFiles::ConfigFiles() {
         component("device", "cpu"),
         component(
             "proposer", "ngram",
-            {{.name = "n", .type = "int", .default_value = "3", .min = 1, .max = 8, .description = "tokens that must match"}}),
+            {{.name = "n", .type = "int", .default_value = "3", .min = 1, .max = 8,
+              .description = "tokens that must match"}}),
         component("model", "llama")};
     fs::create_directory(folder_ / "plugins");
     write("plugins/all.so", "");

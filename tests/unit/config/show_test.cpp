@@ -142,10 +142,12 @@ std::string range_of(const KeyInfo& key) {
 std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
     std::string out;
     for (const KeyInfo& key : keys) {
-        const std::string default_value = !key.default_value ? "" : key.default_value->empty() ? "empty" : "`" + *key.default_value + "`";
+        const auto& given = key.default_value;
+        const std::string shown = !given ? "" : given->empty() ? "empty" : "`" + *given + "`";
         if (key.type == ValueType::kMap) out += rows(key.children, prefix + key.name + ".");
         else
-            out += "| `" + prefix + key.name + "` | " + default_value + " | " + range_of(key) + " | " + key.description + " |\n";
+            out += "| `" + prefix + key.name + "` | " + shown + " | " + range_of(key) + " | " + key.description +
+                   " |\n";
     }
     return out;
 }

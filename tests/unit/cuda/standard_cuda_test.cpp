@@ -81,7 +81,8 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
     shown.tokens = shown.top_tokens = nullptr;
     shown.logprobs = shown.top_logprobs = nullptr;
     pb_sample_plan plan = patchbay::sized<pb_sample_plan>();
-    ASSERT_EQ(plugin.extension<pb_sampler_device>(PB_SAMPLER_DEVICE).plan(plugin.self(), &shown, &plan), PB_OK) << plugin.error();
+    const auto& on_device = plugin.extension<pb_sampler_device>(PB_SAMPLER_DEVICE);
+    ASSERT_EQ(on_device.plan(plugin.self(), &shown, &plan), PB_OK) << plugin.error();
     std::vector<float> scratch(plan.scratch_bytes / sizeof(float));
     std::vector<int32_t> faults(kRows, -1);
     sample_rows(nullptr, {got.logits.data(), kVocab, kRows, kTop, plan.inputs, scratch.data(), got.tokens.data(),

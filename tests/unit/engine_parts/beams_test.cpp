@@ -239,8 +239,9 @@ TEST(BeamSearches, ASharedPageIsChargedToAllThatWriteToItButOne) {
     std::vector<pb_sequence> records;
     for (const Sequence* s : b.sequences.running()) records.push_back(record_of(*s, {}, 4));
     b.beams.charge_copies(records);
-    EXPECT_EQ(records[0].tokens_until_next_page + records[1].tokens_until_next_page + records[2].tokens_until_next_page, 2u)
-        << "the last of them finds the page its own";
+    uint32_t room = 0;
+    for (size_t i = 0; i < 3; ++i) room += records[i].tokens_until_next_page;
+    EXPECT_EQ(room, 2u) << "the last of them finds the page its own";
 }
 
 TEST(BeamSearches, RefuseWhatTheyCannotServe) {

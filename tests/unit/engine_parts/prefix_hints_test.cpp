@@ -98,7 +98,8 @@ TEST(Hints, OfASiblingAreThePromptThatItMayShare) {
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
-    EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 4u) << "one full page is shared; the last, which is not full, is copied";
+    EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 4u)
+        << "one full page is shared; the last, which is not full, is copied";
     b.admission.leave(*all[0]);
     b.kv.release(all[0]->table);
     b.hints.refresh_siblings(all[0]->id);

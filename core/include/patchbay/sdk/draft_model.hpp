@@ -15,9 +15,9 @@ namespace patchbay {
 
 class DraftModel {
   public:
-    // In a proposer's constructor only. `settings`: keys of the section `model:`; the acceptance as in pb_runner_load.
+    // In a proposer's constructor only. `settings`: keys of the section `model:`; the acceptance: −1: not declared.
     // Throws Error where the model cannot be had, or the host offers none.
-    DraftModel(const Context& context, const std::vector<pb_setting>& settings, double simulated_acceptance = -1 /* not declared */)
+    DraftModel(const Context& context, const std::vector<pb_setting>& settings, double simulated_acceptance = -1)
         : runner_(service<pb_runner>(context.host(), PB_SERVICE_RUNNER, PB_RUNNER_REVISION)) {
         if (!runner_) throw Error(PB_UNAVAILABLE, "the host runs no models for proposers");
         const pb_runner_load load{sizeof(pb_runner_load), static_cast<uint32_t>(settings.size()), settings.data(),

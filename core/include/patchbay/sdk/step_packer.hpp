@@ -188,7 +188,7 @@ void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&
 }
 
 // Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be
-// admitted. Nobody is admitted in a step that preempted.
+// admitted. None is admitted in a step that preempted.
 template <class Key>
 void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
     if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0 || packer.seats_left() == 0) return;

@@ -26,9 +26,9 @@ Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t
     const auto all = static_cast<int32_t>(vocab);
     const int32_t limit = max_logprobs < 0 ? all : max_logprobs, wanted = *count == -1 ? all : *count;
     if (wanted < 0 || wanted > limit) {
-        const std::string description = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
+        const std::string meant = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
         const bool allowed_elsewhere = wanted > limit && limit < all;
-        return fail(std::string(name) + " is " + std::to_string(*count) + description + ", expected 0 to " +
+        return fail(std::string(name) + " is " + std::to_string(*count) + meant + ", expected 0 to " +
                     std::to_string(limit) +
                     (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
     }

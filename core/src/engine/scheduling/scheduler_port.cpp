@@ -14,7 +14,8 @@ std::string SchedulerPort::text() const { return "scheduler '" + std::string(slo
 
 void SchedulerPort::arrived(const pb_sequence& record) {
     slot_.each([&](const host::Component& c) {
-        if (host::table_of<pb_scheduler>(c).arrived) host::call<&pb_scheduler::arrived>(c, &record, uint32_t{sizeof(pb_sequence)});
+        if (host::table_of<pb_scheduler>(c).arrived)
+            host::call<&pb_scheduler::arrived>(c, &record, uint32_t{sizeof(pb_sequence)});
     });
 }
 
