@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/thread_pool.hpp"
+#include "conformance/lent_memory.hpp"
 #include "conformance/made_up_model.hpp"
 #include "host/component.hpp"
 #include "host/inner_devices.hpp"
@@ -30,6 +31,7 @@ class Subject {
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
     // The model that proposers are offered, one for all objects.
     MadeUpModel& runner() { return runner_; }
+    LentMemory& lent() { return lent_; } // goes after all objects of the checks
     // Of that name, with its default settings: from the same library, or else beside it and installed. Null, and why:
     // it cannot be had here.
     const host::Component* device(const std::string& name, std::string& why);
@@ -46,6 +48,7 @@ class Subject {
     host::Settings settings_;
     ThreadPool one_{1}, two_{2};
     MadeUpModel runner_;
+    LentMemory lent_;
     std::unique_ptr<host::Component> device_; // the latest that was asked for
 };
 
