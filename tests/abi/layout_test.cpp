@@ -201,7 +201,7 @@ std::string said_of(const std::string& type) {
         body << std::ifstream(kFolder + file).rdbuf();
         const std::string code = body.str(), start = "typedef struct " + type + " {";
         if (const size_t from = code.find(start); from != std::string::npos)
-            return code.substr(from + start.size(), code.find(';', from) - from - start.size());
+            return code.substr(from + start.size(), code.find("*/", from) - from - start.size());
     }
     return "";
 }

@@ -14,8 +14,7 @@ using ::testing::HasSubstr;
 
 // What the compiler says of a scheduler with these members and this description; empty: it compiles.
 std::string said_of(const std::string& members, const std::string& about = "") {
-    const patchbay::TempFolder folder;
-    const std::string file = (folder.path() / "slip.cpp").string();
+    const std::string file = (patchbay::engine::testing::temporary_folder() / "slip.cpp").string();
     std::ofstream(file) << "#include \"patchbay/sdk/scheduler.hpp\"\n"
                         << "struct Mine {\n"
                         << "    void plan(const patchbay::SchedulerStep&, patchbay::Plan&) {}\n"

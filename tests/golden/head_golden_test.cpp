@@ -71,14 +71,14 @@ class Head {
         tokens.push_back(behind[0]);
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i)); // where the target left them
         std::vector<std::vector<float>> out;
-        const runner::HiddenStates& hidden = *runner_->guest()->goes_on_from();
+        const runner::HiddenStates& hidden = *runner_->draft()->goes_on_from();
         for (uint32_t pass = 0; pass < behind.size(); ++pass) {
             const auto rows = static_cast<uint32_t>(tokens.size());
-            batch.clear(runner_->guest()->batch_form());
+            batch.clear(runner_->draft()->batch_form());
             batch.add({tokens, pass == 0 ? 0 : n + pass - 1, rows, table, features});
             batch.finish();
             batch.kept_row = hidden.row_of_pass(pass);
-            const auto got = must(runner_->guest()->forward(batch));
+            const auto got = must(runner_->draft()->forward(batch));
             out.emplace_back(got.begin(), got.end());
             if (pass + 1 < behind.size()) tokens = {behind[pass + 1]};
             features = {static_cast<int32_t>(hidden.row_of_pass(pass) + rows - 1)};
@@ -99,11 +99,11 @@ class Head {
         must(runner_->forward(batch));
         std::vector<int32_t> features;
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i));
-        batch.clear(runner_->guest()->batch_form());
+        batch.clear(runner_->draft()->batch_form());
         batch.add({prompt, 0, n, table, features});
         batch.finish();
         batch.draft_step = ahead;
-        const auto got = must(runner_->guest()->forward(batch));
+        const auto got = must(runner_->draft()->forward(batch));
         return {got.begin(), got.end()};
     }
 

@@ -4,6 +4,7 @@
 #include "loaded_plugin.hpp"
 #include "patchbay/abi/attention.h"
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay {
 namespace {

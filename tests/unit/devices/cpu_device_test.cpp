@@ -8,6 +8,7 @@
 #include "loaded_plugin.hpp"
 #include "patchbay/abi/device.h"
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay {
 namespace {

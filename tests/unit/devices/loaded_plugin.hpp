@@ -48,6 +48,8 @@ class LoadedPlugin {
 
     template <class T>
     const T& table() const { return *static_cast<const T*>(component_->vtable); }
+    template <class T>
+    const T& extension(const char* id) const { return *static_cast<const T*>(component_->extension(self_, id)); }
     void* self() const { return self_; }
     const std::string& error() const { return error_; }
 

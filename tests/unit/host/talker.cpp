@@ -30,6 +30,11 @@ class Talker {
             throw patchbay::Error(PB_INVALID, "the host offers what nobody offers");
     }
 
+    void configure(const patchbay::Context& context) {
+        const auto volume = context.get<uint32_t>("volume");
+        if (volume == 9) throw patchbay::Error(PB_EXHAUSTED, "no breath left");
+        metrics_.set("volume", volume);
+    }
     void plan(const patchbay::SchedulerStep&, patchbay::Plan&) { asked_ += 1; }
     void save(patchbay::Writer& out) const { out.put("asked", asked_); }
     void load(const patchbay::Reader& in) {

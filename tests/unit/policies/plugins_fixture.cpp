@@ -57,7 +57,8 @@ Planned World::plan() {
     in.step += 1;
     std::vector<pb_plan_item> items(in.max_num_seqs);
     std::vector<pb_preempt_item> preempts(running.size() + 1);
-    pb_scheduler_out out{sizeof out, in.max_num_seqs, items.data(), 0, in.running_count, preempts.data(), 0, 0};
+    pb_scheduler_out out{sizeof out, sizeof(pb_plan_item), in.max_num_seqs, sizeof(pb_preempt_item), items.data(), 0,
+                         in.running_count, preempts.data(), 0, 0};
     const auto done = scheduler.component->check(scheduler.table->plan(scheduler.self(), &in, &out), "plan");
     if (!done) throw std::runtime_error(done.error());
     Planned p;

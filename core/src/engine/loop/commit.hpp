@@ -20,7 +20,7 @@ class Commit {
         Siblings& siblings;
         BeamSearches& beams;
         Branches& branches;
-        Proposals& proposals;
+        DraftFeedback& drafting;
         InFlightSteps& in_flight;
         const SamplerPort& sampler;
         const Aborts& aborts;
