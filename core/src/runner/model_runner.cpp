@@ -236,7 +236,7 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, device_.extension<pb_device_graphs>() != nullptr), nullptr).max_tokens();
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
     LayersKv out;
-    out.specs.resize(facts_.layer_count);
+    out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
         PB_CHECK(model_.checked<&pb_model::kv_spec>(layer, &kv));

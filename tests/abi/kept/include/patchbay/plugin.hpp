@@ -372,7 +372,7 @@ struct Extensions {
 // ---- slips of the pen ------------------------------------------------------------------------
 
 // A member function of this name, whatever its arguments.
-#define PB_HAS_MEMBER(T, name) (requires { &T::name; })
+#define PB_HAS_MEMBER(T, name) (requires { requires std::is_member_function_pointer_v<decltype(&T::name)>; })
 
 template <class T>
 constexpr void check_members() {
