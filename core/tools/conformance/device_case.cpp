@@ -46,8 +46,7 @@ pb_ops ops_of(const host::Component& c) {
 
 Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
     Bench b(c, rows, steps);
-    b.info_.struct_size = sizeof b.info_;
-    PB_CHECK(c.check(b.table().info(c.self(), &b.info_), "info"));
+    PB_TRY(b.info_, (filled<&pb_device::info, pb_device_info>(c)));
     return b;
 }
 
