@@ -246,6 +246,8 @@ TEST(HealthyPlugin, OfPureCPassesAndIsDescribed) {
     ASSERT_EQ(report.manifest->components.size(), 1u);
     EXPECT_EQ(report.manifest->components[0].name, "again");
     EXPECT_EQ(report.manifest->components[0].params.at(0).max, 8);
+    EXPECT_THAT(report.manifest->components[0].hooks, ::testing::ElementsAre("propose"));
+    EXPECT_THAT(report.manifest->components[0].extensions, ::testing::IsEmpty());
 }
 
 // The names are taken from what the probe itself reports, so that a new check without a specimen is found here.
