@@ -180,6 +180,29 @@ struct DependsOnWhichObjectItIs {
     }
 };
 
+struct KeepsTheView {  // and turns the plan round where the one before is not as it was
+    const pb_scheduler_in* last = nullptr;
+    uint64_t step = 0;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        const bool as_it_was = !last || last->step == step;
+        last = &in;
+        step = in.step;
+        plan_well(in, out);
+        if (!as_it_was) std::reverse(out.items, out.items + out.item_count);
+        return PB_OK;
+    }
+};
+
+struct FailsOnceConfigured {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("pace", "1", 1, 9, "", "whatever it is, it may not change", PB_PARAM_HOT)};
+    bool configured = false;
+    void configure(const patchbay::Context&) { configured = true; }
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        return configured ? PB_FAILED : plan_well(in, out);
+    }
+};
+
 struct StarvesLongPrompts {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         plan_well(in, out);
@@ -241,4 +264,5 @@ PATCHBAY_PLUGIN(
     wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
+    wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

@@ -53,6 +53,9 @@
 #ifndef PROPOSE
 #define PROPOSE propose
 #endif
+#ifndef EXTENSIONS
+#define EXTENSIONS 0
+#endif
 #ifndef DEFAULT
 #define DEFAULT "1"
 #endif
@@ -162,7 +165,8 @@ static const pb_component component = {.struct_size = sizeof component,
                                        .create = CREATE,
                                        .destroy = DESTROY,
                                        .save = SAVE,
-                                       .vtable = &table};
+                                       .vtable = &table,
+                                       .extension_count = EXTENSIONS};
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) extern const pb_plugin ENTRY;

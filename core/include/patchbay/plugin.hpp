@@ -222,12 +222,14 @@ namespace detail {
 
 template <class T>
 struct Box { // what `self` points to
-    Box(const pb_host* h, const pb_config& c) : host(h), value(make(*h, c)) {}
+    Box(const pb_host* h, const pb_config& c)
+        : known(widened<pb_host>(h, h->struct_size)), host(&known), value(make(*host, c)) {}
     static T make(const pb_host& h, const pb_config& c) {
         if constexpr (std::constructible_from<T, const Context&>) return T(Context(h, c));
         else return T();
     }
-    const pb_host* host;
+    const pb_host known; // the host as this plugin knows it
+    const pb_host* const host;
     T value;
 };
 

@@ -22,6 +22,30 @@ bool is_complete(const pb_device& t) {
                t.begin_step, t.end_step, t.copy_page);
 }
 
+// The names of the functions that a table has.
+#define PB_HOOK(name) \
+    if (t.name) out.push_back(#name);
+void list_hooks(std::vector<std::string>& out, const pb_scheduler& t) {
+    PB_HOOK(plan) PB_HOOK(arrived) PB_HOOK(finished) PB_HOOK(resync)
+}
+void list_hooks(std::vector<std::string>& out, const pb_sampler& t) {
+    PB_HOOK(sample) PB_HOOK(process) PB_HOOK(accepts)
+}
+void list_hooks(std::vector<std::string>& out, const pb_proposer& t) {
+    PB_HOOK(propose) PB_HOOK(observe) PB_HOOK(finished)
+}
+void list_hooks(std::vector<std::string>& out, const pb_attention& t) {
+    PB_HOOK(describe) PB_HOOK(bind) PB_HOOK(unbind) PB_HOOK(plan) PB_HOOK(append_kv) PB_HOOK(run) PB_HOOK(cost)
+}
+void list_hooks(std::vector<std::string>& out, const pb_model& t) {
+    PB_HOOK(load_config) PB_HOOK(weight_count) PB_HOOK(weight) PB_HOOK(fill) PB_HOOK(kv_spec) PB_HOOK(forward)
+}
+void list_hooks(std::vector<std::string>& out, const pb_device& t) {
+    PB_HOOK(info) PB_HOOK(alloc) PB_HOOK(free) PB_HOOK(to_device) PB_HOOK(to_host) PB_HOOK(prepare) PB_HOOK(release)
+    PB_HOOK(weight_bytes) PB_HOOK(ops) PB_HOOK(begin_step) PB_HOOK(end_step) PB_HOOK(copy_page) PB_HOOK(queue)
+}
+#undef PB_HOOK
+
 bool is_complete(const pb_configure& t) { return all(t.configure); }
 bool is_complete(const pb_sampler_device& t) { return all(t.plan, t.enqueue); }
 bool is_complete(const pb_draft_head& t) { return all(t.max_draft_depth); }
@@ -92,6 +116,16 @@ Result<> ExtensionTables::read(const pb_component& type, void* self) {
         if (!complete) return fail("its table of " + std::string(id) + " lacks a function");
     }
     return {};
+}
+
+std::vector<std::string> hooks_of(const pb_component& c) {
+    std::vector<std::string> out;
+    const std::string_view kind = c.kind;
+#define PB_LIST(name, table) \
+    if (kind == PB_##name) list_hooks(out, *static_cast<const table*>(c.vtable));
+    PB_EACH_KIND(PB_LIST)
+#undef PB_LIST
+    return out;
 }
 
 pb_param param_of(const pb_component& c, uint32_t i) {

@@ -2,9 +2,11 @@
 // kind or extension is a line of the two lists below and an is_complete().
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <variant>
+#include <vector>
 
 #include "base/result.hpp"
 #include "patchbay/abi/attention.h"
@@ -73,6 +75,8 @@ class ExtensionTables {
     std::tuple<PB_EACH_EXTENSION(PB_TABLE) std::monostate> tables_;
 #undef PB_TABLE
 };
+
+std::vector<std::string> hooks_of(const pb_component&); // the functions of its vtable, which is of this host's size
 
 // Entry i of a component's lists, whatever stride they were built with.
 pb_param param_of(const pb_component&, uint32_t i);

@@ -103,6 +103,7 @@ ComponentManifest describe(const pb_component& c) {
         out.description = p.description ? p.description : "";
         m.params.push_back(std::move(out));
     }
+    m.hooks = hooks_of(c);
     for (uint32_t i = 0; i < c.extension_count; ++i) {
         const pb_extension e = extension_of(c, i);
         m.extensions.push_back({e.id, e.revision});

@@ -53,6 +53,8 @@ ComponentManifest component_from(const json& j) {
     if (j.contains("state")) c.state = shown_text(j["state"]);
     if (j.contains("unavailable")) c.unavailable = shown_text(j["unavailable"]);
     for (const json& p : j.at("params")) c.params.push_back(param_from(p));
+    if (j.contains("hooks"))
+        for (const json& hook : j["hooks"]) c.hooks.push_back(shown_text(hook));
     if (j.contains("extensions"))
         for (const json& e : j["extensions"])
             c.extensions.push_back({shown_text(e.at("id")), e.at("revision").get<uint32_t>()});
@@ -122,6 +124,7 @@ std::string manifest_text(const Manifest& m) {
                   {"name", c.name},  {"version", c.version}, {"summary", c.summary},
                   {"params", params}};
         if (!c.state.empty()) j["state"] = c.state;
+        if (!c.hooks.empty()) j["hooks"] = c.hooks;
         for (const ExtensionManifest& e : c.extensions)
             j["extensions"].push_back({{"id", e.id}, {"revision", e.revision}});
         if (!c.unavailable.empty()) j["unavailable"] = c.unavailable;

@@ -34,6 +34,7 @@ struct ComponentManifest {
     std::vector<ExtensionManifest> extensions;
     std::vector<std::string> architectures; // of a model
     std::string unavailable;                // why it cannot run on this machine; empty: it can
+    std::vector<std::string> hooks;         // functions of its vtable: "plan", "arrived"
 };
 
 struct Manifest {

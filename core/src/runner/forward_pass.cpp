@@ -76,11 +76,12 @@ void ModelRunner::charge_attention(uint32_t layer) {
 void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
-    *out = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
+    pb_state state = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
     const pb_kv_view view = runner->kv_->view(layer);
-    out->data = view.data;
-    out->page_stride = view.page_stride;
-    out->page_count = view.page_count;
+    state.data = view.data;
+    state.page_stride = view.page_stride;
+    state.page_count = view.page_count;
+    copy_out(out, state);
 }
 
 // ---- inputs: all that differs from step to step. A graph finds them at the addresses that it was captured with, since

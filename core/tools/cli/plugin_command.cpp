@@ -78,6 +78,15 @@ std::string range_of(const host::ParamManifest& p) {
     return p.type + " " + (p.min ? plain(*p.min) : "-inf") + " to " + (p.max ? plain(*p.max) : "inf");
 }
 
+// "hooks: plan, arrived; extensions: patchbay.component.configure/1 revision 1"
+std::string found_in(const host::ComponentManifest& c) {
+    std::string hooks, extensions;
+    for (const std::string& hook : c.hooks) hooks += (hooks.empty() ? "" : ", ") + hook;
+    for (const host::ExtensionManifest& e : c.extensions)
+        extensions += (extensions.empty() ? "" : ", ") + e.id + " revision " + std::to_string(e.revision);
+    return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
+}
+
 void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
@@ -87,8 +96,7 @@ void print_info(const Listed& l) {
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
               << "\n  contract " << c.kind_id << " revision " << c.revision << ", ABI " << l.plugin->abi_major << '.'
               << l.plugin->abi_minor << '\n';
-    for (const host::ExtensionManifest& e : c.extensions)
-        std::cout << "  extends  " << e.id << " revision " << e.revision << '\n';
+    std::cout << "  has      " << found_in(c) << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';
     for (const std::string& a : c.architectures) std::cout << "  serves   " << printable(a) << '\n';
     if (c.params.empty()) {
@@ -135,6 +143,9 @@ Result<> test(const Options& o) {
                   << (line.component.empty() ? "" : "  " + line.component)
                   << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
     }
+    if (report.manifest)
+        for (const host::ComponentManifest& c : report.manifest->components)
+            std::cout << c.kind << '/' << c.name << "  " << found_in(c) << '\n';
     if (report.verdict == host::Verdict::kRefused)
         return fail(o.file + ": refused by " + report.check + ": " + report.reason);
     std::cout << o.file

@@ -35,12 +35,16 @@ struct Answer {
     pb_status status;
     std::string reason;
     pb_attention_layout layout = sized<pb_attention_layout>();
+    bool within_bounds = true;
 };
 
 Answer describe(const host::Component& c, const pb_attention_spec& spec) {
     Answer a{};
-    a.layout.struct_size = sizeof a.layout;
-    a.status = static_cast<const pb_attention*>(c.type().vtable)->describe(c.self(), &spec, &a.layout);
+    LentMemory memory;
+    pb_attention_layout* const layout = memory.lend(sized<pb_attention_layout>());
+    a.status = static_cast<const pb_attention*>(c.type().vtable)->describe(c.self(), memory.lend(spec), layout);
+    a.layout = *layout;
+    a.within_bounds = memory.end_call() && a.layout.struct_size == sizeof a.layout;
     if (a.status != PB_OK) a.reason = c.check(a.status, "describe").error();
     return a;
 }
@@ -65,6 +69,7 @@ Outcome describes(Subject& subject) {
         if (a.status != PB_OK)
             return fail("it answers what it may not do by status " + std::to_string(a.status) +
                         ", expected PB_UNSUPPORTED and a reason: " + a.reason);
+        if (!a.within_bounds) return fail("describe writes past the end of its layout: see its struct_size");
         if (a.layout.page_bytes == 0) return fail("its pages hold no bytes");
         if (!std::memchr(a.layout.layout_tag, 0, sizeof a.layout.layout_tag) || !a.layout.layout_tag[0])
             return fail("its layout_tag is empty or not terminated");

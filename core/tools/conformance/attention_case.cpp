@@ -96,8 +96,7 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
 Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32_t pages) {
     Pages out(c, shape);
     const pb_attention_spec spec = shape.spec();
-    out.layout_.struct_size = sizeof out.layout_;
-    PB_CHECK(c.check(out.table().describe(c.self(), &spec, &out.layout_), "describe"));
+    PB_TRY(out.layout_, (filled<&pb_attention::describe, pb_attention_layout>(c, &spec)));
     PB_CHECK(c.check(out.table().bind(c.self(), &spec, &out.bound_), "bind"));
     if (out.layout_.page_bytes == 0 || out.layout_.page_bytes > 1u << 26 || out.layout_.plan_bytes > 1u << 26)
         return fail("a page of " + std::to_string(out.layout_.page_bytes) + " bytes and a plan of " +
@@ -203,11 +202,14 @@ Result<> Pages::compute(const Step& s) {
     const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
                     vt = tensor(s.v->data(), PB_F32, {tokens, kv_heads, dim});
     void* self = component_->self();
+    LentMemory memory; // of the step
+    const pb_attention_batch* const batch = memory.lend(s.batch);
+    const pb_kv_view* const view = memory.lend(kv);
     PB_CHECK(
-        component_->check(table().plan(self, bound_, &s.batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
-    table().append_kv(self, bound_, &s.batch, &kv, &kt, &vt);
-    table().run(self, bound_, &s.batch, &kv, &ot, &qt);
-    return {};
+        component_->check(table().plan(self, bound_, batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
+    table().append_kv(self, bound_, batch, view, &kt, &vt);
+    table().run(self, bound_, batch, view, &ot, &qt);
+    return memory.end_call() ? Result<>() : fail("it writes past the end of its batch");
 }
 
 Result<> Pages::compute_there(const Step& s) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 
+#include "conformance/hot_values.hpp"
 #include "host/schema.hpp"
 
 namespace patchbay::conformance {
@@ -33,6 +34,12 @@ std::string least_value(const host::ParamManifest& p) {
 }  // namespace
 
 Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* unavailable) {
+    PB_TRY(auto component, make_bare(threads, unavailable));
+    if (prepare_) PB_CHECK(prepare_(*component));
+    return component;
+}
+
+Result<std::unique_ptr<host::Component>> Subject::make_bare(uint32_t threads, bool* unavailable) {
     host::Settings settings = settings_;
     for (const host::ParamManifest& p : host::describe(type_).params)
         if (!p.default_value) settings.emplace(p.name, least_value(p));
@@ -147,11 +154,35 @@ Outcome survives_torn_state(Subject& subject) {
     return {};
 }
 
+Outcome configures(Subject& subject) {
+    const std::vector<HotValue> values = hot_values(subject);
+    if (values.empty()) return Outcome::skip("it has no hot parameters");
+    const Suite suite = suite_of(host::kind_word(subject.type().kind));
+    Outcome outcome;
+    for (const HotValue& v : values) {
+        for (const bool back : {false, true}) {
+            subject.prepare_by([&](host::Component& c) -> Result<> {
+                PB_CHECK(c.configure({{v.key, v.other}}));
+                if (back) PB_CHECK(c.configure({{v.key, v.first}}));
+                return {};
+            });
+            outcome = suite.checks.front().run(subject);
+            subject.prepare_by(nullptr);
+            if (outcome.what == Outcome::What::kFailed)
+                return fail("once '" + v.key + "' was set to " + v.other + (back ? " and back" : "") + ": " +
+                            outcome.reason);
+        }
+    }
+    return {};
+}
+
 constexpr Check kLife[] = {
     {"component.twice", "two objects live side by side and end in any order", lives_beside_another},
     {"component.state", "a fresh object that loads what another saved, saves the same", keeps_its_state},
     {"component.torn_state", "bytes that were never saved are refused or ignored, and crash nothing",
      survives_torn_state},
+    {"component.configure", "works on with other values of its hot parameters, and with the first ones again",
+     configures},
 };
 
 }  // namespace

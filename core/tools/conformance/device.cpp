@@ -24,7 +24,8 @@ Outcome info(Subject& subject) {
         return fail("it has " + std::to_string(i.memory_free) + " bytes free of " + std::to_string(i.memory_total));
     const pb_ops* o = subject.table<pb_device>().ops(component->self());
     if (!o || o->struct_size < sizeof(uint32_t)) return fail("its ops table is missing or too small");
-    if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows)
+    const pb_ops ops = widened<pb_ops>(o, o->struct_size);
+    if (!ops.embedding || !ops.linear || !ops.rms_norm || !ops.rope || !ops.silu_mul || !ops.add || !ops.gather_rows)
         return fail("its ops table lacks an op that is not optional");
     if (component->extension<pb_device_graphs>() && i.host_memory) return fail("it has graphs over the host's memory");
     return {};
@@ -115,7 +116,7 @@ Outcome codes(Subject& subject, pb_dtype dtype) {
 }
 
 bool has(const host::Component& component, std::string_view op) {
-    return host::has_op(*static_cast<const pb_device*>(component.type().vtable)->ops(component.self()), op);
+    return host::has_op(ops_of(component), op);
 }
 
 // Each case of an op in double, on two threads.

@@ -39,10 +39,14 @@ int64_t row_width(const pb_tensor& t) { return elements(t) / t.shape[0]; }
 
 }  // namespace
 
+pb_ops ops_of(const host::Component& c) {
+    const pb_ops* const given = static_cast<const pb_device*>(c.type().vtable)->ops(c.self());
+    return widened<pb_ops>(given, given->struct_size);
+}
+
 Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
     Bench b(c, rows, steps);
-    b.info_.struct_size = sizeof b.info_;
-    PB_CHECK(c.check(b.table().info(c.self(), &b.info_), "info"));
+    PB_TRY(b.info_, (filled<&pb_device::info, pb_device_info>(c)));
     return b;
 }
 

@@ -14,7 +14,7 @@ bool same(const Floats& a, const Floats& b) {
 // Each op's results by a graph have the bits of those without one. An op in place that ran while it was recorded would
 // show, since it would run twice.
 Outcome each_op(const host::Component& component) {
-    const pb_ops& ops = *static_cast<const pb_device*>(component.type().vtable)->ops(component.self());
+    const pb_ops ops = ops_of(component);
     for (const OpCase& c : op_cases()) {
         if (!host::has_op(ops, c.op)) continue;
         PB_TRY(Bench plain, Bench::create(component));
@@ -45,9 +45,8 @@ Outcome over_new_inputs(const host::Component& component) {
 }
 
 Outcome same_charge(const host::Component& component) {
-    const auto& table = *static_cast<const pb_device*>(component.type().vtable);
     for (const OpCase& c : op_cases()) {
-        if (!host::has_op(*table.ops(component.self()), c.op)) continue;
+        if (!host::has_op(ops_of(component), c.op)) continue;
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kReplay));
         PB_CHECK([&]() -> Result<> {
             const auto done = c.run(b, 0, c.rows);

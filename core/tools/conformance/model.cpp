@@ -49,6 +49,7 @@ struct Loaded {
     pb_status status;
     std::string reason; // of a refusal: what the component said
     pb_model_facts facts = sized<pb_model_facts>();
+    bool within_bounds = true;
 };
 
 Loaded load(const host::Component& component, const Config& config) {
@@ -56,9 +57,12 @@ Loaded load(const host::Component& component, const Config& config) {
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
     Loaded out{};
-    out.facts.struct_size = sizeof out.facts;
-    out.status =
-        static_cast<const pb_model*>(component.type().vtable)->load_config(component.self(), &wire, &out.facts);
+    LentMemory memory;
+    pb_model_facts* const facts = memory.lend(sized<pb_model_facts>());
+    out.status = static_cast<const pb_model*>(component.type().vtable)
+                     ->load_config(component.self(), memory.lend(wire), facts);
+    out.facts = *facts;
+    out.within_bounds = memory.end_call() && out.facts.struct_size == sizeof out.facts;
     if (out.status != PB_OK) out.reason = component.check(out.status, "load_config").error();
     return out;
 }
@@ -100,6 +104,7 @@ Outcome when_loaded(Subject& subject) {
     if (small.loaded.status == PB_UNSUPPORTED)
         return Outcome::skip("it does not do the small configuration: " + small.loaded.reason);
     if (small.loaded.status != PB_OK) return fail("it refuses a small configuration: " + small.loaded.reason);
+    if (!small.loaded.within_bounds) return fail("load_config writes past the end of its facts: see their struct_size");
     return Run(*small.component, subject.table<pb_model>(), small.loaded.facts);
 }
 
@@ -143,8 +148,7 @@ Result<> weights(const host::Component& c, const pb_model& table, const pb_model
     if (count == 0 || count > kMaxWeights) return fail("it has " + std::to_string(count) + " weights");
     std::map<std::pair<std::string, int64_t>, uint32_t> seen; // tensor and its first row
     for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec s = sized<pb_weight_spec>();
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
         if (const std::string fault = fault_of(s, i); !fault.empty())
             return fail("weight " + std::to_string(i) + " " + fault);
         for (uint32_t p = 0; s.tied_to == 0 && p < s.part_count; ++p)
@@ -166,8 +170,7 @@ Result<> weights_end(const host::Component& c, const pb_model& table, const pb_m
 Result<> fill(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     constexpr float kGuard = 7.5f;
     for (uint32_t i = 0; i < table.weight_count(c.self()); ++i) {
-        pb_weight_spec s = sized<pb_weight_spec>();
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
         if (s.part_count > 0 || s.tied_to > 0 || s.of_target != PB_TARGET_NONE) continue;
         if (s.cols < 1 || s.cols > 1 << 24) continue;
         const auto n = static_cast<size_t>(s.cols);
@@ -182,11 +185,10 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
     return {};
 }
 
-Result<> kv(const host::Component& c, const pb_model& table, const pb_model_facts& f) {
+Result<> kv(const host::Component& c, const pb_model&, const pb_model_facts& f) {
     for (uint32_t layer = 0; layer < f.layer_count; ++layer) {
-        pb_kv_spec s = sized<pb_kv_spec>();
         const std::string who = "layer " + std::to_string(layer) + " ";
-        PB_CHECK(c.check(table.kv_spec(c.self(), layer, &s), "kv_spec"));
+        PB_TRY(const pb_kv_spec s, (filled<&pb_model::kv_spec, pb_kv_spec>(c, layer)));
         if (s.kind < PB_KV_FULL || s.kind > PB_KV_RECURRENT) return fail(who + "has KV of an unknown kind");
         if (s.kind == PB_KV_RECURRENT && s.state_bytes == 0) return fail(who + "is recurrent and keeps no state");
         if (s.kind == PB_KV_RECURRENT) continue;
@@ -216,8 +218,7 @@ Result<> heads(const host::Component& c, const pb_model& table, const pb_model_f
     if (gives && (f.embedding >= count || f.lm_head >= count))
         return fail("its token table or its lm head is none of its " + std::to_string(count) + " weights");
     for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec s = sized<pb_weight_spec>();
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
         if (s.of_target < PB_TARGET_NONE || s.of_target > PB_TARGET_LM_HEAD)
             return fail("weight " + std::to_string(i) + " is of no weight that a target has");
         if (s.of_target != PB_TARGET_NONE && !head)

@@ -44,13 +44,15 @@ struct Proposed {
     bool within_bounds = true;
 };
 
+// What is lent for the call lies in `memory`; null: in the subject's.
 Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories,
-                         Asked asked = Asked::kChains) {
+                         Asked asked = Asked::kChains, LentMemory* memory = nullptr) {
     constexpr size_t kGuards = 16;
     const size_t n = histories.size();
+    LentMemory& lent = memory ? *memory : subject.lent();
     std::vector<pb_propose_row> rows;
     for (size_t i = 0; i < n; ++i)
-        rows.push_back({100 + i, histories[i].tokens.data(), static_cast<uint32_t>(histories[i].tokens.size()),
+        rows.push_back({100 + i, lent.lend(histories[i].tokens), static_cast<uint32_t>(histories[i].tokens.size()),
                         histories[i].max_drafts, asked == Asked::kTrees ? kMaxPaths : 1, 0});
     Proposed out;
     if (asked == Asked::kTrees) out.room = kMaxDrafts * kMaxPaths;
@@ -65,7 +67,7 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
                        static_cast<uint32_t>(n),
                        sizeof(pb_propose_row),
                        static_cast<uint32_t>(out.room),
-                       rows.data(),
+                       lent.lend(rows),
                        out.drafts.data(),
                        out.counts.data(),
                        out.parents.empty() ? nullptr : out.parents.data()};
@@ -79,10 +81,11 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
     std::unordered_map<uint64_t, uint32_t> max_drafts;
     for (const pb_propose_row& row : rows) max_drafts[row.id] = row.max_drafts;
     subject.runner().enter(MadeUpModel::Call::kPropose, std::move(max_drafts));
-    const pb_status status = subject.table<pb_proposer>().propose(component.self(), &b);
+    const pb_status status = subject.table<pb_proposer>().propose(component.self(), lent.lend(b));
     subject.runner().leave();
     PB_CHECK(component.check(status, "propose"));
     out.within_bounds =
+        lent.end_call() &&
         std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
         (out.parents.empty() ||
          std::all_of(out.parents.end() - kGuards, out.parents.end(), [](int32_t p) { return p == kGuard; })) &&
@@ -189,6 +192,21 @@ Outcome trees(Subject& subject) {
     return {};
 }
 
+Outcome lifetimes(Subject& subject) {
+    LentMemory left(LentMemory::After::kLeft);
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    auto all = histories();
+    for (uint32_t k = 0; k < 4; ++k) {
+        PB_TRY(const Proposed a, propose(subject, *first, all, Asked::kChains, &left));
+        PB_TRY(const Proposed b, propose(subject, *second, all));
+        if (a.counts != b.counts || a.drafts != b.drafts)
+            return fail("it proposes otherwise where batches are overwritten after their call: it keeps a pointer");
+        for (History& h : all) h.tokens.push_back(static_cast<int32_t>(k));
+    }
+    return {};
+}
+
 // Ids that it has never seen among them: a swap brings those.
 Outcome notices(Subject& subject) {
     PB_TRY(auto component, subject.make());
@@ -222,6 +240,7 @@ constexpr Check kChecks[] = {
     {"proposer.trees", "hangs each draft on one before it, within max_drafts and max_paths", trees},
     {"proposer.probabilities", "says truly what its drafts were drawn from, where they are drawn", probabilities},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
+    {"proposer.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},
 };
 

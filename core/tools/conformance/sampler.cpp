@@ -167,6 +167,23 @@ Outcome process(Subject& subject) {
     return {};
 }
 
+Outcome lifetimes(Subject& subject) {
+    if (subject.table<pb_sampler>().device) return Outcome::skip("it samples on a device");
+    LentMemory left(LentMemory::After::kLeft);
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    for (uint64_t k = 0; k < 4; ++k) {
+        const auto rows = random_rows(20 + k, 12);
+        PB_TRY(const Sampled a, sample(subject, *first, all(rows), Call::kSample, &left));
+        PB_TRY(const Sampled b, sample(subject, *second, all(rows)));
+        for (size_t i = 0; i < rows.size(); ++i)
+            if (a.tokens[i] != b.tokens[i])
+                return fail("in batch " + std::to_string(k) + " " + row_name(i) +
+                            " becomes another token where batches are overwritten after their call: a pointer is kept");
+    }
+    return {};
+}
+
 // What a row was given of its past it may be given again.
 Outcome surprisal(Subject& subject) {
     const auto accepts = subject.table<pb_sampler>().accepts;
@@ -205,6 +222,7 @@ constexpr Check kChecks[] = {
     {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
     {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
+    {"sampler.lifetimes", "keeps no pointer past the call that it came with", there<lifetimes>},
     {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
 };
 

@@ -127,26 +127,26 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
 }  // namespace
 
 Result<Sampled> sample(Subject& subject, const host::Component& component, const std::vector<const RowCase*>& cases,
-                       Call call) {
+                       Call call, LentMemory* memory) {
     constexpr int32_t kGuardToken = 0x7eadbeef;
     constexpr float kGuard = 7.5f;
     const size_t n = cases.size();
     Sampled out;
     std::vector<pb_sample_row> rows;
-    std::vector<pb_sampling_params> params(n);
+    LentMemory& lent = memory ? *memory : subject.lent();
     const auto& table = *static_cast<const pb_sampler*>(component.type().vtable);
     for (size_t i = 0; i < n; ++i) {
         const RowCase& c = *cases[i];
-        pb_sampling_params& p = params[i] = c.params;
-        p.dry_breakers = c.breakers.data();
+        pb_sampling_params p = c.params;
+        p.dry_breakers = lent.lend(c.breakers);
         p.dry_breaker_count = static_cast<uint32_t>(c.breakers.size());
         if (table.accepts && table.accepts(component.self(), &p) != PB_OK)
             p.dry_multiplier = p.top_n_sigma = p.typical_p = p.xtc_probability = p.mirostat_tau = 0;
         out.logits.insert(out.logits.end(), c.logits.begin(), c.logits.end());
-        rows.push_back({100 + i, c.seed, c.position, &p, c.prompt.data(), c.output.data(),
+        rows.push_back({100 + i, c.seed, c.position, lent.lend(p), lent.lend(c.prompt), lent.lend(c.output),
                         static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),
-                        c.allowed.empty() ? nullptr : c.allowed.data(),
-                        p.mirostat_tau > 0 ? c.surprisal.data() : nullptr});
+                        c.allowed.empty() ? nullptr : lent.lend(c.allowed),
+                        p.mirostat_tau > 0 ? lent.lend(c.surprisal) : nullptr});
     }
     out.logits.resize(n * kVocab + kGuards, kGuard);
     out.tokens.assign(n + kGuards, kGuardToken);
@@ -161,7 +161,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.row_stride = sizeof(pb_sample_row);
     b.max_logprobs = kTop;
     b.logits = tensor(out.logits.data(), PB_F32, {static_cast<int64_t>(n), kVocab});
-    b.rows = rows.data();
+    b.rows = lent.lend(rows);
     b.tokens = out.tokens.data();
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();
@@ -169,15 +169,19 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.surprisal = out.surprisal.data();
     std::string why;
     if (!table.device) {
-        if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), &b), "sample"));
-        else PB_CHECK(component.check(table.process(component.self(), &b), "process"));
-        out.faults = b.fault_count;
+        b.logits.data = lent.lend(out.logits);
+        pb_sample_batch* const batch = lent.lend(b);
+        if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), batch), "sample"));
+        else PB_CHECK(component.check(table.process(component.self(), batch), "process"));
+        out.faults = batch->fault_count;
+        std::copy_n(static_cast<const float*>(b.logits.data), out.logits.size(), out.logits.begin());
     } else if (const host::Component* const its = subject.device(table.device, why)) {
         std::fill_n(out.top_tokens.begin(), n * kTop, kGuardToken); // which none of them may stay
         PB_CHECK(sample_there(component, *its, b, out));
     } else {
         return fail(why);
     }
+    out.within_bounds &= lent.end_call();
     const auto guarded = [](const auto& v, auto guard) {
         return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; });
     };

@@ -38,7 +38,8 @@ struct Sampled {
 
 enum class Call { kSample, kProcess };
 // A sampler on a device is given rows there; logits come back as they are after it. Rarer stages that it does not
-// accept are taken off the rows.
-Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample);
+// accept are taken off the rows. What is lent for the call lies in `memory`; null: in the subject's.
+Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample,
+                       LentMemory* memory = nullptr);
 
 }  // namespace patchbay::conformance

@@ -42,23 +42,18 @@ std::vector<char> laid_out(const std::vector<pb_sequence>& from, uint32_t stride
     return out;
 }
 
-struct Shown { // owns what the pointers of `in` mean
-    Shown(const View& view, uint32_t extra)
-        : stride(sizeof(pb_sequence) + extra),
-          running(laid_out(view.running, stride)),
-          waiting(laid_out(view.waiting, stride)),
-          in(view.in) {
-        in.struct_size = sizeof in;
-        in.sequence_stride = stride;
-        in.running = reinterpret_cast<const pb_sequence*>(running.data());
-        in.waiting = reinterpret_cast<const pb_sequence*>(waiting.data());
-        in.running_count = static_cast<uint32_t>(view.running.size());
-        in.waiting_count = static_cast<uint32_t>(view.waiting.size());
-    }
-    uint32_t stride;
-    std::vector<char> running, waiting;
-    pb_scheduler_in in;
-};
+const pb_scheduler_in* lend(const View& view, uint32_t extra, LentMemory& memory) {
+    const uint32_t stride = sizeof(pb_sequence) + extra;
+    pb_scheduler_in in = view.in;
+    in.struct_size = sizeof in;
+    in.sequence_stride = stride;
+    in.running = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.running, stride)));
+    in.waiting = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.waiting, stride)));
+    in.running_count = static_cast<uint32_t>(view.running.size());
+    in.waiting_count = static_cast<uint32_t>(view.waiting.size());
+    if (in.group_windows) in.group_windows = memory.lend(in.group_windows, in.kv_groups);
+    return memory.lend(in);
+}
 
 }  // namespace
 
@@ -135,19 +130,23 @@ std::vector<View> random_views() {
     return views;
 }
 
-Result<Planned> show(const host::Component& component, const View& view, uint32_t extra) {
-    const Shown shown(view, extra);
-    const uint32_t seats = view.in.max_num_seqs, max_preempts = shown.in.running_count;
+Result<Planned> show(const host::Component& component, LentMemory& memory, const View& view, uint32_t extra) {
+    const pb_scheduler_in* const in = lend(view, extra, memory);
+    const uint32_t seats = view.in.max_num_seqs, max_preempts = in->running_count;
     std::vector<pb_plan_item> items(seats + kGuards, {kGuardId, 0, 0});
     std::vector<pb_preempt_item> preempts(max_preempts + kGuards, {kGuardId, 0, 0});
-    pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), seats,           sizeof(pb_preempt_item),
-                         items.data(),             0,                    max_preempts,    preempts.data(),
+    pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), seats,        sizeof(pb_preempt_item),
+                         memory.lend(items),       0,                    max_preempts, memory.lend(preempts),
                          0,                        0};
+    pb_scheduler_out* const lent = memory.lend(out);
     const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
-    PB_CHECK(component.check(table.plan(component.self(), &shown.in, &out), "plan"));
+    PB_CHECK(component.check(table.plan(component.self(), in, lent), "plan"));
+    std::copy_n(out.items, items.size(), items.begin());
+    std::copy_n(out.preempts, preempts.size(), preempts.begin());
+    out = *lent;
     Planned planned;
     const auto untouched = [](const auto& entry) { return entry.id == kGuardId; };
-    planned.within_bounds = out.item_count <= seats && out.preempt_count <= max_preempts &&
+    planned.within_bounds = memory.end_call() && out.item_count <= seats && out.preempt_count <= max_preempts &&
                             std::all_of(items.begin() + seats, items.end(), untouched) &&
                             std::all_of(preempts.begin() + max_preempts, preempts.end(), untouched);
     items.resize(std::min(out.item_count, seats));
@@ -157,14 +156,26 @@ Result<Planned> show(const host::Component& component, const View& view, uint32_
     return planned;
 }
 
+namespace {
+
+void arrive(const host::Component& component, const pb_sequence& s, LentMemory& memory) {
+    const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
+    table.arrived(component.self(), memory.lend(s), uint32_t{sizeof(pb_sequence)});
+    memory.end_call();
+}
+
+}  // namespace
+
 Result<Planned> plan_fresh(Subject& subject, const View& view, uint32_t extra) {
     PB_TRY(auto component, subject.make());
     const auto& table = subject.table<pb_scheduler>();
-    const Shown shown(view, extra);
-    if (table.resync) table.resync(component->self(), &shown.in);
-    else if (table.arrived)
-        for (const pb_sequence& s : view.waiting) table.arrived(component->self(), &s, uint32_t{sizeof(pb_sequence)});
-    return show(*component, view, extra);
+    if (table.resync) {
+        table.resync(component->self(), lend(view, extra, subject.lent()));
+        subject.lent().end_call();
+    } else if (table.arrived) {
+        for (const pb_sequence& s : view.waiting) arrive(*component, s, subject.lent());
+    }
+    return show(*component, subject.lent(), view, extra);
 }
 
 bool same(const Planned& a, const Planned& b) {
@@ -195,8 +206,8 @@ std::vector<LoopCase> loop_cases() {
 namespace {
 
 struct Loop {
-    Loop(const host::Component& c, const LoopCase& which)
-        : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which) {}
+    Loop(const host::Component& c, const LoopCase& which, LentMemory& lent)
+        : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which), memory(lent) {}
 
     void arrive(uint64_t id, Noise& noise) {
         pb_sequence s{};
@@ -209,7 +220,7 @@ struct Loop {
         if (noise.one_in(2)) s.deadline_us = now_us + noise.below(200'000);
         if (noise.one_in(2)) s.expected_output_tokens = noise.between(1, l.max_output);
         waiting.push_back(s);
-        if (table.arrived) table.arrived(component.self(), &waiting.back(), uint32_t{sizeof(pb_sequence)});
+        if (table.arrived) conformance::arrive(component, s, memory);
     }
 
     View view(uint64_t step) const {
@@ -279,6 +290,7 @@ struct Loop {
     const host::Component& component;
     const pb_scheduler& table;
     const LoopCase& l;
+    LentMemory& memory;
     std::vector<pb_sequence> running, waiting;
     uint32_t used = 0; // pages
     uint64_t now_us = 1'000'000;
@@ -286,14 +298,15 @@ struct Loop {
 
 }  // namespace
 
-Result<LoopResult> run_loop(const host::Component& component, const LoopCase& l, uint32_t max_steps) {
-    Loop loop(component, l);
+Result<LoopResult> run_loop(const host::Component& component, LentMemory& memory, const LoopCase& l,
+                            uint32_t max_steps) {
+    Loop loop(component, l, memory);
     Noise noise(77);
     LoopResult result;
     uint32_t arrived = 0;
     for (uint64_t step = 0; step < max_steps; ++step) {
         for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
-        PB_TRY(Planned planned, show(component, loop.view(step)));
+        PB_TRY(Planned planned, show(component, memory, loop.view(step)));
         for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);
         for (const pb_plan_item& i : planned.items) loop.run(i.id, i.tokens);
         result.plans.push_back(std::move(planned));

@@ -32,6 +32,7 @@ class Harness {
   public:
     explicit Harness(const config::EngineConfig&);
     Harness(const config::EngineConfig&, Clock& its_own); // `clock` moves nothing then
+    Harness(const config::EngineConfig&, const host::Registry& plugins);
     RequestId add(std::vector<TokenId> prompt, SamplingParams);
     RequestId add(Request);
     const Output& run(RequestId);            // until that one has ended

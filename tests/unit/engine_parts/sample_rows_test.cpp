@@ -64,8 +64,8 @@ TEST(SampleRowBuilder, SurprisalsAreOfThoseOnlyThatSampleByThem) {
 TEST(SampleRows, KnowWhatTheyAskFor) {
     SampleRows rows;
     pb_sampling_params none{}, five{};
-    none.logprobs = -1;
-    five.logprobs = 5;
+    none.logprobs = 0;
+    five.logprobs = 1 + 5;
     pb_sample_row a{}, b{};
     a.params = &none;
     b.params = &five;

@@ -126,11 +126,11 @@ TEST(Validation, RatesOfAcceptanceRefuseWhatIsOfTheModel) {
 
 TEST(WireParams, AskForLogprobsAlsoWhereOnlyTheirSumIsWanted) {
     SamplingParams p;
-    EXPECT_EQ(wire_params(p, {}).logprobs, -1);
+    EXPECT_EQ(wire_params(p, {}).logprobs, 0u);
     p.best_of = 2;
-    EXPECT_EQ(wire_params(p, {}).logprobs, 0);
+    EXPECT_EQ(wire_params(p, {}).logprobs, 1u) << "the sampled token's";
     p.logprobs = 5;
-    EXPECT_EQ(wire_params(p, {}).logprobs, 5);
+    EXPECT_EQ(wire_params(p, {}).logprobs, 1u + 5u);
 }
 
 TEST(WireParams, WithoutMirostatItsTauIsOff) {
@@ -151,7 +151,7 @@ TEST(WireParams, OfAPromptChangeNothingOfTheLogits) {
     EXPECT_EQ(out.temperature, 0);
     EXPECT_EQ(out.repetition_penalty, 1);
     EXPECT_EQ(out.top_k, 0);
-    EXPECT_EQ(out.logprobs, 4);
+    EXPECT_EQ(out.logprobs, 1u + 4u);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Manifest full() {
     ParamManifest bare{"name", "string", false, std::nullopt, std::nullopt, std::nullopt, {}, "", "who"};
     ParamManifest choice{"order", "enum", false, "up", std::nullopt, std::nullopt, {"up", "down"}, "", "which way"};
     ComponentManifest first{"scheduler",           PB_SCHEDULER,        3,  "mine", "1.2.3", "says \"hello\"", "mine/1",
-                            {whole, bare, choice}, {{PB_CONFIGURE, 2}}, {}, ""};
+                            {whole, bare, choice}, {{PB_CONFIGURE, 2}}, {}, "", {"plan", "arrived"}};
     ComponentManifest second{"model", PB_MODEL, 1, "net", "0.1.0", "a net", "", {}, {}, {"NetForCausalLM"}, "no GPU"};
     return {"somewhere/p.so", "p", "2.0.0", "GNU-12", std::string(64, 'a'), 1, 0, {first, second}};
 }
@@ -41,6 +41,7 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     ASSERT_EQ(c.extensions.size(), 1u);
     EXPECT_EQ(c.extensions[0].id, PB_CONFIGURE);
     EXPECT_EQ(c.extensions[0].revision, 2u);
+    EXPECT_THAT(c.hooks, ::testing::ElementsAre("plan", "arrived"));
     EXPECT_EQ(c.params[0].default_value, "50");
     EXPECT_EQ(c.params[0].max, 1e9);
     EXPECT_EQ(c.params[0].unit, "tokens/s");

@@ -141,7 +141,9 @@ enum class TopK { kAsProbabilities, kSumsToOne };
 
 // What a layer graph is written with: ops on the batch, temporaries, attention.
 struct Forward {
-    explicit Forward(const pb_forward& forward) : raw(forward), ops(*forward.ops) {}
+    explicit Forward(const pb_forward& forward) : raw(forward), whole_ops(forward.ops), ops(*whole_ops) {}
+    Forward(const Forward&) = delete; // ops may point into it
+    Forward& operator=(const Forward&) = delete;
 
     int64_t tokens() const { return raw.token_count; }
     pb_tensor temp(std::initializer_list<int64_t> shape) const { return temp(raw.activation_dtype, shape); }
@@ -237,7 +239,8 @@ struct Forward {
     }
 
     const pb_forward& raw;
-    const pb_ops& ops;
+    const Whole<pb_ops> whole_ops;
+    const pb_ops& ops; // as this plugin knows them
 
   private:
     template <class Op>

@@ -9,15 +9,28 @@
 namespace patchbay {
 
 struct SampleBatch {
-    explicit SampleBatch(pb_sample_batch& batch) : raw(batch), rows(batch.rows, batch.row_count, batch.row_stride) {}
+    explicit SampleBatch(pb_sample_batch& batch) : raw(batch), rows_(batch.rows, batch.row_count, batch.row_stride) {
+        if (rows_.empty() || rows_[0].params->struct_size >= sizeof(pb_sampling_params)) return;
+        whole_params_.reserve(size());
+        for (pb_sample_row row : rows_) { // of a host that knows fewer parameters
+            row.params = &whole_params_.emplace_back(*Whole(row.params));
+            whole_rows_.push_back(row);
+        }
+    }
+    SampleBatch(const SampleBatch&) = delete;
+    SampleBatch& operator=(const SampleBatch&) = delete;
     uint32_t size() const { return raw.row_count; }
     int64_t vocab() const { return raw.logits.shape[1]; }
-    const pb_sample_row& row(uint32_t i) const { return rows[i]; }
+    const pb_sample_row& row(uint32_t i) const { return whole_rows_.empty() ? rows_[i] : whole_rows_[i]; }
     std::span<float> logits(uint32_t i) const {
         return {static_cast<float*>(raw.logits.data) + i * raw.logits.strides[0], static_cast<size_t>(vocab())};
     }
     pb_sample_batch& raw;
-    const Rows<pb_sample_row> rows;
+
+  private:
+    const Rows<pb_sample_row> rows_;
+    std::vector<pb_sample_row> whole_rows_;
+    std::vector<pb_sampling_params> whole_params_;
 };
 
 // Temperature 1 and every other stage off.

@@ -115,7 +115,8 @@ class Device : public specimens::Loops {
             if (at >= 0) continue;
             if (~at < sampled->shape[0]) at = static_cast<const int32_t*>(sampled->data)[~at];
             else
-                static_cast<Device*>(ctx)->fault_ = "fill_placeholders: row " + std::to_string(~at) + " was not sampled";
+                static_cast<Device*>(ctx)->fault_ =
+                    "fill_placeholders: row " + std::to_string(~at) + " was not sampled";
         }
     }
 
