@@ -35,7 +35,7 @@ enum class ValueType { kBool, kInt, kFloat, kString, kEnum, kBytes, kList, kMap,
 struct KeyInfo {
     std::string name;
     ValueType type = ValueType::kOther;
-    std::string text, unit;
+    std::string description, unit;
     std::optional<std::string> default_value; // as YAML text; of a section: none
     bool required = false, optional = false;
     std::optional<double> min, max;

@@ -28,7 +28,7 @@ Loaded load(Config changes, uint32_t ranks = 1) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0};
-    Loaded l{must(registry().model("llama", {}, services())), {}, ""};
+    Loaded l{must(registry().model("llama", {}, services())), sized<pb_model_facts>(), ""};
     const auto done =
         l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
     if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);

@@ -31,7 +31,7 @@ inline Loaded load_exactly(const std::string& plugin, const Config& config) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
-    Loaded l{must(registry().model(plugin, {}, services())), {}, ""};
+    Loaded l{must(registry().model(plugin, {}, services())), sized<pb_model_facts>(), ""};
     const auto done =
         l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
     if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);

@@ -93,9 +93,9 @@ TEST(ScenarioFile, NamesWhatANumberMayBe) {
     for (const auto& [given, guess] : each) {
         const std::string text = given, shown = text.starts_with('\'') ? "the text " + text : "'" + text + "'";
         EXPECT_EQ(faults_of(expecting("free_pages: " + text)),
-                  "s.yaml:10:27: 'free_pages' is " + shown + form + guess);
+                  "s.yaml:10:26: 'free_pages' is " + shown + form + guess);
     }
-    EXPECT_EQ(faults_of(expecting("free_pages: [1]")), "s.yaml:10:27: 'free_pages' is a list" + form);
+    EXPECT_EQ(faults_of(expecting("free_pages: [1]")), "s.yaml:10:26: 'free_pages' is a list" + form);
 }
 
 TEST(ScenarioFile, NamesTotalsThatThereAreNot) {
