@@ -10,8 +10,6 @@ install(EXPORT patchbayTargets NAMESPACE patchbay:: DESTINATION ${package_folder
 
 install(DIRECTORY core/include/patchbay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES "${CMAKE_BINARY_DIR}/include/patchbay/abi/digests.h"
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/patchbay/abi)
 
 configure_package_config_file(cmake/patchbayConfig.cmake.in "${CMAKE_BINARY_DIR}/patchbayConfig.cmake"
                               INSTALL_DESTINATION ${package_folder})

@@ -1,4 +1,4 @@
-// Where the checkout and its build lie. The paths are compiled in one place only, so that a compiler cache serves every
+// Paths of the checkout and its build. They are compiled in one place only, so that a compiler cache serves every
 // checkout.
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "kernels/kv_codes.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-static_assert(patchbay::kernels::CpuAttention::kMaxHeadDim == patchbay::kernels::kMostHeadDim);
+static_assert(patchbay::kernels::CpuAttention::kMaxHeadDim == patchbay::kernels::kMaxHeadDim);
 
 namespace patchbay::kernels {
 namespace {
@@ -19,7 +19,7 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Bytes of one kv head in a page; scales: of keys, as many of values behind them.
+// Bytes of one kv head in a page; scales: of keys, followed by as many of values.
 uint64_t key_bytes(const AttentionShape& s) {
     return uint64_t(round_up(s.block_size, kKeyGroup) * s.head_dim * dtype_bytes(s.kv_dtype));
 }
@@ -49,7 +49,7 @@ float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
 
 void write_codes(const AttentionShape& s, uint8_t* head, int64_t offset, const float* k, const float* v) {
     const int64_t dim = s.head_dim;
-    uint8_t codes[kMostHeadDim];
+    uint8_t codes[kMaxHeadDim];
     auto* const scales = reinterpret_cast<float*>(head + key_bytes(s) + value_bytes(s));
     scales[offset] = to_codes(s.kv_dtype, k, dim, codes);
     uint8_t* const key = head + offset / kKeyGroup * kKeyGroup * dim + offset % kKeyGroup;
@@ -101,8 +101,8 @@ void CpuAttention::plan(const AttentionBatch& batch) {
                 tiles_.push_back(tile);
             }
     }
-    inline_ = machine_.crew.threads <= 1 || work < kInlineWork;
-    if (inline_ || tiles_.size() >= 2 * size_t(machine_.crew.threads)) return;
+    inline_ = machine_.workers.threads <= 1 || work < kInlineWork;
+    if (inline_ || tiles_.size() >= 2 * size_t(machine_.workers.threads)) return;
     // Few tiles, such as one long sequence's next token: its splits are dealt out too.
     for (size_t i = 0; i < tiles_.size(); ++i) {
         tiles_[i].scratch = int64_t(splits_.size());
@@ -141,7 +141,7 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
     const auto write_bf16 = tiles ? tiles->write_token : table_of(machine_.isa).write_token;
     const int64_t dim = shape_.head_dim;
     const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
-    split_rows(machine_.crew, batch.token_count, work, [&](int64_t begin, int64_t end) {
+    split_rows(machine_.workers, batch.token_count, work, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             const int64_t slot = batch.slot_mapping[t];
             if (slot < 0) continue;
@@ -226,11 +226,11 @@ void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
 
 void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {
     const Call call{batch, kv, out, q};
-    const Crew alone;
+    const Workers alone;
     // Splits that follow one another go to one thread, which brings the next one's pages near during the last one.
     const auto splits = int64_t(splits_.size());
-    const int64_t runs = std::min<int64_t>(splits, int64_t(machine_.crew.threads) * kRunsPerThread);
-    run_tasks(machine_.crew, runs, [&](int64_t run) {
+    const int64_t runs = std::min<int64_t>(splits, int64_t(machine_.workers.threads) * kRunsPerThread);
+    run_tasks(machine_.workers, runs, [&](int64_t run) {
         const int64_t end = splits * (run + 1) / runs;
         for (int64_t i = splits * run / runs; i < end; ++i) {
             const Tile& tile = tiles_[splits_[size_t(i)].first];
@@ -241,7 +241,7 @@ void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_
         }
     });
     // What is left of split tiles is a few merges.
-    run_tasks(inline_ || !splits_.empty() ? alone : machine_.crew, int64_t(tiles_.size()),
+    run_tasks(inline_ || !splits_.empty() ? alone : machine_.workers, int64_t(tiles_.size()),
               [&](int64_t i) { finish_tile(call, tiles_[size_t(i)]); });
 }
 

@@ -14,8 +14,8 @@ constexpr int64_t kWaitingRows = 16;       // that wait for the weights rather t
 
 // Rows in tiles of equal height, tiles in blocks.
 struct Blocks {
-    Blocks(int64_t rows, int64_t cols, int64_t most_height) {
-        const int64_t fewest = ceil_div(rows, most_height);
+    Blocks(int64_t rows, int64_t cols, int64_t max_height) {
+        const int64_t fewest = ceil_div(rows, max_height);
         height = std::max(ceil_div(ceil_div(rows, fewest), 2) * 2, kLeastHeight);
         tiles = ceil_div(rows, height);
         const int64_t near = kNearBytes / int64_t(sizeof(float)) / (height * std::min(cols, kNearDepth));
@@ -42,7 +42,7 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
     Scratch& scratch = machine.scratch ? *machine.scratch : own;
     const int64_t tile_floats = blocks.height * cols;
     auto* const laid = static_cast<float*>(scratch.at_least(uint64_t(blocks.tiles * tile_floats) * sizeof(float)));
-    split_rows(machine.crew, blocks.tiles, tile_floats, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, blocks.tiles, tile_floats, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             const int64_t row = t * blocks.height;
             table.lay_rows(laid + t * tile_floats, row_of(x, row), x.strides[0], std::min(blocks.height, rows - row),
@@ -51,8 +51,8 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
     });
 
     const int64_t weights = w.rows() * cols;
-    const int64_t wanted = rows <= kWaitingRows ? wanted_tasks(machine.crew, kFewRows, weights)
-                                                : wanted_tasks(machine.crew, kKeptRows, rows * weights);
+    const int64_t wanted = rows <= kWaitingRows ? wanted_tasks(machine.workers, kFewRows, weights)
+                                                : wanted_tasks(machine.workers, kKeptRows, rows * weights);
     const int64_t ranges = std::clamp<int64_t>(ceil_div(wanted, blocks.count), 1, panels);
     const auto task = [&](int64_t i) {
         const int64_t block = i / ranges, range = i % ranges;
@@ -75,7 +75,7 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
             kernel(part);
         }
     };
-    run_tasks(wanted > 1 ? machine.crew : Crew{}, blocks.count * ranges, task);
+    run_tasks(wanted > 1 ? machine.workers : Workers{}, blocks.count * ranges, task);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Multiplications of many rows in vectors, dealt out over the crew. For linear().
+// Multiplications of many rows in vectors, split over the workers. For linear().
 #pragma once
 #include "cpu/tables.hpp"
 

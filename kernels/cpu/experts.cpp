@@ -19,7 +19,7 @@ void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weight
            Normalise normalise) {
     const Table& table = table_of(machine.isa);
     const int64_t k = ids.shape[1], n = logits.shape[1];
-    split_rows(machine.crew, logits.shape[0], 16 * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, logits.shape[0], 16 * n, [&](int64_t begin, int64_t end) {
         std::vector<float> p(static_cast<size_t>(n));
         std::vector<int32_t> order(static_cast<size_t>(n));
         for (int64_t t = begin; t < end; ++t) {
@@ -74,12 +74,12 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
             continue;
         }
         float* const result = in + (rows * cols + kLine - 1) / kLine * kLine;
-        split_rows(machine.crew, rows, cols, [&](int64_t begin, int64_t end) {
+        split_rows(machine.workers, rows, cols, [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r)
                 std::memcpy(in + r * cols, source(pair_at[size_t(first + r)]), size_t(cols) * sizeof(float));
         });
         linear(machine, view(result, rows, n, n), view(in, rows, cols, cols), *experts[e]);
-        split_rows(machine.crew, rows, n, [&](int64_t begin, int64_t end) {
+        split_rows(machine.workers, rows, n, [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r)
                 std::memcpy(target(pair_at[size_t(first + r)]), result + r * n, size_t(n) * sizeof(float));
         });
@@ -89,7 +89,7 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
 void weighted_sum(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) {
     const Table& table = table_of(machine.isa);
     const int64_t k = x.shape[1], n = x.shape[2];
-    split_rows(machine.crew, x.shape[0], 2 * k * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], 2 * k * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             std::fill_n(row(out, t), n, 0.0f);
             for (int64_t j = 0; j < k; ++j) table.add_scaled(row(out, t), row(x, t, j), row(weights, t)[j], n);

@@ -25,13 +25,14 @@ double best_rate(uint64_t (*now_ns)(void* ctx), void* ctx, F&& work) { // work()
 
 // Each thread reads its own part of the buffer again and again, from the cache that holds it.
 double measure_reread(const Machine& machine, uint64_t (*now_ns)(void* ctx), void* ctx, int64_t part, int64_t times) {
-    const int64_t tasks = machine.crew.threads;
+    const int64_t tasks = machine.workers.threads;
     const AlignedBytes memory = allocate_aligned(uint64_t(tasks * part) * sizeof(float));
     auto* const from = reinterpret_cast<float*>(memory.get());
     const Table& table = table_of(machine.isa);
-    run_tasks(machine.crew, tasks, [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
+    run_tasks(machine.workers, tasks,
+              [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
     return best_rate(now_ns, ctx, [&] {
-        run_tasks(machine.crew, tasks, [&](int64_t i) {
+        run_tasks(machine.workers, tasks, [&](int64_t i) {
             for (int64_t n = 0; n < times; ++n) {
                 volatile float used = table.read(from + i * part, part);
                 (void)used;
@@ -47,7 +48,7 @@ double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void*
     constexpr int64_t kRound = (16 << 20) / sizeof(float); // elements of a thread: take longer than starting it
     constexpr int64_t kUnit = 64;                          // elements, as read() takes them
     const auto elements = int64_t(bytes / sizeof(float));
-    const int64_t part = std::max<int64_t>(elements / int64_t(machine.crew.threads) / kUnit, 1) * kUnit;
+    const int64_t part = std::max<int64_t>(elements / int64_t(machine.workers.threads) / kUnit, 1) * kUnit;
     if (part <= kRound / 2) return measure_reread(machine, now_ns, ctx, part, kRound / part);
     constexpr int64_t kPiece = 1 << 18; // elements of a task
     const int64_t pieces = std::max<int64_t>(elements / kPiece, 1);
@@ -55,9 +56,9 @@ double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void*
     auto* const from = reinterpret_cast<float*>(memory.get());
     const Table& table = table_of(machine.isa);
     // Each thread writes first what it is likely to read: pages lie near it then.
-    run_tasks(machine.crew, pieces, [&](int64_t i) { std::memset(from + i * kPiece, 0, kPiece * sizeof(float)); });
+    run_tasks(machine.workers, pieces, [&](int64_t i) { std::memset(from + i * kPiece, 0, kPiece * sizeof(float)); });
     return best_rate(now_ns, ctx, [&] {
-        run_tasks(machine.crew, pieces, [&](int64_t i) {
+        run_tasks(machine.workers, pieces, [&](int64_t i) {
             volatile float used = table.read(from + i * kPiece, kPiece);
             (void)used;
         });
@@ -70,11 +71,11 @@ double measure_multiply_add(const Machine& machine, uint64_t (*now_ns)(void* ctx
     const auto work = dtype == PB_I8 ? quantised_table(machine.isa, INT64_MAX, 8, 32).multiply_add
                       : tiles        ? tiles->multiply_add
                                      : table_of(machine.isa).multiply_add;
-    const int64_t tasks = machine.crew.threads;
+    const int64_t tasks = machine.workers.threads;
     int64_t rounds = 1000;
     std::unique_ptr<int64_t[]> done(new int64_t[size_t(tasks)]());
     const auto all = [&] {
-        run_tasks(machine.crew, tasks, [&](int64_t i) { done[size_t(i)] = work(rounds); });
+        run_tasks(machine.workers, tasks, [&](int64_t i) { done[size_t(i)] = work(rounds); });
         double sum = 0;
         for (int64_t i = 0; i < tasks; ++i) sum += double(done[size_t(i)]);
         return sum;

@@ -15,11 +15,11 @@ void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
     const Table& table = table_of(machine.isa);
     const auto kernel = w.dtype() == PB_BF16 ? table.linear_bf16 : table.linear_f32;
     const int64_t panels = w.panels(), panel_blocks = ceil_div(panels, kPanelBlock);
-    const int64_t tasks = std::min(wanted_tasks(machine.crew, kFewRows, w.rows() * w.cols()), panel_blocks);
+    const int64_t tasks = std::min(wanted_tasks(machine.workers, kFewRows, w.rows() * w.cols()), panel_blocks);
     // A task a thread: equal parts, though some panels are then read by less than kPanelBlock, and what is over goes to
     // the first ones, since the caller begins before the others wake. More: whole blocks.
-    const int64_t unit = tasks <= machine.crew.threads ? 1 : kPanelBlock, units = ceil_div(panels, unit);
-    run_tasks(machine.crew, tasks, [&](int64_t i) {
+    const int64_t unit = tasks <= machine.workers.threads ? 1 : kPanelBlock, units = ceil_div(panels, unit);
+    run_tasks(machine.workers, tasks, [&](int64_t i) {
         const int64_t first = ceil_div(units * i, tasks) * unit, column = first * w.columns();
         const int64_t last = std::min(ceil_div(units * (i + 1), tasks) * unit, panels);
         kernel({.x = row_of(x, 0),

@@ -16,7 +16,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr uint64_t kHugePage = 2 << 20;
-constexpr unsigned long kMostNodes = 64;
+constexpr unsigned long kMaxNodes = 64;
 
 // The rest of the first line of the file that begins so.
 bool read_line(const char* path, const char* begins, char* line, int size) {
@@ -47,7 +47,7 @@ uint64_t nodes_in(const char* list) {
         char* rest;
         const unsigned long first = std::strtoul(list, &rest, 10);
         const unsigned long last = *rest == '-' ? std::strtoul(rest + 1, &rest, 10) : first;
-        for (unsigned long node = first; node <= last && node < kMostNodes; ++node) out |= uint64_t{1} << node;
+        for (unsigned long node = first; node <= last && node < kMaxNodes; ++node) out |= uint64_t{1} << node;
         list = *rest == ',' ? rest + 1 : rest;
     }
     return out;
@@ -67,7 +67,7 @@ bool interleave(void* memory, uint64_t bytes, uint64_t nodes) {
     uint64_t length;
     if (!whole(memory, bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), from, length)) return true;
     const unsigned long mask = nodes;
-    return syscall(SYS_mbind, from, length, MPOL_INTERLEAVE, &mask, kMostNodes + 1, 0) == 0; // one more: it counts so
+    return syscall(SYS_mbind, from, length, MPOL_INTERLEAVE, &mask, kMaxNodes + 1, 0) == 0; // one more: it counts so
 #else
     (void)memory, (void)bytes, (void)nodes;
     return false;

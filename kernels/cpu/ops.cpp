@@ -11,7 +11,7 @@ float* row(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) +
 template <class F>
 void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
     const int64_t n = x.shape[1];
-    split_rows(machine.crew, x.shape[0], work * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], work * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) f(row(x, t), n);
     });
 }
@@ -21,7 +21,7 @@ void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
 void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, float eps) {
     const Table& table = table_of(machine.isa);
     const int64_t heads = x.rank == 3 ? x.shape[1] : 1, n = x.shape[x.rank - 1];
-    split_rows(machine.crew, x.shape[0], heads * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             for (int64_t h = 0; h < heads; ++h) // of rank 2 only head 0, so its stride does not matter
                 table.rms_norm(row(out, t) + h * out.strides[1], row(x, t) + h * x.strides[1], w, n, eps);
@@ -32,7 +32,7 @@ void add_rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor&
                   const float* w, float eps) {
     const Table& table = table_of(machine.isa);
     const int64_t n = x.shape[1];
-    split_rows(machine.crew, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             table.add(row(residual, t), row(x, t), n);
             table.rms_norm(row(out, t), row(residual, t), w, n, eps);
@@ -43,7 +43,7 @@ void add_rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor&
 void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half,
           float scale) {
     const Table& table = table_of(machine.isa);
-    split_rows(machine.crew, x.shape[0], x.shape[1] * half * 4, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], x.shape[1] * half * 4, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             table.rope(row(x, t), x.shape[1], x.strides[1], float(positions[t]), inv_freq, half, scale);
     });
@@ -52,7 +52,7 @@ void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, 
 void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
     const Table& table = table_of(machine.isa);
     const int64_t n = out.shape[1];
-    split_rows(machine.crew, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.silu_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
     });
 }
@@ -60,7 +60,7 @@ void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gat
 void add(const Machine& machine, const pb_tensor& a, const pb_tensor& b) {
     const Table& table = table_of(machine.isa);
     const int64_t heads = a.rank == 3 ? a.shape[1] : 1, n = a.shape[a.rank - 1];
-    split_rows(machine.crew, a.shape[0], heads * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, a.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             for (int64_t h = 0; h < heads; ++h)
                 table.add(row(a, t) + h * a.strides[1], row(b, t) + h * b.strides[1], n);
@@ -68,14 +68,14 @@ void add(const Machine& machine, const pb_tensor& a, const pb_tensor& b) {
 }
 
 void embedding(const Machine& machine, const pb_tensor& out, const PackedMatrix& table, const int32_t* ids) {
-    split_rows(machine.crew, out.shape[0], 4 * out.shape[1], [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, out.shape[0], 4 * out.shape[1], [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.read_row(ids[t], row(out, t));
     });
 }
 
 void gather_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const int32_t* rows) {
     const int64_t n = out.shape[1];
-    split_rows(machine.crew, out.shape[0], n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, out.shape[0], n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             std::memcpy(row(out, t), row(x, rows[t]), size_t(n) * sizeof(float));
     });
@@ -85,7 +85,7 @@ void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x
                 float eps) {
     const Table& table = table_of(machine.isa);
     const int64_t n = x.shape[1];
-    split_rows(machine.crew, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.layer_norm(row(out, t), row(x, t), w, b, n, eps);
     });
 }
@@ -93,7 +93,7 @@ void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x
 void gelu_tanh_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
     const Table& table = table_of(machine.isa);
     const int64_t n = out.shape[1];
-    split_rows(machine.crew, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.gelu_tanh_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
     });
 }

@@ -30,7 +30,7 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t 
     m.panel_bytes_ = (depth * uint64_t(m.columns_) * (dtype == PB_BF16 ? 2 : 4) + 63) / 64 * 64;
     const uint64_t bytes = m.panel_bytes_ * uint64_t(m.panels());
     m.memory_ = machine.matrices ? machine.matrices->take(bytes) : allocate_aligned(bytes);
-    split_rows(machine.crew, m.panels(), m.columns_ * cols, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, m.panels(), m.columns_ * cols, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) m.pack_panel(p, data);
     });
     if (bias) {

@@ -60,8 +60,8 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
 
     const int64_t weights = w.rows() * w.cols();
     const int64_t tasks = std::min(panels, rows > 4 * table.side
-                                               ? wanted_tasks(machine.crew, kManyRows, rows * weights)
-                                               : wanted_tasks(machine.crew, kFewRows, weights));
+                                               ? wanted_tasks(machine.workers, kManyRows, rows * weights)
+                                               : wanted_tasks(machine.workers, kFewRows, weights));
     const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, w.bits())) : 0;
     const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
     Scratch own;
@@ -76,7 +76,7 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
     to.codes = reinterpret_cast<int8_t*>(memory + 3 * value_bytes);
 
     const auto* const from = static_cast<const float*>(x.data);
-    split_rows(machine.crew, blocks, to.side * w.cols(), [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, blocks, to.side * w.cols(), [&](int64_t begin, int64_t end) {
         table.quantise({.x = from,
                         .x_stride = x.strides[0],
                         .first = begin * to.side,
@@ -87,7 +87,7 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
                         .offset_unit = w.offset_unit(),
                         .to = to});
     });
-    run_tasks(machine.crew, tasks, [&](int64_t i) {
+    run_tasks(machine.workers, tasks, [&](int64_t i) {
         const int64_t first = panels * i / tasks, column = first * kQuantisedColumns;
         table.linear({.x = to,
                       .panels = w.panel(first),

@@ -64,7 +64,7 @@ QuantisedMatrix::QuantisedMatrix(const Machine& machine, const QuantisedSource& 
     if (source.order) order_.assign(source.order, source.order + cols_);
     const auto bytes = uint64_t(panels() * panel_bytes());
     memory_ = machine.matrices ? machine.matrices->take(bytes) : allocate_aligned(bytes);
-    split_rows(machine.crew, panels(), kQuantisedColumns * cols_, [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, panels(), kQuantisedColumns * cols_, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) pack_panel(p, source);
     });
 }

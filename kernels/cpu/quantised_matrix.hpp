@@ -1,5 +1,5 @@
 // A weight as codes of 8 or 4 bits, packed for linear_quantised(): layout and arithmetic in docs/cpu-device.md. For the
-// files beside this one.
+// files of this folder.
 #pragma once
 #include <vector>
 
@@ -26,8 +26,8 @@ class QuantisedMatrix {
     const uint8_t* panel(int64_t p) const { return memory_.get() + p * panel_bytes(); }
     const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); } // padded with 0; nullptr: none
     const int32_t* order() const { return order_.empty() ? nullptr : order_.data(); }
-    float scale_unit() const { return scale_unit_; }   // a power of two: what 1 in a panel's scales stands for
-    float offset_unit() const { return offset_unit_; } // the same of offsets
+    float scale_unit() const { return scale_unit_; }   // a power of two: the value of 1 in a panel's scales
+    float offset_unit() const { return offset_unit_; } // the same for offsets
 
   private:
     void pack_panel(int64_t p, const QuantisedSource&);

@@ -6,20 +6,20 @@
 
 namespace patchbay::kernels {
 
-constexpr int kQuantisedColumns = 32; // of a panel of codes, at all levels
-constexpr int kQuantisedStep = 64;    // columns of x that lie side by side in QuantisedRows
+constexpr int kQuantisedColumns = 32; // in a panel of codes, at all levels
+constexpr int kQuantisedStep = 64;    // columns of x stored together in QuantisedRows
 
-// Rows of x as codes of 8 bits, in blocks of `side` rows; the last block may be filled up with zeros.
+// Rows of x as codes of 8 bits, in blocks of `side` rows; the last block may be padded with zeros.
 struct QuantisedRows {
     int64_t rows, side, groups, group;
     int64_t steps;      // ⌈groups · group / kQuantisedStep⌉
     int8_t* codes;      // (blocks, steps, side, kQuantisedStep), −127 … 127
     int32_t* code_sums; // (blocks, groups, side): of a group's codes
-    float* scales;      // the same shape: what a code is worth, times the power of two of the weight's scales
-    float* sums;        // what the codes sum up to, times the power of two of the weight's offsets
+    float* scales;      // the same shape: the value of a code, times the power of two of the weight's scales
+    float* sums;        // the sum of the codes, times the power of two of the weight's offsets
 };
 
-struct QuantisingPart { // x (rows from `first` on) into `to`
+struct QuantisingPart { // quantises x (rows from `first` on) into `to`
     const float* x;       // row 0
     int64_t x_stride, first, end, cols;
     const int32_t* order; // (cols), or nullptr
@@ -29,7 +29,7 @@ struct QuantisingPart { // x (rows from `first` on) into `to`
 
 struct QuantisedPart { // out (rows, width) = x · panels + bias
     QuantisedRows x;
-    const uint8_t* panels; // the first of this part
+    const uint8_t* panels; // of this part, from its first panel on
     int64_t panel_count, panel_bytes;
     uint32_t bits;         // 8 or 4
     uint32_t has_offsets;
@@ -39,8 +39,8 @@ struct QuantisedPart { // out (rows, width) = x · panels + bias
     uint8_t* scratch;      // QuantisedTable::scratch_bytes() of them, 64-byte aligned
 };
 
-// A level's product of codes. Sums within a group are whole numbers, and groups are added in one order by the same
-// operations, so that two of these give the same bits unless one of them lacks fused multiply-adds.
+// A level's product of codes. Sums within a group are integers, and groups are added in one order by the same
+// operations, so that two tables give the same bits unless one of them lacks fused multiply-adds.
 struct QuantisedTable {
     int32_t side;  // rows of a block; 1 … side in the last unless `filled`
     int32_t filled; // 1: the last block must have `side` rows
@@ -53,12 +53,12 @@ struct QuantisedTable {
 extern const QuantisedTable kPlainQuantised;
 extern const QuantisedTable kAvx2Quantised;
 extern const QuantisedTable kVnniQuantised;
-extern const QuantisedTable kAvx2ManyQuantised; // of any rows: faster from some on
+extern const QuantisedTable kAvx2ManyQuantised; // for any number of rows: faster from some number on
 extern const QuantisedTable kVnniManyQuantised;
-extern const QuantisedTable kVnniTallQuantised; // of kTallBits in groups of kTallGroup or more, and only of them
+extern const QuantisedTable kVnniTallQuantised; // only for kTallBits in groups of kTallGroup or more
 constexpr uint32_t kTallBits = 4;
 constexpr int64_t kTallGroup = 64;
 extern const QuantisedTable kAmxQuantised;
-extern const QuantisedTable kAmxFewQuantised; // of at most 8 rows
+extern const QuantisedTable kAmxFewQuantised; // for at most 8 rows
 
 }  // namespace patchbay::kernels

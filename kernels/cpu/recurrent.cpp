@@ -14,12 +14,12 @@ float* row(const pb_tensor& t, int64_t i, int64_t j = 0) { // of (rows, n) or (r
 // f(sequence, its first row, its rows, its state) for each that has rows and a page, and for each of `parts`.
 template <class F>
 void each_state(const Machine& machine, const States& states, int64_t parts, F&& f) {
-    run_tasks(machine.crew, states.sequences * parts, [&](int64_t task) {
+    run_tasks(machine.workers, states.sequences * parts, [&](int64_t task) {
         const int64_t s = task / parts, first = states.query_starts[s], rows = states.query_starts[s + 1] - first;
         const int32_t page = states.pages[s];
         if (page < 0 || rows == 0) return;
         auto* const at = reinterpret_cast<float*>(states.data + uint64_t(page) * states.page_stride + states.offset);
-        f(first, rows, at, states.begins[s] != 0, task % parts);
+        f(first, rows, at, states.is_first_chunk[s] != 0, task % parts);
     });
 }
 
@@ -30,7 +30,7 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
     constexpr int64_t kChannels = 512; // of a task
     const Table& table = table_of(machine.isa);
     const int64_t n = x.shape[1], parts = (n + kChannels - 1) / kChannels;
-    each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool begins, int64_t part) {
+    each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool is_first, int64_t part) {
         const int64_t from = part * kChannels;
         table.conv_silu({.out = row(out, first) + from,
                          .out_stride = out.strides[0],
@@ -43,7 +43,7 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
                          .bias = bias ? bias + from : nullptr,
                          .tail = tail + from,
                          .tail_stride = n,
-                         .begins = begins});
+                         .is_first_chunk = is_first});
     });
 }
 
@@ -52,7 +52,7 @@ void ssm_scan(const Machine& machine, const pb_tensor& out, const pb_tensor& x, 
     constexpr int64_t kRows = 64; // whose steps are known at a time
     const Table& table = table_of(machine.isa);
     const int64_t heads = x.shape[1], dim = x.shape[2], n = b.shape[2], heads_a_group = heads / b.shape[1];
-    each_state(machine, states, heads, [&](int64_t first, int64_t rows, float* state, bool begins, int64_t h) {
+    each_state(machine, states, heads, [&](int64_t first, int64_t rows, float* state, bool is_first_chunk, int64_t h) {
         const float rate = -std::exp(scan.a_log[h]);
         float steps[kRows], decays[kRows];
         for (int64_t at = 0; at < rows; at += kRows) {
@@ -79,7 +79,7 @@ void ssm_scan(const Machine& machine, const pb_tensor& out, const pb_tensor& x, 
                         .decays = decays,
                         .skip = scan.skip[h],
                         .state = state + h * dim * n,
-                        .begins = begins && at == 0});
+                        .is_first_chunk = is_first_chunk && at == 0});
         }
     });
 }

@@ -1,5 +1,5 @@
 // One ISA level's inner loops, each over one task's part of the work. The files in level/ fill a table each; they are
-// compiled for instructions that this machine may lack, so they share no inline function with anybody (the linker
+// compiled for instructions that this machine may lack, so they share no inline function with other files (the linker
 // would keep one copy, perhaps theirs), and this header has none.
 #pragma once
 #include <cstddef>
@@ -15,17 +15,17 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     const float* bias;     // of the first panel's columns, padded; nullptr: none
     float* out;            // at the first panel's columns
     int64_t out_stride;
-    int64_t width;         // columns of out that exist from there on
+    int64_t width;         // columns of out from there on
 };
 
 struct LinearBlock { // the same for many rows, over a part of K
-    const float* x;        // tiles of rows as lay_rows() lays them, one behind the other
+    const float* x;        // tiles of rows as lay_rows() lays them, one after another
     int64_t height;        // of a tile: even, 4 to Table::block_rows
-    int64_t rows, cols;    // rows: of the last tile perhaps not all
-    int64_t begin, end;    // of K; begin is even. From 0 on sums begin with 0, else with what is in `out`.
+    int64_t rows, cols;    // rows: the last tile may have fewer
+    int64_t begin, end;    // of K; begin is even. From 0 on sums start at 0, else at the values in `out`.
     const void* panels;
     int64_t panel_count;
-    const float* bias;     // added where `end` is `cols`
+    const float* bias;     // added if `end` is `cols`
     float* out;
     int64_t out_stride, width;
 };
@@ -41,22 +41,22 @@ struct TileGate {
 
 struct TilePart { // the same, with rows of x as round_rows() lays them and K padded
     const uint16_t* x;     // of the first row, which is a multiple of TileTable::side
-    int64_t rows, depth;   // rows: best at most TileTable::near_rows(); depth: a multiple of TileTable::depth
+    int64_t rows, depth;   // rows: fastest up to TileTable::near_rows(); depth: a multiple of TileTable::depth
     const uint8_t* panels;
     int64_t panel_count;   // with a gate: of gates
     const float* bias;
     float* out;            // with a gate: nullptr
     int64_t out_stride, width;
-    const uint8_t* next;   // a panel as long that this thread reads next, most likely; nullptr: unknown
-    float* sums;           // for its own use: TileTable::sums_floats() of them, 64-byte aligned
+    const uint8_t* next;   // the panel that this thread probably reads next; nullptr: unknown
+    float* sums;           // scratch: TileTable::sums_floats() of them, 64-byte aligned
     TileGate gate;
 };
 
 constexpr int kAttendQueries = 8;     // (row, head) pairs that share the loads of a key
 constexpr int kTileQueries = 64;      // the same, where they are rows of tiles
-constexpr int kMostHeadDim = 512;
+constexpr int kMaxHeadDim = 512;
 constexpr int kAttendBlock = 64;      // keys of one softmax update, aligned by absolute position
-constexpr int kKeyGroup = 16;         // keys side by side in a page
+constexpr int kKeyGroup = 16;         // keys stored together in a page
 
 struct Int8Code {
     uint8_t bits;
@@ -70,14 +70,14 @@ struct AttendPart { // queries over keys [begin, end), both within one split
     int64_t position[kTileQueries];    // the last key it sees
     int32_t queries;
     int32_t block_size, head_dim;
-    int32_t page_shift;                // log2 of block_size; −1: it is no power of two
+    int32_t page_shift;                // log2 of block_size; −1: not a power of two
     int64_t window;                    // 0: all
     const int32_t* table;              // of the sequence: page ids
     const uint8_t *keys, *values;      // of the kv head in page 0
-    const uint8_t *key_scales, *value_scales; // likewise, f32, where those are codes
+    const uint8_t *key_scales, *value_scales; // likewise, f32, if those are codes
     uint64_t page_stride;
     int64_t begin, end;
-    int64_t ahead;                     // ≥ end: where the keys end that this thread reads next
+    int64_t ahead;                     // ≥ end: the end of the keys that this thread reads next
     float scale, soft_cap;
 };
 
@@ -88,7 +88,7 @@ struct AttendState { // of the queries of a part
     int64_t stride; // head_dim; in tiles a multiple of 16
 };
 
-constexpr int kMostConvWidth = 16;
+constexpr int kMaxConvWidth = 16;
 
 struct ConvPart { // rows of one sequence, some channels
     float* out;
@@ -97,9 +97,9 @@ struct ConvPart { // rows of one sequence, some channels
     int64_t x_stride, rows, channels, width;
     const float* w;    // (channels, width)
     const float* bias; // (channels); nullptr: none
-    float* tail;       // (width − 1, channels): the rows before, replaced by the last ones
+    float* tail;       // (width − 1, channels): the preceding rows; replaced by the last ones
     int64_t tail_stride;
-    bool begins;       // there are none before
+    bool is_first_chunk; // there are no preceding rows
 };
 
 struct ScanPart { // rows of one sequence, one head
@@ -113,21 +113,21 @@ struct ScanPart { // rows of one sequence, one head
     int64_t c_stride, rows, dim, n;
     const float *steps, *decays; // (rows)
     float skip;
-    float* state; // (dim, n), replaced by that after the last row
-    bool begins;  // it is zero before
+    float* state; // (dim, n), replaced by the state after the last row
+    bool is_first_chunk; // the state before is zero
 };
 
 constexpr int64_t kFewLinearRows = 4;
 
 struct Table {
     int32_t panel_columns;
-    void (*linear_f32)(const LinearPart&); // of kFewLinearRows rows at most
+    void (*linear_f32)(const LinearPart&); // of at most kFewLinearRows rows
     void (*linear_bf16)(const LinearPart&);
-    // rows (rows, cols) as (cols, height), 0 past them
+    // rows (rows, cols) as (cols, height), padded with 0
     void (*lay_rows)(float* to, const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t height);
     void (*block_f32)(const LinearBlock&);
     void (*block_bf16)(const LinearBlock&);
-    int32_t block_rows; // of a tile at most
+    int32_t block_rows; // maximum for a tile
     void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
     void (*add)(float* a, const float* b, int64_t n);
     void (*silu_mul)(float* out, const float* gate, const float* up, int64_t n);
@@ -158,14 +158,14 @@ struct Table {
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done
 };
 
-// Where matrices are multiplied in tiles of bf16.
+// Matrix products in tiles of bf16.
 struct TileTable {
     int32_t side, depth; // a block of x: rows, elements of K
     // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
     void (*round_rows)(uint16_t* to, const float* x, int64_t x_stride, int64_t rows, int64_t cols);
     void (*linear)(const TilePart&);
-    int64_t near_depth; // of K; more is taken in parts
-    int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels go by
+    int64_t near_depth; // of K; more is computed in parts
+    int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels stream past
     int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel_count and gate
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };

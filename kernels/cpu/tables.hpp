@@ -1,4 +1,4 @@
-// The table of a level, and how an op is dealt out to the crew. For the files beside this one.
+// The table of a level, and how an op is split over the workers. For the files of this folder.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -17,7 +17,7 @@ inline const Table& table_of(Isa isa) {
     return kPlainTable;
 }
 
-// nullptr: this level has none.
+// nullptr: this level has no such table.
 inline const TileTable* tiles_of(Isa isa) {
 #if defined(__x86_64__)
     if (isa == Isa::Amx) return &kAmxTiles;
@@ -35,10 +35,10 @@ inline const TileAttend* tile_attend_of(Isa isa) {
 }
 
 template <class F>
-void run_tasks(const Crew& crew, int64_t count, F&& f) {
-    if (crew.threads > 1 && count > 1) {
+void run_tasks(const Workers& workers, int64_t count, F&& f) {
+    if (workers.threads > 1 && count > 1) {
         auto task = [](void* arg, uint32_t i) { (*static_cast<std::remove_reference_t<F>*>(arg))(int64_t(i)); };
-        crew.run(crew.ctx, uint32_t(count), task, const_cast<void*>(static_cast<const void*>(&f)));
+        workers.run(workers.ctx, uint32_t(count), task, const_cast<void*>(static_cast<const void*>(&f)));
     } else {
         for (int64_t i = 0; i < count; ++i) f(i);
     }
@@ -46,11 +46,11 @@ void run_tasks(const Crew& crew, int64_t count, F&& f) {
 
 // Calls f(begin, end) over [0, rows) in pieces worth a dispatch, which costs microseconds.
 template <class F>
-void split_rows(const Crew& crew, int64_t rows, int64_t work_per_row, F&& f) {
+void split_rows(const Workers& workers, int64_t rows, int64_t work_per_row, F&& f) {
     constexpr int64_t kTaskWork = 32 * 1024; // elements: about as long as waking a thread takes
-    const int64_t most = std::min<int64_t>(rows, int64_t(crew.threads) * 2);
+    const int64_t most = std::min<int64_t>(rows, int64_t(workers.threads) * 2);
     const int64_t tasks = std::clamp<int64_t>(rows * work_per_row / kTaskWork, 1, std::max<int64_t>(most, 1));
-    run_tasks(crew, tasks, [&](int64_t i) { f(rows * i / tasks, rows * (i + 1) / tasks); });
+    run_tasks(workers, tasks, [&](int64_t i) { f(rows * i / tasks, rows * (i + 1) / tasks); });
 }
 
 }  // namespace patchbay::kernels

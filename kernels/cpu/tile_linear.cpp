@@ -8,7 +8,7 @@ namespace patchbay::kernels {
 namespace {
 
 constexpr uint64_t kLine = 64;    // bytes
-constexpr int64_t kMostKept = 16; // blocks of rows
+constexpr int64_t kMaxKept = 16; // blocks of rows
 
 // One multiplication of rows that are rounded. Each task takes a block of rows, which stays in its cache, past a range
 // of panels; the tasks of one range come one after the other, so that threads which work on them read the panels at
@@ -24,10 +24,11 @@ class TileLinear {
         block_ = ceil_div(ceil_div(rows, fewest_blocks), tiles.side) * tiles.side;
         row_blocks_ = ceil_div(rows, block_);
         const bool many = rows > 2 * tiles.side;
-        kept_ = many && row_blocks_ <= std::min<int64_t>(machine.crew.threads, kMostKept) && depth_ <= tiles.near_depth;
+        kept_ = many && row_blocks_ <= std::min<int64_t>(machine.workers.threads, kMaxKept) &&
+                depth_ <= tiles.near_depth;
         const int64_t weights = w.rows() * w.cols();
-        const int64_t wanted = many ? wanted_tasks(machine.crew, kept_ ? kKeptRows : kManyRows, rows * weights)
-                                    : wanted_tasks(machine.crew, kFewRows, weights);
+        const int64_t wanted = many ? wanted_tasks(machine.workers, kept_ ? kKeptRows : kManyRows, rows * weights)
+                                    : wanted_tasks(machine.workers, kFewRows, weights);
         ranges_ = std::clamp<int64_t>(ceil_div(wanted, row_blocks_), 1, panels_);
         TilePart part{};
         part.rows = block_, part.depth = depth_, part.panel_count = ceil_div(panels_, ranges_), part.gate = gate;
@@ -40,7 +41,7 @@ class TileLinear {
 
     void round(uint16_t* to, const pb_tensor& x) const {
         const int64_t cols = w_.cols();
-        split_rows(machine_.crew, ceil_div(rows_, tiles_.side), tiles_.side * cols, [&](int64_t begin, int64_t end) {
+        split_rows(machine_.workers, ceil_div(rows_, tiles_.side), tiles_.side * cols, [&](int64_t begin, int64_t end) {
             for (int64_t r = begin * tiles_.side; r < std::min(end * tiles_.side, rows_); r += tiles_.side)
                 tiles_.round_rows(to + r * depth_, row_of(x, r), x.strides[0],
                                   std::min<int64_t>(tiles_.side, rows_ - r), cols);
@@ -69,7 +70,7 @@ class TileLinear {
             tiles_.linear(part);
         };
         if (kept_) run_kept(part_of);
-        else run_tasks(machine_.crew, tasks(), [&](int64_t i) { part_of(i, i); });
+        else run_tasks(machine_.workers, tasks(), [&](int64_t i) { part_of(i, i); });
     }
 
   private:
@@ -77,8 +78,8 @@ class TileLinear {
     // another when that is done.
     template <class Part>
     void run_kept(Part&& part_of) const {
-        std::atomic<int64_t> next_range[kMostKept] = {};
-        run_tasks(machine_.crew, workers(), [&](int64_t worker) {
+        std::atomic<int64_t> next_range[kMaxKept] = {};
+        run_tasks(machine_.workers, workers(), [&](int64_t worker) {
             for (int64_t b = 0; b < row_blocks_; ++b) {
                 const int64_t block = (worker + b) % row_blocks_;
                 for (int64_t r; (r = next_range[block].fetch_add(1, std::memory_order_relaxed)) < ranges_;)
@@ -87,14 +88,14 @@ class TileLinear {
         });
     }
 
-    int64_t workers() const { return std::min<int64_t>(machine_.crew.threads, tasks()); }
+    int64_t workers() const { return std::min<int64_t>(machine_.workers.threads, tasks()); }
     int64_t tasks() const { return row_blocks_ * ranges_; }
     const uint8_t* first_panel(int64_t task) const { return w_.panel(panels_ * (task / row_blocks_) / ranges_); }
 
     // The panel of the task that the thread takes next while all are equally fast, where a task has little else to ask
     // for or begins in no cache: where rows are kept, and of few rows, which wait for the weights.
     const uint8_t* after(int64_t task) const {
-        const int64_t next = task + machine_.crew.threads;
+        const int64_t next = task + machine_.workers.threads;
         if (next >= tasks()) return nullptr;
         return kept_ || (rows_ <= tiles_.side && panels_ <= 2 * ranges_) ? first_panel(next) : nullptr;
     }

@@ -30,7 +30,7 @@ __device__ void load_keys(const AttentionCall& call, const AttentionItem& item, 
         const int row = i / kChunks, chunk = i % kChunks, key = block * kKeys + row;
         const Bf16* k = nullptr;
         const Bf16* v = nullptr;
-        if (key < item.key_to) { // what lies behind is zero: its weight is, and 0 · NaN is NaN
+        if (key < item.key_to) { // values past the end must be zero: their weight is, and 0 · NaN is NaN
             k = kv_row<Bf16>(call, pages, kv_head, key, false);
             v = kv_row<Bf16>(call, pages, kv_head, key, true);
         }

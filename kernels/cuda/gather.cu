@@ -76,7 +76,8 @@ void gather_rows(Stream stream, const pb_tensor& out, const pb_tensor& x, const 
     });
 }
 
-void take_tokens(Stream stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault) {
+void fill_placeholders(Stream stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows,
+                       int32_t* fault) {
     if (count == 0) return;
     launch(take_tokens_kernel, static_cast<uint32_t>((count + kThreads - 1) / kThreads), kThreads, 0, stream, ids,
            count, sampled, rows, fault);

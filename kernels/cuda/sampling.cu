@@ -20,7 +20,7 @@ struct Choice {
 
 struct Shared {
     alignas(16) uint8_t each[kThreads * sizeof(Choice)]; // what threads show each other
-    uint64_t sums[256], top[kMostTop], left;
+    uint64_t sums[256], top[kMaxTop], left;
     uint32_t counts[256], collected;
     int32_t digit, whole;
     float raw;
@@ -196,7 +196,7 @@ __device__ uint64_t last_left(Shared& shared, const Row& row, float most) {
 
 // The argmax of distance + Gumbel noise. Noise is made for those that may still win: −log(−log(u)) is at most
 // −log(1 − u), which the leading bits of 1 − u bound, and the likeliest has at least −3.13.
-__device__ int32_t most_by_noise(Shared& shared, const Row& row, float most, uint64_t last) {
+__device__ int32_t argmax_with_noise(Shared& shared, const Row& row, float most, uint64_t last) {
     constexpr double kBit = 0.6931471806; // ln 2, rounded up
     Choice mine{-3.14, -1, 0};
     for (int64_t four = threadIdx.x; four < (row.vocab + 3) / 4; four += kThreads) {
@@ -261,7 +261,7 @@ __global__ void sample_kernel(SamplingWork w) {
         token = int32_t(token_of(first));
     } else {
         const float most = row.logits[token_of(first)];
-        token = most_by_noise(shared, row, most, last_left(shared, row, most));
+        token = argmax_with_noise(shared, row, most, last_left(shared, row, most));
     }
 
     if (threadIdx.x == 0) shared.raw = row.logits[token];

@@ -13,7 +13,7 @@ namespace {
 
 enum class Half { Keys, Values };
 
-// Of one token and head: its elements, behind its scale where they are codes.
+// Of one token and head: its elements, after its scale where they are codes.
 uint64_t row_bytes(const AttentionShape& s) {
     const auto elements = uint64_t(s.head_dim * dtype_bytes(s.kv_dtype));
     return in_codes(s.kv_dtype) ? (elements + 3) / 4 * 4 + sizeof(float) : elements;

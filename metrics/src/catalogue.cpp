@@ -17,7 +17,7 @@ std::vector<Entry> parse_catalogue(const std::string& yaml) {
         Entry e;
         e.name = item.first.as<std::string>();
         e.type = item.second["type"].as<std::string>();
-        e.meaning = item.second["meaning"].as<std::string>();
+        e.help = item.second["help"].as<std::string>();
         if (const auto labels = item.second["labels"]) e.labels = labels.as<std::vector<std::string>>();
         if (const auto buckets = item.second["buckets"])
             e.buckets = root["buckets"][buckets.as<std::string>()].as<std::vector<double>>();
@@ -42,7 +42,7 @@ const Entry& Metrics::entry(const std::string& name, const char* type, const Lab
 prometheus::Counter& Metrics::counter(const std::string& name, const Labels& labels) {
     return prometheus::BuildCounter()
         .Name(name)
-        .Help(entry(name, "counter", labels).meaning)
+        .Help(entry(name, "counter", labels).help)
         .Register(*registry_)
         .Add(labels);
 }
@@ -50,25 +50,25 @@ prometheus::Counter& Metrics::counter(const std::string& name, const Labels& lab
 prometheus::Gauge& Metrics::gauge(const std::string& name, const Labels& labels) {
     return prometheus::BuildGauge()
         .Name(name)
-        .Help(entry(name, "gauge", labels).meaning)
+        .Help(entry(name, "gauge", labels).help)
         .Register(*registry_)
         .Add(labels);
 }
 
 prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels& labels) {
     const Entry& e = entry(name, "histogram", labels);
-    return prometheus::BuildHistogram().Name(name).Help(e.meaning).Register(*registry_).Add(labels, e.buckets);
+    return prometheus::BuildHistogram().Name(name).Help(e.help).Register(*registry_).Add(labels, e.buckets);
 }
 
 Metrics::PluginSeries* Metrics::plugin_series(const std::string& kind, const std::string& plugin,
                                               const std::string& name) {
-    constexpr size_t kMostNames = 64;
+    constexpr size_t kMaxNames = 64;
     auto& known = plugin_series_[kind + "/" + plugin];
     if (const auto at = known.find(name); at != known.end()) return &at->second;
     const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
     if (name.empty() || name.size() > 80 || !std::all_of(name.begin(), name.end(), is_word)) return nullptr;
     const auto is_ours = [&](const Entry& e) { return e.name == "patchbay_plugin_" + name; };
-    if (known.size() == kMostNames || std::any_of(entries_.begin(), entries_.end(), is_ours)) return nullptr;
+    if (known.size() == kMaxNames || std::any_of(entries_.begin(), entries_.end(), is_ours)) return nullptr;
     return &known[name];
 }
 

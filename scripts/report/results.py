@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 2  # user_version of the databases that this reads
+SCHEMA = 3  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -103,7 +103,7 @@ def step_means(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.n
 
 def series_of(db: sqlite3.Connection, run: int, seconds: float) -> Series | None:
     rows = db.execute(
-        "SELECT start_ns, end_ns, waiting_requests, scheduled_seqs, used_blocks, total_blocks FROM step"
+        "SELECT start_ns, end_ns, waiting_requests, scheduled_seqs, used_pages, total_pages FROM step"
         " WHERE run_id = ? ORDER BY step",
         (run,),
     ).fetchall()

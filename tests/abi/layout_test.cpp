@@ -1,11 +1,13 @@
 // What crosses lies where layout.txt says, in C11 and in C++20 alike.
 #include "layout.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "paths.hpp"
@@ -19,70 +21,143 @@
 
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr layout_entry kOfCxx[] = {
 #include "layout.inc"
 };
 
+// "pb_str.data" → {offset, size}, "pb_str" → {size, 0}; and the part of the contract that a struct belongs to.
 struct Place {
-    size_t first, second;  // of a struct: size, 0; of a field: offset, size
+    size_t first, second;
     bool operator==(const Place&) const = default;
 };
-using Layout = std::map<std::string, Place>;
+struct Part {
+    size_t revision = 0;
+    std::map<std::string, Place> places;
+    bool operator==(const Part&) const = default;
+};
+using Layout = std::map<std::string, Part>; // by part: "ABI", "SCHEDULER", "DEVICE_GRAPHS"
 
-std::string text(const Place& p) {
-    return std::to_string(p.first) + (p.second ? ", of " + std::to_string(p.second) + " bytes" : " bytes in all");
-}
+const std::string kFile = std::string(patchbay::kSourceDir) + "/tests/abi/layout.txt";
 
 Layout committed() {
     Layout out;
-    std::ifstream in(std::string(patchbay::kSourceDir) + "/tests/abi/layout.txt");
+    std::ifstream in(kFile);
     for (std::string line; std::getline(in, line);) {
         std::istringstream words(line);
-        std::string name;
+        std::string part, name;
         Place place{};
-        if (words >> name >> place.first && name[0] != '#') {
-            words >> place.second;
-            out[name] = place;
-        }
+        if (!(words >> part >> name >> place.first) || part[0] == '#') continue;
+        words >> place.second;
+        if (name == "revision") out[part].revision = place.first;
+        else out[part].places[name] = place;
     }
     return out;
 }
 
 Layout layout_of(const layout_entry* first, size_t count) {
     Layout out;
-    for (size_t i = 0; i < count; ++i) out[first[i].name] = {first[i].first, first[i].second};
+    for (const layout_entry& e : std::span(first, count))
+        if (e.name == std::string("revision")) out[e.part].revision = e.first;
+        else out[e.part].places[e.name] = {e.first, e.second};
     return out;
 }
 
-void expect_same(const Layout& table, const Layout& now) {
-    for (const auto& [name, place] : table) {
-        const auto at = now.find(name);
-        if (at == now.end())
-            ADD_FAILURE() << name << " is gone: released fields stay";
-        else
-            EXPECT_EQ(at->second, place) << name << " moved: it was at " << text(place) << ", it is at "
-                                         << text(at->second);
+void write(const Layout& layout) {
+    std::ofstream out(kFile);
+    out << "# Written by PATCHBAY_UPDATE_LAYOUT=1 test_abi: part, struct, bytes; part, field, offset, bytes.\n";
+    for (const auto& [part, its] : layout) {
+        out << part << " revision " << its.revision << '\n';
+        for (const auto& [name, place] : its.places) {
+            out << part << ' ' << name << ' ' << place.first;
+            if (place.second) out << ' ' << place.second;
+            out << '\n';
+        }
     }
-    for (const auto& [name, place] : now)
-        EXPECT_TRUE(table.contains(name))
-            << name << " is new: add the line '" << name << " " << place.first
-            << (place.second ? " " + std::to_string(place.second) : "")
-            << "' to tests/abi/layout.txt, and raise PB_ABI_MINOR if its struct was released";
 }
 
-TEST(Layout, InCIsTheCommittedOne) { expect_same(committed(), layout_of(layout_of_c, layout_of_c_count)); }
+// Why a part must not be what it is now without a new revision; empty: it only grew at the end of its structs.
+std::string change_of(const Part& before, const Part& now) {
+    std::map<std::string, size_t> sizes; // of structs, before
+    for (const auto& [name, place] : before.places)
+        if (place.second == 0) sizes[name] = place.first;
+    for (const auto& [name, place] : before.places) {
+        const auto at = now.places.find(name);
+        if (at == now.places.end()) return name + " is gone";
+        if (place.second == 0 ? at->second.first < place.first : at->second != place) return name + " changed";
+    }
+    for (const auto& [name, place] : now.places) {
+        const std::string type = name.substr(0, name.find('.'));
+        if (place.second == 0 || before.places.contains(name) || !sizes.contains(type)) continue;
+        if (place.first < sizes[type]) return name + " is new, and not at the end of " + type;
+    }
+    return "";
+}
 
-TEST(Layout, InCxxIsTheCommittedOne) { expect_same(committed(), layout_of(kOfCxx, std::size(kOfCxx))); }
+// What has to be done about it; empty: nothing.
+std::string todo(const Layout& before, const Layout& now) {
+    for (const auto& [part, its] : now) {
+        const auto at = before.find(part);
+        if (at == before.end() || at->second.revision != its.revision) continue;
+        if (const std::string why = change_of(at->second, its); !why.empty())
+            return why + ": raise PB_" + part + "_REVISION to " + std::to_string(its.revision + 1);
+    }
+    for (const auto& [part, its] : before)
+        if (!now.contains(part)) return "all of " + part + " is gone, which plugins are built for";
+    return before == now ? "" : "the layout grew: run PATCHBAY_UPDATE_LAYOUT=1 build/release/bin/test_abi";
+}
+
+TEST(Layout, ChangesWithARevisionOnly) {
+    const Layout now = layout_of(kOfCxx, std::size(kOfCxx)), before = committed();
+    const std::string what = todo(before, now);
+    const bool may_be_written = before.empty() || what.find("raise") == std::string::npos;
+    if (std::getenv("PATCHBAY_UPDATE_LAYOUT") && may_be_written) write(now);
+    else EXPECT_EQ(what, "");
+}
+
+TEST(Layout, IsTheSameInCAndInCxx) {
+    EXPECT_TRUE(layout_of(layout_of_c, layout_of_c_count) == layout_of(kOfCxx, std::size(kOfCxx)));
+}
+
+TEST(LayoutChange, IsGrowthAtTheEndOfAStructOrANewRevision) {
+    const Layout before = {{"ODD", {1, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.b", {8, 8}}}}}};
+    EXPECT_EQ(todo(before, before), "");
+    const auto changed = [&](auto&& change) {
+        Layout now = before;
+        change(now["ODD"].places);
+        const std::string what = todo(before, now);
+        if (what.find("raise") != std::string::npos) {
+            now["ODD"].revision = 2;
+            EXPECT_EQ(todo(before, now).find("raise"), std::string::npos) << "it was raised";
+        }
+        return what;
+    };
+    EXPECT_THAT(changed([](auto& p) { p["pb_odd"] = {24, 0}, p["pb_odd.c"] = {16, 8}; }), HasSubstr("grew"));
+    EXPECT_THAT(changed([](auto& p) { p["pb_even"] = {8, 0}, p["pb_even.a"] = {0, 8}; }), HasSubstr("grew"));
+    const std::string raise = "raise PB_ODD_REVISION to 2";
+    EXPECT_EQ(changed([](auto& p) { p.erase("pb_odd.b"); }), "pb_odd.b is gone: " + raise);
+    EXPECT_EQ(changed([](auto& p) { p["pb_odd.b"] = {8, 4}; }), "pb_odd.b changed: " + raise);
+    EXPECT_EQ(changed([](auto& p) { p["pb_odd"] = {8, 0}; }), "pb_odd changed: " + raise);
+    EXPECT_EQ(changed([](auto& p) { std::swap(p["pb_odd.a"], p["pb_odd.b"]); }), "pb_odd.a changed: " + raise);
+    EXPECT_EQ(changed([](auto& p) { p["pb_odd.b"] = {8, 4}, p["pb_odd.c"] = {12, 4}; }),
+              "pb_odd.b changed: " + raise);
+    EXPECT_EQ(changed([](auto& p) { p["pb_odd.c"] = {12, 4}; }),
+              "pb_odd.c is new, and not at the end of pb_odd: " + raise);
+}
+
+constexpr const char* kHeaders[] = {
+    "abi.h",         "abi/services.h", "abi/tensor.h",    "abi/cost.h",   "abi/scheduler.h",
+    "abi/sampler.h", "abi/proposer.h", "abi/attention.h", "abi/device.h", "abi/model.h"};
+const std::string kFolder = std::string(patchbay::kSourceDir) + "/core/include/patchbay/";
 
 // name → its fields, read from the headers.
 std::map<std::string, std::vector<std::string>> declared() {
     std::map<std::string, std::vector<std::string>> out;
-    const std::string folder = std::string(patchbay::kSourceDir) + "/core/include/patchbay/";
     std::string all;
-    for (const char* file : {"abi.h", "abi/services.h", "abi/tensor.h", "abi/cost.h", "abi/scheduler.h",
-                             "abi/sampler.h", "abi/proposer.h", "abi/attention.h", "abi/device.h", "abi/model.h"}) {
+    for (const char* file : kHeaders) {
         std::stringstream body;
-        body << std::ifstream(folder + file).rdbuf();
+        body << std::ifstream(kFolder + file).rdbuf();
         std::string code = body.str();
         for (size_t from; (from = code.find("/*")) != std::string::npos;)
             code.erase(from, code.find("*/", from) + 2 - from);
@@ -102,28 +177,47 @@ std::map<std::string, std::vector<std::string>> declared() {
     return out;
 }
 
-TEST(Layout, CoversEveryFieldOfEveryStructOfTheHeaders) {
-    size_t count = 0;
-    const Layout table = committed();
-    for (const auto& [type, fields] : declared()) {
-        EXPECT_TRUE(table.contains(type)) << type << " is not in layout.inc and layout.txt";
-        for (const std::string& field : fields)
-            EXPECT_TRUE(table.contains(type + "." + field))
-                << type << "." << field << " is not in layout.inc and layout.txt";
-        count += 1 + fields.size();
-    }
-    EXPECT_EQ(count, table.size());
+std::map<std::string, Place> all_places(const Layout& layout) {
+    std::map<std::string, Place> out;
+    for (const auto& [part, its] : layout) out.insert(its.places.begin(), its.places.end());
+    return out;
 }
 
-TEST(Layout, StartsWithStructSizeWhereAStructCrossesAlone) {
-    // Elements of arrays, whose stride their carrier gives; values; and those that a released one fixes for ever.
-    const std::set<std::string> without = {"pb_str",          "pb_param",       "pb_setting",     "pb_sink",
-                                           "pb_plugin",       "pb_tensor",      "pb_sequence",    "pb_plan_item",
-                                           "pb_preempt_item", "pb_logit_bias",  "pb_sample_row",  "pb_propose_row",
-                                           "pb_kv_view", "pb_limit", "pb_weight_part", "pb_weight_spec", "pb_kv_spec",
-                                           "pb_attention_arrays", "pb_runner_row"};
-    for (const auto& [type, fields] : declared())
-        EXPECT_EQ(fields.at(0) == "struct_size", !without.contains(type)) << type;
+TEST(Layout, CoversEveryFieldOfEveryStructOfTheHeaders) {
+    size_t count = 0;
+    const auto places = all_places(layout_of(kOfCxx, std::size(kOfCxx)));
+    for (const auto& [type, fields] : declared()) {
+        EXPECT_TRUE(places.contains(type)) << type << " is not in layout.inc: run tests/abi/list-fields";
+        for (const std::string& field : fields)
+            EXPECT_TRUE(places.contains(type + "." + field))
+                << type << "." << field << " is not in layout.inc: run tests/abi/list-fields";
+        count += 1 + fields.size();
+    }
+    EXPECT_EQ(count, places.size());
+}
+
+// Text between the name of a struct's type and its first field: "[load] an element of params: one key …".
+std::string said_of(const std::string& type) {
+    for (const char* file : kHeaders) {
+        std::stringstream body;
+        body << std::ifstream(kFolder + file).rdbuf();
+        const std::string code = body.str(), start = "typedef struct " + type + " {";
+        if (const size_t from = code.find(start); from != std::string::npos)
+            return code.substr(from + start.size(), code.find("*/", from) - from - start.size());
+    }
+    return "";
+}
+
+TEST(Layout, SaysOfEachStructWithoutItsSizeHowItMayGrow) {
+    // Of a released kind nothing changes: they begin with something else for good.
+    const std::set<std::string> root = {"pb_plugin" /* magic first */};
+    for (const auto& [type, fields] : declared()) {
+        if (fields.at(0) == "struct_size" || root.contains(type)) continue;
+        const std::string said = said_of(type);
+        EXPECT_TRUE(said.find("losed") != std::string::npos || said.find("an element of") != std::string::npos)
+            << type << " starts with " << fields.at(0) << ": it has to start with struct_size, or to say that it is "
+            << "closed, or of which array it is an element, whose stride is given";
+    }
 }
 
 }  // namespace

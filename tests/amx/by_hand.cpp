@@ -13,7 +13,7 @@
 #include "machine.hpp"
 #include "shortcut.hpp"
 
-// What is behind libc's own functions of these names, which programs call here instead.
+// The implementation of libc's functions of these names, which programs call here instead.
 extern "C" int __sigaction(int signal, const struct sigaction* now, struct sigaction* before) noexcept;
 
 namespace patchbay::amx_by_hand {
@@ -30,7 +30,7 @@ struct sigaction* action_of_program(int signal) {
     return nullptr;
 }
 
-bool was_sent(const siginfo_t* info) { return info->si_code <= 0; } // by somebody: no instruction raised it
+bool was_sent(const siginfo_t* info) { return info->si_code <= 0; } // by a process: no instruction raised it
 
 // A signal that means the program itself.
 void pass_on(int signal, siginfo_t* info, void* context) {
@@ -151,7 +151,7 @@ namespace by_hand = patchbay::amx_by_hand;
 // The program's calls: of libc's functions, but for what is known better here.
 extern "C" {
 
-// All six arguments are read, though most callers give fewer: what is behind those may be nobody's.
+// All six arguments are read, though most callers give fewer: the rest may be uninitialised.
 [[gnu::visibility("default"), gnu::no_sanitize("address")]] long syscall(long number, ...) noexcept {
     long arguments[6];
     std::va_list list;

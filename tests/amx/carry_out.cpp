@@ -18,7 +18,7 @@ void permit() { permitted = true; }
 void carry_out(const Instruction& i, const Registers& registers, const uint8_t* at) {
     Tiles& tiles = tiles_of_thread;
     begin_instruction(i.name, at);
-    if (!permitted) refuse("nobody has asked for the permission to use tiles (arch_prctl)");
+    if (!permitted) refuse("the permission to use tiles was not requested (arch_prctl)");
     uint8_t* const address = i.address(registers);
     const int64_t index = i.scaled_index(registers);
     const auto multiply = [&](Product product) { multiply_add(tiles, product, i.tile, i.rows, i.panel); };

@@ -1,11 +1,11 @@
-// Tile instructions as they lie in memory.
+// Decodes tile instructions from memory.
 #pragma once
 #include <cstdint>
 
 namespace patchbay::amx_by_hand {
 
 enum class Op {
-    kNone, // of tiles
+    kNone, // not a tile instruction
     kLoadConfiguration, kStoreConfiguration, kRelease, kZero, kLoad, kLoadPast, kStore,
     kMultiplyBf16, kMultiplySignedSigned, kMultiplySignedUnsigned, kMultiplyUnsignedSigned, kMultiplyUnsignedUnsigned
 };
@@ -30,7 +30,7 @@ struct Instruction {
     }
 };
 
-// Reads no further than the instruction.
+// Reads no bytes after the instruction.
 Instruction decode(const uint8_t* at);
 
 }  // namespace patchbay::amx_by_hand

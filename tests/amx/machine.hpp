@@ -1,4 +1,4 @@
-// Whether tiles by hand are of use on this machine, and can be had.
+// Whether this machine needs emulated tiles, and supports the emulation.
 #pragma once
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@ constexpr long kSetCpuid = 0x1012;
 inline bool forbid_cpuid() { return ::syscall(SYS_arch_prctl, kSetCpuid, 0L) == 0; }
 inline void allow_cpuid() { ::syscall(SYS_arch_prctl, kSetCpuid, 1L); }
 
-// A sentence; nullptr: it can.
+// Why tiles cannot be emulated or need not be, as a sentence; nullptr: they can.
 inline const char* why_not_by_hand() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kAmxTile))
@@ -22,7 +22,7 @@ inline const char* why_not_by_hand() {
     if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return "this machine lacks the vector instructions of the level amx";
-    if (!forbid_cpuid()) return "this machine or its hypervisor lets nobody answer CPUID for it";
+    if (!forbid_cpuid()) return "this machine or its hypervisor does not let a program answer CPUID";
     allow_cpuid();
     return nullptr;
 }

@@ -5,7 +5,7 @@
 namespace patchbay::amx_by_hand {
 namespace {
 
-// Whole rows are computed. Nobody sees what lies beyond the configured bytes.
+// Whole rows are computed. Bytes beyond the configured ones are never read.
 int element(const Tile& tile, int row, int n) {
     int out;
     __builtin_memcpy(&out, tile.rows[row] + 4 * n, sizeof out);

@@ -25,15 +25,15 @@ void load_configuration(Tiles& tiles, const void* from) {
     std::memcpy(&c, from, sizeof c);
     if (c.palette > 1) refuse("palette %d, expected 0 or 1", c.palette);
     if (c.palette == 0 && !all_zero(&c, sizeof c)) refuse("palette 0 with tiles that have a shape");
-    // Hardware takes a row to begin with, after a load that was interrupted. Nobody else means it.
+    // Hardware takes a row to begin with, after a load that was interrupted. Programs do not use it.
     if (c.start_row != 0) refuse("start row %d, expected 0", c.start_row);
     if (!all_zero(c.reserved, sizeof c.reserved) || !all_zero(c.row_bytes + kTiles, sizeof c.row_bytes / 2) ||
         !all_zero(c.rows + kTiles, sizeof c.rows / 2))
         refuse("reserved bytes that are not 0");
     for (int t = 0; t < kTiles; ++t) {
         const int rows = c.rows[t], bytes = c.row_bytes[t];
-        if (rows > kMostRows) refuse("tile %d of %d rows, expected %d at most", t, rows, kMostRows);
-        if (bytes > kMostRowBytes) refuse("tile %d of rows of %d bytes, expected %d at most", t, bytes, kMostRowBytes);
+        if (rows > kMaxRows) refuse("tile %d of %d rows, expected %d at most", t, rows, kMaxRows);
+        if (bytes > kMaxRowBytes) refuse("tile %d of rows of %d bytes, expected %d at most", t, bytes, kMaxRowBytes);
         if ((rows == 0) != (bytes == 0)) refuse("tile %d of %d rows of %d bytes: both or neither is 0", t, rows, bytes);
     }
     release(tiles);

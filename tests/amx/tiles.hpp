@@ -1,11 +1,11 @@
-// The tile registers of a thread, and what AMX instructions do to them: after Intel's manual, without the hardware.
+// The tile registers of a thread, and the effects of AMX instructions on them, by Intel's manual, without the hardware.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace patchbay::amx_by_hand {
 
-constexpr int kTiles = 8, kMostRows = 16, kMostRowBytes = 64;
+constexpr int kTiles = 8, kMaxRows = 16, kMaxRowBytes = 64;
 
 struct Configuration { // in memory, too
     uint8_t palette, start_row, reserved[14];
@@ -15,7 +15,7 @@ struct Configuration { // in memory, too
 static_assert(sizeof(Configuration) == 64);
 
 struct Tile {
-    alignas(64) uint8_t rows[kMostRows][kMostRowBytes];
+    alignas(64) uint8_t rows[kMaxRows][kMaxRowBytes];
 };
 
 struct Tiles { // all 0: as after tilerelease

@@ -29,11 +29,11 @@ host::Registry registry_with_every_type() {
     host::Manifest m;
     m.library = folder + "/all.so";
     m.components = {component("scheduler", "fcfs",
-                              {{.name = "share", .type = "float", .fallback = "0.5", .min = 0, .max = 1},
-                               {.name = "count", .type = "int", .fallback = "4", .min = 1, .max = 8},
-                               {.name = "label", .type = "string", .fallback = "x"},
-                               {.name = "on", .type = "bool", .fallback = "true"},
-                               {.name = "mode", .type = "enum", .fallback = "a", .choices = {"a", "b"}}}),
+                              {{.name = "share", .type = "float", .default_value = "0.5", .min = 0, .max = 1},
+                               {.name = "count", .type = "int", .default_value = "4", .min = 1, .max = 8},
+                               {.name = "label", .type = "string", .default_value = "x"},
+                               {.name = "on", .type = "bool", .default_value = "true"},
+                               {.name = "mode", .type = "enum", .default_value = "a", .choices = {"a", "b"}}}),
                     component("sampler", "standard"), component("attention", "paged"), component("device", "cpu"),
                     component("proposer", "ngram")};
     std::ofstream(folder + "/all.so").flush();

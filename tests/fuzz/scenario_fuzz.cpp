@@ -1,4 +1,4 @@
-// Scenario files as strangers write them: told what is wrong with them, or played to an end that is the same each time.
+// Untrusted scenario files: each is refused with its faults, or played to an end that is the same each time.
 // Whatever they do to it, the engine loses no block, and the schedulers that ship plan nothing that is refused.
 #include <spdlog/spdlog.h>
 

@@ -1,4 +1,4 @@
-// A small model of tests/golden on a real device: its logits, alone or among others, and its greedy ids.
+// A small model of tests/golden on a real device: its logits, alone or in a batch, and its greedy ids.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -72,15 +72,15 @@ class Golden {
 
     uint32_t positions() const { return runner_->facts().max_position; } // that it serves
 
-    // Logits of each of the tokens, computed at once.
+    // Logits of each of the tokens, computed in one step.
     std::vector<float> logits(const std::vector<int32_t>& tokens) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
     }
 
-    // The same of several prompts in one batch, one after the other; cut: the first computes so many tokens in a step
-    // before.
+    // The same for several prompts in one batch, one after another; cut: the first prompt computes so many tokens in a
+    // step before.
     std::vector<float> logits_together(const std::vector<std::vector<int32_t>>& prompts, uint32_t cut) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         std::vector<kv::BlockTable> tables(prompts.size());
@@ -104,7 +104,7 @@ class Golden {
         return out;
     }
 
-    // The prompt at once, then a token a step, as an engine goes on.
+    // The prompt in one step, then one token in each step, like an engine.
     std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
@@ -146,7 +146,7 @@ inline std::vector<float> numbers(const weights::TensorView& view) { // f32
     return out;
 }
 
-// The largest difference over the range of the expected.
+// The largest difference, divided by the range of the expected values.
 inline double worst_of(const std::vector<float>& got, const std::vector<float>& expected) {
     if (got.size() != expected.size()) return INFINITY;
     const auto [low, high] = std::minmax_element(expected.begin(), expected.end());

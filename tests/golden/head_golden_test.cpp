@@ -47,7 +47,7 @@ class Head {
         for (const auto& [key, value] : r.model_config) config["target." + key] = value;
         auto model = must(registry.model(name, {}, services));
         const pb_model_facts facts = must(runner::read_facts(model, config));
-        runner::GuestModel guest{std::move(model), facts, std::move(config),
+        runner::DraftModel guest{std::move(model), facts, std::move(config),
                                  must(weights::WeightSource::from_folder(folder)), {PB_F32}, {}};
         runner_ = must(runner::ModelRunner::create(
             must(registry.device("cpu", {}, services)), must(registry.model("llama", {}, services)),
@@ -55,7 +55,7 @@ class Head {
             must(weights::WeightSource::from_folder(kGolden + "models/" + target)), r, clock_, &guest));
     }
 
-    // Of the head, in each place of the prompt, then behind each draft but the last.
+    // Of the head, at each position of the prompt, then after each draft but the last.
     std::vector<std::vector<float>> logits(const std::vector<int32_t>& prompt, std::vector<int32_t> behind) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
@@ -71,14 +71,14 @@ class Head {
         tokens.push_back(behind[0]);
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i)); // where the target left them
         std::vector<std::vector<float>> out;
-        const runner::HiddenStates& hidden = *runner_->guest()->goes_on_from();
+        const runner::HiddenStates& hidden = *runner_->draft()->goes_on_from();
         for (uint32_t pass = 0; pass < behind.size(); ++pass) {
             const auto rows = static_cast<uint32_t>(tokens.size());
-            batch.clear(runner_->guest()->batch_form());
+            batch.clear(runner_->draft()->batch_form());
             batch.add({tokens, pass == 0 ? 0 : n + pass - 1, rows, table, features});
             batch.finish();
             batch.kept_row = hidden.row_of_pass(pass);
-            const auto got = must(runner_->guest()->forward(batch));
+            const auto got = must(runner_->draft()->forward(batch));
             out.emplace_back(got.begin(), got.end());
             if (pass + 1 < behind.size()) tokens = {behind[pass + 1]};
             features = {static_cast<int32_t>(hidden.row_of_pass(pass) + rows - 1)};
@@ -86,7 +86,7 @@ class Head {
         return out;
     }
 
-    // Of the head that tells the token `ahead` behind the next one, in each place of the prompt.
+    // Of the head that predicts the token `ahead` after the next one, at each position of the prompt.
     std::vector<float> logits_ahead(const std::vector<int32_t>& prompt, uint32_t ahead) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
@@ -99,11 +99,11 @@ class Head {
         must(runner_->forward(batch));
         std::vector<int32_t> features;
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i));
-        batch.clear(runner_->guest()->batch_form());
+        batch.clear(runner_->draft()->batch_form());
         batch.add({prompt, 0, n, table, features});
         batch.finish();
-        batch.ahead = ahead;
-        const auto got = must(runner_->guest()->forward(batch));
+        batch.draft_step = ahead;
+        const auto got = must(runner_->draft()->forward(batch));
         return {got.begin(), got.end()};
     }
 

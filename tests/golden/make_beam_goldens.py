@@ -25,7 +25,7 @@ def search(model, ids, case):
     out = []
     for tokens, score in zip(found.sequences, found.sequences_scores):
         tokens = tokens[len(ids):].tolist()
-        for i, t in enumerate(tokens):  # behind the end there are pads
+        for i, t in enumerate(tokens):  # after the end there are pads
             if t in case["ends"]:
                 tokens = tokens[:i + 1]
                 break

@@ -4,7 +4,7 @@
   .venv-train/bin/python tests/golden/make_head_goldens.py      (scripts/requirements-train.txt)
 
 models/eagle/ is a head for models/llama_gqa_tied; eagle.json has prompts with their drafts, logits/eagle/ the head's f32
-logits in each place of each prompt, then behind each draft. medusa likewise: the logits of each head in each place.
+logits at each position of each prompt, then after each draft. medusa: the logits of each head at each position.
 """
 import json
 from pathlib import Path

@@ -92,7 +92,7 @@ def kept(name, kind):
 def answered(model, kind, seed):
     config = model.config
     generator = torch.Generator().manual_seed(seed)
-    first = 4 if kind == "gemma3" else 0  # behind the tokens that stand for images
+    first = 4 if kind == "gemma3" else 0  # after the tokens that stand for images
     prompts = [torch.randint(first, config.get_text_config().vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
     answers = []
     for p in prompts:

@@ -118,8 +118,8 @@ class Reference:
             x = x[kept]
         if p.get("typical", 1) < 1:
             probability = shares()
-            surprise = -np.log(probability)
-            strange = np.abs(surprise - (probability * surprise).sum())
+            surprisal = -np.log(probability)
+            strange = np.abs(surprisal - (probability * surprisal).sum())
             order = np.argsort(strange, kind="stable")
             count = self.most_likely(probability, order, p["typical"])
             ids, kept = self.cut(ids, strange, count, order)
@@ -146,11 +146,11 @@ class Reference:
         return ids, x
 
     def note(self, token, ids, x):
-        """Mirostat's surprise of the token that came."""
+        """Mirostat's surprisal of the token that came."""
         if self.p.get("mirostat"):
             weights = self.np.exp(x - x.max())
-            surprise = -math.log2(float(weights[ids == token][0] / weights.sum()))
-            self.mu -= self.p.get("mirostat_lr", 0.1) * (surprise - self.p.get("mirostat_ent", 5))
+            surprisal = -math.log2(float(weights[ids == token][0] / weights.sum()))
+            self.mu -= self.p.get("mirostat_lr", 0.1) * (surprisal - self.p.get("mirostat_ent", 5))
 
     def token(self, logits, prompt, output, seed):
         np = self.np
@@ -276,7 +276,7 @@ def main():
             except Near:
                 near += 1
                 if parameters.get("mirostat"):
-                    break  # the surprise of this token is not known, so neither is what comes
+                    break  # the surprisal of this token is not known, so neither is what comes
                 continue
             compared += 1
             if token != expected:

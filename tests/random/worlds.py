@@ -337,16 +337,16 @@ def scenario(seed):
         scheduled = ", ".join(f"{r.id}: {tokens}" for r, tokens in planned.items())
         lines.append(f"  - expect: {{scheduled: {{{scheduled}}}, preempted: {names(gone)},\n"
                      f"             waiting: {names(world.waiting)}, running: {names(world.running)}, "
-                     f"free_blocks: {len(world.pool.free)}, cached_blocks: {world.pool.cached()}}}")
+                     f"free_pages: {len(world.pool.free)}, cached_pages: {world.pool.cached()}}}")
         if not planned:
             continue
         sampled, ended = world.come_back(planned)
         stopped = ", ".join(f"{r.id}: [7]" for r, why in ended.items() if why == "stop")
         finished = ", ".join(f"{r.id}: {why}" for r, why in ended.items())
         lines += [f"  - output: {{{stopped}}}",
-                  f"  - expect: {{finished: {{{finished}}}, free_blocks: {len(world.pool.free)}}}"]
+                  f"  - expect: {{finished: {{{finished}}}, free_pages: {len(world.pool.free)}}}"]
     lines.append(f"  - expect: {{steps: {steps}, hit_tokens: {world.hit_tokens}, query_tokens: {world.query_tokens}, "
-                 f"free_blocks: {limits.num_blocks}, plan_faults: 0}}")
+                 f"free_pages: {limits.num_blocks}, plan_faults: 0}}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,5 @@
 // What connections may do: keep alive, pipelining, faults, slow and vanishing clients.
+#include <cstdio>
 #include <thread>
 
 #include "serve/server_fixture.hpp"
@@ -106,8 +107,9 @@ TEST(Connections, AbortTheRequestOfAClientThatGoes) {
         HttpClient client(server.port());
         Json body = streaming("The wolf", 1500);
         body["stream"] = false;
+        const uint64_t before = server.server->engine().status().steps;
         client.post("/v1/completions", body.dump());
-        while (server.server->engine().status().steps < 20) std::this_thread::yield();
+        while (server.server->engine().status().steps < before + 20) std::this_thread::yield();
     }
     EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
     const std::string metrics = get(server.port(), "/metrics").body;
@@ -187,6 +189,25 @@ TEST(Connections, CloseThoseThatSendNothing) {
     half.send("GET /hea");
     EXPECT_EQ(silent.read_rest(), "");
     EXPECT_EQ(half.read_rest(), "");
+}
+
+size_t sockets_of_another_program() {
+    FILE* const pipe = popen("ls -l /proc/self/fd", "r");
+    size_t count = 0;
+    char line[4096];
+    while (pipe && fgets(line, sizeof line, pipe)) count += std::string_view(line).find("socket:") != std::string::npos;
+    pclose(pipe);
+    return count;
+}
+
+// Probes of plugins are such programs.
+TEST(Connections, AreNotInheritedByProgramsThatAreStarted) {
+    const size_t before = sockets_of_another_program();
+    const Running server;
+    HttpClient client(server.port());
+    client.get("/version");
+    ASSERT_EQ(client.read_answer().status, 200);
+    EXPECT_EQ(sockets_of_another_program(), before + 1); // the client's own end, which is the test's
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ def cancelling(client):
         text = client.get("../metrics", cast_to=str)
         if re.search(r'patchbay_requests_finished_total\{reason="abort"\} 1$', text, re.M):
             break
-    assert re.search(r'patchbay_kv_blocks\{state="used"\} 0$', text, re.M), text
+    assert re.search(r'patchbay_kv_pages\{state="used"\} 0$', text, re.M), text
 
 
 def main():

@@ -41,7 +41,7 @@ uint32_t Running::pages_in_use_when_idle() const {
         server->engine().call([&](engine::Engine& engine) {
             idle = !engine.has_unfinished();
             const engine::View view = engine.view();
-            pages = view.total_blocks - view.free_blocks; // cached ones are free
+            pages = view.total_pages - view.free_pages; // cached ones are free
         });
     server->engine().call([](engine::Engine&) {}); // and for the one that reports what was aborted last
     return pages;

@@ -1,5 +1,5 @@
-// An engine with room for all that one request asks for: what comes of a request whose outputs are chosen among others,
-// by beam search or best_of, must be the same where it is crowded.
+// An engine with room for everything that one request needs. With beam search or best_of, a request whose outputs are
+// chosen among others must have the same result here as in a crowded engine.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace patchbay::engine::testing {
 
-// What a synthetic token of such a request becomes: now and then the end. Whoever knows seed and position knows it.
+// What a synthetic token of such a request becomes: now and then the end. It depends on seed and position only.
 inline TokenId chosen_token(TokenId synthetic, TokenId end) { return synthetic % 40 == 0 ? end : synthetic; }
 
 class Alone final : execution::Script {

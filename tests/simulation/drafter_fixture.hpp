@@ -1,4 +1,4 @@
-// A proposer for simulations: drafts what comes, now and then something else, fewer than it may, nothing, or a fault.
+// A proposer for simulations: drafts the right tokens, now and then wrong ones, fewer than allowed, none, or a fault.
 #pragma once
 #include <functional>
 

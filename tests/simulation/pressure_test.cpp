@@ -1,6 +1,6 @@
 // Far too few blocks for what is asked, on a device that computes: each text is that of the request run alone. Where
 // drafts are verified by rejection a seeded text depends on where there were drafts: there its tokens are those that
-// the model, asked alone, has among its likeliest behind the same tokens.
+// the model, alone, has among its likeliest after the same tokens.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ std::vector<std::vector<TokenId>> outputs_alone(Harness& h, const Case& c) {
     return out;
 }
 
-// Whether the model has each token among its likeliest behind those before it.
+// Whether the model has each token among its likeliest after those before it.
 bool is_likely(Harness& h, const std::vector<TokenId>& prompt, const std::vector<TokenId>& output) {
     std::vector<TokenId> whole = prompt;
     whole.insert(whole.end(), output.begin(), output.end());
@@ -177,7 +177,7 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
     }
     uint64_t preemptions = 0, accepted = 0;
     for (uint32_t step = 1; h.engine->has_unfinished(); ++step) {
-        ASSERT_LT(step, 20'000u) << "somebody starves";
+        ASSERT_LT(step, 20'000u) << "a request starves";
         for (uint32_t i = 0; i < kRequests; ++i)
             if (cases[i].abort_at == step) h.engine->abort(ids[i]);
         GetParam().between(h, step);
@@ -188,7 +188,7 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
         ASSERT_TRUE(sound) << "step " << step << ": " << sound.error();
     }
     EXPECT_GT(preemptions, 100u);
-    EXPECT_EQ(h.engine->view().free_blocks, c.engine.num_blocks);
+    EXPECT_EQ(h.engine->view().free_pages, c.engine.num_blocks);
     Harness judge(small_model());
     uint32_t aborted = 0, others = 0;
     for (uint32_t i = 0; i < kRequests; ++i)

@@ -36,21 +36,21 @@ class Simulation final : execution::Script {
             PB_CHECK(one_step());
         }
         arrivals_over_ = true;
-        for (uint32_t left = kMostToDrain; engine_->has_unfinished(); --left, ++step_) {
+        for (uint32_t left = kMaxToDrain; engine_->has_unfinished(); --left, ++step_) {
             if (unsound_) swap_to({scheduler(), {}});
             if (left == 0) return fail(std::to_string(open_.size()) + " outputs do not end: starved, or lost");
             PB_CHECK(one_step());
         }
         if (!open_.empty()) return fail(std::to_string(open_.size()) + " outputs never ended");
         const View view = engine_->view();
-        if (view.free_blocks != view.total_blocks)
-            return fail(std::to_string(view.total_blocks - view.free_blocks) + " blocks are not free in the end");
+        if (view.free_pages != view.total_pages)
+            return fail(std::to_string(view.total_pages - view.free_pages) + " blocks are not free in the end");
         return engine_->reset_prefix_cache();
     }
     uint32_t step() const { return step_; }
 
   private:
-    static constexpr uint32_t kMostToDrain = 20'000;
+    static constexpr uint32_t kMaxToDrain = 20'000;
     using Key = std::pair<RequestId, uint32_t>; // request, index of its output
     struct Expected {
         uint64_t seed;
@@ -125,7 +125,7 @@ class Simulation final : execution::Script {
         }
         clock_.advance_ns(kMs);
         budget_ = e.max_num_batched_tokens;
-        most_seqs_ = e.max_num_seqs;
+        max_seqs_ = e.max_num_seqs;
         execution::ScriptSetup setup{*this, {}, nullptr};
         if (speculates_) {
             drafting_ = {[this](uint64_t id, uint64_t position) { return coming(id, position); },
@@ -222,7 +222,7 @@ class Simulation final : execution::Script {
         engine_->abort(id);
     }
 
-    // To a sound one, or to one that fails, in its probation or behind it.
+    // To a sound one, or to one that fails, in its probation or after it.
     void swap() {
         if (!one_in(3)) return swap_to({scheduler(), {}});
         // It keeps its contract in every probe, whose engines have other numbers of blocks.
@@ -263,7 +263,7 @@ class Simulation final : execution::Script {
                 note("sequence " + std::to_string(i.id) + " is scheduled and has ended");
         }
         if (tokens > budget_) note(std::to_string(tokens) + " tokens are scheduled, of " + std::to_string(budget_));
-        if (plan.size() > most_seqs_) note(std::to_string(plan.size()) + " sequences are scheduled");
+        if (plan.size() > max_seqs_) note(std::to_string(plan.size()) + " sequences are scheduled");
     }
 
     void sampled(std::span<const execution::ScriptedRows> all) override {
@@ -311,11 +311,11 @@ class Simulation final : execution::Script {
         const bool stops = !p.ignore_eos && made > p.min_tokens && e.got.back() == kStop;
         bool before = false;
         for (size_t i = 0; i + 1 < made; ++i) before |= !p.ignore_eos && i >= p.min_tokens && e.got[i] == kStop;
-        if (before) note("tokens behind a stop");
+        if (before) note("tokens after a stop");
         switch (out.finish) {
         case FinishReason::kStop: met().stopped += 1; return stops ? void() : note("a stop at no stop");
         case FinishReason::kLength: return made == p.max_tokens && !stops ? void() : note("too short or too long");
-        case FinishReason::kAbort: met().aborted += 1; return e.aborted ? void() : note("aborted by nobody");
+        case FinishReason::kAbort: met().aborted += 1; return e.aborted ? void() : note("aborted without a request");
         default: return out.stop_reason.find("the queue is full") == 0 ? void() : note(out.stop_reason);
         }
     }
@@ -345,7 +345,7 @@ class Simulation final : execution::Script {
         m.trimmed += report->trimmed;
         m.swapped_out += report->swapped_out;
         m.swapped_in += report->swapped_in;
-        m.overlapped += report->in_turn.empty();
+        m.overlapped += report->sync_reason.empty();
         m.recomputed_as_dearer += report->swap_fallbacks[static_cast<size_t>(SwapFallback::kDearer)];
         for (const host::SwapRecord& r : report->swaps) {
             m.swaps += r.state == host::SwapState::kCommitted;
@@ -360,7 +360,7 @@ class Simulation final : execution::Script {
     const uint64_t seed_;
     const bool chooses_; // odd seeds: also requests whose outputs are chosen among others, and `auto`
     uint64_t draws_ = 0;
-    uint32_t step_ = 0, budget_ = 0, most_seqs_ = 0;
+    uint32_t step_ = 0, budget_ = 0, max_seqs_ = 0;
     bool speculates_ = false, arrivals_over_ = false, unsound_ = false;
     VirtualClock clock_;
     std::map<Key, Expected> open_; // outputs that have not ended

@@ -1,5 +1,5 @@
 // One engine under a random load that is a pure function of a seed: arrivals, cancellations, swaps, faults, little
-// memory. After each step its books are audited, and every token that comes out is the one that had to come.
+// memory. After each step its bookkeeping is audited, and every token is compared with the expected one.
 #pragma once
 #include <map>
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace patchbay::engine::testing {
 
-// Why it failed, and in which step; empty: nothing did. Drains at the end.
+// Why it failed, and in which step; empty: it passed. Drains at the end.
 std::string simulate(uint64_t seed, uint32_t steps);
 
-// What simulations have met, so that a test can tell that they met something.
+// Counts the events of simulations, so that a test can check that they occurred.
 struct Met {
     uint64_t requests = 0, outputs = 0, aborted = 0, refused = 0, preemptions = 0, accepted = 0, hits = 0, swaps = 0;
     uint64_t rolled_back = 0, bad_plans = 0, proposer_faults = 0, forked = 0, trimmed = 0, stopped = 0, overlapped = 0;

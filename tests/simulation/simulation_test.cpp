@@ -12,7 +12,7 @@ namespace patchbay::engine::testing {
 namespace {
 
 TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
-    spdlog::set_level(spdlog::level::off); // swaps are told by the hundred
+    spdlog::set_level(spdlog::level::off); // hundreds of swaps are logged
     unsigned long long first = 1, seeds = 10, steps = 5000;
     if (const char* asked = std::getenv("PATCHBAY_SIMULATION")) {
         ASSERT_EQ(std::sscanf(asked, "%llu:%llu:%llu", &first, &seeds, &steps), 3) << asked;

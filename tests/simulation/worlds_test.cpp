@@ -168,10 +168,10 @@ TEST(Worlds, NobodyWaitsForBlocksThatOthersHold) {
                 n = std::min(n, e.long_prefill_token_threshold);
             uint64_t pages = (first.cached_tokens + n + e.block_size - 1) / e.block_size - first.cached_pages_in_use;
             for (const pb_sequence& r : now.running) { // what they lack for all their tokens
-                const uint32_t all = r.prompt_tokens + r.output_tokens, there = r.blocks * e.block_size;
+                const uint32_t all = r.prompt_tokens + r.output_tokens, there = r.pages * e.block_size;
                 if (e.reserve_full_sequence && all > there) pages += (all - there + e.block_size - 1) / e.block_size;
             }
-            EXPECT_GT(pages, now.free_blocks) << "sequence " << first.id << " could have been admitted";
+            EXPECT_GT(pages, now.free_pages) << "sequence " << first.id << " could have been admitted";
             held_back += 1;
         };
         const auto look = [&] {
@@ -328,7 +328,7 @@ TEST(Worlds, OrcaPreemptsNoRequest) {
         Trial run(std::move(w));
         const auto look = [&](const StepReport& r) {
             EXPECT_EQ(r.preemptions, 0u) << "in step " << r.step;
-            waited += r.waiting_requests > 0 && r.used_blocks < r.total_blocks;
+            waited += r.waiting_requests > 0 && r.used_pages < r.total_pages;
             forked += r.forked;
         };
         EXPECT_TRUE(run.play([] {}, look));

@@ -44,7 +44,7 @@ uint32_t runs_asked(uint32_t by_default) {
 class Soak : public ::testing::Test {
   protected:
     Soak() {
-        spdlog::set_level(spdlog::level::warn); // each run's swap is told
+        spdlog::set_level(spdlog::level::warn); // each run's swap is logged
         std::string name = (fs::temp_directory_path() / "patchbay-soak-XXXXXX").string();
         if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
         folder_ = name;
@@ -56,8 +56,9 @@ class Soak : public ::testing::Test {
         std::ofstream(folder_ / "e.yaml") << yaml << "repeats: " << runs / 2 << "\n";
         const auto spec = load_spec((folder_ / "e.yaml").string());
         const auto registry = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
-        auto lineup = spec && registry ? load_lineup(*spec, *registry) : fail(spec ? registry.error() : spec.error());
-        if (!lineup) throw std::runtime_error(lineup.error());
+        auto prepared = spec && registry
+                            ? prepare_variants(*spec, *registry) : fail(spec ? registry.error() : spec.error());
+        if (!prepared) throw std::runtime_error(prepared.error());
         std::vector<Held> held;
         ExperimentOptions options;
         options.folder = folder_ / "results";
@@ -66,7 +67,7 @@ class Soak : public ::testing::Test {
             if (p.run == held.size()) held.push_back(held_now());
         };
         RealClock clock;
-        const auto outcome = run_experiment(*spec, *lineup, *registry, clock, options);
+        const auto outcome = run_experiment(*spec, *prepared, *registry, clock, options);
         if (!outcome) throw std::runtime_error(outcome.error());
         for (const std::string& notice : outcome->conclusion.notices)
             EXPECT_EQ(notice.find("invalid"), notice.npos) << notice;

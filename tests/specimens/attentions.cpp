@@ -18,8 +18,7 @@ class Softmax {
     using Bound = kernels::AttentionShape;
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.page_bytes = kernels::reference::page_bytes(*bind(spec));
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "specimen");
         return out;

@@ -107,7 +107,7 @@ struct GathersFromTheEnd : Loops {
 
 struct TakesTheTokenBefore : Loops {
     TakesTheTokenBefore() {
-        ops_.take_tokens = [](void*, const pb_tensor* ids, const pb_tensor* sampled) {
+        ops_.fill_placeholders = [](void*, const pb_tensor* ids, const pb_tensor* sampled) {
             for (int64_t t = 0; t < ids->shape[0]; ++t) {
                 int32_t& at = static_cast<int32_t*>(ids->data)[t];
                 if (at < 0) at = id(*sampled, std::max(0, -at - 2));
@@ -127,7 +127,7 @@ struct LooksTooLate : Loops { // when it is waited for, and not in order with op
     static void perform(const std::vector<Copy>& copies) {
         for (const Copy& c : copies) std::memcpy(c.to, c.from, c.bytes);
     }
-    void to_host_later(void* to, const void* from, uint64_t bytes) { open.push_back({to, from, bytes}); }
+    void to_host_async(void* to, const void* from, uint64_t bytes) { open.push_back({to, from, bytes}); }
     void end_step() { perform(std::exchange(open, {})); }
     void submit_step() { submitted.push_back(std::exchange(open, {})); }
     void wait_step() {
@@ -189,7 +189,6 @@ struct KeepsNoTime : Loops {
 struct RunsWhatItShouldRecord : Loops { // and has nothing to launch
     pb_device_info info() const {
         pb_device_info i = Loops::info();
-        i.graphs = 1;
         i.host_memory = 0;
         return i;
     }

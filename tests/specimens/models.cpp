@@ -22,11 +22,10 @@ class Bigram {  // embedding and output matrix a layer, and one weight that it c
     uint32_t weight_count() const { return layers_ + 1; }
     pb_weight_spec weight(uint32_t index) const {
         if (index > layers_) throw Error(PB_INVALID, "no such weight");
-        pb_weight_spec s{};
+        pb_weight_spec s = patchbay::sized<pb_weight_spec>();
         s.role = index == layers_ ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
         s.uses = uint64_t{1} << s.role;
         s.cols = hidden_;
-        s.same_as = -1;
         if (index == layers_) return s;
         s.part_count = 1;
         std::snprintf(s.parts[0].name, sizeof s.parts[0].name, "layers.%u.weight", index);
@@ -34,7 +33,7 @@ class Bigram {  // embedding and output matrix a layer, and one weight that it c
         return s;
     }
     void fill(uint32_t, float* out) const { std::fill_n(out, hidden_, 1.0f); }
-    pb_kv_spec kv_spec(uint32_t) const { return {PB_KV_FULL, 4, 2, 16, 0, 0.25f, 0, 0}; }
+    pb_kv_spec kv_spec(uint32_t) const { return {sizeof(pb_kv_spec), PB_KV_FULL, 4, 2, 16, 0, 0.25f, 0, 0}; }
     void forward(const patchbay::Forward&) const {}
 
   protected:
@@ -89,7 +88,7 @@ struct FillsPastTheEnd : Bigram {
 
 struct HasNoScale : Bigram {
     pb_kv_spec kv_spec(uint32_t) const {
-        return {PB_KV_FULL, 4, 2, 16, 0, std::numeric_limits<float>::quiet_NaN(), 0, 0};
+        return {sizeof(pb_kv_spec), PB_KV_FULL, 4, 2, 16, 0, std::numeric_limits<float>::quiet_NaN(), 0, 0};
     }
 };
 

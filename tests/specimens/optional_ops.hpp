@@ -1,4 +1,4 @@
-// Devices that have one of the optional ops, and have it wrong: over the healthy device of devices.cpp.
+// Devices with one wrong optional op each, over the healthy device of devices.cpp.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -86,8 +86,7 @@ inline void gather_rows(void*, const pb_tensor* out, const pb_tensor* x, const p
 class Loops {
   public:
     pb_device_info info() const {
-        pb_device_info i{};
-        i.struct_size = sizeof i;
+        pb_device_info i = patchbay::sized<pb_device_info>();
         i.computes = i.host_memory = 1;
         i.memory_total = i.memory_free = 1 << 30;
         std::snprintf(i.name, sizeof i.name, "specimen");

@@ -20,7 +20,7 @@ struct Again {  // the newest token, as often as there is room
 struct FailsOnAnEmptyHistory : Again {
     void propose(ProposeBatch& batch) {
         for (uint32_t i = 0; i < batch.size(); ++i)
-            if (batch.tokens(i).empty()) throw patchbay::Error(PB_FAILED, "no tokens to look at");
+            if (batch.tokens(i).size() < 2) throw patchbay::Error(PB_FAILED, "one token is too few to look at");
         Again::propose(batch);
     }
 };
@@ -98,6 +98,20 @@ struct HasMorePathsThanAsked : Again {
     }
 };
 
+struct KeepsTheHistory : Again { // and falls silent where that of the batch before is not as it was
+    void propose(ProposeBatch& batch) {
+        batches += 1;
+        const bool stale = batches > 2 && last && *last != first;
+        last = nullptr;
+        for (uint32_t i = 0; i < batch.size() && !last; ++i)
+            if (!batch.tokens(i).empty()) last = batch.row(i).tokens, first = *last;
+        if (!stale) Again::propose(batch);
+    }
+    const int32_t* last = nullptr;
+    int32_t first = 0;
+    uint32_t batches = 0;
+};
+
 template <class T>
 constexpr pb_component component(const char* name) {
     return patchbay::proposer<T>({.name = name, .version = "1.0.0", .summary = "for the tests of the probe"});
@@ -112,4 +126,5 @@ PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("f
                 component<HangsADraftOnItself>("hangs_a_draft_on_itself"),
                 component<HasMorePathsThanAsked>("has_more_paths_than_asked"),
                 component<FallsSilentAfterAStranger>("falls_silent_after_a_stranger"),
-                component<DraftsForAStranger>("drafts_for_a_stranger"))
+                component<DraftsForAStranger>("drafts_for_a_stranger"),
+                component<KeepsTheHistory>("keeps_the_history"))

@@ -1,4 +1,4 @@
-// Devices that take quantised weights, each wrong in how it reads one kind of code. For devices.cpp.
+// Devices for quantised weights, each of which reads one kind of code wrongly. For devices.cpp.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// A healthy device with graphs that keeps to the letter of pb_device: it records only what has run before, weights and
-// shapes alike, as one does that takes memory or chooses kernels when an op first runs.
+// A healthy device with graphs that follows pb_device to the letter: it records only what has run before, with the same
+// weights and shapes, like a device that allocates memory or chooses kernels when an op first runs.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -33,7 +33,6 @@ class Recorder : public Loops {
     }
     pb_device_info info() const {
         pb_device_info i = Loops::info();
-        i.graphs = 1;
         i.host_memory = 0;
         return i;
     }

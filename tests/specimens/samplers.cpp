@@ -117,8 +117,25 @@ struct ReportsLogitsAsLogprobs : Softmax {
 struct IsSurprisedByLessThanNothing : Softmax {
     static constexpr const char* kName = "is_surprised_by_less_than_nothing";
     void end(SampleBatch& batch) {
-        for (uint32_t i = 0; batch.raw.surprise && i < batch.size(); ++i) batch.raw.surprise[i] = -1;
+        for (uint32_t i = 0; batch.raw.surprisal && i < batch.size(); ++i) batch.raw.surprisal[i] = -1;
     }
+};
+
+struct KeepsTheRows : Softmax {  // and gives its first row up where those of the batch before are not as they were
+    static constexpr const char* kName = "keeps_the_rows";
+    void begin(SampleBatch& batch) {
+        batches += 1;
+        stale = batches > 2 && last && last->id != id;
+        last = batch.size() > 0 ? batch.raw.rows : nullptr;
+        if (last) id = last->id;
+    }
+    int32_t pick(const SampleBatch& batch, uint32_t i) {
+        return stale && i == 0 ? instead(batch, i) : Softmax::pick(batch, i);
+    }
+    const pb_sample_row* last = nullptr;
+    uint64_t id = 0;
+    uint32_t batches = 0;
+    bool stale = false;
 };
 
 class LeavesRawLogits : public Sampler<Softmax> {
@@ -138,5 +155,6 @@ PATCHBAY_PLUGIN(component<Softmax>(), component<FailsOnAnEmptyBatch>(), componen
                 component<WritesARowTooMany>(), component<SamplesAtTemperatureZero>(), component<IgnoresTheMask>(),
                 component<DrawsFromACounter>(), component<DrawsByPlaceInBatch>(), component<HidesItsFaults>(),
                 component<ReportsLogitsAsLogprobs>(), component<IsSurprisedByLessThanNothing>(),
+                component<KeepsTheRows>(),
                 patchbay::sampler<LeavesRawLogits>(
                     {.name = "leaves_raw_logits", .version = "1.0.0", .summary = "for the tests of the probe"}))

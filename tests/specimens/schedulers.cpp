@@ -40,11 +40,13 @@ pb_status call_plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out
     return static_cast<patchbay::detail::Box<T>*>(self)->value.plan(*in, *out);
 }
 template <class T>
-constexpr pb_scheduler kTable{sizeof(pb_scheduler), 0, call_plan<T>, nullptr, nullptr, nullptr};
+struct Table {
+    static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, call_plan<T>, nullptr, nullptr, nullptr};
+};
 template <class T>
 constexpr pb_component wrong(const char* name, const char* state = nullptr) {
-    return patchbay::detail::component<T>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, {name, "1.0.0", "wrong on purpose", state},
-                                          &kTable<T>);
+    return patchbay::detail::component<T, Table<T>>(PB_SCHEDULER, PB_SCHEDULER_REVISION,
+                                                    {name, "1.0.0", "wrong on purpose", state});
 }
 
 pb_status plan_well(const pb_scheduler_in& in, pb_scheduler_out& out) {
@@ -72,7 +74,7 @@ struct FailsOnAnEmptyView {
 };
 
 struct Throws {
-    pb_status plan(const pb_scheduler_in&, pb_scheduler_out&) { throw std::runtime_error("nobody catches this"); }
+    pb_status plan(const pb_scheduler_in&, pb_scheduler_out&) { throw std::runtime_error("this is not caught"); }
 };
 
 struct WritesPastItsBuffer {
@@ -178,6 +180,29 @@ struct DependsOnWhichObjectItIs {
     }
 };
 
+struct KeepsTheView {  // and turns the plan round where the one before is not as it was
+    const pb_scheduler_in* last = nullptr;
+    uint64_t step = 0;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        const bool as_it_was = !last || last->step == step;
+        last = &in;
+        step = in.step;
+        plan_well(in, out);
+        if (!as_it_was) std::reverse(out.items, out.items + out.item_count);
+        return PB_OK;
+    }
+};
+
+struct FailsOnceConfigured {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("pace", "1", 1, 9, "", "whatever it is, it may not change", PB_PARAM_HOT)};
+    bool configured = false;
+    void configure(const patchbay::Context&) { configured = true; }
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        return configured ? PB_FAILED : plan_well(in, out);
+    }
+};
+
 struct StarvesLongPrompts {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         plan_well(in, out);
@@ -239,4 +264,5 @@ PATCHBAY_PLUGIN(
     wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
+    wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

@@ -40,10 +40,11 @@ constexpr Specimen kLibraries[] = {
     {"no_components", "abi.complete", "holds 0 components, expected 1 to 256"},
     {"no_summary", "component.complete", "component 'again' lacks"},
     {"unknown_kind", "component.kind", "'patchbay.oracle/1'"},
-    {"other_digest", "component.digest", "0123456789abcdef"},
+    {"other_revision", "component.revision", "of patchbay.proposer/1, this host has revision 1"},
     {"bad_name", "component.name", "'Once-More'"},
     {"no_function", "component.vtable", "functions missing"},
     {"saves_only", "component.state_functions", "state, save and load"},
+    {"counts_no_extensions", "component.extensions", "broken list of extensions"},
     {"bad_default", "component.schema", "'drafts' is 9, expected 1 to 8 tokens"},
     {"gives_no_object", "component.create", "gave no object"},
     {"fails_in_create", "component.create", "the stars are wrong"},
@@ -80,6 +81,8 @@ const std::vector<Wrong> kComponents = {
       {"trusts_its_own_sizeof", "scheduler.stride"},
       {"depends_on_which_object_it_is", "scheduler.deterministic"},
       {"starves_long_prompts", "scheduler.progress"},
+      {"keeps_the_view", "scheduler.lifetimes"},
+      {"fails_once_configured", "component.configure"},
       {"one_object_for_all", "component.twice"},
       {"forgets_its_state", "component.state"},
       {"trusts_saved_bytes", "component.torn_state"}}},
@@ -94,7 +97,8 @@ const std::vector<Wrong> kComponents = {
       {"draws_by_place_in_batch", "sampler.batch"},
       {"hides_its_faults", "sampler.faults"},
       {"reports_logits_as_logprobs", "sampler.logprobs"},
-      {"is_surprised_by_less_than_nothing", "sampler.surprise"},
+      {"is_surprised_by_less_than_nothing", "sampler.surprisal"},
+      {"keeps_the_rows", "sampler.lifetimes"},
       {"leaves_raw_logits", "sampler.process"}}},
     {"proposers",
      "proposer",
@@ -106,6 +110,7 @@ const std::vector<Wrong> kComponents = {
       {"hangs_a_draft_on_itself", "proposer.trees"},
       {"has_more_paths_than_asked", "proposer.trees"},
       {"falls_silent_after_a_stranger", "proposer.notices"},
+      {"keeps_the_history", "proposer.lifetimes"},
       {"drafts_for_a_stranger", "proposer.runner"}}},
     {"attentions",
      "attention",
@@ -154,7 +159,7 @@ const std::vector<Wrong> kComponents = {
       {"gates_the_ups", "device.gated_mlp"},
       {"forgets_the_rows_before", "device.causal_conv_silu"},
       {"scans_without_a_state", "device.ssm_scan"},
-      {"takes_the_token_before", "device.take_tokens"},
+      {"takes_the_token_before", "device.fill_placeholders"},
       {"looks_too_late", "device.steps"},
       {"brings_pages_back_late", "device.host_pages"},
       {"rounds_batches_otherwise", "device.batch"},
@@ -241,6 +246,8 @@ TEST(HealthyPlugin, OfPureCPassesAndIsDescribed) {
     ASSERT_EQ(report.manifest->components.size(), 1u);
     EXPECT_EQ(report.manifest->components[0].name, "again");
     EXPECT_EQ(report.manifest->components[0].params.at(0).max, 8);
+    EXPECT_THAT(report.manifest->components[0].hooks, ::testing::ElementsAre("propose"));
+    EXPECT_THAT(report.manifest->components[0].extensions, ::testing::IsEmpty());
 }
 
 // The names are taken from what the probe itself reports, so that a new check without a specimen is found here.

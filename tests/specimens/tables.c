@@ -29,8 +29,8 @@
 #ifndef KIND
 #define KIND PB_PROPOSER
 #endif
-#ifndef DIGEST
-#define DIGEST PB_PROPOSER_DIGEST
+#ifndef REVISION
+#define REVISION PB_PROPOSER_REVISION
 #endif
 #ifndef NAME
 #define NAME "again"
@@ -53,8 +53,11 @@
 #ifndef PROPOSE
 #define PROPOSE propose
 #endif
-#ifndef FALLBACK
-#define FALLBACK "1"
+#ifndef EXTENSIONS
+#define EXTENSIONS 0
+#endif
+#ifndef DEFAULT
+#define DEFAULT "1"
 #endif
 #ifndef AT_LOAD
 #define AT_LOAD (void)0
@@ -146,11 +149,24 @@ __attribute__((destructor)) static void at_unload(void) { AT_UNLOAD; }
 /* ---- tables --------------------------------------------------------------------------------- */
 
 static const pb_param params[] = {
-    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, FALLBACK, 1, 8, NULL, "tokens", "to be checked"}};
+    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, DEFAULT, 1, 8, NULL, "tokens", "to be checked"}};
 
 static const pb_proposer table = {sizeof table, 0, PROPOSE, NULL, NULL};
-static const pb_component component = {sizeof component, 1,      KIND,    DIGEST, NAME, "1.0.0", SUMMARY, STATE,
-                                       params,           CREATE, DESTROY, SAVE,   NULL, &table};
+static const pb_component component = {.struct_size = sizeof component,
+                                       .param_count = 1,
+                                       .param_stride = sizeof *params,
+                                       .revision = REVISION,
+                                       .kind = KIND,
+                                       .name = NAME,
+                                       .version = "1.0.0",
+                                       .summary = SUMMARY,
+                                       .state = STATE,
+                                       .params = params,
+                                       .create = CREATE,
+                                       .destroy = DESTROY,
+                                       .save = SAVE,
+                                       .vtable = &table,
+                                       .extension_count = EXTENSIONS};
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) extern const pb_plugin ENTRY;

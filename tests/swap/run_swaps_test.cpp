@@ -58,7 +58,7 @@ TEST(RunSwaps, OneThatIsRolledBackMakesTheRunInvalid) {
     const RunRecord run = run_with(
         s, {task("scheduler", 0, 0, {"faulty", {{"fault", "throws"}, {"blocks", std::to_string(kBlocks)}}})});
     EXPECT_EQ(run.faults,
-              std::vector<std::string>{"swap scheduler fcfs→faulty: rolled back in phase plan: told to fail"});
+              std::vector<std::string>{"swap scheduler fcfs→faulty: rolled back in phase plan: fails on purpose"});
     EXPECT_FALSE(run.valid());
 }
 

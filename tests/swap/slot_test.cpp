@@ -141,8 +141,8 @@ TEST_F(SlotTest, ARollbackBringsThePredecessorBackWithWhatItHad) {
     const auto swap = post(kTwo);
     exchange();
     set_count(slot.current(), 8);
-    EXPECT_EQ(slot.roll_back(1, "plan", "scheduler 'two': plan: told to").text(),
-              "swap scheduler one→two: rolled back in phase plan: told to");
+    EXPECT_EQ(slot.roll_back(1, "plan", "scheduler 'two': plan: on purpose").text(),
+              "swap scheduler one→two: rolled back in phase plan: on purpose");
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(*slot.current().save(), "count 7\n");
     EXPECT_EQ(swap->record().state, SwapState::kRolledBack);
@@ -179,7 +179,7 @@ TEST_F(SlotTest, NothingIsDestroyedByTheThreadThatSteps) {
     EXPECT_EQ(destroyed["a"], std::this_thread::get_id());
 
     swap = post(kElse);
-    swap.reset(); // nobody asks
+    swap.reset(); // no record is read
     stepping([&] {
         exchange(2);
         slot.roll_back(2, "plan", "because");

@@ -1,4 +1,4 @@
-// Engines whose scheduler and sampler are exchanged while they run.
+// Engines whose scheduler and sampler are swapped while they run.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -26,7 +26,7 @@ class Gauges final : public host::MetricSink {
     std::map<std::string, double> values_;
 };
 
-// Some time passes between two looks at it, so that calls take time.
+// A clock that advances with each reading, so that calls take time.
 class TickingClock final : public Clock {
   public:
     explicit TickingClock(uint64_t tick_ns = 1000) : tick_ns_(tick_ns) {}
@@ -47,10 +47,10 @@ class Swapping {
     explicit Swapping(const config::EngineConfig&, Clock* = nullptr); // null: its own, which ticks
 
     std::shared_ptr<host::Swap> swap(SwapSlot, const config::PluginChoice&, const host::Registry& = swap_registry());
-    // Eight requests of unlike lengths, greedy and seeded in turn, two with equal prompts; more than may run at once.
+    // Eight requests of various lengths, greedy and seeded in turn, two with equal prompts; more than may run at once.
     void add_requests();
     StepReport step();
-    // Until all have ended; `between` is called before each step.
+    // Steps until all have ended; `between` is called before each step.
     const Texts& run(const std::function<void()>& between = [] {});
 
     TickingClock ticking;
@@ -65,7 +65,7 @@ class Swapping {
 // tiny_model() on which requests wait, run in chunks and draft; `blocks` marks the engine for `faulty`.
 inline constexpr uint32_t kBlocks = 509, kVocab = 300;
 config::EngineConfig busy_engine(const std::string& scheduler = "fcfs", const std::string& sampler = "standard");
-// What comes of its requests without a swap.
+// The texts of its requests without a swap.
 const Texts& undisturbed();
 Texts greedy_undisturbed(); // with the sampler greedy
 

@@ -18,6 +18,7 @@
 
 #include "patchbay/abi.h"
 #include "patchbay/abi/services.h"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay {
 
@@ -34,26 +35,26 @@ struct Error : std::runtime_error {
 
 namespace param {
 
-// `fallback` is YAML text; nullptr makes the key required.
-constexpr pb_param boolean(const char* name, const char* fallback, const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_BOOL, flags, fallback, 0, 0, nullptr, nullptr, meaning};
+// `default_value` is YAML text; nullptr makes the key required.
+constexpr pb_param boolean(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_BOOL, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param integer(const char* name, const char* fallback, double min, double max, const char* unit,
-                           const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
-            unit, meaning};
+constexpr pb_param integer(const char* name, const char* default_value, double min, double max, const char* unit,
+                           const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_INT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, default_value, min, max, nullptr,
+            unit, description};
 }
-constexpr pb_param real(const char* name, const char* fallback, double min, double max, const char* unit,
-                        const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, fallback, min, max, nullptr,
-            unit, meaning};
+constexpr pb_param real(const char* name, const char* default_value, double min, double max, const char* unit,
+                        const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_FLOAT, flags | PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, default_value, min, max, nullptr,
+            unit, description};
 }
-constexpr pb_param text(const char* name, const char* fallback, const char* meaning, uint32_t flags = 0) {
-    return {name, PB_PARAM_STRING, flags, fallback, 0, 0, nullptr, nullptr, meaning};
+constexpr pb_param text(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_STRING, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param choice(const char* name, const char* fallback, const char* const* choices, const char* meaning,
-                          uint32_t flags = 0) {
-    return {name, PB_PARAM_ENUM, flags, fallback, 0, 0, choices, nullptr, meaning};
+constexpr pb_param choice(const char* name, const char* default_value, const char* const* choices,
+                          const char* description, uint32_t flags = 0) {
+    return {name, PB_PARAM_ENUM, flags, default_value, 0, 0, choices, nullptr, description};
 }
 
 }  // namespace param
@@ -77,15 +78,15 @@ T parse_setting(std::string_view key, std::string_view text) {
 
 }  // namespace detail
 
-// What create() hands to a component: its settings, already checked against its schema, and the host.
+// What the constructor and configure() get: the component's settings, already checked against its schema, and the host.
 class Context {
   public:
-    Context(const pb_host& host, const pb_config& config) : host_(&host), config_(&config) {}
+    Context(const pb_host& host, const pb_config& config) : host_(&host), config_(config) {}
 
     template <class T>
-    T get(std::string_view key) const { // [control], valid in the constructor only
-        for (uint32_t i = 0; i < config_->count; ++i)
-            if (view(config_->items[i].key) == key) return detail::parse_setting<T>(key, view(config_->items[i].value));
+    T get(std::string_view key) const { // valid in the constructor and in configure() only
+        for (uint32_t i = 0; i < config_.count; ++i)
+            if (view(config_.items[i].key) == key) return detail::parse_setting<T>(key, view(config_.items[i].value));
         throw Error(PB_INVALID, "no parameter '" + std::string(key) + "' in the component's schema");
     }
 
@@ -93,15 +94,22 @@ class Context {
 
   private:
     const pb_host* host_;
-    const pb_config* config_;
+    pb_config config_;
 };
 
 inline void log(const pb_host& host, int32_t level, std::string_view text) { host.log(host.ctx, level, str(text)); }
 
+// A table of the host's services; null where the host has none of this revision.
+template <class T>
+const T* service(const pb_host& host, const char* id, uint32_t revision) {
+    const auto* const table = static_cast<const T*>(host.service(host.ctx, id));
+    return table && table->revision == revision ? table : nullptr;
+}
+
 // The thread pool of the host, copied out of a context. Runs on the calling thread where the host offers none.
 class Pool {
   public:
-    explicit Pool(const pb_host& host) : pool_(static_cast<const pb_pool*>(host.service(host.ctx, PB_SERVICE_POOL))) {}
+    explicit Pool(const pb_host& host) : pool_(service<pb_pool>(host, PB_SERVICE_POOL, PB_POOL_REVISION)) {}
     uint32_t threads() const { return pool_ ? pool_->threads : 1; }
 
     // Calls f(i) for each i in [0, count); f must not throw.
@@ -123,7 +131,7 @@ class Pool {
 class HostClock {
   public:
     explicit HostClock(const pb_host& host)
-        : clock_(static_cast<const pb_clock*>(host.service(host.ctx, PB_SERVICE_CLOCK))) {}
+        : clock_(service<pb_clock>(host, PB_SERVICE_CLOCK, PB_CLOCK_REVISION)) {}
     explicit operator bool() const { return clock_ != nullptr; } // false: the host has none
     uint64_t now_ns() const { return clock_->now_ns(clock_->ctx); }
 
@@ -136,7 +144,7 @@ class HostClock {
 class Metrics {
   public:
     explicit Metrics(const pb_host& host)
-        : metrics_(static_cast<const pb_metrics*>(host.service(host.ctx, PB_SERVICE_METRICS))) {}
+        : metrics_(service<pb_metrics>(host, PB_SERVICE_METRICS, PB_METRICS_REVISION)) {}
     void add(const char* counter, double amount = 1) const { // amount ≥ 0; exported as <counter>_total
         if (metrics_) metrics_->add(metrics_->ctx, counter, amount);
     }
@@ -214,12 +222,14 @@ namespace detail {
 
 template <class T>
 struct Box { // what `self` points to
-    Box(const pb_host* h, const pb_config& c) : host(h), value(make(*h, c)) {}
+    Box(const pb_host* h, const pb_config& c)
+        : known(widened<pb_host>(h, h->struct_size)), host(&known), value(make(*host, c)) {}
     static T make(const pb_host& h, const pb_config& c) {
         if constexpr (std::constructible_from<T, const Context&>) return T(Context(h, c));
         else return T();
     }
-    const pb_host* host;
+    const pb_host known; // the host as this plugin knows it
+    const pb_host* const host;
     T value;
 };
 
@@ -283,7 +293,7 @@ constexpr std::span<const pb_param> params_of() {
 template <class T>
 struct Life {
     static pb_status create(const pb_host* host, const pb_config* config, void** self) {
-        return guard(host, [&] { *self = new Box<T>(host, *config); });
+        return guard(host, [&] { *self = new Box<T>(host, *Whole(config)); });
     }
     static void destroy(void* self) noexcept { delete static_cast<Box<T>*>(self); }
     static pb_status save(void* self, const pb_sink* sink) {
@@ -301,13 +311,93 @@ struct Life {
     }
 };
 
+// ---- hot parameters --------------------------------------------------------------------------
+
 template <class T>
-constexpr pb_component component(const char* kind, const char* digest, const About& about, const void* vtable) {
+concept HasConfigure = requires(T t, const Context& c) { t.configure(c); };
+
+template <class T>
+struct ConfigureTable {
+    static pb_status configure(void* self, const pb_config* config) {
+        auto* box = static_cast<Box<T>*>(self);
+        return guard(box->host, [&] { box->value.configure(Context(*box->host, *Whole(config))); });
+    }
+    static constexpr pb_configure table{sizeof(pb_configure), 0, configure};
+};
+
+template <class T>
+constexpr bool has_hot_params() {
+    for (const pb_param& p : params_of<T>())
+        if (p.flags & PB_PARAM_HOT) return true;
+    return false;
+}
+
+// ---- extensions ------------------------------------------------------------------------------
+
+struct Extension {
+    pb_extension about{}; // first: their array is pb_component.extensions
+    const void* table = nullptr;
+};
+
+template <size_t N>
+struct ExtensionList { // those that the class has
+    std::array<Extension, N> all{};
+    uint32_t count = 0;
+    constexpr void add(bool has, const char* id, uint32_t revision, const void* table) {
+        if (has) all[count++] = {{id, revision, 0}, table};
+    }
+};
+
+// Those of every kind; each kind's table lists its own in add_extensions(list).
+template <class T, class Table>
+constexpr ExtensionList<8> extensions_of() {
+    ExtensionList<8> out;
+    if constexpr (HasConfigure<T>) out.add(true, PB_CONFIGURE, PB_CONFIGURE_REVISION, &ConfigureTable<T>::table);
+    if constexpr (requires { Table::add_extensions(out); }) Table::add_extensions(out);
+    return out;
+}
+
+template <class T, class Table>
+struct Extensions {
+    static constexpr ExtensionList<8> list = extensions_of<T, Table>();
+    static const void* find(void* self, const char* id) noexcept {
+        if constexpr (requires(const T& t) { t.has_extension(std::string_view(id)); })
+            if (!static_cast<Box<T>*>(self)->value.has_extension(std::string_view(id))) return nullptr;
+        for (uint32_t i = 0; i < list.count; ++i)
+            if (std::strcmp(list.all[i].about.id, id) == 0) return list.all[i].table;
+        return nullptr;
+    }
+};
+
+// ---- slips of the pen ------------------------------------------------------------------------
+
+// A member function of this name, whatever its arguments.
+#define PB_HAS_MEMBER(T, name) (requires { requires std::is_member_function_pointer_v<decltype(&T::name)>; })
+
+template <class T>
+constexpr void check_members() {
+    static_assert(HasState<T> || (!PB_HAS_MEMBER(T, save) && !PB_HAS_MEMBER(T, load)),
+                  "a class with state has both: save(patchbay::Writer&) const, load(const patchbay::Reader&)");
+    static_assert(HasConfigure<T> || !PB_HAS_MEMBER(T, configure),
+                  "configure is: void configure(const patchbay::Context&)");
+    static_assert(HasConfigure<T> == has_hot_params<T>(),
+                  "parameters with PB_PARAM_HOT and void configure(const patchbay::Context&) need each other");
+    static_assert(!PB_HAS_MEMBER(T, reconfigure) && !PB_HAS_MEMBER(T, on_configure), "it is called configure");
+    static_assert(!PB_HAS_MEMBER(T, store) && !PB_HAS_MEMBER(T, restore), "they are called save and load");
+}
+
+template <class T, class Table>
+constexpr pb_component component(const char* kind, uint32_t revision, const About& about) {
+    check_members<T>();
+    if (!HasState<T> && about.state) throw "a component with .state needs save(patchbay::Writer&) const and load()";
+    if (HasState<T> && !about.state) throw "a component with save() and load() needs .state = \"name/1\"";
     using L = Life<T>;
+    using E = Extensions<T, Table>;
     constexpr auto params = params_of<T>();
-    return {sizeof(pb_component), static_cast<uint32_t>(params.size()), kind, digest,
-            about.name, about.version, about.summary, HasState<T> ? about.state : nullptr, params.data(),
-            L::create, L::destroy, HasState<T> ? L::save : nullptr, HasState<T> ? L::load : nullptr, vtable};
+    return {sizeof(pb_component), static_cast<uint32_t>(params.size()), sizeof(pb_param), revision, kind,
+            about.name, about.version, about.summary, about.state, params.data(),
+            L::create, L::destroy, HasState<T> ? L::save : nullptr, HasState<T> ? L::load : nullptr, &Table::table,
+            &E::list.all[0].about, E::list.count, sizeof(Extension), E::list.count > 0 ? E::find : nullptr};
 }
 
 }  // namespace detail

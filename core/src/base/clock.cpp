@@ -17,7 +17,8 @@ void RealClock::wait_until_ns(uint64_t when_ns) {
 }
 
 pb_clock clock_service(Clock& clock) {
-    return {sizeof(pb_clock), 0, &clock, [](void* ctx) { return static_cast<const Clock*>(ctx)->now_ns(); }};
+    return {sizeof(pb_clock), PB_CLOCK_REVISION, &clock,
+            [](void* ctx) { return static_cast<const Clock*>(ctx)->now_ns(); }};
 }
 
 std::string utc_now(const char* format) {

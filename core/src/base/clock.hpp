@@ -1,4 +1,4 @@
-// The engine's only sense of time: real, or virtual in a simulation. Nothing else reads a clock.
+// The engine's only source of time: real, or virtual in a simulation. Nothing else reads a clock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,7 +21,7 @@ class RealClock final : public Clock {
     void wait_until_ns(uint64_t when_ns) override;
 };
 
-// Moves only when told to: by a simulated device, a test, or somebody waiting. Read by any thread, moved by one.
+// Moves only on demand: by a simulated device, a test, or a caller that waits. Read by any thread, moved by one.
 class VirtualClock final : public Clock {
   public:
     uint64_t now_ns() const override { return now_ns_; }
@@ -34,7 +34,7 @@ class VirtualClock final : public Clock {
 
 pb_clock clock_service(Clock&); // patchbay.clock/1; the clock outlives it
 
-// The date in UTC by strftime's format: for records and names of files, never for measuring.
+// The date in UTC by strftime's format: for records and file names, never for measuring.
 std::string utc_now(const char* format = "%Y-%m-%dT%H:%M:%SZ");
 
 }  // namespace patchbay

@@ -1,19 +1,19 @@
-// What is said when a plugin ends the process: by exit(), after which the process would pass for successful, or by a
-// fault. Names the component, the call and the step; plugin_call.hpp has them.
+// The message when a plugin ends the process: by exit(), which would otherwise look like success, or by a
+// fault. It names the component, the call and the step, from plugin_call.hpp.
 #pragma once
 #include <memory>
 
 namespace patchbay {
 
 // From now on exit() ends this process with exit code 1 and a message, until expect_exit(); a fatal signal prints one
-// and ends it as ever. For programs: a library must leave both to the program.
+// and then ends it as usual. For programs: a library must leave both to the program.
 void report_crashes();
-// The program's work is done: exit() is its own.
+// The program has finished: from now on exit() is its own.
 void expect_exit();
-// After a library was loaded, whose own functions for exit() would run before the report. [any thread]
+// Call after a library was loaded, whose own exit handlers would otherwise run before the report. [any thread]
 void report_exit_first();
 
-// Room for the handler of a signal, so that a thread can report that its stack is full. For the thread that makes it.
+// An alternate signal stack, so that a thread can report a stack overflow. For the thread that creates it.
 class SignalStack {
   public:
     SignalStack();

@@ -1,5 +1,5 @@
-// How a string stands among a configuration's flattened values: without quotes, unless it would then read as a value of
-// another type. "silu" → silu, but "8" → "8" with its quotes: no number. For what flattens JSON and YAML.
+// How a string is written among flattened configuration values: without quotes, unless it would then read as a value
+// of another type. "silu" → silu, but "8" keeps its quotes. For code that flattens JSON and YAML.
 #pragma once
 #include <string>
 

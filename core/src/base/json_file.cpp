@@ -19,7 +19,7 @@ std::string place(std::string_view text, size_t byte, const std::string& where) 
     return where + ":" + std::to_string(line) + ":" + std::to_string(std::max<size_t>(column, 1));
 }
 
-// The byte behind the bracket that opens one level too many. The library's tree has no limit of its own.
+// The byte after the bracket that opens one level too many. The library's tree has no limit of its own.
 size_t first_too_deep(std::string_view text, uint32_t most) {
     uint32_t depth = 0;
     bool in_string = false;
@@ -52,7 +52,7 @@ std::string json_reason(const std::exception& of_the_library) {
     return printable(what, 200);
 }
 
-Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t most_bytes) {
+Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t max_bytes) {
     std::error_code error;
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
         return fail(path.string() + " is not a regular file"); // reading a pipe would wait for ever
@@ -63,9 +63,9 @@ Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t 
     }
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return fail("cannot read " + path.string() + ": " + error.message());
-    if (size > most_bytes)
+    if (size > max_bytes)
         return fail(path.string() + " has " + std::to_string(size) + " bytes, more than the " +
-                    std::to_string(most_bytes) + " that are read of such a file");
+                    std::to_string(max_bytes) + " that are read of such a file");
     std::string out(size, '\0');
     in.read(out.data(), static_cast<std::streamsize>(size));
     if (static_cast<uint64_t>(in.gcount()) != size) return fail(path.string() + " changed while it was read");

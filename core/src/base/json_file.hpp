@@ -1,4 +1,4 @@
-// JSON that somebody else wrote, read with limits on size and depth; errors name the file, line and column.
+// JSON from untrusted files, read with limits on size and depth; errors name the file, line and column.
 // Used for model folders. Callers include <nlohmann/json.hpp> in their .cpp.
 #pragma once
 #include <cstdint>
@@ -17,10 +17,10 @@ struct JsonLimits {
     uint32_t depth = 64; // of nested arrays and objects
 };
 
-Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t most_bytes);
+Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t max_bytes);
 // where: the file's name, for errors.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
-// "key 'name' not found" of "[json.exception.out_of_range.403] key 'name' not found", of a readable length.
+// Turns "[json.exception.out_of_range.403] key 'name' not found" into "key 'name' not found", of readable length.
 std::string json_reason(const std::exception& of_the_library);
 Result<nlohmann::json> read_json_file(const std::filesystem::path&, const JsonLimits& = {});
 

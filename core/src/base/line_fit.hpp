@@ -1,11 +1,11 @@
-// A line through points by least squares, where later points may weigh more: means that each point moves.
+// A line fitted to points by least squares, with more weight on later points: each point updates running means.
 #pragma once
 
 namespace patchbay {
 
 class LineFit {
   public:
-    // share: of the new point in the means, of (0, 1]. The first point's is 1.
+    // share: the weight of the new point in the means, in (0, 1]. For the first point it is 1.
     void add(double x, double y, double share) {
         x_ += share * (x - x_);
         y_ += share * (y - y_);
@@ -15,7 +15,7 @@ class LineFit {
     double mean_x() const { return x_; }
     double mean_y() const { return y_; }
     double variance() const { return xx_ - x_ * x_; }             // of x
-    double slope() const { return (xy_ - x_ * y_) / variance(); } // where there is a variance
+    double slope() const { return (xy_ - x_ * y_) / variance(); } // needs variance() > 0
 
   private:
     double x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;

@@ -1,12 +1,12 @@
-// Which call of which component a thread is in, and in which step: noted by who calls, for a few nanoseconds each, and
-// read by crash_report.hpp when the process ends in the midst of it.
+// Which call of which component a thread is in, and in which step: the caller notes it, for a few nanoseconds each, and
+// crash_report.hpp reads it when the process ends during the call.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace patchbay {
 
-struct CallRecord { // what it points to outlives the call
+struct CallRecord { // its pointers outlive the call
     const char* component = nullptr; // "scheduler 'fcfs'"; null: in no call
     std::string_view call;           // "plan"
     uint64_t step = 0;               // 0: before the first one
@@ -14,7 +14,7 @@ struct CallRecord { // what it points to outlives the call
 
 CallRecord& current_call(); // of this thread
 
-// On the stack of who calls: restores what was noted before when the call returns.
+// On the caller's stack: restores the earlier record when the call returns.
 class PluginCall {
   public:
     PluginCall(const char* component, std::string_view call) : before_(current_call()) {
@@ -29,7 +29,7 @@ class PluginCall {
 };
 
 namespace call_record {
-// Defined here, so that a note costs no call.
+// Defined here, so that noting a call costs no function call.
 inline constinit thread_local CallRecord of_this_thread{};
 }  // namespace call_record
 

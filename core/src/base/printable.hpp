@@ -1,5 +1,5 @@
 // Untrusted bytes (of files, plugins, peers) as messages may show them: no control characters that a terminal or a log
-// would obey, no bytes that are not UTF-8, of a readable length. For whatever makes messages or prints them.
+// would execute, valid UTF-8, of readable length. For code that makes or prints messages.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace patchbay {
 
-// Control characters, line and paragraph separators, characters that turn the direction of writing, and bytes that are
-// no UTF-8 become \n, \t, \r, \xNN or \u{NNNN}. What is longer than max_bytes is cut, at a whole character, with "…".
+// Control characters, line and paragraph separators, characters that change the writing direction, and bytes that are
+// not UTF-8 become \n, \t, \r, \xNN or \u{NNNN}. Text beyond max_bytes is cut, at a whole character, with "…".
 std::string printable(std::string_view text, size_t max_bytes = 100);
 
-// Of a whole message, as the last net before a log or a terminal: escaped likewise, and cut in its middle, so that its
-// place and its advice stay.
+// For a whole message, just before a log or a terminal: escapes likewise, and cuts in the middle, so that the
+// place at its start and the advice at its end remain.
 std::string printable_message(std::string_view message);
-// The same of each of its lines, which are kept apart: for what prints errors of several lines.
+// The same for each line of an error of several lines.
 std::string printable_lines(std::string_view messages);
 
-// A failure whose text may hold untrusted bytes, as one line. For where errors about files of others come together.
+// A failure whose text may hold untrusted bytes, as one line. For errors about files of others.
 template <class T>
 Result<T> in_one_line(Result<T> result) {
     if (result) return result;

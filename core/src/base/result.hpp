@@ -1,5 +1,5 @@
-// Result<T>: a value, or a failure: a text that says what was got, what was expected and where, and a code that says
-// what kind of refusal it is, so that a server can answer 400, 404, 429 or 503. For everything that can fail.
+// Result<T>: a value, or a failure. A failure has a text (the value, what was expected, and where) and a code that says
+// which kind of refusal it is, so that a server can answer 400, 404, 429 or 503. For everything that can fail.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,14 +10,14 @@
 namespace patchbay {
 
 enum class StatusCode {
-    kInvalid,     // what was asked is wrong, and will be wrong again
-    kNotFound,    // a file, plugin, model or request of that name
-    kUnsupported, // right, but this build, plugin, model or device does not do it
-    kExhausted,   // no room now: a queue, memory, pages; trying later may help
+    kInvalid,     // the request is wrong, and repeating it will not help
+    kNotFound,    // no file, plugin, model or request of that name
+    kUnsupported, // valid, but this build, plugin, model or device does not support it
+    kExhausted,   // no room now: a queue, memory, pages; retrying later may help
     kCancelled,   // by the caller
     kUnavailable, // not taking work: starting, draining or stopped
-    kFailed,      // it was tried and did not work
-    kInternal,    // a promise of this program is broken
+    kFailed,      // it was attempted and failed
+    kInternal,    // an invariant of this program is broken
 };
 
 constexpr std::string_view name_of(StatusCode code) {
@@ -73,7 +73,7 @@ class [[nodiscard]] Result<void> {
     std::optional<Failure> failure_;
 };
 
-// Gives failures that say no more than "failed" the code that they have here.
+// Gives failures with the general code kFailed this code.
 template <class T>
 Result<T> refused_as(StatusCode code, Result<T> result) {
     if (result || result.code() != StatusCode::kFailed) return result;

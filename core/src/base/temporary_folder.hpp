@@ -1,4 +1,4 @@
-// Where files go that are gone with the process: TMPDIR, or /tmp. Used by the host.
+// The folder for files that do not outlive the process: TMPDIR, or /tmp. Used by the host.
 #pragma once
 #include <filesystem>
 

@@ -71,9 +71,9 @@ uint32_t index_of(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
 // comes late with an old epoch claims nothing. The ticket is closed before a job's fields change: who has read a
 // changed field has therefore seen the closed ticket, and its claim fails.
 //
-// What a short job takes is lines of memory that go from core to core: idle workers watch the line that says what the
-// job is, add up what they have done, and are told of a job only where one sleeps.
-struct ThreadPool::Crew {
+// The cost of a short job is cache lines that move from core to core. Idle workers poll the line that describes the
+// job and add up what they have done; a job is signalled only if a worker sleeps.
+struct ThreadPool::Workers {
     alignas(64) std::atomic<uint64_t> ticket{kClosed};
     std::atomic<Task> task{nullptr};
     std::atomic<void*> arg{nullptr};
@@ -161,35 +161,36 @@ struct ThreadPool::Crew {
     }
 };
 
-ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : crew_(std::make_unique<Crew>()) {
-    Crew& crew = *crew_;
+ThreadPool::ThreadPool(uint32_t threads, Pinning pinning) : workers_(std::make_unique<Workers>()) {
+    Workers& workers = *workers_;
     threads = std::max(threads, 1u);
-    crew.service = {sizeof(pb_pool), threads, &crew, [](void* ctx, uint32_t count, Task task, void* arg) {
-                        static_cast<Crew*>(ctx)->run(count, task, arg);
+    workers.service = {sizeof(pb_pool), PB_POOL_REVISION, threads, 0, &workers,
+                       [](void* ctx, uint32_t count, Task task, void* arg) {
+                        static_cast<Workers*>(ctx)->run(count, task, arg);
                     }};
     for (uint32_t i = 1; i < threads; ++i) {
-        crew.workers.emplace_back([&crew] {
+        workers.workers.emplace_back([&workers] {
             const SignalStack stack;
-            crew.work();
+            workers.work();
         });
-        if (pinning == Pinning::kCores) pin(crew.workers.back(), i);
+        if (pinning == Pinning::kCores) pin(workers.workers.back(), i);
     }
 }
 
 ThreadPool::~ThreadPool() {
-    Crew& crew = *crew_;
-    crew.stop.store(true, std::memory_order_release);
-    crew.wake.fetch_add(1, std::memory_order_release);
-    crew.wake.notify_all();
-    for (std::thread& worker : crew.workers) worker.join();
+    Workers& workers = *workers_;
+    workers.stop.store(true, std::memory_order_release);
+    workers.wake.fetch_add(1, std::memory_order_release);
+    workers.wake.notify_all();
+    for (std::thread& worker : workers.workers) worker.join();
 }
 
-uint32_t ThreadPool::threads() const { return crew_->service.threads; }
+uint32_t ThreadPool::threads() const { return workers_->service.threads; }
 
 void ThreadPool::run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
-    crew_->run(count, task, arg);
+    workers_->run(count, task, arg);
 }
 
-const pb_pool& ThreadPool::service() const { return crew_->service; }
+const pb_pool& ThreadPool::service() const { return workers_->service; }
 
 }  // namespace patchbay

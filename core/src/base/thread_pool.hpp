@@ -1,4 +1,4 @@
-// The host's one thread pool, handed to plugins as patchbay.pool/1.
+// The host's one thread pool, which plugins get as patchbay.pool/1.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,12 +9,12 @@ namespace patchbay {
 
 enum class Pinning {
     kNone,
-    kCores, // each started thread stays on one core, another for each while there are; the caller of run() moves freely
+    kCores, // each started thread is pinned to a core of its own while there are enough; the caller of run() is not
 };
 
 class ThreadPool {
   public:
-    // `threads` run at once, the caller of run() among them; at least 1. Starts threads − 1.
+    // `threads` run at once, including the caller of run(); at least 1. Starts threads − 1.
     explicit ThreadPool(uint32_t threads, Pinning = Pinning::kNone);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -23,11 +23,11 @@ class ThreadPool {
     uint32_t threads() const;
     // Calls task(arg, i) for each i in [0, count) and returns when all are done. Callers take turns. [any]
     void run(uint32_t count, void (*task)(void* arg, uint32_t index), void* arg);
-    const pb_pool& service() const; // lives as long as the pool
+    const pb_pool& service() const; // valid as long as the pool
 
   private:
-    struct Crew;
-    std::unique_ptr<Crew> crew_;
+    struct Workers;
+    std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace patchbay

@@ -4,8 +4,8 @@
 
 namespace patchbay {
 
-// Calls work on a stack of at least 8 MiB, of which this thread's own is one unless it is limited to less; threads that
-// are started from now on have as much.
+// Calls work on a stack of at least 8 MiB: this thread's own, unless that is limited to less. Threads that
+// start from now on have as much.
 void run_with_stack(const std::function<void()>& work);
 
 }  // namespace patchbay

@@ -28,7 +28,7 @@ struct Checked {
 // How a file with `workload` or `variants` is checked; empty: experiments are refused.
 using CheckExperiment = std::function<Result<Checked>(const Document&, const host::Registry&)>;
 
-// Given each configuration before it is shown: may say more of where its values come from.
+// Called with each configuration before it is shown; may add origins of its values.
 using Explain = std::function<void(Loaded&)>;
 
 Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, const CheckExperiment& = {},
@@ -36,11 +36,11 @@ Result<Checked> check_file(const std::filesystem::path&, const host::Registry&, 
 
 // JSON Schema (draft 2020-12) of an engine configuration, and of an experiment where `experiment_keys` are given.
 std::string json_schema(const host::Registry&, const std::vector<KeyInfo>& experiment_keys = {});
-// The same of a file with these keys alone; and of a map of them, as a part of another schema.
+// The same for a file with only these keys; and for a map of them, as a part of another schema.
 std::string json_schema(const std::string& title, const std::vector<KeyInfo>&);
 std::string json_schema_of(const std::vector<KeyInfo>&);
 
-// Valid YAML of an effective tree, each value's origin behind it as a comment. Reading it gives the same values.
+// Valid YAML of an effective tree, each value's origin after it as a comment. Reading it gives the same values.
 std::string show_yaml(const Node& effective);
 // {"values": {…}, "origins": {"engine.max_num_seqs": "demo.yaml:5:17", …}}
 std::string show_json(const Node& effective);

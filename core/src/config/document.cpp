@@ -143,7 +143,7 @@ std::vector<std::string> Faults::lines() const {
 }
 
 Failure Faults::failure() const {
-    constexpr size_t kMost = 100; // nobody reads more, and a file may hold a fault a byte
+    constexpr size_t kMost = 100; // a longer list is not read, and a file may have a fault in each byte
     std::string text;
     const auto all = lines();
     for (size_t i = 0; i < std::min(all.size(), kMost); ++i) text += (i == 0 ? "" : "\n") + all[i];

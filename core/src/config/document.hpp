@@ -32,13 +32,13 @@ struct Entry;
 struct Node {
     NodeKind kind = NodeKind::kNull;
     std::string text;           // of a scalar
-    bool quoted = false;        // a text whatever it looks like: "8", 'true'
+    bool quoted = false;        // a text even if it looks like another type: "8", 'true'
     std::vector<Node> items;    // of a list
     std::vector<Entry> entries; // of a map, in the file's order; keys are unique
     Origin origin;
 
     static Node scalar(std::string text, Origin = {});
-    static Node string(std::string text, Origin = {}); // quoted where it has to be
+    static Node string(std::string text, Origin = {}); // quoted if necessary
     static Node list(Origin = {});
     static Node map(Origin = {});
 
@@ -54,7 +54,7 @@ struct Entry {
     Node value;
 };
 
-// What is wrong with a file, all of it: readers add and go on, so that one run shows every fault.
+// All faults of a file: readers add a fault and continue, so that one run shows every fault.
 class Faults {
   public:
     void add(const Origin&, std::string text);

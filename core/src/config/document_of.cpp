@@ -33,7 +33,7 @@ Node document_of(const EngineConfig& c, const host::Registry& registry) {
     given.set("attention", node_of(c.attention));
     given.set("device", node_of(c.device));
     given.set("proposer", node_of(c.proposer));
-    EngineConfig all = c; // reading leaves what is not given, and tells it
+    EngineConfig all = c; // reading keeps, and shows, the values that are not given
     Faults ignored;       // a model folder that has gone, say: the reader of the tree will say so
     return engine_config_table(registry).read(given, all, ignored);
 }

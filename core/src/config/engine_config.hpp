@@ -1,4 +1,4 @@
-// Everything that an engine can be told, typed, with its defaults. Filled by config/load.hpp; see
+// All settings of an engine, typed, with their defaults. Filled by config/load.hpp; see
 // docs/configuration.md.
 #pragma once
 #include <cstdint>
@@ -64,7 +64,7 @@ struct EngineSettings {                      // `engine:`; names and meanings fo
     bool enable_prefix_caching = true;
     double watermark = 0.01;                 // share of blocks kept free when admitting
     bool adaptive_watermark = false;         // raised after preemptions, lowered in calm
-    bool zero_freed_blocks = false;          // when nobody holds or can find them any more
+    bool zero_freed_blocks = false;          // when no request holds them and no lookup finds them any more
     bool reserve_full_sequence = false;      // admit only what finds pages for all its tokens
     PreemptionMode preemption_mode = PreemptionMode::kRecompute;
     double swap_space = 4;                   // GiB of host memory a rank, where preemption_mode may swap

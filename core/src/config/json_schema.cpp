@@ -59,19 +59,19 @@ Json value_schema(const KeyInfo& key) {
     }
     if (key.type == ValueType::kInt || key.type == ValueType::kFloat) add_range(out, key.min, key.max);
     if (key.optional) out = Json{{"anyOf", {out, Json{{"type", "null"}}}}};
-    if (!key.meaning.empty())
+    if (!key.description.empty())
         out["description"] =
-            key.meaning + (key.unit.empty() || key.type == ValueType::kBytes ? "" : " (" + key.unit + ")");
-    if (key.fallback) out["default"] = as_written(*key.fallback, key.type);
+            key.description + (key.unit.empty() || key.type == ValueType::kBytes ? "" : " (" + key.unit + ")");
+    if (key.default_value) out["default"] = as_written(*key.default_value, key.type);
     return out;
 }
 
 KeyInfo key_of(const host::ParamManifest& p) {
     KeyInfo key{.name = p.name,
-                .meaning = p.meaning,
+                .description = p.description,
                 .unit = p.unit,
-                .fallback = p.fallback,
-                .required = !p.fallback,
+                .default_value = p.default_value,
+                .required = !p.default_value,
                 .min = p.min,
                 .max = p.max,
                 .choices = p.choices};

@@ -8,12 +8,12 @@
 namespace patchbay::config {
 namespace {
 
-constexpr uint32_t kMostLayers = 4096;
+constexpr uint32_t kMaxLayers = 4096;
 
-std::optional<uint32_t> number_in(std::string_view text) { // 0 … kMostLayers
+std::optional<uint32_t> number_in(std::string_view text) { // 0 … kMaxLayers
     uint32_t out = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (error != std::errc() || end != text.data() + text.size() || out > kMostLayers) return std::nullopt;
+    if (error != std::errc() || end != text.data() + text.size() || out > kMaxLayers) return std::nullopt;
     return out;
 }
 
@@ -44,7 +44,7 @@ Node read_layers(const Node* given, EngineSettings& out, Faults& faults) {
         if (!layers) {
             faults.add(entry.key_origin, "'kv_cache_dtype_layers': '" + printable(entry.key) +
                                              "' names no layers, expected 7, 0-3 or last 2 (up to " +
-                                             std::to_string(kMostLayers) + ")");
+                                             std::to_string(kMaxLayers) + ")");
             continue;
         }
         const auto words = kv_dtype_words();
@@ -87,8 +87,8 @@ std::vector<Word<KvDType>> kv_dtype_words() {
 void add_kv_dtype_layers(Table<EngineSettings>& table) {
     table.custom({.name = "kv_cache_dtype_layers",
                   .type = ValueType::kOther,
-                  .meaning = "types of some layers' keys and values, in place of kv_cache_dtype: a map from layers (7, "
-                             "0-3, last 2) to a type",
+                  .description = "types of some layers' keys and values, instead of kv_cache_dtype: a map from layers "
+                             "(7, 0-3, last 2) to a type",
                   .json_schema = R"({"type": "object", "additionalProperties": {"type": "string"}})"},
                  read_layers);
 }

@@ -75,7 +75,7 @@ Table<ModelSettings> model_table() {
              "columns that share a scale with quantization: int8 and int4; 32 or 128; 0: 128 for int8, 32 for int4")
         .custom({.name = "shape",
                  .type = ValueType::kOther,
-                 .meaning = "keys of config.json for load_format: dummy, so that no folder is needed",
+                 .description = "keys of config.json for load_format: dummy, so that no folder is needed",
                  .json_schema = R"({"type": "object"})"},
                 [](const Node* given, ModelSettings& out, Faults& faults) {
                     if (!given || !is_section(*given, "'shape'", faults)) return Node::map();
@@ -90,69 +90,70 @@ Table<EngineSettings> engine_table() {
     constexpr double kTokens = 1 << 26;
     Table<E> t;
     t.key("max_model_len", &E::max_model_len, {0, kTokens, "tokens"},
-          "prompt and output of a request together; 0: what the model reaches")
+          "prompt and output tokens of a request together; 0: the model's maximum")
         .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kTokens, "tokens"}, "token budget of a step")
         .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
-        .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
+        .key("enable_chunked_prefill", &E::enable_chunked_prefill, "compute a prompt over several steps if necessary")
         .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"},
-             "most prompt tokens of one request in a step; 0: no limit")
+             "maximum of prompt tokens of one request in a step; 0: no limit")
         .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
         .key("num_blocks", &E::num_blocks, {0, 1 << 26, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
         .key("gpu_memory_utilization", &E::gpu_memory_utilization, {0, 1, ""},
-             "in its place: what this share of the device's memory leaves beside weights and activations; 0: off")
+             "instead of kv_cache_memory: this share of the device's memory, less weights and activations; 0: off")
         .word("kv_cache_dtype", &E::kv_cache_dtype, kv_dtype_words(),
-              "type of keys and values; auto: as the weights; fp8, int8: with a scale a token and head");
+              "type of keys and values; auto: as the weights; fp8, int8: with one scale for each token and head");
     add_kv_dtype_layers(t);
     t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
         .key("adaptive_watermark", &E::adaptive_watermark,
-             "keep more blocks free while requests are preempted, down to watermark again when none are")
+             "raise the watermark while requests are preempted; it falls back to watermark when none are")
         .key("zero_freed_blocks", &E::zero_freed_blocks,
-             "overwrite KV blocks with zeros when nobody holds them and the prefix cache has given them up")
+             "overwrite KV blocks with zeros when no request holds them and the prefix cache has evicted them")
         .key("reserve_full_sequence", &E::reserve_full_sequence,
-             "admit a request only when there are free blocks for all its tokens, beside those that the requests which "
-             "run still lack for theirs")
+             "admit a request only if there are free blocks for all its tokens, in addition to those that running "
+             "requests still need for theirs")
         .word("preemption_mode", &E::preemption_mode,
               {{"recompute", PreemptionMode::kRecompute},
                {"swap", PreemptionMode::kSwap},
                {"auto", PreemptionMode::kAuto}},
-              "what becomes of a preempted request's KV; recompute: it is thrown away; swap: it lies in host memory "
-              "until the request goes on; auto: whichever takes less time, as measured, or swap if the scheduler asks")
+              "what happens to a preempted request's KV; recompute: it is freed and computed again; swap: it is "
+              "offloaded to host memory; auto: whichever takes less time, as measured, or swap if the scheduler "
+              "requests it")
         .key("swap_space", &E::swap_space, {0, 1 << 20, "GiB"},
-             "host memory of a rank for KV that is swapped out, with preemption_mode: swap and auto")
+             "host memory of each rank for offloaded KV, with preemption_mode: swap and auto")
         .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 26, "blocks"},
              "KV blocks in host memory; 0: as many as swap_space holds")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
-             "drafts a sequence and step; 0: no speculation; needs a proposer")
+             "maximum of drafts for each sequence and step; 0: no speculation; needs a proposer")
         .key("tensor_parallel_size", &E::tensor_parallel_size, {1, 1024, "ranks"},
              "processes that compute the model together, each with a share of its weights")
         .key("max_logprobs", &E::max_logprobs, {-1, 1u << 20, "tokens"},
-             "logprobs and prompt_logprobs that a request may ask for; -1: all of the vocabulary")
+             "maximum of logprobs and prompt_logprobs of a request; -1: the whole vocabulary")
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
-             "requests that may wait; further ones are refused; 0: no limit")
-        .key("seed", &E::seed, "of requests that have no seed of their own, and of dummy weights")
-        .key("threads", &E::threads, {0, 1024, "threads"}, "of the host's pool; 0: the cores that this process may use")
+             "maximum of waiting requests; further ones are refused; 0: no limit")
+        .key("seed", &E::seed, "seed of requests without a seed of their own, and of dummy weights")
+        .key("threads", &E::threads, {0, 1024, "threads"}, "size of the pool; 0: the cores that this process may use")
         .word("thread_pinning", &E::thread_pinning,
               {{"none", ThreadPinning::kNone}, {"cores", ThreadPinning::kCores}},
-              "cores: each thread of the pool but the caller's stays on a core of its own")
+              "cores: each thread of the pool, except the caller's, is pinned to its own core")
         .word("async_scheduling", &E::async_scheduling,
               {{"off", AsyncScheduling::kOff}, {"auto", AsyncScheduling::kAuto}, {"on", AsyncScheduling::kOn}},
-              "plan a step while the device computes the one before; auto: where device, sampler and proposer can; on: "
-              "refused where they cannot")
+              "plan a step while the device computes the previous one; auto: if device, sampler and proposer support "
+              "it; on: refused if they do not")
         .word("cudagraph_mode", &E::cudagraph_mode,
               {{"NONE", GraphMode::kNone},
                {"FULL_DECODE_ONLY", GraphMode::kFullDecodeOnly},
                {"FULL", GraphMode::kFull}},
-              "which steps replay a captured graph, where device and attention can; FULL_DECODE_ONLY: those in which "
-              "each sequence has one token")
+              "which steps replay a captured graph, if device and attention support it; FULL_DECODE_ONLY: steps in "
+              "which each sequence has one token")
         .values("cudagraph_capture_sizes", &E::cudagraph_capture_sizes, {1, kTokens, "tokens"},
-                "tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512")
+                "sizes in tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512")
         .word("cudagraph_capture", &E::cudagraph_capture,
               {{"eager", GraphCapture::kEager}, {"lazy", GraphCapture::kLazy}},
-              "eager: all sizes at load; lazy: a size when a step first needs it")
+              "eager: capture all sizes at load; lazy: capture a size when a step first needs it")
         .bytes("cudagraph_memory", &E::cudagraph_memory, {0, 0x1p50, ""},
-               "most memory for graphs, further ones are not kept; 0: no limit");
+               "maximum memory for graphs, further ones are not kept; 0: no limit");
     return t;
 }
 
@@ -160,27 +161,27 @@ Table<SpeculationSettings> speculation_table() {
     using S = SpeculationSettings;
     Table<S> t;
     t.word("mode", &S::mode, {{"fixed", DraftMode::kFixed}, {"adaptive", DraftMode::kAdaptive}},
-           "fixed: num_speculative_tokens in every step; adaptive: up to as many, by what was accepted and took time");
+           "fixed: num_speculative_tokens in every step; adaptive: up to that many, by measured acceptance and time");
     t.word("rejection_sample_method", &S::rejection_sample_method,
            {{"match", Verification::kMatch},
             {"rejection", Verification::kRejection},
             {"synthetic", Verification::kSynthetic},
             {"standard", Verification::kRejection}},
-           "match: drafts that are what is sampled in their place are accepted; rejection: by their probabilities; "
-           "synthetic: by given rates, so that texts mean nothing")
+           "match: accept drafts that equal the sampled token; rejection: rejection sampling by their probabilities; "
+           "synthetic: accept at given rates, so that texts mean nothing")
         .values("synthetic_acceptance_rates", &S::synthetic_acceptance_rates, {0, 1, ""},
-                "share of all drafts of the first place that is accepted, of the second, and so on; for synthetic")
+                "for synthetic: share of all drafts at position 1 that is accepted, at position 2, and so on")
         .key("max_paths", &S::max_paths, {1, 16, "paths"},
-             "chains of up to num_speculative_tokens that a sequence's drafts may branch into; 1: no branches");
+             "maximum of paths in a sequence's tree of drafts, each of up to num_speculative_tokens; 1: no branches");
     return t;
 }
 
 Table<SwapSettings> swap_table() {
     Table<SwapSettings> t;
     t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
-          "steps after a swap in which an error brings the predecessor back")
+          "steps after a swap in which an error rolls back to the old component")
         .key("max_call_ms", &SwapSettings::max_call_ms, {0, 1e6, "ms"},
-             "a call of a component on probation that takes longer brings its predecessor back; 0: no bound");
+             "a call of a component on probation that takes longer rolls back to the old component; 0: no limit");
     return t;
 }
 
@@ -193,8 +194,9 @@ Table<ParallelSettings> parallel_table() {
             {"local", Launcher::kLocal},
             {"mpirun", Launcher::kMpirun},
             {"srun", Launcher::kSrun}},
-           "what starts the ranks; auto: mpirun or srun if they started this process, else it starts the others itself")
-        .key("join_timeout_ms", &P::join_timeout_ms, {100, kHour, "ms"}, "until all ranks are there")
+           "what starts the ranks; auto: mpirun or srun if they started this process, else rank 0 starts the others "
+           "itself")
+        .key("join_timeout_ms", &P::join_timeout_ms, {100, kHour, "ms"}, "how long to wait for all ranks")
         .key("heartbeat_timeout_ms", &P::heartbeat_timeout_ms, {1000, kHour, "ms"},
              "silence after which a rank counts as hung")
         .key("step_timeout_ms", &P::step_timeout_ms, {1000, 24 * kHour, "ms"},
@@ -394,7 +396,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     const Table<ModelSettings> model = model_table();
     t.custom({.name = "model",
               .type = ValueType::kMap,
-              .meaning = "a model folder, or a map of these keys",
+              .description = "a model folder, or a map of these keys",
               .children = model.keys()},
              [model, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                  Node map = Node::map(given ? given->origin : Origin{});
@@ -418,8 +420,8 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
              });
     t.section("engine", &EngineConfig::engine, engine_table(), "sizes and switches of the engine; names follow vLLM's");
     t.section("parallel", &EngineConfig::parallel, parallel_table(), "how the ranks of one model come together");
-    add_slot(t, "scheduler", &EngineConfig::scheduler, registry, "who runs in a step, with how many tokens");
-    add_slot(t, "sampler", &EngineConfig::sampler, registry, "which token a row of logits becomes");
+    add_slot(t, "scheduler", &EngineConfig::scheduler, registry, "which requests run in a step, with how many tokens");
+    add_slot(t, "sampler", &EngineConfig::sampler, registry, "turns a row of logits into a token");
     add_slot(t, "attention", &EngineConfig::attention, registry, "KV layout and attention of a layer");
     add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
     add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,

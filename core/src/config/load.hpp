@@ -20,7 +20,7 @@ struct Override {          // a flag that sets a key
 };
 using Overrides = std::vector<Override>;
 
-// What the value alone tells: type and range; whether a folder or a plugin is there shows when all is loaded.
+// Checks the value alone: type and range. Whether a folder or a plugin exists is checked when all is loaded.
 Result<> check_override(const Override&);
 
 struct Loaded {

@@ -16,8 +16,8 @@ struct Given { // what a slot's YAML says, before any plugin is asked
     Node own = Node::map(); // the plugin's own keys
 };
 
-Given split(const Node* given, const std::string& kind, const std::string& fallback, Faults& faults) {
-    Given out{fallback, given ? given->origin : Origin{}, Node::map()};
+Given split(const Node* given, const std::string& kind, const std::string& default_value, Faults& faults) {
+    Given out{default_value, given ? given->origin : Origin{}, Node::map()};
     if (!given) return out;
     out.own.origin = given->origin;
     if (given->kind == NodeKind::kScalar) {
@@ -104,12 +104,12 @@ Node read_slot(const Node* node, const std::string& kind, const host::Registry& 
     return Node::map();
 }
 
-KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const std::string& fallback,
-                  const std::string& meaning) {
+KeyInfo slot_info(const std::string& kind, const host::Registry& registry, const std::string& default_value,
+                  const std::string& description) {
     return {.name = kind,
             .type = ValueType::kOther,
-            .meaning = meaning,
-            .fallback = fallback,
+            .description = description,
+            .default_value = default_value,
             .json_schema = slot_json_schema(registry, kind)};
 }
 
@@ -124,8 +124,8 @@ PluginChoice read_choice(const Node& node, const std::string& kind, const host::
 }
 
 void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field,
-              const host::Registry& registry, const std::string& meaning) {
-    table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, meaning),
+              const host::Registry& registry, const std::string& description) {
+    table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, description),
                  [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                      return read_slot(given, kind, registry, out.*field, faults);
                  });
@@ -133,8 +133,8 @@ void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice 
 
 void add_optional_slot(Table<EngineConfig>& table, const std::string& kind,
                        std::optional<PluginChoice> EngineConfig::*field, const host::Registry& registry,
-                       const std::string& meaning) {
-    table.custom(slot_info(kind, registry, kNone, meaning),
+                       const std::string& description) {
+    table.custom(slot_info(kind, registry, kNone, description),
                  [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                      const Given asked = split(given, kind, kNone, faults);
                      if (asked.plugin == kNone) {

@@ -11,10 +11,10 @@
 namespace patchbay::config {
 
 void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice EngineConfig::*, const host::Registry&,
-              const std::string& meaning);
+              const std::string& description);
 // May be empty: `none`, the default.
 void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*,
-                       const host::Registry&, const std::string& meaning);
+                       const host::Registry&, const std::string& description);
 
 // The same value where it is no key of the engine's: the plugin that a slot is to have later.
 PluginChoice read_choice(const Node&, const std::string& kind, const host::Registry&, Faults&);

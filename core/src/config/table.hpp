@@ -35,8 +35,8 @@ enum class ValueType { kBool, kInt, kFloat, kString, kEnum, kBytes, kList, kMap,
 struct KeyInfo {
     std::string name;
     ValueType type = ValueType::kOther;
-    std::string meaning, unit;
-    std::optional<std::string> fallback; // as YAML text; of a section: none
+    std::string description, unit;
+    std::optional<std::string> default_value; // as YAML text; of a section: none
     bool required = false, optional = false;
     std::optional<double> min, max;
     std::vector<std::string> choices;    // of kEnum, the spelling that `config show` prints first
@@ -81,24 +81,24 @@ class Table {
 
     // bool, integers, floating point and std::string, or std::optional of them (null or absent: nothing).
     template <class V>
-    Table& key(std::string name, V T::*field, Bounds bounds, std::string meaning);
+    Table& key(std::string name, V T::*field, Bounds bounds, std::string text);
     template <class V>
-    Table& key(std::string name, V T::*field, std::string meaning) {
-        return key(std::move(name), field, Bounds{}, std::move(meaning));
+    Table& key(std::string name, V T::*field, std::string text) {
+        return key(std::move(name), field, Bounds{}, std::move(text));
     }
     // One of some words. Several words may mean one value; the first of them is what is shown.
     template <class E>
-    Table& word(std::string name, E T::*field, std::vector<Word<E>> words, std::string meaning);
+    Table& word(std::string name, E T::*field, std::vector<Word<E>> words, std::string text);
     // A size such as 256MiB.
-    Table& bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string meaning);
+    Table& bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string text);
     // A map with a table of its own.
     template <class U>
-    Table& section(std::string name, U T::*field, Table<U> table, std::string meaning);
+    Table& section(std::string name, U T::*field, Table<U> table, std::string text);
     // A list of maps; a list of numbers or texts, in which the bounds hold for each.
     template <class U>
-    Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string meaning);
+    Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text);
     template <class V>
-    Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning);
+    Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string text);
     // Anything else. info.json_schema describes it to editors.
     Table& custom(KeyInfo info, Read read);
 
@@ -178,16 +178,16 @@ inline Node placed(Node node, const Node* given) {
 
 template <class T>
 template <class V>
-Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::string meaning) {
+Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::string text) {
     using Value = typename detail::Plain<V>::type;
     KeyInfo info{.name = std::move(name),
-                 .meaning = std::move(meaning),
+                 .description = std::move(text),
                  .unit = std::move(bounds.unit),
                  .min = bounds.min,
                  .max = bounds.max};
     detail::describe<Value>(info);
     info.optional = detail::Plain<V>::kOptional;
-    if constexpr (!detail::Plain<V>::kOptional) info.fallback = detail::print_value(T{}.*field).text;
+    if constexpr (!detail::Plain<V>::kOptional) info.default_value = detail::print_value(T{}.*field).text;
     return custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (given && !(info.optional && given->kind == NodeKind::kNull))
             if (auto value = detail::read_value<Value>(*given, info, faults)) out.*field = *std::move(value);
@@ -199,7 +199,7 @@ Table<T>& Table<T>::key(std::string name, V T::*field, Bounds bounds, std::strin
 
 template <class T>
 template <class E>
-Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> words, std::string meaning) {
+Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> words, std::string text) {
     const auto spell = [words](const E& value) {
         for (const Word<E>& w : words)
             if (w.value == value) return w.text;
@@ -207,8 +207,8 @@ Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> wor
     };
     KeyInfo info{.name = std::move(name),
                  .type = ValueType::kEnum,
-                 .meaning = std::move(meaning),
-                 .fallback = spell(T{}.*field)};
+                 .description = std::move(text),
+                 .default_value = spell(T{}.*field)};
     for (const Word<E>& w : words) info.choices.push_back(w.text);
     return custom(info, [field, info, words, spell](const Node* given, T& out, Faults& faults) {
         if (given)
@@ -218,9 +218,9 @@ Table<T>& Table<T>::word(std::string name, E T::*field, std::vector<Word<E>> wor
 }
 
 template <class T>
-Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string meaning) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kBytes, .meaning = std::move(meaning), .unit = "bytes",
-                 .fallback = print_bytes(T{}.*field), .min = bounds.min, .max = bounds.max};
+Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, std::string text) {
+    KeyInfo info{.name = std::move(name), .type = ValueType::kBytes, .description = std::move(text), .unit = "bytes",
+                 .default_value = print_bytes(T{}.*field), .min = bounds.min, .max = bounds.max};
     return custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (given)
             if (const auto value = read_bytes(*given, info, faults)) out.*field = *value;
@@ -230,9 +230,9 @@ Table<T>& Table<T>::bytes(std::string name, uint64_t T::*field, Bounds bounds, s
 
 template <class T>
 template <class U>
-Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::string meaning) {
+Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::string text) {
     KeyInfo info{
-        .name = std::move(name), .type = ValueType::kMap, .meaning = std::move(meaning), .children = table.keys()};
+        .name = std::move(name), .type = ValueType::kMap, .description = std::move(text), .children = table.keys()};
     auto inner = std::make_shared<const Table<U>>(std::move(table));
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
         const bool usable = given && is_section(*given, "'" + info.name + "'", faults);
@@ -242,8 +242,8 @@ Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::
 
 template <class T>
 template <class U>
-Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> table, std::string meaning) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .meaning = std::move(meaning)};
+Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text) {
+    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(text)};
     info.children.push_back({.name = "item", .type = ValueType::kMap, .children = table.keys()});
     auto inner = std::make_shared<const Table<U>>(std::move(table));
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
@@ -260,10 +260,10 @@ Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> ta
 
 template <class T>
 template <class V>
-Table<T>& Table<T>::values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string meaning) {
+Table<T>& Table<T>::values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string text) {
     KeyInfo item{.name = name, .unit = std::move(bounds.unit), .min = bounds.min, .max = bounds.max};
     detail::describe<V>(item);
-    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .meaning = std::move(meaning), .children = {item}};
+    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(text), .children = {item}};
     return custom(info, [field, item](const Node* given, T& out, Faults& faults) {
         Node effective = Node::list(given ? given->origin : Origin{});
         if (given && given->kind != NodeKind::kList) {
@@ -290,7 +290,7 @@ Table<T>& Table<T>::custom(KeyInfo info, Read read) {
 template <class T>
 Table<T>& Table<T>::required() {
     keys_.back().required = true;
-    keys_.back().fallback.reset();
+    keys_.back().default_value.reset();
     return *this;
 }
 
@@ -307,7 +307,7 @@ Node Table<T>::read(const Node& given, T& out, Faults& faults) const {
     for (size_t i = 0; i < keys_.size(); ++i) {
         const Node* value = given.find(keys_[i].name);
         if (!value && keys_[i].required)
-            faults.add(given.origin, "'" + keys_[i].name + "' is missing: " + keys_[i].meaning);
+            faults.add(given.origin, "'" + keys_[i].name + "' is missing: " + keys_[i].description);
         effective.set(keys_[i].name, reads_[i](value, out, faults));
     }
     return effective;

@@ -128,7 +128,6 @@ class Engine::Builder {
     execution::OtherRanks ranks_;
     std::vector<std::string> rank_names_;
     const execution::LocalExecutor* local_ = nullptr; // the executor, with the runner that is in it
-    runner::ModelRunner* draft_runner_ = nullptr;
     host::Proposer proposer_;
     std::optional<host::Scheduler> scheduler_;
     std::optional<host::Sampler> sampler_;
@@ -169,7 +168,7 @@ Result<> Engine::Builder::make_proposer() {
         s.facts.synthetic_acceptance = true;
         spdlog::warn("drafts are accepted by synthetic_acceptance_rates, whatever the model says: texts mean nothing");
     }
-    if (!computes() && !s.draft_model->guest() && !s.facts.synthetic_acceptance)
+    if (!computes() && !s.draft_model->draft() && !s.facts.synthetic_acceptance)
         return fail("proposer '" + c_.proposer->plugin + "' on device '" + c_.device.plugin +
                     "', which computes nothing: which drafts would be accepted is not known (choose proposer: none, or "
                     "give the rates with speculative.rejection_sample_method: synthetic)");
@@ -183,13 +182,12 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
     const auto load_here = [&]() -> Result<std::unique_ptr<runner::ModelRunner>> {
         if (ranks_.group) PB_CHECK(ranks_.group->check_equal(parts_->facts()));
         auto made = execution::load_runner(c_, *parts_, ranks_.get(), s.clock,
-                                           s.draft_model ? s.draft_model->guest() : nullptr);
+                                           s.draft_model ? s.draft_model->draft() : nullptr);
         if (!made) return fail(ranks_.group ? ranks_.group->known_cause(made.error()) : made.error());
         if (ranks_.group) PB_CHECK(ranks_.group->loaded());
         return made;
     };
     PB_TRY(auto runner, in_one_line(load_here()));
-    draft_runner_ = runner->guest();
     rank_names_ = ranks_.names(c_.engine.tensor_parallel_size);
     if (script && script->vocabulary) s.tokenizer = script->vocabulary;
     PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->facts().vocab_size));
@@ -223,12 +221,12 @@ Result<> Engine::Builder::describe() {
     f.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();
     f.page_bytes = runner.page_bytes();
-    f.swap_blocks = runner.host_pages().slots();
+    f.swap_pages = runner.host_pages().slots();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = runner.weight_bytes();
-    if (draft_runner_) {
+    if (const runner::ModelRunner* const draft = runner.draft()) {
         f.draft_model = state_->draft_model->identity();
-        f.draft_weight_bytes = draft_runner_->weight_bytes();
+        f.draft_weight_bytes = draft->weight_bytes();
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;
     f.graphs = runner.graphs().count();
@@ -289,7 +287,7 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     const std::string_view reason = sync_reason_of(c_, *s.executor, static_cast<bool>(proposer_));
     s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
                                                            local_->runner().batch_form(), s.tokenizer, s.eos,
-                                                           s.draft_model.get(), draft_runner_, reason},
+                                                           s.draft_model.get(), reason},
                                             make_kv(), std::move(proposer_));
     Pipeline& p = *s.pipeline;
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {

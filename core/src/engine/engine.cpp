@@ -69,11 +69,11 @@ View Engine::view() const {
             out.waiting.push_back(record_of(*p.sequences.find(id), {}, block_size));
     for (const Sequence* r : p.sequences.running()) out.running.push_back(record_of(*r, {}, block_size));
     for (const StepPlan::Preemption& item : p.scheduler.latest().preemptions) out.preempted.push_back(item.id);
-    out.free_blocks = p.kv->pool().free();
-    out.cached_blocks = p.kv->pool().cached();
-    out.total_blocks = p.kv->pool().total();
-    out.free_swap_blocks = p.kv->swap_space().free();
-    out.total_swap_blocks = p.kv->swap_space().total();
+    out.free_pages = p.kv->pool().free();
+    out.cached_pages = p.kv->pool().cached();
+    out.total_pages = p.kv->pool().total();
+    out.free_swap_pages = p.kv->swap_space().free();
+    out.total_swap_pages = p.kv->swap_space().total();
     out.report = p.context.report;
     return out;
 }
@@ -125,6 +125,16 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
     auto swap = prepare_swap(request);
     post_swap(swap);
     return swap;
+}
+
+Result<> Engine::configure(SwapSlot slot, const host::Settings& changes) {
+    Pipeline& p = *state_->pipeline;
+    return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).configure(changes);
+}
+
+host::Settings Engine::settings(SwapSlot slot) const {
+    const Pipeline& p = *state_->pipeline;
+    return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).current().settings();
 }
 
 }  // namespace patchbay::engine

@@ -30,7 +30,7 @@ struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
     uint32_t kv_groups, state_groups; // of each a block of tokens, or a sequence's state, takes a page
     uint64_t kv_bytes, weight_bytes, page_bytes;
-    uint32_t swap_blocks;             // pages in host memory
+    uint32_t swap_pages;             // pages in host memory
     double kv_padding;                // share of a typical sequence's pages that nothing uses
     std::string prefix_caching;       // on, off, or why it is off
     uint32_t graphs = 0;              // captured at load
@@ -90,6 +90,11 @@ class Engine {
     // The same in two parts: probes and constructs; then gets in line for the first boundary not before a time.
     std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&);
     void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
+
+    // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
+    // thread that steps, between steps]
+    Result<> configure(SwapSlot, const host::Settings& changes);
+    host::Settings settings(SwapSlot) const; // of the component in a slot, defaults included; likewise
 
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.

@@ -59,7 +59,7 @@ struct EngineMetrics::Series {
     void on_swap(const host::SwapRecord& r) {
         using host::SwapState;
         if (r.state == SwapState::kOnProbation) {
-            all.histogram("patchbay_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
+            all.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
             info(r.from).Set(0);
             enter(r.to);
             return;
@@ -67,18 +67,18 @@ struct EngineMetrics::Series {
         const char* outcome = r.state == SwapState::kCommitted ? "committed"
                               : r.state == SwapState::kRefused ? "refused"
                                                                : "rolled_back";
-        all.counter("patchbay_swaps_total", {{"kind", r.kind}, {"outcome", outcome}}).Increment();
+        all.counter("patchbay_plugin_swaps_total", {{"kind", r.kind}, {"outcome", outcome}}).Increment();
         if (r.state != SwapState::kRolledBack) return;
         faults(r.to).Increment();
         info(r.to).Set(0);
         enter(r.from);
     }
 
-    prometheus::Counter& in_turn(const StepReport& r) {
-        prometheus::Counter*& counter = turns[r.in_turn];
+    prometheus::Counter& sync_reason(const StepReport& r) {
+        prometheus::Counter*& counter = turns[r.sync_reason];
         if (!counter)
-            counter = &all.counter("patchbay_async_steps_total", {{"depth", r.in_turn.empty() ? "1" : "0"},
-                                                                  {"reason", std::string(r.in_turn)}});
+            counter = &all.counter("patchbay_async_steps_total", {{"depth", r.sync_reason.empty() ? "1" : "0"},
+                                                                  {"reason", std::string(r.sync_reason)}});
         return *counter;
     }
 
@@ -94,13 +94,13 @@ struct EngineMetrics::Series {
     prometheus::Gauge& running = all.gauge("patchbay_requests_running");
     prometheus::Counter& admitted = all.counter("patchbay_requests_admitted_total");
     KvMetrics kv{all};
-    prometheus::Gauge& used = all.gauge("patchbay_kv_blocks", {{"state", "used"}});
-    prometheus::Gauge& cached = all.gauge("patchbay_kv_blocks", {{"state", "cached"}});
-    prometheus::Gauge& free = all.gauge("patchbay_kv_blocks", {{"state", "free"}});
-    std::array<prometheus::Gauge*, kv::kGroupKinds> group_blocks{
-        &all.gauge("patchbay_kv_group_blocks", {{"kind", "full"}}),
-        &all.gauge("patchbay_kv_group_blocks", {{"kind", "sliding"}}),
-        &all.gauge("patchbay_kv_group_blocks", {{"kind", "recurrent"}})};
+    prometheus::Gauge& used = all.gauge("patchbay_kv_pages", {{"state", "used"}});
+    prometheus::Gauge& cached = all.gauge("patchbay_kv_pages", {{"state", "cached"}});
+    prometheus::Gauge& free = all.gauge("patchbay_kv_pages", {{"state", "free"}});
+    std::array<prometheus::Gauge*, kv::kGroupKinds> group_pages{
+        &all.gauge("patchbay_kv_group_pages", {{"kind", "full"}}),
+        &all.gauge("patchbay_kv_group_pages", {{"kind", "sliding"}}),
+        &all.gauge("patchbay_kv_group_pages", {{"kind", "recurrent"}})};
     prometheus::Gauge& utilisation = all.gauge("patchbay_kv_utilisation_ratio");
     prometheus::Counter& evictions = all.counter("patchbay_kv_evictions_total");
     prometheus::Counter& prefix_queries = all.counter("patchbay_prefix_query_tokens_total");
@@ -273,12 +273,12 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.running.Set(r.running_requests);
     s.admitted.Increment(r.admitted);
     s.kv.on_step(r);
-    s.used.Set(r.used_blocks);
-    s.cached.Set(r.cached_blocks);
-    s.free.Set(r.total_blocks - r.used_blocks - r.cached_blocks);
-    for (size_t kind = 0; kind < kv::kGroupKinds; ++kind) s.group_blocks[kind]->Set(r.group_blocks[kind]);
-    s.utilisation.Set(r.total_blocks ? static_cast<double>(r.used_blocks) / r.total_blocks : 0);
-    s.evictions.Increment(r.evicted_blocks);
+    s.used.Set(r.used_pages);
+    s.cached.Set(r.cached_pages);
+    s.free.Set(r.total_pages - r.used_pages - r.cached_pages);
+    for (size_t kind = 0; kind < kv::kGroupKinds; ++kind) s.group_pages[kind]->Set(r.group_pages[kind]);
+    s.utilisation.Set(r.total_pages ? static_cast<double>(r.used_pages) / r.total_pages : 0);
+    s.evictions.Increment(r.evicted_pages);
     s.prefix_queries.Increment(static_cast<double>(r.prefix_query_tokens));
     s.prefix_hits.Increment(static_cast<double>(r.prefix_hit_tokens));
     s.steps.Increment();
@@ -296,7 +296,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.step_tokens.Observe(r.scheduled_tokens);
     s.step_sequences.Observe(r.scheduled_seqs);
     s.useful.Increment(r.scheduled_tokens);
-    s.in_turn(r).Increment();
+    s.sync_reason(r).Increment();
     s.padded.Increment(r.padded_tokens);
     s.dispatches(r).Increment();
     s.capture.Increment(seconds(r.graph_capture_ns));

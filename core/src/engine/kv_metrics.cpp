@@ -15,15 +15,15 @@ KvMetrics::KvMetrics(metrics::Metrics& m)
       preempted_tokens_(m.counter("patchbay_preempted_tokens_total")),
       pages_out_(m.counter("patchbay_kv_swapped_pages_total", {{"direction", "out"}})),
       pages_in_(m.counter("patchbay_kv_swapped_pages_total", {{"direction", "in"}})),
-      used_slots_(m.gauge("patchbay_kv_swap_blocks", {{"state", "used"}})),
-      free_slots_(m.gauge("patchbay_kv_swap_blocks", {{"state", "free"}})),
+      used_slots_(m.gauge("patchbay_kv_swap_pages", {{"state", "used"}})),
+      free_slots_(m.gauge("patchbay_kv_swap_pages", {{"state", "free"}})),
       page_copy_(m.gauge("patchbay_kv_swap_page_seconds")),
       token_(m.gauge("patchbay_computed_token_seconds")),
       fragmentation_(m.gauge("patchbay_kv_fragmentation_ratio")),
       watermark_(m.gauge("patchbay_kv_watermark_ratio")),
       residency_(m.histogram("patchbay_kv_block_residency_seconds")) {
     for (size_t i = 0; i < kSwapFallbacks; ++i)
-        fallbacks_[i] = &m.counter("patchbay_swap_fallbacks_total",
+        fallbacks_[i] = &m.counter("patchbay_kv_swap_fallbacks_total",
                                    {{"reason", std::string(name_of(static_cast<SwapFallback>(i)))}});
 }
 
@@ -39,8 +39,8 @@ void KvMetrics::on_step(const StepReport& r) {
     pages_out_.Increment(r.pages_to_host);
     pages_in_.Increment(r.pages_to_device);
     for (size_t i = 0; i < kSwapFallbacks; ++i) fallbacks_[i]->Increment(r.swap_fallbacks[i]);
-    used_slots_.Set(r.used_swap_blocks);
-    free_slots_.Set(r.swap_blocks - r.used_swap_blocks);
+    used_slots_.Set(r.used_swap_pages);
+    free_slots_.Set(r.swap_pages - r.used_swap_pages);
     page_copy_.Set(r.host_page_ns / kSecond);
     token_.Set(r.token_ns / kSecond);
     fragmentation_.Set(r.token_slots ? static_cast<double>(r.empty_slots) / static_cast<double>(r.token_slots) : 0);

@@ -5,7 +5,7 @@ namespace patchbay::engine {
 Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer)
     : settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
       executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)), siblings(*kv),
-      draft_kv(in.draft_runner != nullptr),
+      draft_kv(in.executor.drafts() != nullptr),
       beams({in.eos, in.facts.vocab_size, settings.max_num_seqs}, sequences, *kv, draft_kv, context),
       pressure(settings.watermark), hints(sequences, *kv, siblings, beams),
       scheduler(settings, sequences, in.clock, context, journal),
@@ -24,7 +24,7 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       copies(batches, executor, *kv),
       proposals({settings, speculation, in.facts.vocab_size, in.facts.max_model_len, sequences, *kv, beams, constraints,
                  verification, drafts, draft_kv, aborts, copies, in.clock, context},
-                std::move(proposer), in.draft_runner ? in.draft_model : nullptr),
+                std::move(proposer), in.executor.drafts() ? in.draft_model : nullptr),
       in_flight(*kv, in.facts.max_model_len),
       outputs(in.tokenizer, in.eos, in.facts.max_model_len, surprisals, context),
       lifecycle({sequences, *kv, admission, scheduler, hints, siblings, beams, in_flight, outputs, constraints,
@@ -44,8 +44,8 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       kv_events(*kv, in.clock) {
     scheduler.connect(view);
     sampler.connect(executor, verification);
-    if (in.draft_runner)
-        in.draft_model->start({*in.draft_runner, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
+    if (execution::DraftPasses* const passes = executor.drafts())
+        in.draft_model->start({*passes, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
     loop.add(kv_events);
 }
 

@@ -20,7 +20,6 @@ struct PipelineInputs { // what is loaded, and outlives the pipeline
     std::shared_ptr<const text::Tokenizer> tokenizer; // null: ids only
     const std::vector<TokenId>& eos;
     DraftModel* draft_model; // that the proposer drafts with; null: there is none
-    runner::ModelRunner* draft_runner;
     std::string_view sync_reason;
 };
 

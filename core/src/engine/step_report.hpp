@@ -44,12 +44,12 @@ struct StepReport {
     uint64_t token_slots = 0, empty_slots = 0;         // after it, in pages of those who run, shared ones for each
     std::vector<uint64_t> residencies_ns;              // that pages were held which came back since the step before
     double watermark = 0;                              // share of the blocks kept free when admitting, after the step
-    uint32_t swap_blocks = 0, used_swap_blocks = 0;    // after the step; all, those that hold KV
+    uint32_t swap_pages = 0, used_swap_pages = 0;    // after the step; all, those that hold KV
     double host_page_ns = 0, token_ns = 0;             // as measured so far: to copy a page, to compute a token
-    uint32_t total_blocks = 0, used_blocks = 0, cached_blocks = 0; // after the step; cached: free but reusable
-    std::array<uint32_t, kv::kGroupKinds> group_blocks{};          // of the used ones, by the kind of their group
+    uint32_t total_pages = 0, used_pages = 0, cached_pages = 0; // after the step; cached: free but reusable
+    std::array<uint32_t, kv::kGroupKinds> group_pages{};          // of the used ones, by the kind of their group
     uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step
-    uint32_t evicted_blocks = 0;
+    uint32_t evicted_pages = 0;
     uint32_t forked = 0, copied_pages = 0;             // sequences that share a sibling's prompt; pages they wrote to
 
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
@@ -71,7 +71,7 @@ struct StepReport {
     runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
     std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
-    std::string_view in_turn = "off";                  // why the step before was back first; empty: it was in flight
+    std::string_view sync_reason = "off"; // why the step before was back first; empty: it was in flight
     bool graph_replayed = false;
     std::string_view graph_miss = "device";            // reason, a static string; empty: it was replayed
     uint32_t graph_size = 0, padded_tokens = 0;        // tokens of the graph; of them those of no sequence

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "execution/draft_passes.hpp"
 #include "host/component.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/batch.hpp"
@@ -66,6 +67,8 @@ class Executor { // [step thread]
     virtual void cancel() = 0; // what is in flight: waits for it, and its results are lost
     // From logits of the latest step, on the device, again if need be.
     virtual Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) = 0;
+
+    virtual DraftPasses* drafts() { return nullptr; } // null: there is no draft model
 
     virtual PassStats stats() const = 0;
     virtual double page_copy_ns() const = 0; // to host memory or back, as measured; 0: not yet

@@ -6,8 +6,7 @@
 namespace patchbay::execution {
 
 Result<pb_device_info> info_of(const host::Device& device) {
-    pb_device_info info{};
-    info.struct_size = sizeof info;
+    pb_device_info info = sized<pb_device_info>();
     PB_CHECK(device.checked<&pb_device::info>(&info));
     return info;
 }
@@ -44,7 +43,7 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
 
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig& c, ModelParts& parts,
                                                          runner::Ranks* ranks, Clock& clock,
-                                                         runner::GuestModel* guest) {
+                                                         runner::DraftModel* draft) {
     runner::RunnerSettings r{c.engine};
     r.model_config = parts.model.config;
     r.weights = parts.model.weights;
@@ -52,7 +51,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
     r.device = c.device.plugin;
     r.ranks = ranks;
     auto runner = runner::ModelRunner::create(std::move(parts.device), std::move(parts.component),
-                                              std::move(parts.attention), parts.model.source, r, clock, guest);
+                                              std::move(parts.attention), parts.model.source, r, clock, draft);
     // A model that refuses its configuration names the key; which file that is from is known here.
     const bool of_config = !runner && runner.error().find("': load_config: ") != std::string::npos;
     if (of_config && !c.model.path.empty()) return fail(c.model.path + ": " + runner.error());

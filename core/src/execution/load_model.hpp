@@ -14,7 +14,7 @@ namespace patchbay::execution {
 Result<pb_device_info> info_of(const host::Device&);
 
 struct ModelParts {
-    pb_device_info device_info{};
+    pb_device_info device_info = sized<pb_device_info>();
     ModelChoice model;
     std::string identity; // of the model's files; "dummy" where none are read
     host::Device device;
@@ -25,9 +25,9 @@ struct ModelParts {
 };
 
 Result<ModelParts> choose_parts(const config::EngineConfig&, const host::Registry&, const host::Services&);
-// Takes the components out of the parts. ranks: null: this one only. guest: a draft model, or null.
+// Takes the components out of the parts. ranks: null: this one only. draft: a draft model, or null.
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig&, ModelParts&,
                                                          runner::Ranks* ranks, Clock&,
-                                                         runner::GuestModel* guest = nullptr);
+                                                         runner::DraftModel* draft = nullptr);
 
 }  // namespace patchbay::execution

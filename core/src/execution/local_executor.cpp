@@ -4,15 +4,30 @@
 
 namespace patchbay::execution {
 
-Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
+namespace {
+
+Result<StepOutput> compute_now(runner::ModelRunner& runner, const runner::Batch& batch,
+                               const runner::SampleCall* call) {
     StepOutput out;
-    out.is_sampled = in.sampler != nullptr;
-    if (in.sampler) {
-        PB_TRY(out.sampled, runner_->forward(in.batch, runner::SampleCall{*in.sampler, in.samples}));
+    out.is_sampled = call != nullptr;
+    if (call) {
+        PB_TRY(out.sampled, runner.forward(batch, *call));
     } else {
-        PB_TRY(out.logits, runner_->forward(in.batch));
+        PB_TRY(out.logits, runner.forward(batch));
     }
     return out;
+}
+
+}  // namespace
+
+Result<StepOutput> LocalDraftPasses::compute(const runner::Batch& batch, const runner::SampleCall* call) {
+    return compute_now(runner_, batch, call);
+}
+
+Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
+    if (!in.sampler) return compute_now(*runner_, in.batch, nullptr);
+    const runner::SampleCall call{*in.sampler, in.samples};
+    return compute_now(*runner_, in.batch, &call);
 }
 
 Result<> LocalExecutor::submit(const StepInput& in) {

@@ -10,15 +10,29 @@
 
 namespace patchbay::execution {
 
+class LocalDraftPasses final : public DraftPasses {
+  public:
+    explicit LocalDraftPasses(runner::ModelRunner& draft) : runner_(draft) {}
+    const runner::BatchForm& batch_form() const override { return runner_.batch_form(); }
+    uint32_t max_tokens() const override { return runner_.max_tokens(); }
+    uint32_t max_head_passes() const override { return runner_.goes_on_from()->passes(); }
+    uint32_t hidden_row(uint32_t pass) const override { return runner_.goes_on_from()->row_of_pass(pass); }
+    Result<StepOutput> compute(const runner::Batch&, const runner::SampleCall*) override;
+
+  private:
+    runner::ModelRunner& runner_;
+};
+
 class LocalExecutor : public Executor {
   public:
     // ranks: that the runner was made with; null: it is alone.
     explicit LocalExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<runner::Ranks> ranks = nullptr)
-        : ranks_(std::move(ranks)), runner_(std::move(runner)) {}
+        : ranks_(std::move(ranks)), runner_(std::move(runner)) {
+        if (runner_->draft()) drafts_.emplace(*runner_->draft());
+    }
     ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
 
     const runner::ModelRunner& runner() const { return *runner_; }
-    runner::ModelRunner* draft_runner() { return runner_->guest(); } // null: there is no draft model
 
     TokenSource tokens() const override { return TokenSource::kModel; }
     std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }
@@ -27,6 +41,7 @@ class LocalExecutor : public Executor {
     Result<StepOutput> wait(std::span<const RowPath>) override;
     void cancel() override;
     Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) override;
+    DraftPasses* drafts() override { return drafts_ ? &*drafts_ : nullptr; }
     PassStats stats() const override;
     double page_copy_ns() const override { return runner_->host_pages().ns_a_page(); }
 
@@ -35,6 +50,7 @@ class LocalExecutor : public Executor {
 
     std::unique_ptr<runner::Ranks> ranks_;
     std::unique_ptr<runner::ModelRunner> runner_;
+    std::optional<LocalDraftPasses> drafts_;
     std::optional<StepOutput> computed_; // of a step that does not overlap, until wait()
 };
 

@@ -54,8 +54,8 @@ void SimulatedExecutor::make(const Rows& given, std::span<const RowPath> paths) 
             const pb_sample_row& row = given.rows[i];
             const int32_t token = synthetic_token(row.seed, row.position, vocab_size(), eos_, avoided);
             tokens_[i] = row.allowed ? next_allowed(token, row.allowed, vocab_size()) : token;
-            if (row.params->logprobs >= 0) logprobs_[i] = synthetic_logprob(row.seed, row.position);
-            if (row.params->logprobs > 0) make_candidates(row, path, i);
+            if (row.params->logprobs > 0) logprobs_[i] = synthetic_logprob(row.seed, row.position);
+            if (row.params->logprobs > 1) make_candidates(row, path, i);
         }
     }
 }
@@ -63,7 +63,7 @@ void SimulatedExecutor::make(const Rows& given, std::span<const RowPath> paths) 
 // Of a beam: the synthetic token before others, as if the model were nearly sure of it.
 void SimulatedExecutor::make_candidates(const pb_sample_row& row, const RowPath& path, size_t i) {
     std::vector<std::pair<int32_t, float>> all = {{tokens_[i], -0.125f}};
-    for (uint32_t k = 1; k < static_cast<uint32_t>(row.params->logprobs); ++k) {
+    for (uint32_t k = 1; k + 1 < row.params->logprobs; ++k) {
         const uint64_t seed = row.seed + k;
         const int32_t token = synthetic_token(seed, row.position, vocab_size(), eos_, path.stop_token_ids);
         const auto far = static_cast<float>(uniform(draw(seed, row.position, Stream::kDraft, 0)[0]));

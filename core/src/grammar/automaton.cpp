@@ -55,8 +55,8 @@ class AutomatonBuilder {
                     c.rule = number_.at(c.rule);
                 }
             states += body.states.size();
-            if (states > Automaton::kMostStates)
-                return fail("the grammar has more than " + std::to_string(Automaton::kMostStates) + " states");
+            if (states > Automaton::kMaxStates)
+                return fail("the grammar has more than " + std::to_string(Automaton::kMaxStates) + " states");
             bodies_.push_back(std::move(body));
         }
         return {};

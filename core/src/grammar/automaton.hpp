@@ -16,8 +16,8 @@ using StateId = uint32_t;
 
 class Automaton {
   public:
-    static constexpr size_t kMostStates = 200'000;
-    static constexpr uint64_t kMostWork = 20'000'000;
+    static constexpr size_t kMaxStates = 200'000;
+    static constexpr uint64_t kMaxWork = 20'000'000;
 
     struct Edge {
         uint8_t low, high;

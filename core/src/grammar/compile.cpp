@@ -18,10 +18,10 @@ Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
         bytes += text.size();
         parts.push_back(rules.bytes(text));
     }
-    if (texts.size() > kMostChoices || bytes > kMostChoiceBytes)
+    if (texts.size() > kMaxChoices || bytes > kMaxChoiceBytes)
         return fail("choice: " + std::to_string(texts.size()) + " texts of " + std::to_string(bytes) +
-                    " bytes, expected at most " + std::to_string(kMostChoices) + " of " +
-                    std::to_string(kMostChoiceBytes));
+                    " bytes, expected at most " + std::to_string(kMaxChoices) + " of " +
+                    std::to_string(kMaxChoiceBytes));
     return rules.choice(std::move(parts));
 }
 
@@ -65,7 +65,7 @@ std::string key_of(const StructuredOutputs& s) {
 Result<Automaton> compile(const StructuredOutputs& asked) {
     PB_CHECK(check_one(asked));
     Rules rules;
-    Work work(Automaton::kMostWork);
+    Work work(Automaton::kMaxWork);
     PB_TRY(const RuleId root, root_of(rules, asked, work));
     return Automaton::compile(rules, root, work);
 }
@@ -97,7 +97,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
         }
         entries_.push_front({key, promise.get_future().share()});
         by_key_[key] = entries_.begin();
-        if (entries_.size() > kMostGrammars) {
+        if (entries_.size() > kMaxGrammars) {
             by_key_.erase(entries_.back().key);
             entries_.pop_back();
         }
@@ -107,7 +107,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
     Shared made = [&]() -> Shared {
         try {
             return make(asked);
-        } catch (const std::exception& e) { // out of memory: those who wait are told, and the next one tries again
+        } catch (const std::exception& e) { // out of memory: waiting callers get the error, the next one tries again
             kept = false;
             return fail(std::string("the grammar cannot be compiled: ") + e.what());
         }

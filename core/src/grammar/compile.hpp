@@ -15,7 +15,7 @@
 
 namespace patchbay::grammar {
 
-inline constexpr size_t kMostChoices = 10'000, kMostChoiceBytes = 1u << 20;
+inline constexpr size_t kMaxChoices = 10'000, kMaxChoiceBytes = 1u << 20;
 
 Result<Automaton> compile(const StructuredOutputs&);
 
@@ -24,7 +24,7 @@ Result<Automaton> compile(const StructuredOutputs&);
 class GrammarCache {
   public:
     using MakeVocabulary = std::function<std::shared_ptr<const Vocabulary>()>; // called once, at the first grammar
-    static constexpr size_t kMostGrammars = 64;
+    static constexpr size_t kMaxGrammars = 64;
     static constexpr uint64_t kPreparedNodes = 20'000'000; // of the vocabulary's tree, before a grammar is handed out
 
     GrammarCache(MakeVocabulary, Clock&);

@@ -8,7 +8,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMostDepth = 100; // of groups
+constexpr uint32_t kMaxDepth = 100; // of groups
 
 bool is_name(uint32_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -24,7 +24,7 @@ class Parser {
             const std::string name = read_name();
             if (name.empty()) return refuse("expected a rule, 'name ::= …',");
             skip();
-            if (!text_.take(U"::=")) return refuse("expected '::=' behind '" + name + "' (Lark grammars are not read)");
+            if (!text_.take(U"::=")) return refuse("expected '::=' after '" + name + "' (Lark grammars are not read)");
             const RuleId rule = named(name);
             if (rules_.body(rule) != Rules::kUndefined) return refuse("rule '" + name + "' is defined a second time");
             PB_TRY(const auto parts, alternatives(0));
@@ -70,20 +70,20 @@ class Parser {
 
     // a ::= a x | b is a ::= b x*
     ExprId body_of(RuleId rule, const std::vector<Sequence>& alternatives) {
-        std::vector<ExprId> plain, behind;
+        std::vector<ExprId> plain, after;
         for (const Sequence& s : alternatives) {
             const bool recursive = !s.empty() && rules_[s[0]].kind == Expr::Kind::kRule && rules_[s[0]].rule == rule;
             if (!recursive)
                 plain.push_back(rules_.sequence(s));
             else if (s.size() > 1)
-                behind.push_back(rules_.sequence({s.begin() + 1, s.end()}));
+                after.push_back(rules_.sequence({s.begin() + 1, s.end()}));
         }
         const ExprId first = plain.empty() ? rules_.nothing() : rules_.choice(std::move(plain));
-        if (behind.empty()) return first;
-        return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(behind)), 0, kUnbounded)});
+        if (after.empty()) return first;
+        return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(after)), 0, kUnbounded)});
     }
 
-    bool at_rule() { // a name with '::=' behind it: the rule before has ended
+    bool at_rule() { // a name followed by '::=': the rule before it has ended
         const size_t from = text_.position();
         const bool name = !read_name().empty();
         skip();
@@ -93,7 +93,7 @@ class Parser {
     }
 
     Result<std::vector<Sequence>> alternatives(uint32_t depth) {
-        if (depth > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " nested groups");
+        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
         std::vector<Sequence> out(1);
         for (skip(); !text_.at_end() && text_.peek() != ')' && !at_rule(); skip()) {
             if (text_.take(U'|')) {
@@ -129,7 +129,7 @@ class Parser {
 
     Result<ExprId> quantified(ExprId one) {
         for (uint32_t n = 0;; ++n) { // "a"*? is ("a"*)?
-            if (n > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " quantifiers in a row");
+            if (n > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " quantifiers in a row");
             const size_t from = text_.position();
             skip();
             if (text_.take(U'*'))
@@ -150,10 +150,10 @@ class Parser {
     Result<ExprId> braces(ExprId one) {
         const auto wrong = [&] {
             return refuse("a repetition that is not {m}, {m,} or {m,n} with m <= n <= " +
-                          std::to_string(kMostRepetitions));
+                          std::to_string(kMaxRepetitions));
         };
         skip();
-        const auto low = text_.number(kMostRepetitions);
+        const auto low = text_.number(kMaxRepetitions);
         if (!low) return wrong();
         uint32_t high = *low;
         skip();
@@ -161,7 +161,7 @@ class Parser {
             skip();
             high = kUnbounded;
             if (text_.peek() != '}') {
-                const auto most = text_.number(kMostRepetitions);
+                const auto most = text_.number(kMaxRepetitions);
                 if (!most || *most < *low) return wrong();
                 high = *most;
             }
@@ -204,7 +204,7 @@ class Parser {
     Result<uint32_t> character() {
         const uint32_t c = text_.next();
         if (c != '\\') return c;
-        if (text_.at_end()) return refuse("a '\\' with nothing behind it");
+        if (text_.at_end()) return refuse("a '\\' with nothing after it");
         const uint32_t e = text_.next();
         switch (e) {
             case 'n': return uint32_t{'\n'};
@@ -238,7 +238,7 @@ class Parser {
 }  // namespace
 
 Result<RuleId> parse_ebnf(Rules& rules, std::string_view text) {
-    PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMostEbnfBytes, "a grammar"));
+    PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
     return Parser(rules, std::move(reader)).parse();
 }
 

@@ -7,7 +7,7 @@
 
 namespace patchbay::grammar {
 
-inline constexpr size_t kMostEbnfBytes = 256u << 10;
+inline constexpr size_t kMaxEbnfBytes = 256u << 10;
 
 // The root. A rule that is recursive directly at the left of its alternatives is rewritten as a repetition.
 Result<RuleId> parse_ebnf(Rules&, std::string_view text);

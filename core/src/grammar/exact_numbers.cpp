@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 struct Digits { // without zeros at either end; none: 0
     std::string digits;
-    long long exponent = 0; // of ten, behind the last one
+    long long exponent = 0; // power of ten of the last digit
     bool operator==(const Digits&) const = default;
 };
 

@@ -16,7 +16,7 @@ Grammar::Grammar(Automaton a, std::shared_ptr<const Vocabulary> v)
       machine_(std::make_shared<Machine>(automaton_)) {}
 
 const std::shared_ptr<Machine>& Grammar::machine() {
-    if (machine_->bytes() > kMostMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
+    if (machine_->bytes() > kMaxMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
     machine_->refill();
     return machine_;
 }
@@ -25,11 +25,11 @@ uint64_t Grammar::bytes() const {
     return token_bytes_ + machine_->bytes() + automaton_.state_count() * sizeof(Automaton::State);
 }
 
-// Tells of each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
+// Reports each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
 // it was to be the last of its branch.
 template <class OnNode>
 void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c, const OnNode& on_node) {
-    path_.resize(std::max<size_t>(path_.size(), tree.most_depth() + 1));
+    path_.resize(std::max<size_t>(path_.size(), tree.max_depth() + 1));
     path_[tree.depth(node)] = c;
     const uint32_t last = tree.end(node);
     uint32_t looked_at = 0;
@@ -53,7 +53,7 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
     s = lookahead_.alike(s);
     const auto known = state_tokens_.find(s);
     if (known != state_tokens_.end()) return known->second;
-    if (token_bytes_ > kMostTokenBytes) {
+    if (token_bytes_ > kMaxTokenBytes) {
         state_tokens_.clear();
         token_bytes_ = 0;
     }
@@ -89,9 +89,9 @@ void Grammar::prepare(uint64_t nodes) {
     m.refill(kPrepareWork); // for all of them
     for (StateId s = 0; s < automaton_.state_count() && walked_ < nodes; ++s) {
         (void)tokens_of(m, s);
-        if (!m.fault().empty() || token_bytes_ > kMostTokenBytes || m.bytes() > kMostMachineBytes) break;
+        if (!m.fault().empty() || token_bytes_ > kMaxTokenBytes || m.bytes() > kMaxMachineBytes) break;
     }
-    m.clear_fault(); // whoever gets there is told
+    m.clear_fault(); // a text that needs this state reports it
     m.refill();
 }
 
@@ -129,10 +129,10 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
         if (stack == 0) continue;
         if (allowed.ends_at_once && std::ranges::find(items, m.top(stack)) == items.end())
             items.push_back(m.top(stack));
-        const ConfigId behind = m.after(stack);
-        if (!m.goes_on(behind)) continue;
+        const ConfigId after = m.after(stack);
+        if (!m.goes_on(after)) continue;
         for (const uint32_t n : allowed.behind)
-            if (const ConfigId there = m.step(behind, tree.byte(n)); there != kDead) {
+            if (const ConfigId there = m.step(after, tree.byte(n)); there != kDead) {
                 (void)set_all(n, there);
                 walk(m, tree, n, there, set_all);
             }
@@ -148,7 +148,7 @@ Result<> Matcher::follow() {
     const uint64_t before = now->bytes();
     now->adopt(*machine_, path_);
     machine_ = now;
-    if (now->bytes() - before > Grammar::kMostMachineBytes / 2) return fail("the grammar is too ambiguous here");
+    if (now->bytes() - before > Grammar::kMaxMachineBytes / 2) return fail("the grammar is too ambiguous here");
     return check();
 }
 
@@ -170,7 +170,7 @@ Result<bool> Matcher::advance(TokenId t) {
         if ((c = machine_->step(c, static_cast<uint8_t>(b))) == kDead) break;
     PB_CHECK(check());
     if (c == kDead) return false;
-    if (path_.size() > 2 * kMostBack) path_.erase(path_.begin(), path_.end() - kMostBack);
+    if (path_.size() > 2 * kMaxRollback) path_.erase(path_.begin(), path_.end() - kMaxRollback);
     path_.push_back(c);
     length_ += 1;
     return true;

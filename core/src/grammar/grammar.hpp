@@ -17,7 +17,7 @@ namespace patchbay::grammar {
 class Grammar {
   public:
     static constexpr uint64_t kPrepareWork = 5'000'000;
-    static constexpr uint64_t kMostMachineBytes = 64u << 20, kMostTokenBytes = 64u << 20;
+    static constexpr uint64_t kMaxMachineBytes = 64u << 20, kMaxTokenBytes = 64u << 20;
 
     Grammar(Automaton, std::shared_ptr<const Vocabulary>);
 
@@ -31,7 +31,7 @@ class Grammar {
   private:
     friend class Matcher;
     // What a state allows whatever its stack: tokens that stay within its rule, and nodes of the tree in front of which
-    // the rule may end, so that the stack decides. For states that are alike what Lookahead::kDepth bytes tell.
+    // the rule may end, so that the stack decides. Shared by states that Lookahead::kDepth bytes cannot distinguish.
     struct StateTokens {
         std::vector<uint32_t> mask;   // either a mask,
         std::vector<TokenId> ids;     // or the few of them
@@ -50,7 +50,7 @@ class Grammar {
     std::shared_ptr<const Vocabulary> vocabulary_;
     std::shared_ptr<Machine> machine_;
     std::unordered_map<StateId, StateTokens> state_tokens_;
-    const StateTokens incomplete_{}; // what a machine with a fault gets, which nobody uses
+    const StateTokens incomplete_{}; // the result for a machine with a fault, which is not used
     uint64_t token_bytes_ = 0, walked_ = 0;
     std::vector<uint32_t> first_mask_; // of an empty text, where first tokens are different; empty: not computed yet
     std::vector<ConfigId> path_;       // of a walk, by depth
@@ -59,13 +59,13 @@ class Grammar {
 
 class Matcher { // cheap to copy
   public:
-    static constexpr size_t kMostBack = 256; // tokens that can be rolled back, at least
+    static constexpr size_t kMaxRollback = 256; // tokens that can be rolled back, at least
     explicit Matcher(std::shared_ptr<Grammar>);
 
     // false: no text goes on like that; nothing has changed then. Special tokens never do. Fails where a text is too
     // ambiguous to follow.
     Result<bool> advance(TokenId);
-    void roll_back(size_t tokens);                                                   // at most kMostBack
+    void roll_back(size_t tokens);                                                   // at most kMaxRollback
     size_t length() const { return length_; }                                        // tokens
     bool complete() const { return machine_->ends(path_.back()); }                   // the text may end here
     bool finished() const { return complete() && !machine_->goes_on(path_.back()); } // it must

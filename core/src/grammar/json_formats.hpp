@@ -1,4 +1,4 @@
-// The values of JSON Schema's `format` that are generated, as regular expressions of what they allow.
+// The supported values of JSON Schema's `format`, as regular expressions of the texts that they allow.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace patchbay::grammar {
 
-// Each a part of what its RFC allows: no leap seconds, no quoted local parts, no years before 0001.
+// Each is a subset of its RFC: no leap seconds, no quoted local parts, no years before 0001.
 Result<std::string> format_regex(std::string_view format);
 
 }  // namespace patchbay::grammar

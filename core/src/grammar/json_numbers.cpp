@@ -6,7 +6,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr long kMostDigits = 40;
+constexpr long kMaxDigits = 40;
 const std::string kAnyFraction = R"((\.[0-9]+)?)", kAnyWhole = "(0|[1-9][0-9]*)";
 
 struct Decimal {
@@ -37,8 +37,8 @@ Result<Decimal> decimal_of(const Json& number) {
         std::from_chars(from, text.data() + text.size(), given);
         exponent += given;
     }
-    if (exponent > kMostDigits || exponent < -kMostDigits)
-        return fail("is " + text + ", which has more than " + std::to_string(kMostDigits) + " digits");
+    if (exponent > kMaxDigits || exponent < -kMaxDigits)
+        return fail("is " + text + ", which has more than " + std::to_string(kMaxDigits) + " digits");
     if (exponent > 0) digits.append(static_cast<size_t>(exponent), '0');
     const auto places = static_cast<size_t>(std::max(0l, -exponent));
     if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
@@ -115,7 +115,7 @@ std::string below(const Decimal& d, Limit limit) { // empty: there are none
 // Whole numbers whose remainder is 0: a state for each remainder of the digits so far.
 Dfa multiples(uint32_t k) {
     Dfa out;
-    out.states.resize(k + 3); // start, behind '-', zero, remainders
+    out.states.resize(k + 3); // start, after '-', zero, remainders
     const uint32_t zero = 2, remainder = 3;
     out.states[zero].accepts = true;
     for (uint32_t from = 0; from < k + 3; ++from) {

@@ -10,8 +10,8 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr size_t kMostAlternatives = 256; // of several anyOf together
-constexpr int kMostDepth = 100;           // of schemas in each other
+constexpr size_t kMaxAlternatives = 256; // of several anyOf together
+constexpr int kMaxDepth = 100;           // of schemas in each other
 
 class Translator {
   public:
@@ -46,7 +46,7 @@ class Translator {
         PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool scalar = flat.choices.empty() && (c.types & (kArray | kObject)) == 0;
         if (scalar) return single(flat.all, c);
-        if (++depth_ > kMostDepth) return fail(c.path + ": schemas nest deeper than " + std::to_string(kMostDepth));
+        if (++depth_ > kMaxDepth) return fail(c.path + ": schemas nest deeper than " + std::to_string(kMaxDepth));
         const RuleId rule = rules_.declare(c.path);
         rules_of_[key] = rule;
         ExprId body = 0;
@@ -64,8 +64,8 @@ class Translator {
     Result<ExprId> alternatives(const FlatSchema& flat, const std::string& path) {
         size_t count = 1;
         for (const SchemaSources& choice : flat.choices)
-            if ((count *= choice.size()) > kMostAlternatives)
-                return fail(path + ": more than " + std::to_string(kMostAlternatives) +
+            if ((count *= choice.size()) > kMaxAlternatives)
+                return fail(path + ": more than " + std::to_string(kMaxAlternatives) +
                             " ways to combine the branches of anyOf and oneOf");
         std::vector<ExprId> parts;
         for (size_t n = 0; n < count; ++n) {
@@ -221,7 +221,7 @@ class Translator {
         const ExprId none = rules_.bytes("[]");
         if (max == 0) return none;
         const auto separated = [&](ExprId e) { return rules_.sequence({text_.separator(), e}); };
-        ExprId tail = rules_.empty(); // behind the items so far
+        ExprId tail = rules_.empty(); // after the items so far
         if (max > first) {
             PB_TRY(const ExprId rest, value(items.rest));
             const uint32_t before = std::max(first, 1u), more = max == kUnbounded ? max : max - before;

@@ -1,5 +1,5 @@
-// JSON Schema (2020-12) as rules. What is generated is right by the schema; not every spelling of what is right is
-// generated. A keyword that is not known is refused by name.
+// JSON Schema (2020-12) as rules. Every generated text is valid by the schema; not every valid spelling is
+// generated. An unknown keyword is refused by name.
 #pragma once
 #include <string_view>
 

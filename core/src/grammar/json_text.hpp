@@ -1,6 +1,6 @@
 // How JSON is spelled: the parts of values as rules, for the JSON Schema front end.
-// Spelling: where a pattern, a length with a pattern, a format or a list of names decides, each character has one
-// spelling, itself, with an escape only where JSON needs one; elsewhere every escape of JSON is taken.
+// Spelling: under a pattern, a length with a pattern, a format or a list of names, each character has one
+// spelling, itself, escaped only where JSON requires it; elsewhere every escape of JSON is allowed.
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,8 +14,8 @@ namespace patchbay::grammar {
 
 using Json = nlohmann::ordered_json; // members in the order of the text
 
-// kSome: behind '{', '[', ',' and ':', and in front of '}' and ']': nothing, one space, or a line feed with at most 40
-// spaces or tabs behind it. ':' nothing or one space.
+// kSome: after '{', '[' and ',', and before '}' and ']': nothing, one space, or a line feed followed by at most 40
+// spaces or tabs. After ':' nothing or one space.
 enum class Whitespace { kNone, kSome };
 
 class JsonText {
@@ -27,14 +27,14 @@ class JsonText {
     ExprId array_of(ExprId items);    // in brackets; items: at least one
     ExprId member(ExprId name, ExprId value);
     ExprId separator();                         // between members or items
-    ExprId string(uint32_t min, uint32_t max);  // any of so many characters
-    ExprId quoted(ExprId content);              // with one spelling a character
-    ExprId content(uint32_t min, uint32_t max); // likewise, of so many characters
+    ExprId string(uint32_t min, uint32_t max);  // any string of min to max characters
+    ExprId quoted(ExprId content);              // with one spelling for each character
+    ExprId content(uint32_t min, uint32_t max); // likewise, of min to max characters
     ExprId number();
     ExprId integer();
     ExprId boolean();
     ExprId literal(const Json&);
-    ExprId regex(const std::string& of_ours); // one that is known to be right
+    ExprId regex(const std::string& of_ours); // for an expression of this program, which is valid
     RegexDialect pattern_dialect() const;     // of JSON Schema's `pattern`: ECMAScript's
     RegexDialect format_dialect() const;      // the same, of the whole text
 

@@ -6,7 +6,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr int kMostRounds = 16; // of going over all states; a grammar that takes more gets the safe answer
+constexpr int kMaxRounds = 16; // of going over all states; a grammar that takes more gets the safe answer
 
 using Hash = std::array<uint64_t, 2>; // of what a state reads; two that differ do so but for one chance in 2^128
 
@@ -44,7 +44,7 @@ void Lookahead::find_behind(const Automaton& a) {
     const auto rounds = [&](const auto& visit) { // until nothing changes; false: that takes too long
         changed = true;
         for (int round = 0; changed; ++round) {
-            if (round == kMostRounds) return false;
+            if (round == kMaxRounds) return false;
             changed = false;
             for (StateId i = count; i-- > 0;) visit(i); // rules are called by those before them, mostly
         }
@@ -75,8 +75,8 @@ void Lookahead::find_behind(const Automaton& a) {
     if (!complete) behind_.assign(behind_.size(), Bytes().set());
 }
 
-// Round k tells apart what texts of k bytes tell apart, as every edge, and every call, takes at least one; where a call
-// may take none the state is like no other.
+// Round k distinguishes states that texts of k bytes distinguish: every edge and every call takes at least one; a state
+// with a call that may take none is like no other.
 void Lookahead::find_alike(const Automaton& a) {
     const auto count = static_cast<StateId>(a.state_count());
     std::vector<Hash> now(count), next(count);

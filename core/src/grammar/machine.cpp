@@ -30,7 +30,7 @@ bool Machine::spend(uint64_t n) {
         work_ -= n;
         return true;
     }
-    fault_ = "the grammar is too ambiguous here: a mask takes more than " + std::to_string(kMostWork) + " steps";
+    fault_ = "the grammar is too ambiguous here: a mask takes more than " + std::to_string(kMaxWork) + " steps";
     return false;
 }
 
@@ -49,8 +49,8 @@ StackId Machine::push(StateId to, StackId parent) {
     const auto [at, fresh] = stack_ids_.try_emplace(uint64_t{to} << 32 | parent, static_cast<StackId>(stacks_.size()));
     if (fresh) {
         stacks_.push_back({to, parent, stacks_[parent].depth + 1});
-        if (stacks_.back().depth > kMostDepth && fault_.empty())
-            fault_ = "the text nests deeper than " + std::to_string(kMostDepth);
+        if (stacks_.back().depth > kMaxDepth && fault_.empty())
+            fault_ = "the text nests deeper than " + std::to_string(kMaxDepth);
         after_.push_back(kUnknown);
     }
     return at->second;
@@ -96,8 +96,8 @@ ConfigId Machine::intern(std::vector<Item> kernel) {
     for (size_t n = 0; n < all.size(); ++n) {
         const Item i = all[n];
         const Automaton::State& state = automaton_[i.state];
-        if (all.size() > kMostItems && fault_.empty())
-            fault_ = "the grammar is too ambiguous here: more than " + std::to_string(kMostItems) +
+        if (all.size() > kMaxItems && fault_.empty())
+            fault_ = "the grammar is too ambiguous here: more than " + std::to_string(kMaxItems) +
                      " ways to read the text so far";
         if (!spend(1 + state.calls_end - state.calls)) return kDead;
         if (state.edges != state.edges_end) active.push_back(i);

@@ -1,5 +1,5 @@
 // Runs an automaton over bytes. A configuration is a set of (state, stack) pairs; stacks and configurations are
-// interned, so that what was seen before costs one look-up a byte. What is interned is kept until the machine goes.
+// interned, so that a known step costs one look-up for each byte. Interned values are kept as long as the machine.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace patchbay::grammar {
 
 using StackId = uint32_t;  // 0: the bottom
-using ConfigId = uint32_t; // 0: dead, no text goes on from there
+using ConfigId = uint32_t; // 0: dead, no text continues from there
 inline constexpr ConfigId kDead = 0;
 
 class Machine {
@@ -23,29 +23,29 @@ class Machine {
         StackId stack;
         auto operator<=>(const Item&) const = default;
     };
-    static constexpr size_t kMostItems = 2000;        // of a configuration
-    static constexpr uint32_t kMostDepth = 100'000;   // of a stack
-    static constexpr uint64_t kMostWork = 20'000'000; // items looked at between two refill()s
+    static constexpr size_t kMaxItems = 2000;        // of a configuration
+    static constexpr uint32_t kMaxDepth = 100'000;   // of a stack
+    static constexpr uint64_t kMaxWork = 20'000'000; // items processed between two calls of refill()
 
     explicit Machine(const Automaton&);
 
     ConfigId of(Item);       // alone
-    ConfigId after(StackId); // the call at the top of the stack, which is not the bottom, has ended
+    ConfigId after(StackId); // after the call at the top of the stack (not the bottom) has ended
     ConfigId step(ConfigId c, uint8_t byte) {
         const uint32_t known = next_[size_t{c} * classes_ + automaton_.class_of(byte)];
         return known != kUnknown ? known : compute(c, automaton_.class_of(byte));
     }
     std::span<const Item> kernel(ConfigId c) const { return span(configs_[c].kernel); } // as it was entered
     bool ends(ConfigId c) const { return configs_[c].ends; }                            // the bottom rule may end here
-    bool goes_on(ConfigId c) const { return span(configs_[c].active).size() > 0; }      // some byte leads on
+    bool goes_on(ConfigId c) const { return span(configs_[c].active).size() > 0; }      // some byte continues
     Item top(StackId s) const { return {stacks_[s].to, stacks_[s].parent}; }            // where a return leads
     // Of configurations of another machine, in place.
     void adopt(const Machine& other, std::span<ConfigId>);
 
     uint64_t bytes() const; // that it takes
-    bool spend(uint64_t);   // false: the work is used up, which is a fault
-    void refill(uint64_t work = kMostWork) { work_ = work; }
-    // Set when a configuration or the work grows beyond its limit: what was computed since is not to be used.
+    bool spend(uint64_t);   // false: the budget of work is used up, which is a fault
+    void refill(uint64_t work = kMaxWork) { work_ = work; }
+    // Set when a configuration or the work exceeds its limit: results since then must not be used.
     const std::string& fault() const { return fault_; }
     void clear_fault() { fault_.clear(); }
 
@@ -55,7 +55,7 @@ class Machine {
         uint32_t begin, end;
     };
     struct Config {
-        Part kernel, active; // active: those of its closure that bytes lead on from
+        Part kernel, active; // active: items of its closure that some byte continues
         bool ends;
     };
     struct Stack {
@@ -77,7 +77,7 @@ class Machine {
     std::unordered_map<uint64_t, StackId> stack_ids_;
     std::unordered_multimap<uint64_t, ConfigId> config_ids_; // by hash of the kernel
     std::vector<ConfigId> after_;                            // by stack
-    uint64_t work_ = kMostWork;
+    uint64_t work_ = kMaxWork;
     std::string fault_;
 };
 

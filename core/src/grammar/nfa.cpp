@@ -23,8 +23,8 @@ uint32_t Nfa::add() {
 
 Result<uint32_t> Nfa::emit(ExprId id, uint32_t from) {
     PB_CHECK(work_.spend(1));
-    if (states_.size() > Automaton::kMostStates)
-        return fail("a rule has more than " + std::to_string(Automaton::kMostStates) + " states");
+    if (states_.size() > Automaton::kMaxStates)
+        return fail("a rule has more than " + std::to_string(Automaton::kMaxStates) + " states");
     const Expr& e = rules_[id];
     switch (e.kind) {
         case Expr::Kind::kBytes:
@@ -261,11 +261,11 @@ Result<RuleBody> Nfa::as_it_is(Work& work) {
 
 Result<RuleBody> Nfa::body(Size size, Work& work) {
     RuleBody out;
-    const size_t most = size == Size::kAny ? Automaton::kMostStates : 256 + 4 * states_.size();
+    const size_t most = size == Size::kAny ? Automaton::kMaxStates : 256 + 4 * states_.size();
     PB_TRY(const bool all, determinize(out, most, work));
     if (all) return out;
     if (size == Size::kAny)
-        return fail("an expression has more than " + std::to_string(Automaton::kMostStates) + " states");
+        return fail("an expression has more than " + std::to_string(Automaton::kMaxStates) + " states");
     return as_it_is(work);
 }
 

@@ -27,7 +27,7 @@ class Nfa {
     using Hoist = std::function<RuleId(ExprId)>; // a large part that is repeated becomes a rule; null: it is copied
 
     static Result<Nfa> of(const Rules&, ExprId, const Hoist&, Work&);
-    // kBudgeted: an expression whose sets of states grow beyond all measure keeps its own states, among which several
+    // kBudgeted: an expression whose sets of states grow too large keeps its own states, several of which
     // may then be current at once.
     enum class Size { kBudgeted, kAny };
     Result<RuleBody> body(Size, Work&);
@@ -42,7 +42,7 @@ class Nfa {
 
     Nfa(const Rules& rules, const Hoist& hoist, Work& work) : rules_(rules), hoist_(hoist), work_(work) {}
     uint32_t add();
-    Result<uint32_t> emit(ExprId, uint32_t from); // the state behind it
+    Result<uint32_t> emit(ExprId, uint32_t from); // the state after it
     Result<uint32_t> emit_chars(const CodePoints&, uint32_t from);
     Result<uint32_t> emit_repeat(const Expr&, uint32_t from);
     Result<uint32_t> emit_joined(const Expr&, uint32_t from);
@@ -59,7 +59,7 @@ class Nfa {
     std::vector<State> states_;
     uint32_t end_ = 0;
     std::map<ExprId, uint64_t> sizes_;
-    std::vector<uint32_t> visited_; // by state: in which closure it was met last
+    std::vector<uint32_t> visited_; // by state: the last closure that contained it
     uint32_t visit_ = 0;
 };
 

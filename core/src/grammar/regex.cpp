@@ -7,7 +7,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMostDepth = 100; // of groups
+constexpr uint32_t kMaxDepth = 100; // of groups
 
 CodePoints digits() { return CodePoints::of({{'0', '9'}}); }
 CodePoints word() { return CodePoints::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
@@ -27,7 +27,7 @@ class Parser {
     Failure refuse(const std::string& what) const { return fail("regex: " + what + " " + text_.where()); }
 
     Result<ExprId> alternatives(uint32_t depth) {
-        if (depth > kMostDepth) return refuse("more than " + std::to_string(kMostDepth) + " nested groups");
+        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
         std::vector<ExprId> parts;
         do {
             PB_TRY(const ExprId part, alternative(depth));
@@ -85,15 +85,15 @@ class Parser {
             return one;
         if (braces) {
             text_.next();
-            const auto low = text_.number(kMostRepetitions);
+            const auto low = text_.number(kMaxRepetitions);
             if (!low)
                 return refuse("a repetition that is not {m}, {m,} or {m,n} with numbers up to " +
-                              std::to_string(kMostRepetitions) + " (a brace itself is \\{)");
+                              std::to_string(kMaxRepetitions) + " (a brace itself is \\{)");
             min = max = *low;
             if (text_.take(U',')) {
                 max = kUnbounded;
                 if (text_.peek() != '}') {
-                    const auto high = text_.number(kMostRepetitions);
+                    const auto high = text_.number(kMaxRepetitions);
                     if (!high || *high < min) return refuse("a repetition that ends before it begins, or is too large");
                     max = *high;
                 }
@@ -105,7 +105,7 @@ class Parser {
         else if (text_.peek() == '+')
             return refuse("a possessive quantifier is not supported");
         if (text_.peek() == '*' || text_.peek() == '?' || text_.peek() == '{' || text_.peek() == '+')
-            return refuse("a quantifier behind a quantifier");
+            return refuse("a quantifier after a quantifier");
         return rules_.repeat(one, min, max);
     }
 
@@ -154,7 +154,7 @@ class Parser {
     };
 
     Result<Escape> escape() {
-        if (text_.at_end()) return refuse("a '\\' with nothing behind it");
+        if (text_.at_end()) return refuse("a '\\' with nothing after it");
         const auto one = [](uint32_t c) { return Escape{CodePoints::of({{c, c}}), true}; };
         const uint32_t c = text_.next();
         switch (c) {
@@ -242,7 +242,7 @@ RegexDialect plain_regex() {
 }
 
 Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect) {
-    PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMostRegexBytes, "a regex"));
+    PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMaxRegexBytes, "a regex"));
     PB_TRY(const ExprId out, Parser(rules, std::move(text), dialect).parse());
     if (!rules.fault().empty()) return fail("regex: " + rules.fault());
     return out;

@@ -1,5 +1,5 @@
-// Regular expressions as rules: what PCRE, Python and ECMAScript read alike, without what is not regular. Anything else
-// is refused by name.
+// Regular expressions as rules: the syntax that PCRE, Python and ECMAScript read alike and that is regular. All other
+// syntax is refused by name.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -10,13 +10,13 @@ namespace patchbay::grammar {
 
 struct RegexDialect {
     CodePoints dot, space;                                  // what . and \s stand for
-    enum class Match { kWhole, kAnywhere } match;           // the text is the match, or has one; ^ and $ are its ends
+    enum class Match { kWhole, kAnywhere } match;           // the whole text, or a part; ^ and $ are its ends
     std::function<ExprId(Rules&, const CodePoints&)> spell; // one character of the set
 };
 RegexDialect plain_regex(); // the whole text; . is all but a line feed, \s ASCII's white space
 
-inline constexpr size_t kMostRegexBytes = 64u << 10;
-inline constexpr uint32_t kMostRepetitions = 20'000;
+inline constexpr size_t kMaxRegexBytes = 64u << 10;
+inline constexpr uint32_t kMaxRepetitions = 20'000;
 
 Result<ExprId> parse_regex(Rules&, std::string_view pattern, const RegexDialect&);
 

@@ -3,8 +3,8 @@
 namespace patchbay::grammar {
 
 ExprId Rules::add(Expr e) {
-    if (exprs_.size() >= kMostExprs) {
-        fault_ = "the grammar has more than " + std::to_string(kMostExprs) + " parts";
+    if (exprs_.size() >= kMaxExprs) {
+        fault_ = "the grammar has more than " + std::to_string(kMaxExprs) + " parts";
         return 0;
     }
     exprs_.push_back(std::move(e));
@@ -44,8 +44,8 @@ ExprId Rules::automaton(Dfa dfa) {
 }
 
 RuleId Rules::declare(std::string name) {
-    if (rules_.size() >= kMostRules) {
-        fault_ = "the grammar has more than " + std::to_string(kMostRules) + " rules";
+    if (rules_.size() >= kMaxRules) {
+        fault_ = "the grammar has more than " + std::to_string(kMaxRules) + " rules";
         return 0;
     }
     rules_.push_back({std::move(name)});

@@ -24,12 +24,12 @@ struct JoinedPart {
 
 struct Expr {
     enum class Kind {
-        kBytes,     // these, one after the other; none: the empty text
+        kBytes,     // these bytes in order; none: the empty text
         kChars,     // one character of the set; an empty set: nothing matches
         kSequence,  // parts
         kChoice,    // parts
         kRepeat,    // parts[0], min to max times
-        kJoined,    // parts in order, some may be missing, not all; parts[0] between those that are there
+        kJoined,    // parts in order, some but not all may be missing; parts[0] between those that are present
         kRule,      // number
         kAutomaton, // of bytes
     } kind;
@@ -44,7 +44,7 @@ struct Expr {
 
 class Rules {
   public:
-    static constexpr size_t kMostExprs = 200'000, kMostRules = 20'000;
+    static constexpr size_t kMaxExprs = 200'000, kMaxRules = 20'000;
 
     ExprId bytes(std::string);
     ExprId empty() { return bytes(""); }
@@ -66,7 +66,7 @@ class Rules {
     size_t rule_count() const { return rules_.size(); }
     const Expr& operator[](ExprId e) const { return exprs_[e]; }
 
-    // Set once there are too many of them; what was made then is not to be used.
+    // Set when there are too many rules; what was made then must not be used.
     const std::string& fault() const { return fault_; }
 
   private:

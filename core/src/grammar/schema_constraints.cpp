@@ -9,20 +9,20 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMostCount = 20'000; // lengths and numbers of items; more must not be asked for
-constexpr size_t kMostPrefixItems = 200, kMostValues = 10'000;
+constexpr uint32_t kMaxCount = 20'000; // lengths and numbers of items; more must not be asked for
+constexpr size_t kMaxPrefixItems = 200, kMaxValues = 10'000;
 
 Result<uint32_t> count_of(const SchemaSource& s, const char* keyword) {
     const Json& value = (*s.schema)[keyword];
     const bool whole = value.is_number_unsigned() ||
-                       (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() <= kMostCount &&
+                       (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() <= kMaxCount &&
                         value.get<double>() == static_cast<uint32_t>(value.get<double>()));
     if (!whole)
         return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
     const uint64_t n = value.is_number_float() ? static_cast<uint64_t>(value.get<double>()) : value.get<uint64_t>();
-    if (n > kMostCount)
+    if (n > kMaxCount)
         return fail(s.path + "/" + keyword + ": is " + std::to_string(n) + ", expected at most " +
-                    std::to_string(kMostCount));
+                    std::to_string(kMaxCount));
     return static_cast<uint32_t>(n);
 }
 
@@ -45,10 +45,10 @@ Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
         std::vector<const Json*> values;
         if (std::string_view(keyword) == "const")
             values = {&given};
-        else if (given.is_array() && given.size() <= kMostValues)
+        else if (given.is_array() && given.size() <= kMaxValues)
             for (const Json& v : given) values.push_back(&v);
         else
-            return fail(s.path + "/enum: is no list, or one of more than " + std::to_string(kMostValues) + " values");
+            return fail(s.path + "/enum: is no list, or one of more than " + std::to_string(kMaxValues) + " values");
         PB_CHECK(work.spend(4 * values.size()));
         if (!out.values) {
             out.values = std::move(values);
@@ -161,8 +161,8 @@ Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources, Work& work
             required.insert(each.get<std::string>());
         }
     }
-    if (known.size() > SchemaText::kMostMembers || known.size() * sources.size() > 100'000)
-        return fail(sources.front().path + ": more than " + std::to_string(SchemaText::kMostMembers) +
+    if (known.size() > SchemaText::kMaxMembers || known.size() * sources.size() > 100'000)
+        return fail(sources.front().path + ": more than " + std::to_string(SchemaText::kMaxMembers) +
                     " names of members hold together");
     PB_CHECK(work.spend(20 * known.size() * sources.size()));
     // What a schema says of a member that it does not name. false: it may not be there.
@@ -212,8 +212,8 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
         if (s.contains("items") && s["items"].is_array())
             return fail(source.path + "/items: is a list, which is not supported (write prefixItems)");
     }
-    if (most > kMostPrefixItems)
-        return fail(sources.front().path + ": more than " + std::to_string(kMostPrefixItems) + " prefixItems");
+    if (most > kMaxPrefixItems)
+        return fail(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
     out.first.resize(most);
     size_t allowed = most; // positions that no `items: false` forbids
     for (const SchemaSource& source : sources) {

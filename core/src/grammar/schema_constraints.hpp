@@ -1,4 +1,4 @@
-// What the schemas that hold together for one value say, keyword by keyword. For the JSON Schema front end.
+// The constraints of all schemas that apply to one value, keyword by keyword. For the JSON Schema front end.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -39,10 +39,10 @@ struct ObjectMembers {
         SchemaSources value; // hold together
         bool required;
     };
-    std::vector<Member> named;           // in the order of the schemas; those that may not be there are left out
-    std::vector<std::string> forbidden;  // those
-    std::optional<SchemaSources> others; // of members with other names; none: there may not be any
-    bool impossible = false;             // a required one may not be there
+    std::vector<Member> named;           // in the order of the schemas, without forbidden ones
+    std::vector<std::string> forbidden;  // names that must not occur
+    std::optional<SchemaSources> others; // for members with other names; none: there may be no others
+    bool impossible = false;             // a required member is forbidden
 
     static Result<ObjectMembers> of(const SchemaSources&, Work&);
 };

@@ -9,7 +9,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr int kMostReferences = 64; // and allOfs inside each other
+constexpr int kMaxReferences = 64; // and allOfs inside each other
 
 struct Keyword {
     std::string_view name;
@@ -159,17 +159,17 @@ Result<uint32_t> types_of(const SchemaSource& source) {
 }
 
 Result<Json> SchemaText::parse(std::string_view text) {
-    if (text.size() > kMostBytes)
+    if (text.size() > kMaxBytes)
         return fail("a schema of " + std::to_string(text.size()) + " bytes, expected at most " +
-                    std::to_string(kMostBytes));
+                    std::to_string(kMaxBytes));
     std::string refused;
     std::vector<size_t> members; // of the objects around
     const auto look = [&](int depth, Json::parse_event_t event, Json&) {
-        if (depth > kMostDepth) refused = "nests deeper than " + std::to_string(kMostDepth);
+        if (depth > kMaxDepth) refused = "nests deeper than " + std::to_string(kMaxDepth);
         if (event == Json::parse_event_t::object_start) members.push_back(0);
         if (event == Json::parse_event_t::object_end && !members.empty()) members.pop_back();
-        if (event == Json::parse_event_t::key && !members.empty() && ++members.back() > kMostMembers)
-            refused = "has an object of more than " + std::to_string(kMostMembers) + " members";
+        if (event == Json::parse_event_t::key && !members.empty() && ++members.back() > kMaxMembers)
+            refused = "has an object of more than " + std::to_string(kMaxMembers) + " members";
         return refused.empty();
     };
     try {
@@ -225,8 +225,8 @@ Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
 }
 
 Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth) const {
-    if (depth > kMostReferences)
-        return fail(source.path + ": refers to itself, or more than " + std::to_string(kMostReferences) + " deep");
+    if (depth > kMaxReferences)
+        return fail(source.path + ": refers to itself, or more than " + std::to_string(kMaxReferences) + " deep");
     const Json& s = *source.schema;
     if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
     out.cost += 1 + s.size();
@@ -291,7 +291,7 @@ Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
 
 const Json& SchemaText::followed(const Json& schema) const {
     const Json* at = &schema;
-    for (int i = 0; i < kMostReferences && at->is_object() && at->contains("$ref"); ++i) {
+    for (int i = 0; i < kMaxReferences && at->is_object() && at->contains("$ref"); ++i) {
         const auto target = resolve({at, "#"});
         if (!target) break;
         at = target->schema;

@@ -1,4 +1,4 @@
-// The schemas that hold for one value: references followed, allOf joined, alternatives collected, every keyword known.
+// The schemas that apply to one value: references followed, allOf joined, alternatives collected, every keyword known.
 // For the JSON Schema front end.
 #pragma once
 #include <map>
@@ -15,7 +15,7 @@ namespace patchbay::grammar {
 
 struct SchemaSource {
     const Json* schema;
-    std::string path; // "#/properties/name"; a long one ends before its end
+    std::string path; // "#/properties/name"; a long one is cut
     enum class Holds { kBeside, kAround } holds = Holds::kBeside; // kAround: the others are branches of it
     SchemaSource at(const std::string& keyword, const Json& part) const {
         return {&part, path.size() < 300 ? path + "/" + keyword.substr(0, 200) : path};
@@ -34,29 +34,29 @@ enum SchemaType : uint32_t { // bits; a number is an integer or has a fraction
     kNumber = kInteger | kFraction,
     kAnyType = 127
 };
-// Of `type`; where there is none and no enum or const, the types that its keywords are about; else any.
+// The types in `type`; without it and without enum or const, the types of its keywords; else any.
 Result<uint32_t> types_of(const SchemaSource&);
 
 struct FlatSchema {
-    SchemaSources all;                  // hold together, objects each, with keywords that say something
-    std::vector<SchemaSources> choices; // of each one holds
-    bool impossible = false;            // false is among them
-    size_t seen = 0, cost = 0;          // schemas; those, their keywords and branches
+    SchemaSources all;                  // apply together; each is an object with keywords that constrain values
+    std::vector<SchemaSources> choices; // one of each must apply
+    bool impossible = false;            // one of them is the schema false
+    size_t seen = 0, cost = 0;          // number of schemas; with their keywords and branches
 };
 
-// Of enum or const; none where neither is there.
+// The values of enum or const; none without them.
 std::span<const Json> values_of(const Json& schema);
-// Whatever the order of members; 1 is 1.0.
+// Equality of JSON values: the order of members does not matter; 1 equals 1.0.
 bool same_value(const Json&, const Json&);
-// Of comparing a value with another, about: its parts.
+// The approximate cost of comparing a value: the number of its parts.
 uint64_t cost_of(const Json&);
-// Of comparing each of them with each.
+// The cost of comparing all pairs.
 uint64_t cost_of(std::span<const Json>, std::span<const Json>);
 
-class SchemaText { // a whole schema; outlives what was made from it
+class SchemaText { // a whole schema; outlives everything made from it
   public:
-    static constexpr size_t kMostBytes = 256u << 10, kMostMembers = 2000;
-    static constexpr int kMostDepth = 64;
+    static constexpr size_t kMaxBytes = 256u << 10, kMaxMembers = 2000;
+    static constexpr int kMaxDepth = 64;
 
     static Result<Json> parse(std::string_view);
     explicit SchemaText(const Json& root) : root_(root) {}
@@ -70,16 +70,16 @@ class SchemaText { // a whole schema; outlives what was made from it
     Result<SchemaSource> look_up(const SchemaSource& with_ref) const;
     Result<> check_one_of(const SchemaSource&) const;
     bool disjoint(const Json& a, const Json& b, int depth) const;
-    const Json& followed(const Json&) const; // through $ref, as far as it goes
-    bool pays(uint64_t n) const { // false: too much has been compared
+    const Json& followed(const Json&) const; // follows $ref to its end
+    bool pays(uint64_t n) const { // false: the budget of comparisons is used up
         const bool enough = n <= comparisons_;
         comparisons_ = enough ? comparisons_ - n : 0;
         return enough;
     }
     const Json& root_;
-    mutable std::map<const Json*, SchemaSource> resolved_; // by the schema with the $ref
-    mutable std::set<const Json*> exclusive_;              // schemas whose oneOf has been looked at
-    mutable uint64_t comparisons_ = 1'000'000; // left for oneOf; then nothing is plain to see any more
+    mutable std::map<const Json*, SchemaSource> resolved_; // by the schema that contains the $ref
+    mutable std::set<const Json*> exclusive_;              // schemas whose oneOf was checked
+    mutable uint64_t comparisons_ = 1'000'000; // left for oneOf; at 0 branches no longer count as exclusive
 };
 
 }  // namespace patchbay::grammar

@@ -5,10 +5,10 @@
 
 namespace patchbay::grammar {
 
-Result<Utf8Reader> Utf8Reader::of(std::string_view text, size_t most_bytes, const char* what) {
-    if (text.size() > most_bytes)
+Result<Utf8Reader> Utf8Reader::of(std::string_view text, size_t max_bytes, const char* what) {
+    if (text.size() > max_bytes)
         return fail(std::string(what) + " of " + std::to_string(text.size()) + " bytes, expected at most " +
-                    std::to_string(most_bytes));
+                    std::to_string(max_bytes));
     if (const size_t good = text::valid_prefix(text); good != text.size())
         return fail(std::string(what) + ": byte " + std::to_string(good) + " is not UTF-8");
     Utf8Reader out;

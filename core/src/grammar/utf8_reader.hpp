@@ -11,7 +11,7 @@ namespace patchbay::grammar {
 
 class Utf8Reader {
   public:
-    static Result<Utf8Reader> of(std::string_view text, size_t most_bytes, const char* what);
+    static Result<Utf8Reader> of(std::string_view text, size_t max_bytes, const char* what);
 
     bool at_end() const { return at_ == text_.size(); }
     uint32_t peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : 0xFFFFFFFF; }
@@ -28,11 +28,11 @@ class Utf8Reader {
     }
     size_t position() const { return at_; }
     void go_to(size_t position) { at_ = position; }
-    std::string shown(size_t from) const; // what stands there, up to here
+    std::string shown(size_t from) const; // the text from there up to here
     std::string where() const;            // "at line 3, column 7"
 
-    std::optional<uint32_t> hex(size_t digits);    // exactly so many
-    std::optional<uint32_t> number(uint32_t most); // decimal; nothing: no digit, or more than that
+    std::optional<uint32_t> hex(size_t digits);    // exactly this many digits
+    std::optional<uint32_t> number(uint32_t most); // decimal; none: no digit, or more than that
 
   private:
     std::u32string text_;

@@ -19,7 +19,7 @@ TokenTree::TokenTree(const std::vector<std::string>& bytes_by_id) {
         depths_.push_back(static_cast<uint16_t>(path.size() - 1));
         ends_.push_back(0);
         first_.push_back(static_cast<uint32_t>(ids_.size()));
-        most_depth_ = std::max(most_depth_, static_cast<uint32_t>(path.size() - 1));
+        max_depth_ = std::max(max_depth_, static_cast<uint32_t>(path.size() - 1));
     };
     const auto back_to = [&](size_t depth) {
         for (; path.size() > depth; path.pop_back()) ends_[path.back()] = size();

@@ -22,7 +22,7 @@ class TokenTree {
     uint8_t byte(uint32_t n) const { return bytes_[n]; }
     uint32_t depth(uint32_t n) const { return depths_[n]; } // of the root: 0
     uint32_t end(uint32_t n) const { return ends_[n]; }
-    uint32_t most_depth() const { return most_depth_; }
+    uint32_t max_depth() const { return max_depth_; }
     TokenId first_token(uint32_t n) const { return ids_[first_[n]]; } // at a node or below it
     std::span<const TokenId> tokens(uint32_t n) const { return {ids_.data() + first_[n], first_[n + 1] - first_[n]}; }
 
@@ -31,7 +31,7 @@ class TokenTree {
     std::vector<uint16_t> depths_;
     std::vector<uint32_t> ends_, first_; // first_: in ids_, one more than nodes
     std::vector<TokenId> ids_;
-    uint32_t most_depth_ = 0;
+    uint32_t max_depth_ = 0;
 };
 
 class Vocabulary {
@@ -51,7 +51,7 @@ class Vocabulary {
         return p == Place::kFirst && own_first() ? first_[t] : later_[t];
     }
     const TokenTree& tree(Place p) const { return p == Place::kFirst && own_first() ? *first_tree_ : tree_; }
-    bool own_first() const { return first_tree_ != nullptr; } // tokens lose a space at the begin of a text
+    bool own_first() const { return first_tree_ != nullptr; } // tokens lose a space at the beginning of a text
 
   private:
     std::vector<std::string> later_, first_;

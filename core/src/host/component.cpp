@@ -15,6 +15,8 @@ struct Component::Parts {  // what is declared first goes last
     std::shared_ptr<void> kept;
     std::string kind, name, label;
     Services services;
+    ComponentManifest manifest;
+    Settings settings; // all of its keys
     pb_host host{};
     pb_metrics metrics{};
     mutable std::mutex mutex;  // of error
@@ -46,6 +48,10 @@ const char* word_of(pb_status status) {
             return "bad state";
         case PB_UNAVAILABLE:
             return "not available on this machine";
+        case PB_EXHAUSTED:
+            return "a limit is used up";
+        case PB_CANCELLED:
+            return "cancelled";
         default:
             return "failed";
     }
@@ -59,10 +65,29 @@ StatusCode code_of(pb_status status) {
             return StatusCode::kUnsupported;
         case PB_UNAVAILABLE:
             return StatusCode::kUnavailable;
+        case PB_EXHAUSTED:
+            return StatusCode::kExhausted;
+        case PB_CANCELLED:
+            return StatusCode::kCancelled;
         default:
             return StatusCode::kFailed;
     }
 }
+
+// Settings as create() and configure() get them.
+class WireSettings {
+  public:
+    explicit WireSettings(const Settings& settings) {
+        for (const auto& [key, value] : settings)
+            items_.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+        config_ = {sizeof(pb_config), static_cast<uint32_t>(items_.size()), items_.data()};
+    }
+    const pb_config& config() const { return config_; }
+
+  private:
+    std::vector<pb_setting> items_;
+    pb_config config_{};
+};
 
 }  // namespace
 
@@ -80,17 +105,14 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     const ComponentManifest manifest = describe(type);
     if (const auto faults = check_settings(manifest, settings); !faults.empty())
         return fail(StatusCode::kInvalid, faults[0].text);
-    const Settings complete = with_defaults(manifest, settings);
-    std::vector<pb_setting> items;
-    for (const auto& [key, value] : complete) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_config config{sizeof(pb_config), static_cast<uint32_t>(items.size()), items.data()};
-
     auto parts = std::make_unique<Parts>();
     parts->library = std::move(library);
     parts->kind = manifest.kind;
     parts->name = type.name;
     parts->label = parts->kind + " '" + parts->name + "'";
     parts->services = services;
+    parts->settings = with_defaults(manifest, settings);
+    parts->manifest = manifest;
     parts->host = {sizeof(pb_host),
                    0,
                    parts.get(),
@@ -114,7 +136,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                        if (name == PB_SERVICE_RUNNER) return p->services.runner;
                        return nullptr;
                    }};
-    parts->metrics = {sizeof(pb_metrics), 0, parts.get(),
+    parts->metrics = {sizeof(pb_metrics), PB_METRICS_REVISION, parts.get(),
                       [](void* ctx, const char* name, double amount) {
                           const auto* p = static_cast<const Component::Parts*>(ctx);
                           p->services.metrics->add(p->kind, p->name, name, amount);
@@ -125,15 +147,19 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
                       }};
     std::unique_ptr<Component> component(new Component(std::move(parts), type));
     const Parts& p = *component->parts_;
+    const WireSettings wire(p.settings);
     void* self = nullptr;
     const pb_status status = [&] {
         const PluginCall noted(component->label(), "create");
-        return type.create(&p.host, &config, &self);
+        return type.create(&p.host, &wire.config(), &self);
     }();
     if (unavailable) *unavailable = status == PB_UNAVAILABLE;
     PB_CHECK(component->check(status, "create"));
     if (!self) return fail(p.label + ": create: gave no object");
     component->self_ = self;
+    const PluginCall noted(component->label(), "extension");
+    if (auto read = component->extensions_.read(component->type_, self); !read)
+        return fail(read.code(), p.label + ": " + read.error());
     return component;
 }
 
@@ -158,7 +184,7 @@ void Component::keep(std::shared_ptr<void> what) { parts_->kept = std::move(what
 Result<std::string> Component::save() const {
     std::string bytes;
     if (!type_.save) return bytes;
-    const pb_sink sink{&bytes, [](void* ctx, const void* data, size_t size) {
+    const pb_sink sink{sizeof(pb_sink), 0, &bytes, [](void* ctx, const void* data, size_t size) {
                            static_cast<std::string*>(ctx)->append(static_cast<const char*>(data), size);
                        }};
     const PluginCall noted(label(), "save");
@@ -170,6 +196,28 @@ Result<> Component::load(const std::string& schema, std::string_view bytes) {
     if (!type_.load) return {};
     const PluginCall noted(label(), "load");
     return check(type_.load(self_, schema.c_str(), {bytes.data(), bytes.size()}), "load");
+}
+
+Settings Component::settings() const { return parts_->settings; }
+
+Result<> Component::configure(const Settings& changes) {
+    const auto refuse = [&](StatusCode code, const std::string& why) {
+        return fail(code, parts_->label + ": configure: " + why);
+    };
+    Settings wanted = parts_->settings;
+    for (const auto& [key, value] : changes) wanted.insert_or_assign(key, value);
+    if (const auto faults = check_settings(parts_->manifest, wanted); !faults.empty())
+        return refuse(StatusCode::kInvalid, faults[0].text);
+    wanted = with_defaults(parts_->manifest, wanted);
+    for (const ParamManifest& p : parts_->manifest.params)
+        if (!p.hot && wanted.at(p.name) != parts_->settings.at(p.name))
+            return refuse(StatusCode::kUnsupported, "'" + p.name + "' takes another value with a swap only");
+    if (!extension<pb_configure>()) // of a component whose parameters are all cold
+        return wanted == parts_->settings ? Result<>() : refuse(StatusCode::kUnsupported, "it has no hot parameters");
+    const WireSettings wire(wanted);
+    PB_CHECK(checked<&pb_configure::configure>(*this, &wire.config()));
+    parts_->settings = std::move(wanted);
+    return {};
 }
 
 }  // namespace patchbay::host

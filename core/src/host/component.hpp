@@ -3,19 +3,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/plugin_call.hpp"
 #include "base/result.hpp"
+#include "host/contract.hpp"
 #include "host/schema.hpp"
 #include "patchbay/abi.h"
-#include "patchbay/abi/attention.h"
-#include "patchbay/abi/device.h"
-#include "patchbay/abi/model.h"
-#include "patchbay/abi/proposer.h"
-#include "patchbay/abi/sampler.h"
-#include "patchbay/abi/scheduler.h"
 #include "patchbay/abi/services.h"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay::host {
 
@@ -54,6 +51,20 @@ class Component {
     const Library& library() const;
     Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);
+    // Its hot parameters get these values, between two steps: all of them or none. What is not given stays.
+    Result<> configure(const Settings& changes);
+    Settings settings() const; // all of the schema's keys
+
+    template <class Table>
+    const Table* extension() const { // null: it has none
+        return extensions_.get<Table>();
+    }
+    // Its vtable, or the table of an extension that it has.
+    template <class Table>
+    const Table* table() const {
+        if constexpr (is_extension<Table>) return extension<Table>();
+        else return static_cast<const Table*>(type_.vtable);
+    }
 
     // Turns the status of one of its calls into a failure: "scheduler 'fcfs': plan: <why>".
     Result<> check(pb_status, std::string_view call) const;
@@ -66,6 +77,7 @@ class Component {
     Component(std::unique_ptr<Parts>, const pb_component&);
     const pb_component& type_;
     void* self_ = nullptr; // null: it was not made
+    ExtensionTables extensions_;
     std::unique_ptr<Parts> parts_;
 };
 
@@ -79,12 +91,12 @@ constexpr std::string_view call_name() {
 }
 static_assert(call_name<&pb_scheduler::plan>() == "plan");
 
-// Calls a function of a component's vtable, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
+// Calls a function of a component's tables, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
 template <auto Function, class... Args>
 auto call(const Component& c, Args&&... args) {
     return [&]<class Table, class F>(F* Table::*) {
         const PluginCall noted(c.label(), call_name<Function>());
-        return (static_cast<const Table*>(c.type().vtable)->*Function)(c.self(), std::forward<Args>(args)...);
+        return (c.table<Table>()->*Function)(c.self(), std::forward<Args>(args)...);
     }(Function);
 }
 // The same of functions that return a status; a failure is what check() makes of it.
@@ -101,12 +113,21 @@ struct Typed {
     void* self() const { return component->self(); }
     template <auto Function, class... Args>
     auto call(Args&&... args) const {
-        const PluginCall noted(component->label(), call_name<Function>());
-        return (table->*Function)(self(), std::forward<Args>(args)...);
+        return [&]<class Of, class F>(F* Of::*) {
+            const PluginCall noted(component->label(), call_name<Function>());
+            const Of* of = nullptr;
+            if constexpr (std::is_same_v<Of, Table>) of = table;
+            else of = component->extension<Of>();
+            return (of->*Function)(self(), std::forward<Args>(args)...);
+        }(Function);
     }
     template <auto Function, class... Args>
     Result<> checked(Args&&... args) const {
         return component->check(call<Function>(std::forward<Args>(args)...), call_name<Function>());
+    }
+    template <class Extension>
+    const Extension* extension() const { // null: it has none
+        return component->extension<Extension>();
     }
     explicit operator bool() const { return component != nullptr; }
 };

@@ -10,8 +10,9 @@ constexpr pb_proposer kTable{
 constexpr pb_component kComponent{
     sizeof(pb_component),
     0,
+    sizeof(pb_param),
+    PB_PROPOSER_REVISION,
     PB_PROPOSER,
-    PB_PROPOSER_DIGEST,
     "scripted",
     "1.0.0",
     "a function of the host",
@@ -25,6 +26,10 @@ constexpr pb_component kComponent{
     nullptr,
     nullptr,
     &kTable,
+    nullptr,
+    0,
+    0,
+    nullptr,
 };
 
 }  // namespace

@@ -9,9 +9,9 @@ namespace patchbay::host {
 namespace {
 
 // What the inner devices get, so that none can stand before itself.
-constexpr pb_devices kNone{sizeof(pb_devices), 0, nullptr,
+constexpr pb_devices kNone{sizeof(pb_devices), PB_DEVICES_REVISION, nullptr,
                            [](void*, const char*, const pb_setting*, uint32_t, const pb_device**, void**, pb_str* why) {
-                               constexpr std::string_view kWhy = "it stands behind a device itself";
+                               constexpr std::string_view kWhy = "it is an inner device itself";
                                *why = {kWhy.data(), kWhy.size()};
                                return pb_status{PB_UNSUPPORTED};
                            },
@@ -22,7 +22,7 @@ constexpr pb_devices kNone{sizeof(pb_devices), 0, nullptr,
 InnerDevices::InnerDevices(const Registry& registry, const Services& services)
     : registry_(&registry), services_(services) {
     services_.devices = &kNone;
-    service_ = {sizeof(pb_devices), 0, this,
+    service_ = {sizeof(pb_devices), PB_DEVICES_REVISION, this,
                 [](void* ctx, const char* name, const pb_setting* settings, uint32_t count, const pb_device** table,
                    void** self, pb_str* why) {
                     return static_cast<InnerDevices*>(ctx)->open(name, settings, count, table, self, why);

@@ -4,14 +4,10 @@
 
 #include "base/crash_report.hpp"
 #include "base/plugin_call.hpp"
+#include "host/contract.hpp"
 #include "host/private_copy.hpp"
 #include "host/schema.hpp"
-#include "patchbay/abi/attention.h"
-#include "patchbay/abi/device.h"
 #include "patchbay/abi/model.h"
-#include "patchbay/abi/proposer.h"
-#include "patchbay/abi/sampler.h"
-#include "patchbay/abi/scheduler.h"
 
 namespace patchbay::host {
 
@@ -22,48 +18,6 @@ struct Library::Handle {
 Library::~Library() = default;
 
 namespace {
-
-struct Kind {
-    const char* id;
-    const char* digest;
-    uint32_t smallest_table;  // bytes of the vtable that this host must find
-};
-
-const Kind* kind_of(std::string_view id) {
-    static constexpr Kind kKinds[] = {
-        {PB_SCHEDULER, PB_SCHEDULER_DIGEST, sizeof(pb_scheduler)},
-        {PB_SAMPLER, PB_SAMPLER_DIGEST, sizeof(pb_sampler)},
-        {PB_PROPOSER, PB_PROPOSER_DIGEST, sizeof(pb_proposer)},
-        {PB_ATTENTION, PB_ATTENTION_DIGEST, sizeof(pb_attention)},
-        {PB_MODEL, PB_MODEL_DIGEST, sizeof(pb_model)},
-        {PB_DEVICE, PB_DEVICE_DIGEST, sizeof(pb_device)},
-    };
-    for (const Kind& k : kKinds)
-        if (id == k.id) return &k;
-    return nullptr;
-}
-
-// Every function that the host calls without asking first must be there.
-bool table_is_complete(std::string_view kind, const void* vtable) {
-    const auto all = [](auto... f) { return ((f != nullptr) && ...); };
-    if (kind == PB_SCHEDULER) return static_cast<const pb_scheduler*>(vtable)->plan;
-    if (kind == PB_SAMPLER) {
-        const auto* t = static_cast<const pb_sampler*>(vtable);
-        return t->device && (t->device == std::string_view("host") ? t->sample != nullptr : all(t->plan, t->enqueue));
-    }
-    if (kind == PB_PROPOSER) return static_cast<const pb_proposer*>(vtable)->propose;
-    if (kind == PB_ATTENTION) {
-        const auto* t = static_cast<const pb_attention*>(vtable);
-        return all(t->describe, t->bind, t->unbind, t->plan, t->append_kv, t->run);
-    }
-    if (kind == PB_MODEL) {
-        const auto* t = static_cast<const pb_model*>(vtable);
-        return all(t->architectures, t->load_config, t->weight_count, t->weight, t->fill, t->kv_spec, t->forward);
-    }
-    const auto* t = static_cast<const pb_device*>(vtable);
-    return all(t->info, t->alloc, t->free, t->to_device, t->to_host, t->prepare, t->release, t->weight_bytes, t->ops,
-               t->begin_step, t->end_step, t->copy_page);
-}
 
 bool is_word(const char* s) {
     if (!s || !*s) return false;
@@ -89,16 +43,32 @@ std::string version_fault(unsigned major, unsigned minor) {
            version_text(PB_ABI_MAJOR, PB_ABI_MINOR);
 }
 
-// `digest`: of the kind's header that the component was built with.
-LoadFault kind_fault(const std::string& component, std::string_view kind_id, std::string_view digest) {
+std::string revision_text(std::string_view id, uint32_t theirs, uint32_t ours) {
+    return "was built for revision " + std::to_string(theirs) + " of " + std::string(id) + ", this host has revision " +
+           std::to_string(ours) + ": build it again";
+}
+
+LoadFault kind_fault(const std::string& component, std::string_view kind_id, uint32_t revision) {
     const std::string who = "component '" + component + "' ";
-    const Kind* kind = kind_of(kind_id);
+    const ContractPart* const kind = find_kind(kind_id);
     if (!kind)
         return {"component.kind", who + "is of kind '" + std::string(kind_id) + "', which this host does not know"};
-    if (digest == kind->digest) return {};
-    return {"component.digest", who + "was built with another version of patchbay/abi/" + kind_word(kind_id) + ".h (" +
-                                    (digest.empty() ? "none" : std::string(digest)) + ", this host has " +
-                                    kind->digest + "): build it again"};
+    if (revision == kind->revision) return {};
+    return {"component.revision", who + revision_text(kind_id, revision, kind->revision)};
+}
+
+// Unknown extensions are ignored: their component works without.
+LoadFault extension_fault(const std::string& component, const ExtensionManifest& e) {
+    const ContractPart* const known = find_extension(e.id);
+    if (!known || known->revision == e.revision) return {};
+    return {"component.revision", "component '" + component + "' " + revision_text(e.id, e.revision, known->revision)};
+}
+
+LoadFault contract_fault_of(const ComponentManifest& c) {
+    if (LoadFault fault = kind_fault(c.name, c.kind_id, c.revision); !fault.check.empty()) return fault;
+    for (const ExtensionManifest& e : c.extensions)
+        if (LoadFault fault = extension_fault(c.name, e); !fault.check.empty()) return fault;
+    return {};
 }
 
 }  // namespace
@@ -114,24 +84,29 @@ ComponentManifest describe(const pb_component& c) {
     ComponentManifest m;
     m.kind_id = c.kind;
     m.kind = kind_word(c.kind);
-    m.kind_digest = c.kind_digest;
+    m.revision = c.revision;
     m.name = c.name;
     m.version = c.version;
     m.summary = c.summary;
     m.state = c.state ? c.state : "";
     for (uint32_t i = 0; i < c.param_count; ++i) {
-        const pb_param& p = c.params[i];
+        const pb_param p = param_of(c, i);
         ParamManifest out;
         out.name = p.name ? p.name : "";
         out.type = p.type >= 0 && p.type < 5 ? kTypes[p.type] : "?";
         out.hot = p.flags & PB_PARAM_HOT;
-        if (p.fallback) out.fallback = p.fallback;
+        if (p.default_value) out.default_value = p.default_value;
         if (p.flags & PB_PARAM_HAS_MIN) out.min = p.min;
         if (p.flags & PB_PARAM_HAS_MAX) out.max = p.max;
         for (const char* const* choice = p.choices; choice && *choice; ++choice) out.choices.emplace_back(*choice);
         out.unit = p.unit ? p.unit : "";
-        out.meaning = p.meaning ? p.meaning : "";
+        out.description = p.description ? p.description : "";
         m.params.push_back(std::move(out));
+    }
+    m.hooks = hooks_of(c);
+    for (uint32_t i = 0; i < c.extension_count; ++i) {
+        const pb_extension e = extension_of(c, i);
+        m.extensions.push_back({e.id, e.revision});
     }
     if (m.kind == "model")
         for (const char* const* a = static_cast<const pb_model*>(c.vtable)->architectures; *a; ++a)
@@ -142,40 +117,48 @@ ComponentManifest describe(const pb_component& c) {
 std::string contract_fault(const Manifest& m) {
     if (std::string why = version_fault(m.abi_major, m.abi_minor); !why.empty()) return why;
     for (const ComponentManifest& c : m.components)
-        if (LoadFault fault = kind_fault(c.name, c.kind_id, c.kind_digest); !fault.check.empty()) return fault.reason;
+        if (LoadFault fault = contract_fault_of(c); !fault.check.empty()) return fault.reason;
     return "";
 }
 
-std::vector<LoadFault> check_component(const pb_component* c) {
-    if (!c || c->struct_size < sizeof(pb_component))
-        return {{"component.complete", "a component's table is missing or too small"}};
-    if (!c->kind || !c->name || !c->version || !c->summary || !c->create || !c->destroy || !c->vtable)
-        return {{"component.complete", std::string("component '") + (c->name ? c->name : "?") +
-                                           "' lacks a kind, name, version, summary, create, destroy or vtable"}};
+std::optional<LoadFault> check_component(const pb_component* given) {
+    constexpr uint32_t kLeast = offsetof(pb_component, vtable) + sizeof(void*);
+    if (!given || given->struct_size < kLeast)
+        return LoadFault{"component.complete", "a component's table is missing or too small"};
+    const OwnComponent own(*given);
+    const pb_component* const c = &own.type();
+    if (!c->kind || !c->name || !c->version || !c->summary || !c->create || !c->destroy || !given->vtable)
+        return LoadFault{"component.complete", std::string("component '") + (c->name ? c->name : "?") +
+                                                   "' lacks a kind, name, version, summary, create, destroy or vtable"};
     const std::string who = std::string("component '") + c->name + "' ";
-    if (const LoadFault fault = kind_fault(c->name, c->kind, c->kind_digest ? c->kind_digest : "");
-        !fault.check.empty())
-        return {fault};
-    const Kind* kind = kind_of(c->kind);
-    if (!is_word(c->name)) return {{"component.name", who + "has a name that is not [a-z0-9_]+"}};
-    if (*static_cast<const uint32_t*>(c->vtable) < kind->smallest_table || !table_is_complete(c->kind, c->vtable))
-        return {{"component.vtable", who + "has a vtable with functions missing"}};
+    if (LoadFault fault = kind_fault(c->name, c->kind, c->revision); !fault.check.empty()) return fault;
+    if (!is_word(c->name)) return LoadFault{"component.name", who + "has a name that is not [a-z0-9_]+"};
+    if (!own.is_complete())
+        return LoadFault{"component.vtable", who + "has a vtable with functions missing"};
     if ((c->state != nullptr) != (c->save != nullptr) || (c->state != nullptr) != (c->load != nullptr))
-        return {{"component.state_functions", who + "must have state, save and load, or none of them"}};
+        return LoadFault{"component.state_functions", who + "must have state, save and load, or none of them"};
     if (c->param_count > 256 || (c->param_count > 0 && !c->params))
-        return {{"component.schema", who + "has a broken parameter table"}};
+        return LoadFault{"component.schema", who + "has a broken parameter table"};
+    if (c->extension_count > 64 || (c->extension_count > 0 && (!c->extensions || !c->extension)))
+        return LoadFault{"component.extensions", who + "has a broken list of extensions"};
+    for (uint32_t i = 0; i < c->extension_count; ++i)
+        if (!extension_of(*c, i).id)
+            return LoadFault{"component.extensions", who + "has an extension without an id"};
     const ComponentManifest m = describe(*c);
+    if (LoadFault fault = contract_fault_of(m); !fault.check.empty()) return fault;
     for (size_t i = 0; i < m.params.size(); ++i) {
         const ParamManifest& p = m.params[i];
-        if (p.name.empty() || p.type == "?" || p.meaning.empty() || p.name == "plugin")
-            return {{"component.schema", who + "has a parameter without a name of its own, a type or a meaning"}};
+        if (p.name.empty() || p.type == "?" || p.description.empty() || p.name == "plugin")
+            return LoadFault{"component.schema",
+                             who + "has a parameter without a name of its own, a type or a description"};
         for (size_t j = 0; j < i; ++j)
-            if (m.params[j].name == p.name) return {{"component.schema", who + "has two parameters '" + p.name + "'"}};
-        if (p.fallback)
-            if (auto why = check_value(p, *p.fallback))
-                return {{"component.schema", who + "has a default that its own schema refuses: " + *why}};
+            if (m.params[j].name == p.name)
+                return LoadFault{"component.schema", who + "has two parameters '" + p.name + "'"};
+        if (p.default_value)
+            if (auto why = check_value(p, *p.default_value))
+                return LoadFault{"component.schema", who + "has a default that its own schema refuses: " + *why};
     }
-    return {};
+    return std::nullopt;
 }
 
 Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path, const std::string& expected,
@@ -219,15 +202,14 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
                       "it holds " + std::to_string(p->component_count) + " components, expected 1 to 256");
     lib->plugin_ = p;
     for (uint32_t i = 0; i < p->component_count; ++i)
-        if (const auto faults = check_component(p->components[i]); !faults.empty())
-            return refuse(faults[0].check, faults[0].reason);
+        if (const auto wrong = check_component(p->components[i])) return refuse(wrong->check, wrong->reason);
+    for (uint32_t i = 0; i < p->component_count; ++i) lib->components_.emplace_back(*p->components[i]);
     return lib;
 }
 
 const pb_component* Library::find(std::string_view kind, std::string_view name) const {
-    for (uint32_t i = 0; i < plugin_->component_count; ++i)
-        if (kind == kind_word(plugin_->components[i]->kind) && name == plugin_->components[i]->name)
-            return plugin_->components[i];
+    for (const OwnComponent& c : components_)
+        if (kind == kind_word(c.type().kind) && name == c.type().name) return &c.type();
     return nullptr;
 }
 

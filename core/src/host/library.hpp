@@ -1,11 +1,14 @@
 // One loaded shared object: always a private copy named by its content, so that rebuilding the original neither
 // changes code under our feet nor is mistaken for what is loaded already. The only place that knows Boost.DLL.
 #pragma once
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
+#include "host/contract.hpp"
 #include "host/manifest.hpp"
 #include "patchbay/abi.h"
 
@@ -24,6 +27,7 @@ class Library {
     ~Library();
 
     const pb_plugin& plugin() const { return *plugin_; }
+    const std::deque<OwnComponent>& components() const { return components_; }
     const pb_component* find(std::string_view kind, std::string_view name) const; // kind: "scheduler"
     const std::string& sha256() const { return sha256_; }
     const std::filesystem::path& path() const { return path_; } // of the original
@@ -33,13 +37,14 @@ class Library {
     Library() = default;
     std::unique_ptr<Handle> handle_;
     const pb_plugin* plugin_ = nullptr;
+    std::deque<OwnComponent> components_;
     std::filesystem::path path_;
     std::string sha256_;
 };
 
-std::string kind_word(std::string_view kind_id);         // "patchbay.scheduler/1-draft" → "scheduler"
+std::string kind_word(std::string_view kind_id);         // "patchbay.scheduler/1" → "scheduler"
 ComponentManifest describe(const pb_component&);         // its table, owned
 std::string contract_fault(const Manifest&);             // of what it was built for, against this host; empty: it fits
-std::vector<LoadFault> check_component(const pb_component*); // completeness, kind, digest, schema
+std::optional<LoadFault> check_component(const pb_component*); // completeness, kind, revisions, schema
 
 }  // namespace patchbay::host

@@ -16,8 +16,8 @@ namespace {
 constexpr JsonLimits kLimits{.bytes = 4u << 20, .depth = 16};
 
 json to_json(const ParamManifest& p) {
-    json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"meaning", p.meaning}};
-    if (p.fallback) j["default"] = *p.fallback;
+    json j = {{"name", p.name}, {"type", p.type}, {"hot", p.hot}, {"description", p.description}};
+    if (p.default_value) j["default"] = *p.default_value;
     if (p.min) j["min"] = *p.min;
     if (p.max) j["max"] = *p.max;
     if (!p.choices.empty()) j["choices"] = p.choices;
@@ -33,8 +33,8 @@ ParamManifest param_from(const json& j) {
     p.name = shown_text(j.at("name"));
     p.type = j.at("type").get<std::string>();
     p.hot = j.at("hot").get<bool>();
-    p.meaning = shown_text(j.at("meaning"));
-    if (j.contains("default")) p.fallback = j["default"].get<std::string>();
+    p.description = shown_text(j.at("description"));
+    if (j.contains("default")) p.default_value = j["default"].get<std::string>();
     if (j.contains("min")) p.min = j["min"].get<double>();
     if (j.contains("max")) p.max = j["max"].get<double>();
     if (j.contains("choices")) p.choices = j["choices"].get<std::vector<std::string>>();
@@ -46,13 +46,18 @@ ComponentManifest component_from(const json& j) {
     ComponentManifest c;
     c.kind = shown_text(j.at("kind"));
     c.kind_id = shown_text(j.at("kind_id"));
-    c.kind_digest = shown_text(j.at("kind_digest"));
+    c.revision = j.at("revision").get<uint32_t>();
     c.name = shown_text(j.at("name"));
     c.version = shown_text(j.at("version"));
     c.summary = shown_text(j.at("summary"));
     if (j.contains("state")) c.state = shown_text(j["state"]);
     if (j.contains("unavailable")) c.unavailable = shown_text(j["unavailable"]);
     for (const json& p : j.at("params")) c.params.push_back(param_from(p));
+    if (j.contains("hooks"))
+        for (const json& hook : j["hooks"]) c.hooks.push_back(shown_text(hook));
+    if (j.contains("extensions"))
+        for (const json& e : j["extensions"])
+            c.extensions.push_back({shown_text(e.at("id")), e.at("revision").get<uint32_t>()});
     if (j.contains("architectures")) c.architectures = j["architectures"].get<std::vector<std::string>>();
     return c;
 }
@@ -115,10 +120,13 @@ std::string manifest_text(const Manifest& m) {
     for (const ComponentManifest& c : m.components) {
         json params = json::array();
         for (const ParamManifest& p : c.params) params.push_back(to_json(p));
-        json j = {{"kind", c.kind},  {"kind_id", c.kind_id}, {"kind_digest", c.kind_digest},
+        json j = {{"kind", c.kind},  {"kind_id", c.kind_id}, {"revision", c.revision},
                   {"name", c.name},  {"version", c.version}, {"summary", c.summary},
                   {"params", params}};
         if (!c.state.empty()) j["state"] = c.state;
+        if (!c.hooks.empty()) j["hooks"] = c.hooks;
+        for (const ExtensionManifest& e : c.extensions)
+            j["extensions"].push_back({{"id", e.id}, {"revision", e.revision}});
         if (!c.unavailable.empty()) j["unavailable"] = c.unavailable;
         if (!c.architectures.empty()) j["architectures"] = c.architectures;
         components.push_back(std::move(j));

@@ -14,19 +14,27 @@ namespace patchbay::host {
 struct ParamManifest { // pb_param, owned
     std::string name, type; // "bool", "int", "float", "string", "enum"
     bool hot = false;
-    std::optional<std::string> fallback; // none: required
+    std::optional<std::string> default_value; // none: required
     std::optional<double> min, max;
     std::vector<std::string> choices;
-    std::string unit, meaning;
+    std::string unit, description;
+};
+
+struct ExtensionManifest {
+    std::string id; // "patchbay.device.graphs/1"
+    uint32_t revision = 0;
 };
 
 struct ComponentManifest {
     std::string kind; // "scheduler": the word between "patchbay." and "/"
-    std::string kind_id, kind_digest;
+    std::string kind_id;    // "patchbay.scheduler/1"
+    uint32_t revision = 0;  // of the kind's structs
     std::string name, version, summary, state;
     std::vector<ParamManifest> params;
+    std::vector<ExtensionManifest> extensions;
     std::vector<std::string> architectures; // of a model
     std::string unavailable;                // why it cannot run on this machine; empty: it can
+    std::vector<std::string> hooks;         // functions of its vtable: "plan", "arrived"
 };
 
 struct Manifest {

@@ -99,7 +99,7 @@ bool is_ours(std::string_view name) {
            (rest.empty() || (rest.size() == 7 && rest[0] == '.'));
 }
 
-// Every build leaves copies that nobody asks for again, and a write that was broken off leaves half of one. A copy that
+// Every build leaves copies that go unused, and a write that was broken off leaves half of one. A copy that
 // is mapped somewhere stays so.
 void remove_unused(const fs::path& folder) {
     std::error_code ignored;

@@ -27,7 +27,7 @@ namespace patchbay::host {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kMostVerdict = 16u << 20;  // bytes
+constexpr size_t kMaxAnswerBytes = 16u << 20;  // bytes
 
 class Descriptor {
   public:
@@ -77,7 +77,7 @@ Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& e
         char bytes[4096];
         const ssize_t n = read(verdict.get(), bytes, sizeof bytes);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) pipe_open = false;
-        if (n > 0 && ending.said.size() < kMostVerdict) ending.said.append(bytes, static_cast<size_t>(n));
+        if (n > 0 && ending.said.size() < kMaxAnswerBytes) ending.said.append(bytes, static_cast<size_t>(n));
         return n > 0;
     };
     while (!ended && !timed_out) {

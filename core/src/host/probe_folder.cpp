@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kBeforeItsLock = std::chrono::minutes(1); // between making a folder and locking it
 
-// Folders of this user's probes that were killed: nobody holds their locks.
+// Folders of this user's probes that were killed: no process holds their locks.
 void remove_left(const fs::path& in) {
     std::error_code error;
     const auto oldest = fs::file_time_type::clock::now() - kBeforeItsLock;

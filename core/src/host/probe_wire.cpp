@@ -17,7 +17,7 @@ using json = nlohmann::json;
 namespace {
 
 constexpr JsonLimits kLineLimits{.bytes = 4u << 20, .depth = 16};
-constexpr size_t kMostLines = 100'000;
+constexpr size_t kMaxLines = 100'000;
 
 std::optional<CheckOutcome> outcome_of(const std::string& word) {
     if (word == "ok") return CheckOutcome::kOk;
@@ -93,7 +93,7 @@ ProbeTranscript read_transcript(std::string_view bytes, const std::filesystem::p
     ProbeTranscript t;
     while (!bytes.empty() && t.fault.empty() && !t.done) {
         const size_t newline = bytes.find('\n');
-        if (newline == std::string_view::npos || t.lines.size() >= kMostLines) break;  // the child died in mid-word
+        if (newline == std::string_view::npos || t.lines.size() >= kMaxLines) break;  // the child died in mid-word
         const auto parsed = parse_json(bytes.substr(0, newline), "the probe's verdict", kLineLimits);
         bytes.remove_prefix(newline + 1);
         if (!parsed) {

@@ -1,4 +1,4 @@
-// How the probe's child tells its parent what it does: a JSON object a line, on a descriptor of its own. The parent
+// How the probe's child reports what it does: a JSON object a line, on a descriptor of its own. The parent
 // believes none of it without checking, since the library under test runs in the writer.
 #pragma once
 #include <cstdint>

@@ -3,7 +3,7 @@
 namespace patchbay::host {
 
 Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& component) {
-    constexpr size_t kMostKept = 1024;
+    constexpr size_t kMaxKept = 1024;
     std::string key = plugin.sha256 + " " + component.kind + "/" + component.name;
     for (const auto& [name, value] : component.settings) key += "\n" + name + "=" + value;
     {
@@ -20,7 +20,7 @@ Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& componen
         return fail(plugin.library.string() + " changed since it was probed (run `patchbay plugin test " +
                     plugin.library.string() + "`)");
     const std::lock_guard lock(mutex_);
-    if (passed_.size() < kMostKept) passed_.insert(std::move(key));
+    if (passed_.size() < kMaxKept) passed_.insert(std::move(key));
     return {};
 }
 

@@ -1,5 +1,5 @@
 // Tries a component in a probe with the settings that it is to run with, once for each bytes and settings: what goes
-// before a swap. Kept by whoever asks for swaps (patchbay run, tests).
+// before a swap. Kept by the part that makes swaps (patchbay run, tests).
 #pragma once
 #include <mutex>
 #include <set>

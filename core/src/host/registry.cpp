@@ -64,7 +64,7 @@ void Registry::scan(const fs::path& folder, Whose whose) {
     struct stat info {};
     if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
     const std::string fault = whose == Whose::kOwn          ? trusted_.fault(folder)
-                              : (info.st_mode & S_IWOTH) ? "everybody can write to it (chmod o-w)"
+                              : (info.st_mode & S_IWOTH) ? "all users can write to it (chmod o-w)"
                                                          : "";
     if (!fault.empty()) {
         leave_out(folder.string() + ": refused: " + fault, whose);

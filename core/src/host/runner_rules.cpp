@@ -27,10 +27,11 @@ Result<> check_row(const pb_runner_row& row, const RunnerRules& rules) {
 Result<> check_batch(const pb_runner_batch& batch, const RunnerRules& rules) {
     if (batch.model != rules.model) return fail("there is no model " + std::to_string(batch.model));
     if (batch.row_count > 0 && (!batch.rows || !batch.tokens)) return fail("a batch without rows, or without tokens");
-    if (batch.row_count > 0 && batch.row_stride < sizeof(pb_runner_row)) return fail("rows that are too short");
-    if (batch.top_count > kMostTopTokens)
+    constexpr size_t kLeast = offsetof(pb_runner_row, flags) + sizeof(uint32_t); // of the first revision
+    if (batch.row_count > 0 && batch.row_stride < kLeast) return fail("rows that are too short");
+    if (batch.top_count > kMaxTopTokens)
         return fail(std::to_string(batch.top_count) + " top tokens, expected at most " +
-                    std::to_string(kMostTopTokens));
+                    std::to_string(kMaxTopTokens));
     if (batch.top_count > 0 && (!batch.top_tokens || !batch.top_logprobs))
         return fail("top tokens are asked for, but there is no room for them");
     std::unordered_set<uint64_t> seen;

@@ -9,14 +9,15 @@
 
 #include "base/result.hpp"
 #include "patchbay/abi/services.h"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay::host {
 
-inline constexpr uint32_t kMostTopTokens = 100; // as many as a request may ask for
+inline constexpr uint32_t kMaxTopTokens = 100; // as many as a request may ask for
 
-inline const pb_runner_row& row_of(const pb_runner_batch& batch, uint32_t i) {
-    return *reinterpret_cast<const pb_runner_row*>(reinterpret_cast<const char*>(batch.rows) +
-                                                   size_t{i} * batch.row_stride);
+inline pb_runner_row row_of(const pb_runner_batch& batch, uint32_t i) {
+    return widened<pb_runner_row>(reinterpret_cast<const char*>(batch.rows) + size_t{i} * batch.row_stride,
+                                  batch.row_stride);
 }
 
 // Where to write the row's distribution; nullptr: it is not wanted, or by a plugin that does not know of it.

@@ -72,16 +72,16 @@ std::vector<SettingFault> check_settings(const ComponentManifest& component, con
         }
     }
     for (const ParamManifest& p : component.params)
-        if (!p.fallback && !settings.contains(p.name))
+        if (!p.default_value && !settings.contains(p.name))
             faults.push_back(
-                {p.name, component.kind + " '" + component.name + "' needs '" + p.name + "': " + p.meaning});
+                {p.name, component.kind + " '" + component.name + "' needs '" + p.name + "': " + p.description});
     return faults;
 }
 
 Settings with_defaults(const ComponentManifest& component, const Settings& settings) {
     Settings out = settings;
     for (const ParamManifest& p : component.params)
-        if (p.fallback) out.emplace(p.name, *p.fallback);
+        if (p.default_value) out.emplace(p.name, *p.default_value);
     return out;
 }
 

@@ -8,7 +8,7 @@
 namespace patchbay::host {
 namespace {
 
-constexpr size_t kMostRefusals = 64; // that wait for a step; more are only known to those who asked
+constexpr size_t kMaxRefusals = 64; // that wait for a step; more are only known to those who asked
 
 // "fcfs" of "fcfs/1": saved bytes are offered to components whose state has the same first word.
 std::string_view family_of(const char* state) {
@@ -23,7 +23,7 @@ Result<> save_bounded(const Component& c, std::string& bytes, size_t most) {
         size_t most;
         bool full = false;
     } to{bytes, most};
-    const pb_sink sink{&to, [](void* ctx, const void* data, size_t size) {
+    const pb_sink sink{sizeof(pb_sink), 0, &to, [](void* ctx, const void* data, size_t size) {
                            auto& b = *static_cast<Bounded*>(ctx);
                            b.full |= size > b.most - b.bytes.size();
                            if (!b.full) b.bytes.append(static_cast<const char*>(data), size);
@@ -98,7 +98,7 @@ std::shared_ptr<Swap> Slot::refuse(Identity to, const std::string& phase, const 
 }
 
 void Slot::note_refusal(const SwapRecord& record) {
-    if (refusals_.size() < kMostRefusals) refusals_.push_back(record);
+    if (refusals_.size() < kMaxRefusals) refusals_.push_back(record);
     has_mail_ = true;
 }
 
@@ -110,7 +110,7 @@ void Slot::post(const std::shared_ptr<Swap>& swap, uint64_t not_before_ns) {
                                   [&](const std::weak_ptr<Swap>& weak) { return weak.lock() == swap; });
     std::string why;
     if (!ours) why = "it was prepared for another engine";
-    else if (line_.size() >= kMostInLine) why = std::to_string(kMostInLine) + " swaps are in line already";
+    else if (line_.size() >= kMaxPendingSwaps) why = std::to_string(kMaxPendingSwaps) + " swaps are in line already";
     bool in_line = false;
     const SwapRecord record = swap->update([&](SwapRecord& r) {
         if (r.state != SwapState::kReady) return; // posted once is enough
@@ -167,7 +167,7 @@ Result<> Slot::hand_over(Swap& swap, std::string& phase) {
         return fail("cannot read state '" + std::string(from.state) + "'");
     }
     phase = "save";
-    PB_CHECK(save_bounded(current(), swap.state_, kMostState));
+    PB_CHECK(save_bounded(current(), swap.state_, kMaxState));
     phase = "load";
     return swap.candidate_->load(from.state, swap.state_);
 }

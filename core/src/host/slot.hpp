@@ -1,5 +1,5 @@
 // Where a component sits while the engine runs, and how another takes its place: who is in it, who is in line, and,
-// during probation, who was replaced. Used by the engine for scheduler and sampler; docs/hot-swap.md tells the story.
+// during probation, who was replaced. Used by the engine for scheduler and sampler; see docs/hot-swap.md.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -25,11 +25,11 @@ enum class UnreadState { kStartsEmpty, kRefuses };
 
 class Slot {
   public:
-    static constexpr size_t kMostInLine = 64;
-    static constexpr size_t kMostState = 1 << 20; // bytes that cross at a boundary
+    static constexpr size_t kMaxPendingSwaps = 64;
+    static constexpr size_t kMaxState = 1 << 20; // bytes that cross at a boundary
 
     Slot(std::string kind, UnreadState, const Clock&);
-    ~Slot(); // closes what was asked of it: nothing of this slot's is left in a swap that somebody still holds
+    ~Slot(); // closes what was asked of it: nothing of this slot's is left in a swap that is still held
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
 
@@ -39,26 +39,28 @@ class Slot {
     std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to);
     std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason);
     // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
-    // settled; beyond kMostInLine it is refused.
+    // settled; beyond kMaxPendingSwaps it is refused.
     void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
 
     // ---- the thread that steps ----
     const Component& current() const { return *current_.component; }
-    const Component* previous() const { return previous_.component.get(); } // null: nobody is on probation
-    // Calls f for everybody who has to stay up to date: the current one, and during probation its predecessor.
+    const Component* previous() const { return previous_.component.get(); } // null: none is on probation
+    // Calls f for each that has to stay up to date: the current one, and during probation its predecessor.
     template <class F>
     void each(F&& f) const {
         f(current());
         if (previous()) f(*previous());
     }
 
-    // At a boundary: lets the next in line in, if nobody is on probation. `greet` tells it what it has to know. Nothing
+    // At a boundary: hot parameters of the current one, all of them or none. Its predecessor keeps its own.
+    Result<> configure(const Settings& changes) { return current_.component->configure(changes); }
+    // At a boundary: lets the next in line in, if none is on probation. `greet` gives it what it has to know. Nothing
     // where nothing happened.
     std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps,
                                        const std::function<void(const Component&)>& greet);
     // A step in which the current one was called has ended well. The record if that was the last of its probation.
     std::optional<SwapRecord> pass(uint64_t step);
-    // The predecessor is back; somebody must be on probation.
+    // The predecessor is back; one must be on probation.
     SwapRecord roll_back(uint64_t step, const std::string& phase, const std::string& reason);
     // Refusals that the step's thread has not heard of yet.
     std::vector<SwapRecord> take_refusals();

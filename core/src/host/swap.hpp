@@ -1,4 +1,4 @@
-// One exchange of a component, from the request to its outcome. Held by whoever asked for it and by the slot that it
+// One exchange of a component, from the request to its outcome. Held by its caller and by the slot that it
 // is about; any thread but the one that steps may ask how far it is.
 #pragma once
 #include <condition_variable>

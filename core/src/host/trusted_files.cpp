@@ -62,7 +62,7 @@ std::string TrustedFiles::fault_of(const fs::path& path, bool is_parent) {
         return name + " belongs to user " + std::to_string(info.st_uid) + ", expected root or user " +
                std::to_string(geteuid()) + " (chown it, or copy the plugins to a folder of your own)";
     if (is_parent && info.st_mode & S_ISVTX) return "";
-    if (info.st_mode & S_IWOTH) return "everybody can write to " + name + " (chmod o-w " + name + ")";
+    if (info.st_mode & S_IWOTH) return "all users can write to " + name + " (chmod o-w " + name + ")";
     if (info.st_mode & S_IWGRP && !is_private_group(info.st_gid, info.st_uid))
         return "group " + std::to_string(info.st_gid) + " can write to " + name + " (chmod g-w " + name + ")";
     return "";

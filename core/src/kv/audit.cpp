@@ -1,4 +1,4 @@
-// Whether the books of the KV cache agree with one another. Nothing here is part of serving.
+// Checks that the bookkeeping of the KV cache is consistent. Not used while serving.
 #include <algorithm>
 
 #include "kv/kv_cache.hpp"
@@ -45,7 +45,7 @@ Result<> BlockPool::audit(std::span<const uint32_t> references) const {
     }
     size_t found = 0;
     for (const auto& [key, first] : by_key_) {
-        bool all_in_use = true; // so far
+        bool all_in_use = true; // of the blocks so far
         BlockId b = first;
         do {
             const Block& twin = blocks_[static_cast<size_t>(b)];
@@ -79,7 +79,7 @@ Result<> KvCache::audit(std::span<const BlockTable* const> tables) const {
                             " pages in a group, " + std::to_string(t->passed[g]) + " of them passed");
             for (size_t i = 0; i < pages.size(); ++i) {
                 const bool passed = tokens && i < t->passed[g];
-                if (passed != (pages[i] == kNoBlock)) return fail("a table has a gap behind what its window passed");
+                if (passed != (pages[i] == kNoBlock)) return fail("a table has a gap after its freed blocks");
                 if (passed) continue;
                 const auto page = static_cast<size_t>(pages[i]);
                 if (page >= references.size()) return fail("a table has page " + std::to_string(pages[i]));

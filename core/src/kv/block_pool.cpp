@@ -86,7 +86,7 @@ void BlockPool::unname(BlockId b) {
     block.named = false;
 }
 
-// Those in use stay in front of its ring: a hit on one of these takes no free block.
+// Blocks in use stay at the front of the ring: a hit on one of these takes no free block.
 void BlockPool::note_presence(BlockId b) {
     Block& block = blocks_[b];
     if (!block.named) return;

@@ -1,4 +1,4 @@
-// KV blocks: who holds each, which are free, and what full ones contain. Holds no KV bytes, only their bookkeeping.
+// KV blocks: which are held, which are free, and what full ones contain. Holds no KV bytes, only their bookkeeping.
 // Used by KvCache. Every operation is O(1) in the number of blocks.
 #pragma once
 #include <cstdint>
@@ -22,36 +22,36 @@ struct BlockKey {
     bool operator==(const BlockKey&) const = default;
 };
 
-BlockKey root_key(std::string_view what); // model, dtype and layout: so that a swap invalidates what it must
+BlockKey root_key(std::string_view what); // from model, dtype and layout: a swap that changes KV changes all keys
 BlockKey child_key(const BlockKey& parent, std::span<const int32_t> tokens);
-BlockKey in_group(BlockKey, size_t group); // blocks of the same tokens have a page in each group
+BlockKey in_group(BlockKey, size_t group); // blocks of the same tokens have one page in each group
 
 struct BlockKeyHash {
     size_t operator()(const BlockKey& k) const { return k.low; }
 };
 
-enum class Presence : uint8_t { kAbsent, kFree, kInUse }; // of an identity: no block has it, only free ones, a held one
+enum class Presence : uint8_t { kAbsent, kFree, kInUse }; // of an identity: no block, free blocks only, or a held one
 
 class BlockPool {
   public:
     BlockPool(uint32_t block_count, uint32_t block_size);
 
     uint32_t total() const { return static_cast<uint32_t>(blocks_.size()); }
-    uint32_t free() const { return free_count_; }     // cached ones among them
+    uint32_t free() const { return free_count_; }     // including cached ones
     uint32_t used() const { return total() - free_count_; }
-    uint32_t cached() const { return cached_count_; } // free, but still holding an identity
+    uint32_t cached() const { return cached_count_; } // free blocks that still have an identity
     uint64_t evictions() const { return evictions_; }
     uint32_t block_size() const { return block_size_; }
     uint32_t references(BlockId b) const { return blocks_[b].references; }
     const BlockKey* key_of(BlockId b) const { return blocks_[b].named ? &blocks_[b].key : nullptr; } // null: none
     bool has_twin(BlockId b) const { return blocks_[b].named && blocks_[b].next_twin != b; } // of the same identity
     Presence presence(const BlockKey&) const;
-    BlockId next() const { return first_free_; } // that allocate() will give; kNoBlock: none
+    BlockId next() const { return first_free_; } // the next result of allocate(); kNoBlock: none
 
     std::vector<BlockId> free_list() const; // in the order in which allocate() takes them. O(free)
 
-    // What time it is when blocks are taken and given back; from the first call on it is kept, until it is asked for,
-    // how long each was held.
+    // The time at which blocks are taken and freed. From the first call on, records how long each was held, until
+    // take_residencies().
     void set_time(uint64_t ns) {
         now_ns_ = ns;
         timing_ = true;
@@ -60,41 +60,41 @@ class BlockPool {
 
     BlockId allocate();     // the free block unused the longest; its identity is cleared. kNoBlock: none left
     void hold(BlockId);     // one more reference; takes a free block out of the free list
-    void release(BlockId);  // one reference less; at none it becomes the last to be reused
-    void discard(BlockId);  // likewise, and the first one, if it has no name
+    void release(BlockId);  // one reference less; the last one makes it the last to be reused
+    void discard(BlockId);  // the same, but a block without identity becomes the first to be reused
 
-    // A block that holds just these tokens after that parent: compared in full, not only by hash. Of several the one
-    // that was named first among those in use, which costs no free block.
+    // A block with exactly these tokens after that parent: compared in full, not only by hash. Of several, the first
+    // named one in use, since it costs no free block.
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
-    // Gives a held block without an identity this one. True: no other block has it, so it can be found only now.
+    // Gives this identity to a held block without one. True: no other block has it, so it becomes findable now.
     bool name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
-    void forget(BlockId);   // clears the identity of a held block, which is to be written to
+    void forget(BlockId);   // clears the identity of a held block, before it is written to
     void forget_all();      // clears every identity
 
     // From the first note_changes() on: identities whose presence may have changed since take_changes(), with repeats.
     void note_changes(bool on);
     std::vector<BlockKey> take_changes() { return std::exchange(changes_, {}); }
 
-    // Whether its books agree with so many references, by block (audit.cpp). O(blocks).
+    // Whether the pool is consistent with these numbers of references, by block (audit.cpp). O(blocks).
     Result<> audit(std::span<const uint32_t> references) const;
 
   private:
     struct Block {
         uint32_t references = 0;
-        uint64_t since_ns = 0; // held
+        uint64_t since_ns = 0; // when it was taken
         BlockId previous = kNoBlock, next = kNoBlock; // in the free list
-        BlockId previous_twin = kNoBlock, next_twin = kNoBlock; // of the same identity: a ring, those in use first
+        BlockId previous_twin = kNoBlock, next_twin = kNoBlock; // ring of the same identity, those in use first
         bool named = false;
         BlockKey key, parent;
     };
     void unlink(BlockId);
     void push_back(BlockId);
     void push_front(BlockId);
-    bool drop(BlockId); // a reference; true: it was the last
+    bool drop(BlockId); // removes a reference; true: it was the last
     void unname(BlockId);
-    void join_ring(BlockId, BlockId head); // as its last
+    void join_ring(BlockId, BlockId head); // as its last block
     void leave_ring(BlockId);
-    void note_presence(BlockId); // of a named block that was taken or given back
+    void note_presence(BlockId); // after a named block was taken or freed
     void note_change(const BlockKey& key) {
         if (noting_) changes_.push_back(key);
     }
@@ -102,7 +102,7 @@ class BlockPool {
     uint32_t block_size_;
     std::vector<Block> blocks_;
     std::vector<int32_t> tokens_; // (blocks, block_size) of named blocks
-    std::unordered_map<BlockKey, BlockId, BlockKeyHash> by_key_; // the first of its ring
+    std::unordered_map<BlockKey, BlockId, BlockKeyHash> by_key_; // the first block of each ring
     BlockId first_free_ = kNoBlock, last_free_ = kNoBlock;
     uint32_t free_count_ = 0, cached_count_ = 0;
     uint64_t evictions_ = 0, now_ns_ = 0;

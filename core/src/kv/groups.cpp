@@ -38,13 +38,13 @@ uint64_t pages_of(const GroupSpec& spec, uint64_t blocks, uint32_t block_size, C
     return std::min(blocks, window_pages(spec.window, block_size));
 }
 
-struct Size { // that pages may have
+struct Size { // a candidate for the size of pages
     uint64_t page_bytes, groups;
     double padding;
 };
 
 Size judge(const std::vector<Form>& forms, uint64_t page_bytes, uint32_t block_size) {
-    const uint64_t blocks = (kYardstick + block_size - 1) / block_size;
+    const uint64_t blocks = (kTypicalLength + block_size - 1) / block_size;
     Size size{page_bytes, 0, 0};
     double taken = 0, needed = 0;
     for (const Form& f : forms) {
@@ -58,12 +58,12 @@ Size judge(const std::vector<Form>& forms, uint64_t page_bytes, uint32_t block_s
     return size;
 }
 
-// The fewest groups without much padding; where there is none, the least padding.
+// The fewest groups with little padding; if there are none, the least padding.
 Size choose_size(const std::vector<Form>& forms, uint32_t block_size) {
     uint64_t least = 0;
     for (const Form& f : forms) least = std::max(least, f.kv->bytes);
     const auto better = [](const Size& a, const Size& b) {
-        const bool close_a = a.padding <= kMostPadding, close_b = b.padding <= kMostPadding;
+        const bool close_a = a.padding <= kMaxPadding, close_b = b.padding <= kMaxPadding;
         if (close_a != close_b) return close_a;
         if (close_a && a.groups != b.groups) return a.groups < b.groups;
         return a.padding != b.padding ? a.padding < b.padding : a.groups < b.groups;
@@ -76,12 +76,12 @@ Size choose_size(const std::vector<Form>& forms, uint32_t block_size) {
     return best;
 }
 
-// Blocks of so many tokens that what they take of the largest form is about what a state takes.
+// The block size at which a block of the largest form takes about as many bytes as a state.
 uint32_t closer_block_size(const std::vector<Form>& forms, const Size& size, uint32_t block_size) {
     uint64_t tokens = 0;
     for (const Form& f : forms)
         if (f.kv->spec.kind != GroupKind::kRecurrent) tokens = std::max(tokens, f.bytes());
-    if (size.padding <= kMostPadding || tokens == 0 || tokens >= size.page_bytes) return 0;
+    if (size.padding <= kMaxPadding || tokens == 0 || tokens >= size.page_bytes) return 0;
     return static_cast<uint32_t>(std::bit_floor(size.page_bytes / tokens)) * block_size;
 }
 
@@ -98,7 +98,7 @@ Grouping group_layers(std::span<const LayerKv> layers, uint32_t block_size) {
     out.layers.resize(layers.size());
     for (const Form& f : forms) {
         const uint64_t count = groups_of(f, size.page_bytes), all = f.layers.size();
-        for (uint64_t g = 0; g < count; ++g) { // as even as can be
+        for (uint64_t g = 0; g < count; ++g) { // as evenly as possible
             const uint64_t first = all * g / count, end = all * (g + 1) / count;
             for (uint64_t i = first; i < end; ++i)
                 out.layers[f.layers[i]] = {static_cast<uint32_t>(out.groups.size()), (i - first) * f.kv->bytes};
@@ -119,7 +119,7 @@ uint64_t longest_sequence(std::span<const GroupSpec> groups, uint32_t block_size
     if (!fits(1)) return 0;
     const uint64_t many = uint64_t{UINT32_MAX}; // blocks
     if (fits(many)) return UINT64_MAX;
-    uint64_t low = 1, high = many; // low fits, high does not
+    uint64_t low = 1, high = many; // low fits, high does not fit
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
         (fits(middle) ? low : high) = middle;

@@ -120,13 +120,13 @@ uint32_t KvCache::shared_pages(const BlockTable& t, uint32_t at) const {
     return count;
 }
 
-void KvCache::own_pages(BlockTable& t, uint32_t at) {
+void KvCache::copy_on_write(BlockTable& t, uint32_t at) {
     const size_t block = at / block_size();
     for (size_t g = 0; g < windows_.size() && block < t.blocks; ++g) {
         BlockId& page = t.pages[g][block];
         if (pool_.references(page) == 1) {
             note_removed(page);
-            pool_.forget(page); // others have filled it since it was shared, and left
+            pool_.forget(page); // other sequences have filled it since it was shared, and ended
             continue;
         }
         const BlockId own = allocate(g);
@@ -144,7 +144,7 @@ void KvCache::note_removed(BlockId page) {
 BlockId KvCache::allocate(size_t group) {
     used_by(group) += 1;
     const BlockId next = pool_.next();
-    if (next != kNoBlock && pool_.key_of(next)) { // its content is given up only now
+    if (next != kNoBlock && pool_.key_of(next)) { // its content is evicted only now
         note_removed(next);
         if (zeroing_) clear(next);
     }
@@ -200,7 +200,7 @@ void KvCache::pass(BlockTable& t, uint32_t computed) {
     }
 }
 
-void KvCache::name_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
+void KvCache::cache_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {
     if (!caches_prefixes()) return;
     const size_t full = tokens.size() / block_size();
     for (size_t i = t.keys.size(); i < full; ++i) {
@@ -238,7 +238,7 @@ void KvCache::give_back(BlockTable& t, Reuse reuse) {
     t = {};
 }
 
-uint32_t KvCache::freeable(const BlockTable& t) const {
+uint32_t KvCache::pages_freed_if_preempted(const BlockTable& t) const {
     uint32_t count = t.held;
     for (size_t g = 0; g < t.pages.size(); ++g)
         for (size_t i = t.passed[g]; i < t.pages[g].size(); ++i) count -= pool_.references(t.pages[g][i]) > 1;

@@ -1,4 +1,4 @@
-// KV in host memory: a table's pages out to slots, and back into pages.
+// KV in host memory: copies a table's pages out to slots, and back into pages.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -48,7 +48,7 @@ bool KvCache::swap_in(const SwappedTable& s, std::span<const int32_t> of, uint32
     assert(!s.empty() && t.held == 0 && room >= s.tokens);
     t = {};
     t.pages.resize(groups_.size());
-    // Those that are there are held first, lest they are taken for the others.
+    // Cached blocks are held first, so that they are not taken for the others.
     const uint64_t blocks = (uint64_t{room} + block_size() - 1) / block_size();
     uint64_t wanted = state_pages() + (blocks - std::min<uint64_t>(blocks, s.slots.blocks)) * windows_.size();
     for (size_t g = 0; g < windows_.size(); ++g) {

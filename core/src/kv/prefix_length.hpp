@@ -1,5 +1,5 @@
-// How far a chain of cached blocks reaches that a sequence can go on from. Used by KvCache when it looks a prefix up,
-// and by PrefixWatch when it follows one.
+// How long a chain of cached blocks is that a sequence can continue from. Used by KvCache to look up a prefix,
+// and by PrefixWatch to follow one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace patchbay::kv {
 
-// The first block that token `computed` sees through a window of so many tokens; 0: all of them.
+// The first block that token `computed` sees through a window of this many tokens; 0: all of them.
 constexpr size_t first_seen_block(uint64_t window, uint64_t computed, uint32_t block_size) {
     return window > 0 && computed + 1 > window ? (computed + 1 - window) / block_size : 0;
 }
@@ -18,7 +18,7 @@ class PrefixLength {
     PrefixLength(std::span<const uint32_t> windows, uint32_t block_size)
         : windows_(windows), block_size_(block_size), in_a_row_(windows.size(), 0) {}
 
-    // The next block of the chain; has_page(group): its page is there. False: the chain ends before it.
+    // The next block of the chain; has_page(group): whether its page is cached. False: the chain ends before it.
     template <class HasPage>
     bool add(HasPage&& has_page) {
         bool complete = true;
@@ -33,14 +33,14 @@ class PrefixLength {
         if (complete) blocks_ = seen_;
         return true;
     }
-    // The most leading blocks whose pages are there as far as the token after them sees: in groups that keep all from
-    // the first block on, in those with a window the last ones.
+    // The greatest number of leading blocks whose pages are cached as far as the token after them sees: in groups that
+    // keep all tokens from the first block on, in groups with a window the last ones.
     size_t blocks() const { return blocks_; }
 
   private:
     std::span<const uint32_t> windows_;
     uint32_t block_size_;
-    std::vector<size_t> in_a_row_; // by group: pages up to here
+    std::vector<size_t> in_a_row_; // by group: cached pages in a row up to here
     size_t seen_ = 0, blocks_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// How much of the prompts that wait is cached now. Each is looked up once; after that only blocks that are cached,
-// evicted, taken or given back cost anything. Used by the engine for what schedulers are shown of waiting sequences.
+// How much of the waiting prompts is cached now. Each is looked up once; after that only blocks that are cached,
+// evicted, taken or freed cost anything. Used by the engine for the scheduler's view of waiting sequences.
 #pragma once
 #include <array>
 #include <bitset>
@@ -14,8 +14,8 @@
 namespace patchbay::kv {
 
 struct CachedPrefix {
-    uint32_t tokens = 0;       // leading ones whose KV is there
-    uint32_t pages_in_use = 0; // of the pages that taking them holds, those that a sequence holds already
+    uint32_t tokens = 0;       // leading tokens whose KV is cached
+    uint32_t pages_in_use = 0; // of the pages of these tokens, those that a sequence holds already
     bool operator==(const CachedPrefix&) const = default;
 };
 
@@ -27,23 +27,23 @@ class PrefixWatch {
     PrefixWatch(BlockPool& pool, std::span<const uint32_t> windows) : pool_(pool), windows_(windows) {}
     PrefixWatch(const PrefixWatch&) = delete;
 
-    // `tokens` stay where they are until remove(); `root`: of the chain. Returns its slot; nullopt: all are taken.
+    // `tokens` stay in place until remove(); `root`: of the chain. Returns its slot; nullopt: all slots are taken.
     std::optional<size_t> add(std::span<const int32_t> tokens, const BlockKey& root);
     void remove(size_t slot);
     size_t count() const { return taken_.count(); }
-    // Takes in what has happened since; returns whose prefix is another one now.
+    // Applies the changes since the last call; returns the prompts whose prefix changed.
     Prompts update();
     const CachedPrefix& prefix(size_t slot) const { return prompts_[slot].prefix; } // as of add() or update()
 
   private:
     struct Page { // of an identity
         Presence presence = Presence::kAbsent;
-        Prompts prompts; // whose chains have it
+        Prompts prompts; // whose chains contain it
     };
     struct Prompt {
         std::span<const int32_t> tokens;
         BlockKey root;
-        std::vector<BlockKey> keys; // of its blocks, as far as the chain is cached and one further
+        std::vector<BlockKey> keys; // of its blocks, as far as the chain is cached and one more
         std::vector<Page*> pages;   // (keys, groups)
         CachedPrefix prefix;
     };

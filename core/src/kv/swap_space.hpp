@@ -1,4 +1,4 @@
-// Which slots of the swap space are taken: places of a page each in host memory, for sequences that wait. Used by
+// Which slots of the swap space are taken. A slot holds one page in host memory, for a waiting sequence. Used by
 // KvCache; the bytes are the runner's.
 #pragma once
 #include <cstdint>
@@ -16,7 +16,7 @@ class SwapSpace {
     uint32_t free() const { return total_ - fresh_ + static_cast<uint32_t>(free_.size()); }
     uint32_t used() const { return total_ - free(); }
 
-    // There must be a free one. The latest that came back, so that no more memory is touched than need be.
+    // Needs a free slot. Takes the one freed last, so that no more memory is touched than necessary.
     BlockId take() {
         if (free_.empty()) return static_cast<BlockId>(fresh_++);
         const BlockId slot = free_.back();

@@ -40,14 +40,14 @@ Socket socket_for(const addrinfo& a) {
     return Socket(socket(a.ai_family, a.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a.ai_protocol));
 }
 
-// Why it does not connect within the time; empty: it did.
+// Why it does not connect within the time; empty: it connected.
 std::string connect_within(const Socket& socket, const addrinfo& to, uint64_t timeout_ns) {
     if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return "";
     if (errno != EINPROGRESS) return std::strerror(errno);
     const RealClock clock;
     const uint64_t end = clock.now_ns() + timeout_ns;
     pollfd wait{socket.get(), POLLOUT, 0};
-    for (int ready = -1; ready < 0;) { // a signal may interrupt it
+    for (int ready = -1; ready < 0;) { // a signal may interrupt poll()
         const uint64_t now = clock.now_ns();
         ready = poll(&wait, 1, now < end ? static_cast<int>((end - now) / kMillisecond) : 0);
         if (ready == 0) return "no answer";

@@ -1,5 +1,5 @@
-// Numbers, texts and arrays as bytes of a message, and back: what is read is checked against what is there, since it
-// came over a network. Little-endian, as every machine that this runs on.
+// Encodes numbers, texts and arrays as bytes of a message, and decodes them with checks of every length, since they
+// come over a network. Little-endian, as on every machine that this runs on.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -38,7 +38,7 @@ class ByteWriter {
     std::string bytes_;
 };
 
-// Reads on after a fault give zeros and empty texts; ask done() before believing any of it.
+// After a fault, reads give zeros and empty texts; check done() before using any of them.
 class ByteReader {
   public:
     explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -63,8 +63,8 @@ class ByteReader {
         out.resize(size / sizeof(T));
         if (size) std::memcpy(out.data(), taken_, size);
     }
-    bool torn() const { return torn_; } // something was not there
-    // All was there, and nothing more. what: "a step"
+    bool torn() const { return torn_; } // a read went past the end
+    // Fails unless everything was present and nothing is left. what: "a step"
     Result<> done(const char* what) const {
         if (torn_) return fail(std::string(what) + " ends too early");
         if (!rest_.empty())

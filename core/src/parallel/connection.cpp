@@ -40,10 +40,10 @@ Connection::Connection(Socket socket) : socket_(std::move(socket)) {
 }
 
 Result<> Connection::post(MessageType type, std::string_view bytes) {
-    if (bytes.size() > kMostMessage)
+    if (bytes.size() > kMaxMessage)
         return fail("a message of " + std::to_string(bytes.size()) + " bytes, at most " +
-                    std::to_string(kMostMessage) + " are sent");
-    if (out_.size() - sent_ + bytes.size() > kMostBacklog) return fail("takes no messages any more");
+                    std::to_string(kMaxMessage) + " are sent");
+    if (out_.size() - sent_ + bytes.size() > kMaxBacklog) return fail("takes no messages any more");
     const Header header{kMagic, kProtocol, static_cast<uint16_t>(type), static_cast<uint32_t>(bytes.size()),
                         checksum(bytes)};
     out_.append(reinterpret_cast<const char*>(&header), sizeof header);
@@ -64,15 +64,15 @@ Result<> Connection::flush() {
 }
 
 Result<> Connection::receive(std::vector<Message>& arrived) {
-    constexpr size_t kPart = 1 << 16, kMostParts = 1024; // one that never stops must not keep others waiting
-    for (size_t part = 0; part < kMostParts; ++part) {
+    constexpr size_t kPart = 1 << 16, kMaxParts = 1024; // a sender that never stops must not delay the others
+    for (size_t part = 0; part < kMaxParts; ++part) {
         const size_t before = in_.size();
         in_.resize(before + kPart);
         const ssize_t n = recv(socket_.get(), in_.data() + before, kPart, 0);
         in_.resize(before + static_cast<size_t>(n > 0 ? n : 0));
         if (n == 0) return fail("closed its connection");
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with something unread
+        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with unread bytes
         if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
         PB_CHECK(take_messages(arrived));
     }

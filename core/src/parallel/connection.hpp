@@ -1,4 +1,4 @@
-// Whole messages over a stream socket, in both directions, without ever waiting: what the socket does not take is kept.
+// Whole messages over a stream socket, in both directions, without blocking: what the socket does not take is queued.
 // A message is 16 bytes (magic, protocol, type, length, checksum) and its bytes. Used by hub.hpp and spoke.hpp.
 #pragma once
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace patchbay::parallel {
 
-inline constexpr uint16_t kProtocol = 1;               // of messages; ranks of another one are refused
-inline constexpr size_t kMostMessage = 64u << 20;      // bytes
-inline constexpr size_t kMostBacklog = 256u << 20;     // bytes that wait for a socket
+inline constexpr uint16_t kProtocol = 1;               // of messages; ranks with another one are refused
+inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
+inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes queued for a socket
 
 enum class MessageType : uint16_t {
     // from ranks to rank 0
     kHello = 1,   // which rank joins, of which job, from where
     kStoreSet,    // key, value
     kStoreGet,    // number, key
-    kReply,       // to what rank 0 asked all for
+    kReply,       // to a message from rank 0 to all
     kStepDone,    // number of the step
-    kFailed,      // why the rank cannot go on with the session
-    kEnded,       // it is through with the session
+    kFailed,      // why the rank cannot continue the session
+    kEnded,       // the rank has finished the session
     // from rank 0
     kRefused,     // why it may not join
-    kStoreValue,  // number, 1 and the value or 0
+    kStoreValue,  // number, then 1 and the value, or 0
     kBegin,       // a session: what to load
-    kGo,          // on with what the replies agreed on
+    kGo,          // continue with what the replies agreed on
     kStep,        // number, batch
-    kEnd,         // the session is over: why, or nothing
+    kEnd,         // the session is over: why, or empty
     kQuit,
     // both ways
     kBeat,
@@ -61,11 +61,11 @@ class Connection { // one thread at a time
 
     int fd() const { return socket_.get(); }
     Result<> post(MessageType, std::string_view bytes = {});
-    Result<> flush();                                // when the socket takes more
+    Result<> flush();                                // when the socket is writable
     bool has_backlog() const { return sent_ < out_.size(); }
-    // What is there, as much as is good at once; fails when the other side closed.
+    // The messages that have arrived, up to a limit for each call; fails when the other side has closed.
     Result<> receive(std::vector<Message>& arrived);
-    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMostMessage at first
+    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMaxMessage at first
     void close() { socket_.reset(); }
 
   private:
@@ -74,7 +74,7 @@ class Connection { // one thread at a time
     Socket socket_;
     std::string out_, in_;
     size_t sent_ = 0;
-    size_t most_ = kMostMessage;
+    size_t most_ = kMaxMessage;
 };
 
 }  // namespace patchbay::parallel

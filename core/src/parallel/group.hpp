@@ -1,4 +1,4 @@
-// Rank 0's part in serving one engine with several ranks: they are told what to load, agree, and compute each batch
+// Rank 0's part in serving one engine with several ranks. They load what it sends, agree, and compute each batch
 // that this rank computes. Made before the model is loaded; its end is theirs.
 #pragma once
 #include <memory>
@@ -19,19 +19,19 @@ struct Broadcast { // of one step
 
 class Group final : public runner::Ranks {
   public:
-    // Tells the ranks what to load.
+    // Sends the ranks what to load.
     static Result<std::unique_ptr<Group>> begin(std::shared_ptr<Hub>, const Begin&);
     ~Group() override;
 
     const pb_group& wire() const override { return wire_; }
     void watch(std::function<void()> disconnect) override { hub_->watch(std::move(disconnect)); }
-    Result<uint32_t> agree_blocks(uint32_t ours) override; // the least of all ranks
-    // Refuses ranks that would not compute the same, by what differs.
+    Result<uint32_t> agree_blocks(uint32_t ours) override; // the minimum over all ranks
+    // Refuses ranks that would not compute the same, and names the difference.
     Result<> check_equal(const std::vector<Fact>& ours);
     Result<> loaded(); // waits until every rank is ready for steps
-    // The failure of another rank that explains one of this rank's own, if there is or, while it may, will be one.
+    // The failure of another rank that explains one of this rank's own, if there is one or may still be one.
     std::string known_cause(const std::string& fault) const;
-    // The same of a step. Where the fault is this rank's alone, the others may be a step ahead or behind from then on:
+    // The same for a step. If the fault is this rank's alone, the other ranks may be one step ahead or late afterwards:
     // no further step is taken.
     std::string cause(const std::string& fault);
 
@@ -46,7 +46,7 @@ class Group final : public runner::Ranks {
     std::string address_;
     pb_group wire_{};
     Broadcast latest_;
-    std::string out_of_step_; // since this fault; empty: all are where this rank is
+    std::string out_of_step_; // since this fault; empty: all ranks are at the same step
 };
 
 }  // namespace patchbay::parallel

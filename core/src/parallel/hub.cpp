@@ -28,11 +28,11 @@ std::string bytes_of(const Hello& h) {
 }
 
 Result<Hello> read_hello(std::string_view bytes) {
-    constexpr size_t kMostText = 256;
+    constexpr size_t kMaxText = 256;
     ByteReader in(bytes);
     Hello out{in.text(), in.get<uint32_t>(), in.get<uint32_t>(), in.get<uint32_t>(), in.text()};
     PB_CHECK(in.done("a rank's hello"));
-    if (out.job.size() > kMostText || out.host.size() > kMostText) return fail("a rank's hello is too long");
+    if (out.job.size() > kMaxText || out.host.size() > kMaxText) return fail("a rank's hello is too long");
     return out;
 }
 
@@ -103,7 +103,7 @@ std::string Hub::failure() const {
 }
 
 std::string Hub::explain(const std::string& own_fault) {
-    constexpr uint64_t kDecision = 1'000'000'000; // that the hub may take beyond a heartbeat
+    constexpr uint64_t kDecision = 1'000'000'000; // time for the hub's decision, beyond a heartbeat
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(deadlines_.heartbeat + kDecision),
                       [&] { return !failure_.empty(); });
@@ -182,19 +182,19 @@ void Hub::end(const std::string& why) {
     in_session_ = false;
     step_starts_.clear();
     const auto is_lost = [&] { return !failure_.empty() && failure_lasts_ == Lasts::kForGood; };
-    if (is_lost() || (failure_.empty() && !post_to_all(MessageType::kEnd, why))) return; // of a failure they were told
+    if (is_lost() || (failure_.empty() && !post_to_all(MessageType::kEnd, why))) return; // a failure was sent to them
     const bool over = changed_.wait_for(lock, kLongest, [&] {
         return is_lost() ||
                std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return !p->joined || p->ended; });
     });
     if (!over) return declare("a rank did not end what it did for an engine that is gone", Lasts::kForGood);
     if (is_lost()) return;
-    failure_.clear(); // the next engine may be one that they can serve
+    failure_.clear(); // the ranks may be able to serve the next engine
     if (suspicion_ && suspicion_->passes) suspicion_.reset();
 }
 
 void Hub::store(const std::string& key, std::string value) {
-    const auto stored = values_.emplace(key, std::move(value)); // clang 14 has lambdas capture no structured bindings
+    const auto stored = values_.emplace(key, std::move(value)); // clang 14: lambdas cannot capture structured bindings
     if (!stored.second) return;
     for (const auto& p : peers_)
         std::erase_if(p->questions, [&](const Peer::Question& q) {

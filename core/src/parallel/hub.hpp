@@ -1,5 +1,5 @@
-// Rank 0's side of the ranks: who has joined, what they are told and answer, the store that they share, and who died or
-// hangs. One thread of its own watches all sockets; calls come from the engine's thread.
+// Rank 0's side of the ranks: which ranks joined, messages to and from them, the store that they share, and which died
+// or hang. Its own thread watches all sockets; calls come from the engine's thread.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -20,12 +20,12 @@
 namespace patchbay::parallel {
 
 struct Deadlines { // nanoseconds
-    uint64_t join = 60'000'000'000;      // until all ranks are there
-    uint64_t heartbeat = 3'000'000'000;  // of silence, after which a rank counts as hung
-    uint64_t step = 600'000'000'000;     // that a rank may compute on one step
-    uint64_t load = 1'800'000'000'000;   // that a rank may take for one part of loading a model
-    uint64_t hello = 5'000'000'000;      // in which who connects says which rank it is
-    // Between signs of life. Never long, since the other side may be less patient than this one.
+    uint64_t join = 60'000'000'000;      // until all ranks have joined
+    uint64_t heartbeat = 3'000'000'000;  // silence after which a rank counts as hung
+    uint64_t step = 600'000'000'000;     // computing one step
+    uint64_t load = 1'800'000'000'000;   // one part of loading a model
+    uint64_t hello = 5'000'000'000;      // from connecting to saying hello
+    // Between heartbeats. Always short, since the other side may have a shorter limit than this one.
     uint64_t beat() const { return std::min<uint64_t>(heartbeat / 6, 500'000'000); }
 };
 
@@ -35,63 +35,63 @@ struct RankInfo {
 };
 std::string text_of(const RankInfo&); // "rank 1 (node2, pid 4711)"
 
-// What a rank says of itself when it joins.
+// What a rank sends about itself when it joins.
 struct Hello {
-    std::string job; // that rank 0's must be too
+    std::string job; // must equal rank 0's
     uint32_t rank = 0, size = 0, pid = 0;
     std::string host;
 };
 std::string bytes_of(const Hello&);
 Result<Hello> read_hello(std::string_view bytes);
 
-struct Member { // that will join
+struct Member { // a rank that is expected to join
     Socket socket;
     uint32_t rank = 0;
-    int child = 0; // a process that we started, which the hub waits for and may kill
+    int child = 0; // a process started here, which the hub waits for and may kill; 0: none
 };
 
 class Hub {
   public:
-    // listener: takes those who are no members yet, whose ranks show when they say hello; may be none.
+    // listener: accepts connections of ranks that are not members yet; a hello gives the rank. May be empty.
     Hub(std::string job, uint32_t size, std::vector<Member>, Socket listener, const Deadlines&);
-    ~Hub(); // tells all to quit; kills children that do not
+    ~Hub(); // sends quit to all; kills children that do not end
 
     uint32_t size() const { return size_; }
     Result<> wait_until_joined();
     std::vector<RankInfo> ranks() const; // without rank 0
-    std::string address() const;         // of this process, as the others reach it
+    std::string address() const;         // of this process, as the other ranks reach it
 
-    // A session: what the ranks do for one engine.
+    // A session is the ranks' work for one engine.
     Result<> begin(std::string_view what);
-    // on_failure is called once, by the hub's thread, when a rank fails, or now if one has; null: never any more.
+    // on_failure is called once, by the hub's thread, when a rank fails, or at once if one has failed; null: no call.
     void watch(std::function<void()> on_failure);
     Result<> broadcast(MessageType, std::string_view bytes);
     Result<std::vector<std::string>> gather(); // a reply of each rank, by rank from 1 on
     Result<uint64_t> step(std::string_view batch); // returns bytes sent to each rank
-    void end(const std::string& why); // waits until all are through with it
+    void end(const std::string& why); // waits until all ranks have finished the session
 
-    // Of the store.
+    // The store.
     Result<> set(const std::string& key, std::string value);
     Result<std::string> get(const std::string& key);
 
-    // Why the ranks cannot go on; empty: they can. explain() waits for the reason behind a fault that this rank had.
+    // Why the ranks cannot continue; empty: they can. explain() waits for the cause of a fault of this rank.
     std::string failure() const;
     std::string explain(const std::string& own_fault);
 
   private:
     struct Peer;
-    struct Suspicion { // a rank that is probably the cause, until it is sure
+    struct Suspicion { // the probable cause of a failure, until it is certain
         int weight = 0;
         uint64_t decide_ns = 0;
         std::string text;
-        bool passes = false; // with the session: the rank is well, and says only that it cannot do this
+        bool passes = false; // the fault ends only the session: the rank is well, and cannot do what was requested
     };
 
     // ---- the hub's thread, mutex held ----
     void serve();
     void wait_for_events();
     void accept_all(uint64_t now);
-    bool is_stranger(const Peer&) const; // is connected, and has not said which rank it is
+    bool is_stranger(const Peer&) const; // is connected, and has not sent its hello
     void drop_oldest_stranger(uint64_t now); // if there are too many
     void drop_silent_strangers(uint64_t now);
     static void drop(Peer&);
@@ -123,7 +123,7 @@ class Hub {
     uint32_t joined_ = 0;
     bool stopping_ = false, in_session_ = false;
     uint64_t steps_ = 0, last_round_ns_ = 0;
-    std::map<uint64_t, uint64_t> step_starts_; // of steps that some rank computes: number, time
+    std::map<uint64_t, uint64_t> step_starts_; // steps that some rank still computes: number, start time
     std::map<std::string, std::string> values_;
     std::optional<Suspicion> suspicion_;
     std::string failure_;

@@ -1,4 +1,4 @@
-// The hub's own thread: hears the ranks, answers from the store, and finds out who died or hangs.
+// The hub's own thread: receives from the ranks, answers for the store, and finds out which rank died or hangs.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -16,11 +16,11 @@ namespace patchbay::parallel {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a likelier culprit may show
+constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a more likely cause may appear
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
-constexpr size_t kMostStrangers = 64;                // connections that have not said hello
-constexpr size_t kMostHello = 1024;                  // bytes
-constexpr size_t kMostKey = 128, kMostValue = 64 << 10, kMostValues = 4096, kMostQueue = 1024;
+constexpr size_t kMaxStrangers = 64;                // connections without a hello
+constexpr size_t kMaxHello = 1024;                  // bytes
+constexpr size_t kMaxKey = 128, kMaxValue = 64 << 10, kMaxValues = 4096, kMaxQueue = 1024;
 enum Weight { kReported = 1, kClosed = 2, kEnded = 3 };
 
 std::string how_it_ended(int status) {
@@ -42,7 +42,7 @@ void Hub::serve() {
         wait_for_events();
         lock.lock();
         const uint64_t now = clock_.now_ns();
-        // Whoever was stopped itself cannot say who was silent meanwhile.
+        // A process that was stopped itself cannot know which ranks were silent meanwhile.
         if (now - last_round_ns_ > deadlines_.heartbeat / 2)
             for (const auto& p : peers_) p->heard_ns = now;
         last_round_ns_ = now;
@@ -72,7 +72,7 @@ void Hub::serve() {
     }
 }
 
-void Hub::wait_for_events() { // the mutex is free: only this thread changes who the peers are
+void Hub::wait_for_events() { // without the mutex: only this thread changes peers_
     std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
     {
         const std::lock_guard lock(mutex_);
@@ -88,16 +88,16 @@ void Hub::wait_for_events() { // the mutex is free: only this thread changes who
     (void)!read(wake_.get(), &ignored, sizeof ignored);
 }
 
-// A rank says hello as soon as it is connected, so that it is heard before the next one is let in; what is silent for
-// longest makes room.
+// A rank sends its hello as soon as it is connected, so it is read before the next one is accepted. The longest silent
+// connection is closed first.
 void Hub::accept_all(uint64_t now) {
-    constexpr size_t kAtOnce = 256; // so that those who have joined are heard, too
+    constexpr size_t kAtOnce = 256; // so that members are read, too
     if (all_joined()) listener_.reset();
     for (size_t i = 0; i < kAtOnce && listener_.get() >= 0 && !all_joined(); ++i) {
         Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (socket.get() < 0) return;
         peers_.push_back(std::make_unique<Peer>(std::move(socket)));
-        peers_.back()->connection.take_at_most(kMostHello);
+        peers_.back()->connection.take_at_most(kMaxHello);
         peers_.back()->since_ns = now;
         hear(*peers_.back(), now);
         drop_oldest_stranger(now);
@@ -108,8 +108,8 @@ bool Hub::is_stranger(const Peer& p) const { return !p.joined && !p.child && !p.
 
 void Hub::drop_oldest_stranger(uint64_t now) {
     const auto stranger = [this](const auto& p) { return is_stranger(*p); };
-    if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), stranger)) <= kMostStrangers) return;
-    Peer& oldest = **std::find_if(peers_.begin(), peers_.end(), stranger); // peers_ are in the order in which they came
+    if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), stranger)) <= kMaxStrangers) return;
+    Peer& oldest = **std::find_if(peers_.begin(), peers_.end(), stranger); // peers_ are in order of arrival
     hear(oldest, now);
     if (is_stranger(oldest)) drop(oldest);
 }
@@ -151,7 +151,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
     switch (m.type) {
         case MessageType::kBeat: return {};
         case MessageType::kReply:
-            if (p.replies.size() >= kMostQueue) return fail("sent too many replies");
+            if (p.replies.size() >= kMaxQueue) return fail("sent too many replies");
             if (in_session_) p.replies.push_back(m.bytes);
             break;
         case MessageType::kStepDone: {
@@ -172,7 +172,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
         case MessageType::kStoreSet: {
             const std::string key = in.text(), value = in.text();
             PB_CHECK(in.done("what it stores"));
-            if (key.size() > kMostKey || value.size() > kMostValue || values_.size() >= kMostValues)
+            if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= kMaxValues)
                 return fail("stores too much");
             if (in_session_) store(key, value);
             break;
@@ -181,7 +181,7 @@ Result<> Hub::take(Peer& p, const Message& m) {
             const auto number = in.get<uint64_t>();
             const std::string key = in.text();
             PB_CHECK(in.done("what it asks of the store"));
-            if (key.size() > kMostKey || p.questions.size() >= kMostQueue) return fail("asks too much of the store");
+            if (key.size() > kMaxKey || p.questions.size() >= kMaxQueue) return fail("asks too much of the store");
             const auto at = values_.find(key);
             if (!in_session_) answer(p, number, nullptr);
             else if (at != values_.end()) answer(p, number, &at->second);
@@ -203,7 +203,7 @@ Result<> Hub::join(Peer& p, std::string_view hello) {
     for (const auto& other : peers_)
         if (other->joined && other->info.rank == h.rank)
             return fail("rank " + std::to_string(h.rank) + " is there already");
-    p.connection.take_at_most(kMostMessage);
+    p.connection.take_at_most(kMaxMessage);
     p.info = {h.rank, h.pid, h.host};
     p.joined = true;
     joined_ += 1;
@@ -225,9 +225,9 @@ void Hub::look_for_the_dead(uint64_t now) {
         if (!p->child || waitpid(p->child, &status, WNOHANG) != p->child) continue;
         p->child = 0;
         if (stopping_ || (suspicion_ && suspicion_->weight >= kEnded)) continue;
-        // What it said before it went says more than how it went.
-        const bool told = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
-        if (!told) suspect(*p, kEnded, 0, how_it_ended(status));
+        // Its last message says more than its exit status.
+        const bool reported = suspicion_ && suspicion_->weight == kReported && WIFEXITED(status);
+        if (!reported) suspect(*p, kEnded, 0, how_it_ended(status));
         else suspicion_->decide_ns = now, suspicion_->passes = false;
     }
 }
@@ -245,7 +245,7 @@ void Hub::look_for_the_hung(uint64_t now) {
     }
 }
 
-// A rank that loses another one fails too: who is to blame is decided when all had time to show.
+// A rank that loses another one fails too: the cause is decided when all ranks had time to report.
 void Hub::suspect(Peer& p, int weight, uint64_t grace, const std::string& what) {
     const uint64_t decide_ns = clock_.now_ns() + grace;
     const std::string text = text_of(p.info) + (what.starts_with(":") ? "" : " ") + what;
@@ -260,7 +260,7 @@ void Hub::decide(uint64_t now) {
     declare(suspicion_->text, suspicion_->passes ? Lasts::kForTheSession : Lasts::kForGood);
 }
 
-// The first one is what the session fails with; one that lasts may still follow it.
+// The session fails with the first failure; a lasting one may still follow it.
 void Hub::declare(const std::string& failure, Lasts lasts) {
     if (!failure_.empty() && (failure_lasts_ == Lasts::kForGood || lasts == Lasts::kForTheSession)) return;
     const bool is_first = failure_.empty();

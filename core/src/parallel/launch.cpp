@@ -50,7 +50,7 @@ Result<std::optional<Launched>> checked(Launched l) {
     return std::optional(std::move(l));
 }
 
-// posix_spawn's array of pointers, with what they point to.
+// posix_spawn's array of pointers, and the strings that they point to.
 class Words {
   public:
     explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
@@ -75,7 +75,7 @@ Result<std::optional<Launched>> launched(const Environment& env) {
         out.job = "mpirun " + value_of(env, "PMIX_NAMESPACE");
         return checked(std::move(out));
     }
-    if (env("SLURM_PROCID") && env("SLURM_STEP_ID")) { // a batch script is no step
+    if (env("SLURM_PROCID") && env("SLURM_STEP_ID")) { // a batch script is not a job step
         out.by = config::Launcher::kSrun;
         PB_TRY(out.rank, number_of(env, "SLURM_PROCID"));
         PB_TRY(out.size, number_of(env, "SLURM_STEP_NUM_TASKS"));
@@ -90,13 +90,13 @@ Result<std::optional<Launched>> launched(const Environment& env) {
 
 uint32_t ranks_on_these_cores(uint32_t size) {
     const auto job = launched([](const char* name) -> const char* { return std::getenv(name); });
-    if (!job || !*job) return size; // started here
+    if (!job || !*job) return size; // started by us
     const auto cores = static_cast<long>(std::thread::hardware_concurrency());
     return cores < sysconf(_SC_NPROCESSORS_ONLN) ? 1 : (*job)->here;
 }
 
 Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
-    constexpr uint32_t kFirstPort = 20'000, kPorts = 10'000; // below those that systems give away
+    constexpr uint32_t kFirstPort = 20'000, kPorts = 10'000; // below the ephemeral ports of operating systems
     if (!asked.empty()) return parse_endpoint(asked);
     const auto port = static_cast<uint16_t>(kFirstPort + XXH32(l.job.data(), l.job.size(), 0) % kPorts);
     if (l.here == l.size) return Endpoint{"127.0.0.1", port};
@@ -152,7 +152,7 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // not among our results
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO); // keeps it out of our results
         posix_spawn_file_actions_adddup2(&actions, theirs.get(), kWorkerFd);      // onto itself: clears close-on-exec
         pid_t child = 0;
         const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(),

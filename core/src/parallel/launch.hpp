@@ -1,4 +1,4 @@
-// How the ranks come to be: started here, or by mpirun or srun, which tell each by its environment which one it is.
+// How the ranks are started: here, or by mpirun or srun, whose environment variables number them.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,27 +17,27 @@ namespace patchbay::parallel {
 // A process that a launcher started as one of several.
 struct Launched {
     config::Launcher by = config::Launcher::kMpirun;
-    std::string job;         // the same for all ranks of a job, of no other
+    std::string job;         // equal for all ranks of a job, and different for other jobs
     uint32_t rank = 0, size = 1;
-    uint32_t here = 1;       // of them, on this host
-    std::string first_host;  // where rank 0 is, if the launcher tells
+    uint32_t here = 1;       // number of ranks on this host
+    std::string first_host;  // where rank 0 is, if the launcher says
 };
 
 using Environment = std::function<const char*(const char*)>; // std::getenv
-// None: this process was started alone. Fails where the launcher's variables make no sense.
+// None: this process was started alone. Fails if the launcher's variables are inconsistent.
 Result<std::optional<Launched>> launched(const Environment&);
 // How many ranks share the cores that this process may use: all on this host, unless a launcher bound them.
 uint32_t ranks_on_these_cores(uint32_t size);
-// Where rank 0 listens. asked: parallel.rendezvous; empty: found where that can be.
+// Where rank 0 listens. asked: parallel.rendezvous; empty: detected if possible.
 Result<Endpoint> rendezvous_of(const Launched&, const std::string& asked);
 
-inline constexpr int kWorkerFd = 3;             // the socket of a rank that we start
+inline constexpr int kWorkerFd = 3;             // the socket of a rank that is started here
 inline constexpr const char* kLocalJob = "local"; // the job of such ranks
 // The value of the variable that lists the devices which a process sees (pb_device_info.visible_by), for a rank that
 // gets one of its own: the rank-th of its value here, or where it has none the rank-th of the machine.
 Result<std::string> device_of_rank(const Environment&, const std::string& visible_by, uint32_t rank);
-// Ranks 1 to size − 1, as `program worker --fd 3 --rank R --size N`. visible_by: as in pb_device_info. Those that were
-// started are ended on a fault.
+// Starts ranks 1 to size − 1, as `program worker --fd 3 --rank R --size N`. visible_by: as in pb_device_info. A fault
+// ends those that were started.
 Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size, const Deadlines&,
                                         const std::string& visible_by);
 

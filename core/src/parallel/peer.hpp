@@ -14,15 +14,15 @@ struct Hub::Peer {
 
     Connection connection;
     RankInfo info;
-    int child = 0;              // not yet waited for
+    int child = 0;              // 0, or a child to wait for
     Socket process;             // becomes readable when the child ends
     bool joined = false, closed = false;
     uint64_t since_ns = 0;      // when it connected
-    uint64_t heard_ns = 0;      // when it last said something
-    uint64_t last_step = 0;     // that it has done
-    bool ended = false;         // is through with the session
+    uint64_t heard_ns = 0;      // time of its last message
+    uint64_t last_step = 0;     // the last step that it finished
+    bool ended = false;         // has finished the session
     std::deque<std::string> replies;
-    struct Question {           // of the store, not yet answered
+    struct Question {           // a read of the store that waits for its value
         uint64_t number;
         std::string key;
     };

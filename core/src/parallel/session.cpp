@@ -7,7 +7,7 @@
 namespace patchbay::parallel {
 namespace {
 
-constexpr uint32_t kMostItems = 1 << 20; // of any list: far below what a message holds
+constexpr uint32_t kMaxItems = 1 << 20; // of any list: far below the limit of a message
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Result<Begin> read_begin(std::string_view bytes) {
     ByteReader in(bytes);
     Begin out;
     out.configuration = in.text();
-    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n)
+    for (auto n = std::min(in.get<uint32_t>(), kMaxItems); n > 0 && !in.torn(); --n)
         out.plugin_dirs.push_back(in.text());
     out.connect_ms = in.get<uint64_t>();
     PB_CHECK(in.done("the beginning of a session"));
@@ -44,7 +44,7 @@ std::string bytes_of(const std::vector<Fact>& facts) {
 Result<std::vector<Fact>> read_facts(std::string_view bytes) {
     ByteReader in(bytes);
     std::vector<Fact> out;
-    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+    for (auto n = std::min(in.get<uint32_t>(), kMaxItems); n > 0 && !in.torn(); --n) {
         std::string name = in.text();
         out.push_back({std::move(name), in.text()});
     }
@@ -90,18 +90,18 @@ Result<> read_step(std::string_view bytes, StepRows& out) {
     out.tokens_.clear();
     out.tables_.clear();
     out.copies_.clear();
-    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+    for (auto n = std::min(in.get<uint32_t>(), kMaxItems); n > 0 && !in.torn(); --n) {
         const auto to = in.get<kv::BlockId>();
         const auto from = in.get<kv::BlockId>();
         out.copies_.push_back({to, from, static_cast<kv::Way>(in.get<uint8_t>())});
     }
     std::vector<Numbers> numbers;
-    for (auto n = std::min(in.get<uint32_t>(), kMostItems); n > 0 && !in.torn(); --n) {
+    for (auto n = std::min(in.get<uint32_t>(), kMaxItems); n > 0 && !in.torn(); --n) {
         in.values(out.tokens_.emplace_back());
         const auto computed = in.get<uint32_t>();
         numbers.push_back({computed, in.get<uint32_t>()});
         kv::BlockTable& table = out.tables_.emplace_back();
-        for (auto groups = std::min(in.get<uint32_t>(), kMostItems); groups > 0 && !in.torn(); --groups)
+        for (auto groups = std::min(in.get<uint32_t>(), kMaxItems); groups > 0 && !in.torn(); --groups)
             in.values(table.pages.emplace_back());
     }
     PB_CHECK(in.done("a step"));
@@ -112,7 +112,7 @@ Result<> read_step(std::string_view bytes, StepRows& out) {
 
 namespace {
 
-// Of one group, for tokens [computed, end): what a window has passed is no page.
+// Of one group, for tokens [computed, end): blocks outside the window have no page.
 Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, uint64_t end, const StepLimits& limits) {
     const uint64_t block = limits.form.block_size, wanted = (end + block - 1) / block;
     if (pages.size() < wanted) return fail("a step has too few pages for its tokens");

@@ -1,4 +1,4 @@
-// What the ranks say to each other while they serve one engine: what to load, that they have the same, and the batches.
+// Messages between ranks that serve one engine: what to load, whether all have the same, and the batches.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,14 +11,14 @@
 namespace patchbay::parallel {
 
 struct Begin { // from rank 0
-    std::string configuration;             // YAML: all that is in effect there
-    std::vector<std::string> plugin_dirs;  // where its plugins are
-    uint64_t connect_ms = 0;               // that connecting the devices may take
+    std::string configuration;             // YAML: the effective configuration of rank 0
+    std::vector<std::string> plugin_dirs;  // folders of its plugins
+    uint64_t connect_ms = 0;               // limit for connecting the devices
 };
 std::string bytes_of(const Begin&);
 Result<Begin> read_begin(std::string_view);
 
-// What must be equal on all ranks: a name for people, and the value.
+// What must be equal on all ranks: a readable name, and the value.
 struct Fact {
     std::string name, value;
 };
@@ -27,11 +27,11 @@ Result<std::vector<Fact>> read_facts(std::string_view);
 // "model 'x' is abc on rank 0, def there"; empty: they are equal.
 std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& theirs);
 
-// The rows of a step, with what they refer to.
+// The rows of a step, and the data that they refer to.
 class StepRows {
   public:
     const std::vector<runner::BatchRow>& rows() const { return rows_; }
-    const std::vector<kv::PageCopy>& copies() const { return copies_; } // before them, in order
+    const std::vector<kv::PageCopy>& copies() const { return copies_; } // before the rows, in order
 
   private:
     friend Result<> read_step(std::string_view, StepRows&);
@@ -41,7 +41,7 @@ class StepRows {
     std::vector<kv::PageCopy> copies_;
 };
 
-struct StepLimits { // that a step must keep to, wherever it comes from
+struct StepLimits { // limits of a step, for every source
     uint32_t vocab_size = 0, max_position = 0, num_blocks = 0;
     runner::BatchForm form;
     uint32_t swap_slots = 0;

@@ -13,7 +13,7 @@ namespace patchbay::parallel {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is gone
+constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is lost
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Spoke::Spoke(Socket socket, const Hello& hello, const Deadlines& deadlines, std:
       address_(local_address(socket)),
       connection_(std::move(socket)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    (void)connection_.post(MessageType::kHello, bytes_of(hello)); // a fault shows when it is read from
+    (void)connection_.post(MessageType::kHello, bytes_of(hello)); // a fault shows at the next read
     thread_ = std::thread([this] { listen(); });
 }
 
@@ -55,7 +55,7 @@ void Spoke::listen() {
             if (now - lost_ns > kStuck && if_stuck_) if_stuck_();
             continue;
         }
-        // Whoever was stopped itself cannot say how long rank 0 was silent.
+        // A process that was stopped itself cannot know how long rank 0 was silent.
         if (now - last_round_ns > deadlines_.heartbeat / 2) heard_ns = now;
         last_round_ns = now;
         std::vector<Message> arrived;

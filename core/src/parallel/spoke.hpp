@@ -1,5 +1,5 @@
-// The side of a rank that is not rank 0: what it is told, and what it answers. One thread of its own listens, so that
-// rank 0 hears from it while it computes, and so that it learns at once when the session is over or rank 0 is gone.
+// The side of a rank that is not rank 0: its messages from and to rank 0. Its own thread listens, so that
+// rank 0 gets heartbeats while it computes, and so that it learns at once that the session is over or rank 0 is gone.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -21,18 +21,18 @@ namespace patchbay::parallel {
 
 class Spoke {
   public:
-    // if_stuck: called where rank 0 is gone and nobody asked for the next message within a few seconds.
+    // if_stuck: called if rank 0 is gone and next() was not called within a few seconds.
     Spoke(Socket, const Hello&, const Deadlines&, std::function<void()> if_stuck);
     ~Spoke();
 
-    Result<Message> next(); // what rank 0 wants, in order; fails when it is gone
+    Result<Message> next(); // the next message from rank 0, in order; fails when rank 0 is gone
     Result<> post(MessageType, std::string_view bytes);
-    const std::string& address() const { return address_; } // of this process, as the others reach it
+    const std::string& address() const { return address_; } // of this process, as the other ranks reach it
 
-    // During a session: called once, by the spoke's thread, when it ends, also because rank 0 is gone.
+    // During a session: called once, by the spoke's thread, when the session ends, or rank 0 is gone.
     void on_end(std::function<void()>);
 
-    // Of the store.
+    // The store.
     Result<> set(const std::string& key, std::string_view value);
     Result<std::string> get(const std::string& key);
 
@@ -51,7 +51,7 @@ class Spoke {
     Connection connection_;
     Socket wake_;
     std::deque<Message> inbox_;
-    uint64_t questions_ = 0;                                     // asked of the store
+    uint64_t questions_ = 0;                                     // sent to the store
     std::map<uint64_t, std::optional<std::string>> answers_;
     bool ended_ = false, stopping_ = false;
     std::string lost_;  // why rank 0 is gone

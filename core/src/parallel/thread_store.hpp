@@ -1,4 +1,4 @@
-// The store and groups of ranks that are threads of one process, as checks of devices have them.
+// The store and groups of ranks that are threads of one process, for the checks of devices.
 #pragma once
 #include <condition_variable>
 #include <map>
@@ -13,11 +13,11 @@ class ThreadStore {
   public:
     ThreadStore(uint32_t size, uint32_t timeout_ms) : size_(size), timeout_ms_(timeout_ms) {}
 
-    // Of one rank, which the store outlives.
+    // For one rank; the store must outlive it.
     pb_group group(uint32_t rank) {
         return {sizeof(pb_group), rank, size_, timeout_ms_, "127.0.0.1", this, set, get};
     }
-    void close() { // as when a rank is gone, or cannot connect: the others wait no longer
+    void close() { // as when a rank is gone, or cannot connect: releases the waiting ranks
         const std::lock_guard lock(mutex_);
         closed_ = true;
         changed_.notify_all();

@@ -10,7 +10,7 @@ const char* variable(const char* name) { return std::getenv(name); }
 
 std::string word(config::Launcher by) { return by == config::Launcher::kSrun ? "srun" : "mpirun"; }
 
-// Libraries of collectives write to sockets of ranks that are gone: a fault for them to report, no reason to end.
+// Collective libraries write to sockets of lost ranks: that is an error to report, and must not end the process.
 void survive_broken_pipes() {
     struct sigaction now {};
     if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);

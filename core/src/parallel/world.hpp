@@ -1,5 +1,5 @@
-// The ranks that a program has: those that mpirun or srun started with it, kept from engine to engine, or those that it
-// starts here, anew for each engine. One for a program; made before any engine and gone after all.
+// The ranks of a program: those that mpirun or srun started with it, kept from engine to engine, or those that it
+// starts here, anew for each engine. One for each program; made before any engine and destroyed after all.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -15,14 +15,14 @@ Deadlines deadlines_of(const config::ParallelSettings&);
 
 class World {
   public:
-    // program: what is started as other ranks; empty: this one.
+    // program: the executable of the other ranks; empty: this one.
     explicit World(std::filesystem::path program = {}) : program_(std::move(program)) {}
 
-    // Waits until all have joined. visible_by: as in pb_device_info, for ranks that are started here; launchers deal
-    // devices out themselves.
+    // Waits until all have joined. visible_by: as in pb_device_info, for ranks that are started here; launchers assign
+    // devices themselves.
     Result<std::shared_ptr<Hub>> ranks(uint32_t size, const config::ParallelSettings&,
                                        const std::string& visible_by = "");
-    // Fails where a launcher started more ranks than the engine of one rank would use.
+    // Fails if a launcher started several ranks for an engine of one rank.
     Result<> check_alone() const;
 
   private:

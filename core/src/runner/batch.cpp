@@ -12,9 +12,9 @@ void Batch::clear(const BatchForm& form) {
     query_starts_.assign(1, 0);
     seq_lens_.clear();
     logit_rows_.clear();
-    begins_.clear();
+    is_first_chunk_.clear();
     features_.clear();
-    ahead = kept_row = 0;
+    draft_step = kept_row = 0;
     rows_.clear();
     copies_.clear();
     tables_.resize(form.token_groups);
@@ -37,7 +37,7 @@ void Batch::add(const BatchRow& row) {
             slots_[g].push_back(int64_t{row.table.pages[g][at / block_size]} * block_size + at % block_size);
     for (uint32_t g = 0; g < form_.state_groups; ++g)
         states_[g].push_back(row.table.pages[form_.token_groups + g][0]);
-    begins_.push_back(row.computed == 0);
+    is_first_chunk_.push_back(row.computed == 0);
     for (uint32_t i = count - row.logit_rows; i < count; ++i) logit_rows_.push_back(first + static_cast<int32_t>(i));
     query_starts_.push_back(first + static_cast<int32_t>(count));
     seq_lens_.push_back(static_cast<int32_t>(row.computed + count));
@@ -59,7 +59,7 @@ void Batch::finish() {
 }
 
 void Batch::pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows) {
-    constexpr kv::BlockId kAnyPage = 0; // it is read, for results that nobody reads
+    constexpr kv::BlockId kAnyPage = 0; // it is read, for results that are never read
     max_blocks_ = std::max(max_blocks_, 1u);
     const size_t first = seq_lens_.size(), width = max_blocks_;
     while (this->tokens() < tokens) {
@@ -75,7 +75,7 @@ void Batch::pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows) {
     const size_t with_token = seq_lens_.size();
     query_starts_.resize(size_t{sequences} + 1, static_cast<int32_t>(ids_.size()));
     seq_lens_.resize(sequences, 0);
-    begins_.resize(sequences, 0);
+    is_first_chunk_.resize(sequences, 0);
     for (auto& pages : states_) pages.resize(sequences, kv::kNoBlock);
     for (auto& table : tables_) {
         table.resize(sequences * width, kv::kNoBlock);

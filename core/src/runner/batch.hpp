@@ -45,18 +45,18 @@ class Batch {
     std::span<const int32_t> seq_lens() const { return seq_lens_; }
     // Appends the pages of all sequences; those of sequence s are blocks[starts[s], starts[s + 1]).
     void list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vector<int32_t>& blocks) const;
-    // By sequence: its page in a group of states, and whether it begins in this step.
+    // By sequence: its page in a group of states, and whether this step computes its first tokens.
     std::span<const int32_t> state_pages(uint32_t group) const { return states_[group - form_.token_groups]; }
-    std::span<const int32_t> begins() const { return begins_; }
+    std::span<const int32_t> is_first_chunk() const { return is_first_chunk_; }
     std::span<const int32_t> query_starts() const { return query_starts_; }
     std::span<const int32_t> features() const { return features_; }
 
-    // Of a head: as pb_forward.ahead; and where the hidden states of its logit rows go, in the rows of HiddenStates.
-    uint32_t ahead = 0, kept_row = 0;
+    // Of a head: as pb_forward.draft_step; and where the hidden states of its logit rows go in HiddenStates.
+    uint32_t draft_step = 0, kept_row = 0;
 
   private:
     BatchForm form_;
-    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, begins_, features_;
+    std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, is_first_chunk_, features_;
     std::vector<std::vector<int32_t>> tables_, states_; // by group: (sequences, max_blocks), (sequences)
     std::vector<std::vector<int64_t>> slots_;           // by group: (tokens)
     std::vector<const kv::BlockTable*> rows_;

@@ -15,7 +15,7 @@ const pb_sampler& table_of(const host::Component& sampler) {
 
 bool wants_logprobs(const pb_sample_batch& batch) {
     for (uint32_t i = 0; i < batch.row_count; ++i)
-        if (batch.rows[i].params->logprobs >= 0) return true;
+        if (batch.rows[i].params->logprobs > 0) return true;
     return false;
 }
 
@@ -28,13 +28,15 @@ std::span<const T> values(const std::vector<std::byte>& bytes, uint64_t at, uint
 }  // namespace
 
 bool runs_on_device(const host::Component& sampler) {
-    return table_of(sampler).device != std::string_view("host");
+    return table_of(sampler).device != nullptr;
 }
 
 Result<> check_sampler(const host::Component& sampler, std::string_view device, const pb_device_info& info) {
     const pb_sampler& table = table_of(sampler);
     const std::string name = "sampler '" + std::string(sampler.type().name) + "'";
-    if (runs_on_device(sampler) && table.device != device && table.device != std::string_view(info.serves_as))
+    if (runs_on_device(sampler) && !sampler.extension<pb_sampler_device>())
+        return fail(name + " runs on device '" + table.device + "', but has no " + PB_SAMPLER_DEVICE);
+    if (runs_on_device(sampler) && table.device != device && table.device != std::string_view(info.compatible_with))
         return fail(name + " runs on device '" + table.device + "', and the model on '" + std::string(device) +
                     "' (choose standard, which runs beside any)");
     return {};
@@ -67,9 +69,8 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     batch.logits.data = nullptr;
     batch.tokens = batch.top_tokens = nullptr;
     batch.logprobs = batch.top_logprobs = nullptr;
-    pb_sample_plan plan{};
-    plan.struct_size = sizeof plan;
-    PB_CHECK(host::checked<&pb_sampler::plan>(call.sampler, &batch, &plan));
+    pb_sample_plan plan = sized<pb_sample_plan>();
+    PB_CHECK(host::checked<&pb_sampler_device::plan>(call.sampler, &batch, &plan));
 
     const size_t slot = 1 - newest_;
     Outputs& out = outputs_[slot];
@@ -92,15 +93,20 @@ Result<> DeviceSampling::enqueue(const SampleCall& call, pb_tensor logits) {
     work.logprobs = reinterpret_cast<float*>(there + places.logprobs);
     work.top_tokens = reinterpret_cast<int32_t*>(there + places.top_tokens);
     work.top_logprobs = reinterpret_cast<float*>(there + places.top_logprobs);
-    PB_CHECK(host::checked<&pb_sampler::enqueue>(call.sampler, &work));
+    PB_CHECK(host::checked<&pb_sampler_device::enqueue>(call.sampler, &work));
 
     out.rows = rows;
     out.max_logprobs = batch.max_logprobs;
     out.here.resize(wants_logprobs(batch) ? places.end : places.logprobs);
     newest_ = slot;
     open_.push_back(slot);
-    if (!device_->table->to_host_later) return {}; // collect() copies
-    return device_->checked<&pb_device::to_host_later>(out.here.data(), there, out.here.size());
+    if (!can_copy_later()) return {}; // collect() copies
+    return device_->checked<&pb_device_async::to_host_async>(out.here.data(), there, out.here.size());
+}
+
+bool DeviceSampling::can_copy_later() const {
+    const auto* const async = device_->extension<pb_device_async>();
+    return async && async->to_host_async;
 }
 
 pb_tensor DeviceSampling::newest_tokens() const {
@@ -111,7 +117,7 @@ pb_tensor DeviceSampling::newest_tokens() const {
 Result<SampledRows> DeviceSampling::collect() {
     Outputs& out = outputs_[open_.front()];
     open_.pop_front();
-    if (!device_->table->to_host_later)
+    if (!can_copy_later())
         PB_CHECK(device_->checked<&pb_device::to_host>(out.here.data(), out.there.data(), out.here.size()));
     const Places places = places_of(out.rows, out.max_logprobs);
     const uint64_t top = uint64_t{out.rows} * out.max_logprobs;

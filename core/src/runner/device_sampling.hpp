@@ -34,8 +34,9 @@ class DeviceSampling {
   public:
     explicit DeviceSampling(const host::Device& device) : device_(&device), inputs_(device), scratch_(device) {}
 
-    // Inside a step, behind what makes the logits (rows or more, vocab).
+    // Inside a step, after what makes the logits (rows or more, vocab).
     Result<> enqueue(const SampleCall&, pb_tensor logits);
+    bool can_copy_later() const; // without waiting for the step
     pb_tensor newest_tokens() const; // (rows) i32 on the device, of the latest enqueue()
     // Of the oldest enqueue() that was not collected, whose step is over. Valid until the second enqueue() from here.
     Result<SampledRows> collect();

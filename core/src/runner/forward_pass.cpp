@@ -61,27 +61,27 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
 
 void ModelRunner::charge_attention(uint32_t layer) {
     const KvLayers::BoundAttention& bound = *kv_->bound_of(layer);
-    pb_cost cost{};
-    cost.struct_size = sizeof cost;
+    pb_cost cost = sized<pb_cost>();
     pb_attention_batch batch = batches_[bound.group];
     if (!kv_->keeps_its_own(layer)) { // nothing is appended
         no_slots_.assign(batch.token_count, -1);
         batch.slot_mapping = no_slots_.data();
     }
-    const Result<> told = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
+    const Result<> known = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
     cost.in_graph = replaying_;
-    if (told) device_.call<&pb_device::charge>(&cost);
-    else cost_fault_ = told.error();
+    if (known) device_.call<&pb_device_simulation::charge>(&cost);
+    else cost_fault_ = known.error();
 }
 
 void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
-    *out = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
+    pb_state state = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
     const pb_kv_view view = runner->kv_->view(layer);
-    out->data = view.data;
-    out->page_stride = view.page_stride;
-    out->page_count = view.page_count;
+    state.data = view.data;
+    state.page_stride = view.page_stride;
+    state.page_count = view.page_count;
+    copy_out(out, state);
 }
 
 // ---- inputs: all that differs from step to step. A graph finds them at the addresses that it was captured with, since
@@ -115,7 +115,7 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
         }
         inputs_->clear();
     }
-    Inputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows()), {}, batch.ahead};
+    Inputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows()), {}, batch.draft_step};
     if (goes_on_from_) inputs.features = place(batch.features());
     const pb_tensor starts = place(batch.query_starts()), lengths = place(batch.seq_lens());
     place_states(batch, starts);
@@ -150,7 +150,7 @@ void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts
     pb_state common{};
     common.struct_size = sizeof common;
     common.query_starts = query_starts;
-    common.begins = place(batch.begins());
+    common.is_first_chunk = place(batch.is_first_chunk());
     for (uint32_t g = 0; g < form_.state_groups; ++g) {
         states_[g] = common;
         states_[g].pages = place(batch.state_pages(form_.token_groups + g));
@@ -171,7 +171,7 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     pb_forward out{};
     out.struct_size = sizeof out;
     out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
-    out.ops = device_.call<&pb_device::ops>();
+    out.ops = &ops_;
     out.weights = weights_.data();
     out.ids = inputs.ids;
     out.positions = inputs.positions;
@@ -185,7 +185,7 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     out.state = state;
     if (hidden_) out.hidden = hidden_->rows(0, out.token_count);
     if (goes_on_from_) {
-        out.ahead = inputs.ahead;
+        out.draft_step = inputs.draft_step;
         out.features = goes_on_from_->all();
         out.feature_rows = inputs.features;
         const int64_t hidden_shape[] = {inputs.ids.shape[0], facts_.hidden_size};
@@ -210,10 +210,11 @@ GraphChoice ModelRunner::choose(const Batch& batch) {
     return choice;
 }
 
-// What the host of a machine that is only told of does for a step, before the device gets it.
+// What the host of a simulated machine does for a step, before the device gets it.
 void ModelRunner::pass_host_time() {
-    if (!info_.computes && device_.table->host_ns)
-        clock_.wait_until_ns(clock_.now_ns() + device_.call<&pb_device::host_ns>());
+    const auto* const simulation = device_.extension<pb_device_simulation>();
+    if (simulation && simulation->host_ns)
+        clock_.wait_until_ns(clock_.now_ns() + device_.call<&pb_device_simulation::host_ns>());
 }
 
 Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
@@ -252,9 +253,9 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
 }
 
 bool ModelRunner::can_submit() const {
-    if (!device_.table->submit_step || !device_.table->wait_step) return false;
-    return !info_.computes || (has_own_memory() && device_.table->to_host_later &&
-                               device_.call<&pb_device::ops>()->take_tokens);
+    const auto* const async = device_.extension<pb_device_async>();
+    if (!async) return false;
+    return !info_.computes || (has_own_memory() && async->to_host_async && ops_.fill_placeholders);
 }
 
 Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
@@ -270,12 +271,12 @@ Result<SampledRows> ModelRunner::wait() {
     }
     const bool samples = in_flight_.front();
     in_flight_.pop_front();
-    PB_CHECK(device_.checked<&pb_device::wait_step>());
+    PB_CHECK(device_.checked<&pb_device_async::wait_step>());
     return samples ? sampling_.collect() : SampledRows{};
 }
 
 void ModelRunner::abandon() {
-    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.call<&pb_device::wait_step>();
+    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.call<&pb_device_async::wait_step>();
     ready_ns_.clear();
     sampling_.forget();
 }
@@ -289,7 +290,7 @@ Result<> ModelRunner::begin_step() {
 
 // One step after the other: it begins when those before it are done.
 uint64_t ModelRunner::device_busy_until() {
-    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.call<&pb_device::charged_ns>();
+    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.call<&pb_device_simulation::charged_ns>();
     return busy_until_ns_;
 }
 
@@ -323,7 +324,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     PB_CHECK(begin_step());
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
-    take_tokens(batch, inputs);
+    fill_placeholders(batch, inputs);
     // Where inputs had to move there are no graphs any more.
     const CapturedGraph* const graph = choice.graph && graphs_->count() > 0 ? choice.graph : nullptr;
     graph_use_ = {.miss = choice.graph && !graph ? GraphMiss::kNotCaptured : choice.miss,
@@ -338,7 +339,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     if (end == End::kWait) {
         ended = end_step(graph ? times_.device_launch : times_.model_forward);
     } else {
-        ended = device_.checked<&pb_device::submit_step>();
+        ended = device_.checked<&pb_device_async::submit_step>();
         if (ended) in_flight_.push_back(done && call);
         if (ended && !info_.computes) ready_ns_.push_back(device_busy_until());
     }
@@ -351,14 +352,14 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     return logits;
 }
 
-void ModelRunner::take_tokens(const Batch& batch, const Inputs& inputs) {
+void ModelRunner::fill_placeholders(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
-    const pb_ops& ops = *device_.call<&pb_device::ops>();
-    if (!ops.take_tokens) return; // nothing is computed from them
+    const pb_ops& ops = ops_;
+    if (!ops.fill_placeholders) return; // nothing is computed from them
     const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
                                              : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
-    ops.take_tokens(ops.ctx, &inputs.ids, &sampled);
+    ops.fill_placeholders(ops.ctx, &inputs.ids, &sampled);
 }
 
 // Behind a graph, not in it: where they go changes from pass to pass.
@@ -416,7 +417,7 @@ Result<> ModelRunner::compute(const pb_forward& forward) {
 
 Result<> ModelRunner::replay(const CapturedGraph& captured) {
     const Result<> launched = device_.component->check(timed(clock_, times_.device_launch, [&] {
-        return device_.call<&pb_device::graph_launch>(captured.graph);
+        return device_.call<&pb_device_graphs::graph_launch>(captured.graph);
     }), "graph_launch");
     if (launched && !info_.computes) { // what attention takes depends on the batch, so it is no part of the graph
         replaying_ = true;
@@ -432,12 +433,12 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     pb_graph* graph = nullptr;
     const auto record = [&]() -> Result<> {
         const pb_forward forward = forward_of(inputs);
-        PB_CHECK(device_.checked<&pb_device::graph_begin>());
+        PB_CHECK(device_.checked<&pb_device_graphs::graph_begin>());
         attended_.clear();
         capturing_ = true;
         const pb_status status = model_.call<&pb_model::forward>(&forward);
         capturing_ = false;
-        const Result<> ended = device_.checked<&pb_device::graph_end>(&graph);
+        const Result<> ended = device_.checked<&pb_device_graphs::graph_end>(&graph);
         PB_CHECK(model_.component->check(status, "forward"));
         return ended;
     };
@@ -449,8 +450,8 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     }
     graph_use_.capture_ns = clock_.now_ns() - begin_ns;
     if (done && graph)
-        return graphs_->add(bucket, {graph, device_.call<&pb_device::graph_bytes>(graph), attended_});
-    if (graph) device_.call<&pb_device::graph_free>(graph);
+        return graphs_->add(bucket, {graph, device_.call<&pb_device_graphs::graph_bytes>(graph), attended_});
+    if (graph) device_.call<&pb_device_graphs::graph_free>(graph);
     spdlog::warn("steps of {} tokens run without a graph: {}", bucket.tokens,
                  done ? "graph_end gave none" : done.error());
     graphs_->refuse(bucket);

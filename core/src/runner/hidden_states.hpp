@@ -1,4 +1,4 @@
-// A target's hidden states where a head goes on from them: the rows of its latest batch, and behind them those that the
+// A target's hidden states where a head goes on from them: the rows of its latest batch, and after them those that the
 // head made itself for drafts. Owned by the target's ModelRunner, read and written by the head's. [step thread]
 #pragma once
 #include <cstdint>

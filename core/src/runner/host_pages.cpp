@@ -8,7 +8,7 @@ namespace patchbay::runner {
 
 HostPages::~HostPages() {
     if (!memory_) return;
-    if (has_own_calls()) device_.call<&pb_device::host_free>(memory_);
+    if (has_own_calls()) device_.call<&pb_device_offload::host_free>(memory_);
     else munmap(memory_, uint64_t{slots_} * page_bytes_);
 }
 
@@ -21,7 +21,7 @@ Result<> HostPages::allocate(uint32_t slots, uint64_t page_bytes, void* page) {
                     " bytes is more than can be counted");
     const uint64_t bytes = uint64_t{slots} * page_bytes;
     if (has_own_calls()) {
-        PB_CHECK(device_.checked<&pb_device::host_alloc>(bytes, &memory_));
+        PB_CHECK(device_.checked<&pb_device_offload::host_alloc>(bytes, &memory_));
     } else if (info_.computes) { // it takes no room before it is used
         constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
@@ -52,7 +52,7 @@ Result<> HostPages::measure(void* page) {
     PB_CHECK(round_trips(1));
     const uint64_t start = clock_.now_ns();
     PB_CHECK(round_trips(kTimes));
-    const uint64_t took = info_.computes ? clock_.now_ns() - start : device_.call<&pb_device::charged_ns>();
+    const uint64_t took = info_.computes ? clock_.now_ns() - start : device_.call<&pb_device_simulation::charged_ns>();
     ns_a_page_ = static_cast<double>(took) / (2 * kTimes);
     return {};
 }
@@ -62,8 +62,8 @@ Result<> HostPages::copy(kv::Way way, kv::BlockId id, void* page) {
     const bool out = way == kv::Way::kToHost;
     void* const there = slot(id);
     if (has_own_calls())
-        return out ? device_.checked<&pb_device::page_to_host>(there, page, page_bytes_)
-                   : device_.checked<&pb_device::page_to_device>(page, there, page_bytes_);
+        return out ? device_.checked<&pb_device_offload::page_to_host>(there, page, page_bytes_)
+                   : device_.checked<&pb_device_offload::page_to_device>(page, there, page_bytes_);
     const uint64_t start = clock_.now_ns();
     PB_CHECK(out ? device_.checked<&pb_device::to_host>(there, page, page_bytes_)
                  : device_.checked<&pb_device::to_device>(page, there, page_bytes_));

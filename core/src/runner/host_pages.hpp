@@ -28,7 +28,7 @@ class HostPages {
 
   private:
     Result<> measure(void* page);
-    bool has_own_calls() const { return device_.table->page_to_host != nullptr; }
+    bool has_own_calls() const { return device_.extension<pb_device_offload>() != nullptr; }
     void* slot(kv::BlockId) const;
 
     const host::Device& device_;

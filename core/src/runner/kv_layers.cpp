@@ -18,14 +18,14 @@ pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer
 // Which layer's KV it attends over, if that is not its own.
 Result<std::optional<uint32_t>> owner_of(std::span<const pb_kv_spec> layers, size_t layer) {
     const pb_kv_spec& kv = layers[layer];
-    if (kv.shares == 0) return std::optional<uint32_t>();
-    const uint32_t owner = kv.shares - 1;
+    if (kv.kv_source_layer == 0) return std::optional<uint32_t>();
+    const uint32_t owner = kv.kv_source_layer - 1;
     const auto refuse = [&](const std::string& why) {
         return fail("shares the KV of layer " + std::to_string(owner) + ", which " + why);
     };
     if (owner >= layer) return refuse("is no earlier one");
     const pb_kv_spec& its = layers[owner];
-    if (its.shares != 0) return refuse("keeps none");
+    if (its.kv_source_layer != 0) return refuse("keeps none");
     if (kv.kind == PB_KV_RECURRENT || its.kind == PB_KV_RECURRENT) return refuse("is not for states");
     if (its.kind != kv.kind || its.sliding_window != kv.sliding_window)
         return refuse("sees another span of tokens (other kinds or windows)");
@@ -52,8 +52,7 @@ Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_
     }
     if (kv.kind != PB_KV_FULL && kv.kind != PB_KV_SLIDING) return fail("keeps KV of kind " + std::to_string(kv.kind));
     if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
-    pb_attention_layout layout{};
-    layout.struct_size = sizeof layout;
+    pb_attention_layout layout = sized<pb_attention_layout>();
     PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
     if (layout.page_bytes == 0)
         return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
@@ -102,7 +101,7 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
     grouping_ = std::move(grouping);
     std::vector<pb_attention_spec> specs; // of bound_
     for (uint32_t i = 0; i < layers.size(); ++i) {
-        shares_.push_back(layers[i].shares != 0);
+        shares_.push_back(layers[i].kv_source_layer != 0);
         if (layers[i].kind == PB_KV_RECURRENT) {
             bound_of_.push_back(-1);
             continue;
@@ -122,8 +121,7 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
 }
 
 Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
-    pb_attention_layout layout{};
-    layout.struct_size = sizeof layout;
+    pb_attention_layout layout = sized<pb_attention_layout>();
     PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
     graphs_ = std::min(graphs_, layout.graphs);
     BoundAttention& bound = bound_.emplace_back(BoundAttention{nullptr, nullptr, group});
@@ -150,7 +148,8 @@ Result<> KvLayers::allocate(uint32_t pages) {
 
 pb_kv_view KvLayers::view(uint32_t layer) const {
     uint8_t* const memory = static_cast<uint8_t*>(pool_->memory_);
-    return {memory ? memory + grouping_.layers[layer].offset : nullptr, grouping_.page_bytes, page_count(), layer};
+    return {sizeof(pb_kv_view), 0, memory ? memory + grouping_.layers[layer].offset : nullptr, grouping_.page_bytes,
+            page_count(), layer};
 }
 
 void* KvLayers::page(kv::BlockId id) const {

@@ -40,7 +40,7 @@ class KvLayers {
     Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&, kv::Grouping);
     Result<> allocate(uint32_t pages); // in place of what was
     void release();                    // no pages are left
-    void lie_in(const KvLayers& other) { pool_ = &other; } // pages are those of another model's, which outlives it
+    void share_pool(const KvLayers& other) { pool_ = &other; } // pages are those of another model's, which outlives it
 
     const kv::Grouping& grouping() const { return grouping_; }
     uint32_t page_count() const { return pool_->page_count_; }

@@ -55,7 +55,7 @@ ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model
 ModelRunner::~ModelRunner() {
     abandon();
     if (ranks_) ranks_->watch(nullptr);
-    guest_.reset();
+    draft_.reset();
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
@@ -67,14 +67,14 @@ ModelRunner::~ModelRunner() {
 namespace {
 
 // Whose catching up may take a token a sequence more than the model's step.
-RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& guest) {
+RunnerSettings draft_settings(const RunnerSettings& of_model, const DraftModel& draft) {
     RunnerSettings out = of_model;
-    out.model_config = guest.model_config;
-    out.weights = guest.weights;
-    out.kv_dtypes = guest.kv_dtypes;
+    out.model_config = draft.model_config;
+    out.weights = draft.weights;
+    out.kv_dtypes = draft.kv_dtypes;
     if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
     out.num_speculative_tokens = 0;
-    if (guest.facts.layer_count == 0) out.cudagraph_mode = GraphMode::kNone; // passes differ in which token they tell
+    if (draft.facts.layer_count == 0) out.cudagraph_mode = GraphMode::kNone; // passes differ in which token they tell
     return out;
 }
 
@@ -83,61 +83,63 @@ RunnerSettings guest_settings(const RunnerSettings& of_model, const GuestModel& 
 Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, host::Model model,
                                                          host::Attention attention, const weights::WeightSource& source,
                                                          const RunnerSettings& settings, Clock& clock,
-                                                         GuestModel* guest) {
+                                                         DraftModel* draft) {
     std::unique_ptr<ModelRunner> runner(
         new ModelRunner(std::make_shared<host::Device>(std::move(device)), std::move(model),
                         std::make_shared<host::Attention>(std::move(attention)), clock));
-    const RunnerSettings its = guest ? guest_settings(settings, *guest) : RunnerSettings{};
+    const RunnerSettings its = draft ? draft_settings(settings, *draft) : RunnerSettings{};
     PB_CHECK(runner->open(settings));
-    if (guest) PB_CHECK(runner->open_guest(*guest, its));
+    if (draft) PB_CHECK(runner->open_draft(*draft, its));
     PB_CHECK(runner->bind_kv(settings, its));
     PB_CHECK(runner->load_weights(source, settings.weights));
-    if (guest && guest->facts.flags & PB_MODEL_HEAD) PB_CHECK(runner->lend_to_head(settings));
-    if (guest) PB_CHECK(runner->guest_->load_weights(guest->source, its.weights));
+    if (runner->draft_ && is_head(runner->draft_->model_)) PB_CHECK(runner->share_target_weights(settings));
+    if (draft) PB_CHECK(runner->draft_->load_weights(draft->source, its.weights));
     PB_CHECK(runner->allocate_kv(settings, its));
     PB_CHECK(runner->make_graphs(settings));
-    if (guest) PB_CHECK(runner->guest_->make_graphs(its));
+    if (draft) PB_CHECK(runner->draft_->make_graphs(its));
     return runner;
 }
 
 Result<> ModelRunner::open(const RunnerSettings& settings) {
-    info_.struct_size = sizeof(pb_device_info);
     PB_CHECK(device_.checked<&pb_device::info>(&info_));
     device_name_ = settings.device;
     if (!info_.computes) PB_CHECK(check_simulation());
     if (settings.ranks) PB_CHECK(connect(*settings.ranks));
+    const pb_ops* const ops = device_.call<&pb_device::ops>();
+    ops_ = widened<pb_ops>(ops, ops->struct_size);
     workspace_ = std::make_unique<Workspace>(device_);
     inputs_ = std::make_unique<StepInputs>(device_);
-    most_tokens_ = settings.max_num_batched_tokens;
+    max_tokens_ = settings.max_num_batched_tokens;
     PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
                               ranks_ ? ranks_->wire().size : 1));
-    if (facts_.flags & PB_MODEL_HEAD)
+    if (is_head(model_))
         return fail("model '" + std::string(model_.component->type().name) +
                     "' is a head of another model and says nothing by itself (name that one, and this in proposer:)");
     return check_model();
 }
 
-Result<> ModelRunner::open_guest(GuestModel& guest, const RunnerSettings& its) {
+Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
     if (ranks_)
         return fail("a second model beside one of " + std::to_string(ranks_->wire().size) +
                     " ranks (set tensor_parallel_size: 1)");
-    if (guest.facts.vocab_size != facts_.vocab_size)
-        return fail("the draft model '" + std::string(guest.model.component->type().name) + "' has a vocabulary of " +
-                    std::to_string(guest.facts.vocab_size) + " tokens, expected the model's " +
+    if (draft.facts.vocab_size != facts_.vocab_size)
+        return fail("the draft model '" + std::string(draft.model.component->type().name) + "' has a vocabulary of " +
+                    std::to_string(draft.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
-    if (guest.facts.flags & PB_MODEL_HEAD) PB_CHECK(check_head(guest));
-    guest_.reset(new ModelRunner(shared_device_, std::move(guest.model), shared_attention_, clock_));
-    ModelRunner& g = *guest_;
+    if (is_head(draft.model)) PB_CHECK(check_head(draft));
+    draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), shared_attention_, clock_));
+    ModelRunner& g = *draft_;
     g.info_ = info_;
+    g.ops_ = ops_;
     g.device_name_ = device_name_;
     g.workspace_ = std::make_unique<Workspace>(device_);
     g.inputs_ = std::make_unique<StepInputs>(device_);
-    g.most_tokens_ = its.max_num_batched_tokens;
-    g.facts_ = guest.facts;
+    g.max_tokens_ = its.max_num_batched_tokens;
+    g.facts_ = draft.facts;
     return g.check_model();
 }
 
-Result<> ModelRunner::check_head(const GuestModel& head) const {
+Result<> ModelRunner::check_head(const DraftModel& head) const {
     const std::string name = "head '" + std::string(head.model.component->type().name) + "'",
                       target = "model '" + std::string(model_.component->type().name) + "'";
     if (!(facts_.flags & PB_MODEL_GIVES_HIDDEN))
@@ -150,23 +152,25 @@ Result<> ModelRunner::check_head(const GuestModel& head) const {
 }
 
 Result<> ModelRunner::check_simulation() const {
-    if (!device_.table->charge || !device_.table->charged_ns)
-        return fail("device '" + device_name_ + "' computes nothing, but does not tell what time passes");
+    if (!device_.extension<pb_device_simulation>())
+        return fail("device '" + device_name_ + "' computes nothing, but does not say what time passes");
     if (!attention_.table->cost)
         return fail("device '" + device_name_ + "' computes nothing, and attention '" +
-                    attention_.component->type().name + "' does not tell what it costs there (choose paged)");
+                    attention_.component->type().name + "' does not say what it costs there (choose paged)");
     return {};
 }
 
 Result<> ModelRunner::connect(Ranks& ranks) {
     const pb_group& group = ranks.wire();
-    if (!device_.table->connect || !device_.table->disconnect)
+    if (!device_.extension<pb_device_collectives>())
         return fail("device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
                     " ranks (set tensor_parallel_size: 1)");
     ranks_ = &ranks;
-    ranks.watch([device = device_.component.get()] { host::call<&pb_device::disconnect>(*device); });
-    return device_.checked<&pb_device::connect>(&group);
+    ranks.watch([device = device_.component.get()] { host::call<&pb_device_collectives::disconnect>(*device); });
+    return device_.checked<&pb_device_collectives::connect>(&group);
 }
+
+bool is_head(const host::Model& model) { return model.extension<pb_draft_head>() != nullptr; }
 
 Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat, uint32_t rank,
                                   uint32_t size) {
@@ -174,20 +178,18 @@ Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatC
     for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), size,
                                  rank};
-    pb_model_facts facts{};
-    facts.struct_size = sizeof facts;
+    pb_model_facts facts = sized<pb_model_facts>();
     PB_CHECK(model.checked<&pb_model::load_config>(&config, &facts));
-    if (facts.vocab_size == 0 || (facts.layer_count == 0 && !(facts.flags & PB_MODEL_HEAD)))
+    if (facts.vocab_size == 0 || (facts.layer_count == 0 && !is_head(model)))
         return fail("model '" + std::string(model.component->type().name) + "' reports no layers or no vocabulary");
     return facts;
 }
 
 Result<> ModelRunner::check_model() const {
-    const pb_ops& ops = *device_.call<&pb_device::ops>();
-    if (ranks_ && (!ops.all_reduce || !ops.all_gather))
+    if (ranks_ && (!ops_.all_reduce || !ops_.all_gather))
         return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
     for (const char* const* need = model_.table->needs; need && *need; ++need)
-        if (!host::has_op(ops, *need))
+        if (!host::has_op(ops_, *need))
             return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
                         "', which the device '" + device_name_ + "' does not have");
     return {};
@@ -195,9 +197,9 @@ Result<> ModelRunner::check_model() const {
 
 namespace {
 
-GraphScope scope_of(const RunnerSettings& settings, const pb_device_info& info) {
+GraphScope scope_of(const RunnerSettings& settings, bool has_graphs) {
     GraphScope out;
-    out.device = info.graphs != 0;
+    out.device = has_graphs;
     out.attention = PB_GRAPHS_ANY;
     out.max_num_seqs = settings.max_num_seqs;
     out.max_num_batched_tokens = settings.max_num_batched_tokens;
@@ -215,26 +217,26 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 
 }  // namespace
 
-Result<> ModelRunner::lend_to_head(const RunnerSettings& settings) {
+Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
     const size_t count = weights_.size();
     if (facts_.embedding >= count || facts_.lm_head >= count)
         return fail("model '" + std::string(model_.component->type().name) + "' has " + std::to_string(count) +
                     " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
                     " and its lm head number " + std::to_string(facts_.lm_head));
-    guest_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
+    draft_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
-    guest_->goes_on_from_ = hidden_.get();
+    draft_->goes_on_from_ = hidden_.get();
     return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence(),
                               settings.max_num_seqs, facts_.hidden_size, info_.activation_dtype,
                               info_.host_memory ? 0 : 1, info_.computes != 0});
 }
 
 Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, info_), nullptr).max_tokens();
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
     LayersKv out;
-    out.specs.resize(facts_.layer_count);
+    out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
         PB_CHECK(model_.checked<&pb_model::kv_spec>(layer, &kv));
@@ -242,10 +244,10 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     }
     PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
-        if (const uint32_t owner = out.specs[layer].shares; owner > 0 && owner <= layer)
+        if (const uint32_t owner = out.specs[layer].kv_source_layer; owner > 0 && owner <= layer)
             dtypes[layer] = dtypes[owner - 1];
     out.form = {settings.block_size, info_.activation_dtype, std::move(dtypes),
-                info_.serves_as[0] ? info_.serves_as : device_name_, !info_.computes,
+                info_.compatible_with[0] ? info_.compatible_with : device_name_, !info_.computes,
                 std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
                 max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, attention_);
@@ -258,12 +260,12 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
     PB_TRY(LayersKv own, describe_kv(settings));
     std::vector<kv::LayerKv> kept = own.kept;
     LayersKv its;
-    if (guest_) {
-        PB_TRY(its, guest_->describe_kv(of_guest));
+    if (draft_) {
+        PB_TRY(its, draft_->describe_kv(of_guest));
         for (const kv::LayerKv& layer : its.kept)
             if (layer.spec.kind == kv::GroupKind::kRecurrent)
-                return fail("model '" + std::string(guest_->model_.component->type().name) +
-                            "' keeps states: a state cannot go back behind a draft that is rejected");
+                return fail("model '" + std::string(draft_->model_.component->type().name) +
+                            "' keeps states: a state cannot go back to before a rejected draft");
         for (kv::LayerKv layer : its.kept) {
             if (layer.owner) *layer.owner += own.kept.size();
             kept.push_back(std::move(layer));
@@ -271,9 +273,9 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
     }
     const kv::Grouping whole = kv::group_layers(kept, settings.block_size);
     PB_CHECK(bind_kv(own, whole, 0));
-    if (!guest_) return {};
-    guest_->kv_->lie_in(*kv_);
-    return guest_->bind_kv(its, whole, own.kept.size());
+    if (!draft_) return {};
+    draft_->kv_->share_pool(*kv_);
+    return draft_->bind_kv(its, whole, own.kept.size());
 }
 
 Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t first_layer) {
@@ -334,12 +336,12 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
     std::vector<float> filled;
     std::map<std::string, uint64_t> params_by_form; // of linears
     for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec spec{};
+        pb_weight_spec spec = sized<pb_weight_spec>();
         PB_CHECK(model_.checked<&pb_model::weight>(i, &spec));
-        if (spec.same_as >= 0) {
-            if (static_cast<uint32_t>(spec.same_as) >= i)
+        if (spec.tied_to > 0) {
+            if (spec.tied_to > i)
                 return fail("weight " + std::to_string(i) + " is the same as a later one");
-            weights_.push_back(weights_[static_cast<size_t>(spec.same_as)]);
+            weights_.push_back(weights_[spec.tied_to - 1]);
             continue;
         }
         if (spec.of_target != PB_TARGET_NONE) {
@@ -377,7 +379,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
 }
 
 Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
-    constexpr uint64_t kMostBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
+    constexpr uint64_t kMaxBlocks = 1u << 26; // block ids and counts stay far inside 32 bits
     uint64_t memory = settings.kv_cache_memory;
     const bool profiled = settings.num_blocks == 0 && settings.gpu_memory_utilization > 0;
     if (profiled) {
@@ -388,7 +390,7 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
         return fail((profiled ? "gpu_memory_utilization leaves " : "kv_cache_memory of ") + std::to_string(memory) +
                     " bytes" + (profiled ? ", which hold" : " holds") + " no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
-    auto pages = static_cast<uint32_t>(std::min(wanted, kMostBlocks));
+    auto pages = static_cast<uint32_t>(std::min(wanted, kMaxBlocks));
     if (ranks_) {
         PB_TRY(pages, ranks_->agree_blocks(pages));
     }
@@ -397,7 +399,7 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
 }
 
 Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
-    constexpr uint64_t kMostSlots = 1u << 26;
+    constexpr uint64_t kMaxSlots = 1u << 26;
     if (settings.zero_freed_blocks)
         PB_CHECK(device_.checked<&pb_device::alloc>(page_bytes(), &zero_page_));
     if (settings.preemption_mode == config::PreemptionMode::kRecompute) return {};
@@ -407,7 +409,7 @@ Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
     if (slots == 0 && space > 0)
         return fail("swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
-    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMostSlots)), page_bytes(), kv_->page(0));
+    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMaxSlots)), page_bytes(), kv_->page(0));
 }
 
 // As many sequences as run at once, which share the token budget; every block of theirs is the one page.
@@ -442,11 +444,10 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
     if (info_.computes && settings.max_num_batched_tokens > 0) {
         PB_CHECK(kv_->allocate(1));
         PB_CHECK(run_largest(settings));
-        if (guest_) PB_CHECK(guest_->run_largest(of_guest));
+        if (draft_) PB_CHECK(draft_->run_largest(of_guest));
         kv_->release();
     }
-    pb_device_info now{};
-    now.struct_size = sizeof now;
+    pb_device_info now = sized<pb_device_info>();
     PB_CHECK(device_.checked<&pb_device::info>(&now));
     const uint64_t used = now.memory_total - std::min(now.memory_total, now.memory_free);
     const auto share = static_cast<uint64_t>(static_cast<double>(now.memory_total) * settings.gpu_memory_utilization);
@@ -454,13 +455,13 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
 }
 
 Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
-    GraphScope scope = scope_of(settings, info_);
+    GraphScope scope = scope_of(settings, has_graphs());
     scope.attention = kv_->graphs();
     for (const host::Component* part : {device_.component.get(), model_.component.get(), attention_.component.get()})
         scope.identity += host::Registry::identity(*part).sha256 + "/";
     scope.identity += kv_->layout_tag();
     graphs_ = std::make_unique<GraphCache>(graphs_of(settings), std::move(scope), [this](pb_graph* graph) {
-        device_.call<&pb_device::graph_free>(graph);
+        device_.call<&pb_device_graphs::graph_free>(graph);
     });
     if (has_own_memory() && settings.max_num_seqs > 0) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());

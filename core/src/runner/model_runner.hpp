@@ -41,9 +41,9 @@ struct RunnerSettings : config::EngineSettings {
 
 // A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model, or a
 // head, which goes on from the first one's hidden states and takes its token table and lm head.
-struct GuestModel {
+struct DraftModel {
     host::Model model;
-    pb_model_facts facts{};            // that it gave when it read model_config
+    pb_model_facts facts = sized<pb_model_facts>();            // that it gave when it read model_config
     weights::FlatConfig model_config;
     weights::WeightSource source;      // until the runner is made
     weights::WeightForm weights;
@@ -51,6 +51,7 @@ struct GuestModel {
 };
 
 // Has the model read its configuration, as rank `rank` of `size`.
+bool is_head(const host::Model&); // of another model: EAGLE, Medusa
 Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
 
 struct ExpertWork { // of the weights that this share of all tokens chooses
@@ -74,7 +75,7 @@ class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
                                                        const weights::WeightSource&, const RunnerSettings&,
-                                                       Clock&, GuestModel* guest = nullptr);
+                                                       Clock&, DraftModel* draft = nullptr);
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }
@@ -111,8 +112,9 @@ class ModelRunner {
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
-    ModelRunner* guest() { return guest_.get(); } // null: there is none. A sequence has one logit row at most
-    uint32_t most_tokens() const { return most_tokens_; } // of a batch
+    const ModelRunner* draft() const { return draft_.get(); }
+    ModelRunner* draft() { return draft_.get(); } // null: there is none. A sequence has one logit row at most
+    uint32_t max_tokens() const { return max_tokens_; } // of a batch
     const HiddenStates* goes_on_from() const { return goes_on_from_; } // of a head; else null
 
     const GraphCache& graphs() const { return *graphs_; }
@@ -129,9 +131,10 @@ class ModelRunner {
     Result<> check_simulation() const;
     Result<> connect(Ranks&);
     Result<> check_model() const;
-    Result<> open_guest(GuestModel&, const RunnerSettings&);
-    Result<> check_head(const GuestModel&) const;
-    Result<> lend_to_head(const RunnerSettings&); // weights, and memory for hidden states
+    Result<> open_draft(DraftModel&, const RunnerSettings&);
+    Result<> check_head(const DraftModel&) const;
+    bool has_graphs() const { return device_.extension<pb_device_graphs>() != nullptr; }
+    Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     void add_work(const pb_weight_spec&, uint64_t params, uint64_t bytes);
     Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
@@ -141,11 +144,11 @@ class ModelRunner {
         std::vector<kv::LayerKv> kept;
     };
     Result<LayersKv> describe_kv(const RunnerSettings&);
-    Result<> bind_kv(const RunnerSettings&, const RunnerSettings& guest);
+    Result<> bind_kv(const RunnerSettings&, const RunnerSettings& draft);
     Result<> bind_kv(const LayersKv&, kv::Grouping, size_t first_layer);
-    Result<> allocate_kv(const RunnerSettings&, const RunnerSettings& guest);
+    Result<> allocate_kv(const RunnerSettings&, const RunnerSettings& draft);
     Result<> allocate_host_pages(const RunnerSettings&);
-    Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& guest); // bytes
+    Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& draft); // bytes
     Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
 
@@ -153,7 +156,7 @@ class ModelRunner {
     struct Inputs { // tensors of a pass that no op made
         pb_tensor ids, positions, logit_rows;
         pb_tensor features; // of a head: rows of what it goes on from
-        uint32_t ahead;
+        uint32_t draft_step;
     };
     struct InputSizes {
         uint64_t tokens, sequences, logit_rows, blocks;
@@ -164,7 +167,7 @@ class ModelRunner {
     void place_states(const Batch&, const pb_tensor& query_starts);
     Result<> plan_attention();
     pb_forward forward_of(const Inputs&);
-    void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, behind its pass
+    void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, after its pass
     Result<> begin_step();
     Result<> end_step(uint64_t& ns);
     GraphChoice choose(const Batch&);
@@ -176,7 +179,7 @@ class ModelRunner {
     // What run() leaves: logits where forward() leaves them, unless they were sampled from.
     Result<std::span<float>> pass(const Batch&, const SampleCall*, End);
     Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, const SampleCall*, End);
-    void take_tokens(const Batch&, const Inputs&); // those that are not known here
+    void fill_placeholders(const Batch&, const Inputs&); // those that are not known here
     Result<> enqueue_sampling(const SampleCall&);
     Result<std::span<float>> copied_logits(size_t rows);
     Result<> copy(const kv::PageCopy&);
@@ -194,7 +197,7 @@ class ModelRunner {
     void charge_attention(uint32_t layer);
     bool has_own_memory() const { return info_.computes && !info_.host_memory; }
 
-    std::shared_ptr<const host::Device> shared_device_; // with the guest
+    std::shared_ptr<const host::Device> shared_device_; // with the draft
     std::shared_ptr<const host::Attention> shared_attention_;
     const host::Device& device_;
     host::Model model_;
@@ -202,8 +205,9 @@ class ModelRunner {
     Clock& clock_;
     Ranks* ranks_ = nullptr;
     CallTimes times_;
-    pb_device_info info_{};
-    pb_model_facts facts_{};
+    pb_device_info info_ = sized<pb_device_info>();
+    pb_ops ops_{}; // the device's, as this host knows them: what its table lacks is null
+    pb_model_facts facts_ = sized<pb_model_facts>();
     std::string device_name_, weight_form_;
     std::vector<pb_weight*> weights_;  // by spec; aliases repeat
     std::vector<pb_weight*> owned_;    // released once each
@@ -211,7 +215,7 @@ class ModelRunner {
     ModelWork work_;
     std::unique_ptr<KvLayers> kv_;
     HostPages host_pages_{device_, info_, clock_};
-    void* zero_page_ = nullptr;        // of the device; null: nobody asks for zeros
+    void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;
@@ -219,11 +223,11 @@ class ModelRunner {
     std::unique_ptr<GraphCache> graphs_;
     uint64_t load_capture_ns_ = 0;
     uint32_t max_seq_len_ = 0;         // that graphs are captured for
-    uint32_t most_tokens_ = 0;
-    std::unique_ptr<HiddenStates> hidden_; // for the guest; null: it is no head
+    uint32_t max_tokens_ = 0;
+    std::unique_ptr<HiddenStates> hidden_; // for the draft; null: it is no head
     const HiddenStates* goes_on_from_ = nullptr; // of a head: its target's
     std::array<pb_weight*, 3> of_target_{};      // likewise, by pb_target_weight
-    std::unique_ptr<ModelRunner> guest_;
+    std::unique_ptr<ModelRunner> draft_;
     Batch padded_;
     std::vector<float> logits_;        // host copy
     // ---- of the pass under way ----

@@ -1,4 +1,4 @@
-// What a ModelRunner that is one of several ranks asks of whoever knows the others.
+// What a ModelRunner that is one of several ranks asks of the part that knows the others.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ class Ranks {
     virtual const pb_group& wire() const = 0; // what the device connects with
     // `disconnect` is called, from any thread, when another rank fails; null: never any more, nor is it under way.
     virtual void watch(std::function<void()> disconnect) = 0;
-    // Told how many KV blocks fit here, says how many there are: as many as fit each rank.
+    // Given how many KV blocks fit here, says how many there are: as many as fit each rank.
     virtual Result<uint32_t> agree_blocks(uint32_t here) = 0;
 };
 

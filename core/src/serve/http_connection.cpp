@@ -133,7 +133,7 @@ Connection::~Connection() {
 void Connection::start() {
     asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
         boost::system::error_code ignored;
-        self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+        self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored); // which Unix sockets have not
         if (self->set_->stopped) return self->close();
         self->wait_for_request();
         self->read();
@@ -179,7 +179,7 @@ void Connection::on_read(const boost::system::error_code& error, size_t bytes) {
     read();
 }
 
-// The client has closed its side. It is not told from one that has closed both until something is sent, so it counts
+// The client has closed its side. It looks like one that has closed both until something is sent, so it counts
 // as gone: nothing goes on being computed for it. Answers that are ready are still sent.
 void Connection::peer_gone() {
     eof_ = true;
@@ -321,7 +321,7 @@ void Connection::next() {
 void Connection::finish_closing() {
     if (eof_) return close();
     boost::system::error_code ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    socket_.shutdown(Socket::shutdown_send, ignored);
     discarding_ = true;
     buffer_.consume(buffer_.size());
     set_deadline(2);

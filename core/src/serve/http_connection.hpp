@@ -1,6 +1,7 @@
-// One TCP connection of the HTTP server. Internal: includes Boost.Asio and Beast, so that few files do.
+// One connection of the HTTP server. Internal: includes Boost.Asio and Beast, so that few files do.
 #pragma once
 #include <atomic>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/strand.hpp>
@@ -45,7 +46,9 @@ struct ConnectionSet {
 
 class Connection : public std::enable_shared_from_this<Connection> {
   public:
-    using Socket = asio::basic_stream_socket<asio::ip::tcp, asio::strand<asio::io_context::executor_type>>;
+    // Of TCP or a Unix socket.
+    using Protocol = asio::generic::stream_protocol;
+    using Socket = asio::basic_stream_socket<Protocol, asio::strand<asio::io_context::executor_type>>;
 
     Connection(Socket, std::shared_ptr<ConnectionSet>);
     ~Connection();

@@ -1,24 +1,36 @@
 #include "serve/http_server.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "serve/error_reply.hpp"
 #include "serve/http_connection.hpp"
+#include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
+namespace {
+
+// Not for the probes that a swap starts.
+void keep_to_this_program(int descriptor) { fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+}  // namespace
 
 struct HttpServer::Core {
-    using Acceptor = asio::ip::tcp::acceptor;
-
     Core(const HttpOptions& options, Handler handler)
         : set(std::make_shared<ConnectionSet>(options, std::move(handler))) {}
 
-    Result<> listen() {
+    using Acceptor = asio::basic_socket_acceptor<Connection::Protocol, asio::strand<asio::io_context::executor_type>>;
+
+    Result<> listen() { return set->options.socket.empty() ? listen_on_tcp() : listen_on_file(); }
+
+    Result<> listen_on_tcp() {
         boost::system::error_code error;
         const HttpOptions& o = set->options;
         const std::string where = o.host + ":" + std::to_string(o.port);
@@ -28,11 +40,35 @@ struct HttpServer::Core {
             return fail(StatusCode::kInvalid, "cannot listen on " + where + ": " + error.message());
         const asio::ip::tcp::endpoint endpoint = found.begin()->endpoint();
         acceptor.open(endpoint.protocol(), error);
+        if (!error) keep_to_this_program(acceptor.native_handle());
         if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
         if (!error) acceptor.bind(endpoint, error);
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
         if (error) return fail("cannot listen on " + where + ": " + error.message());
-        port = acceptor.local_endpoint().port();
+        boost::asio::ip::tcp::endpoint bound;
+        const auto local = acceptor.local_endpoint();
+        std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
+        port = bound.port();
+        return {};
+    }
+
+    Result<> listen_on_file() {
+        const std::string& path = set->options.socket;
+        const auto bind = [&]() -> Result<> {
+            boost::system::error_code error;
+            acceptor.open(asio::local::stream_protocol(), error);
+            if (!error) keep_to_this_program(acceptor.native_handle());
+            if (!error) acceptor.bind(asio::local::stream_protocol::endpoint(path), error);
+            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            return {};
+        };
+        const auto listen = [&]() -> Result<> {
+            boost::system::error_code error;
+            acceptor.listen(asio::socket_base::max_listen_connections, error);
+            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            return {};
+        };
+        PB_TRY(file, SocketFile::make(path, bind, listen));
         return {};
     }
 
@@ -44,6 +80,7 @@ struct HttpServer::Core {
                 accept_at_tick = true;
                 return;
             }
+            keep_to_this_program(socket.native_handle());
             size_t open = 0;
             {
                 const std::lock_guard lock(set->mutex);
@@ -66,7 +103,7 @@ struct HttpServer::Core {
         boost::system::error_code ignored;
         socket.non_blocking(true, ignored);
         socket.write_some(asio::buffer(text), ignored);
-        socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+        socket.shutdown(Connection::Socket::shutdown_send, ignored);
     }
 
     template <class F>
@@ -105,11 +142,12 @@ struct HttpServer::Core {
     asio::io_context io;
     asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
     asio::strand<asio::io_context::executor_type> strand{io.get_executor()}; // of acceptor and timer
-    asio::basic_socket_acceptor<asio::ip::tcp, asio::strand<asio::io_context::executor_type>> acceptor{strand};
+    Acceptor acceptor{strand};
     asio::basic_waitable_timer<asio::steady_timer::clock_type, asio::steady_timer::traits_type,
                                asio::strand<asio::io_context::executor_type>>
         timer{strand};
     std::shared_ptr<ConnectionSet> set;
+    std::unique_ptr<SocketFile> file; // null: TCP
     bool accept_at_tick = false;
     uint16_t port = 0;
     std::vector<std::thread> threads;
@@ -143,6 +181,7 @@ void HttpServer::stop_listening() {
     asio::post(core_->strand, [c = core_.get()] {
         boost::system::error_code ignored;
         c->acceptor.close(ignored);
+        c->file.reset();
     });
     core_->each_connection([](Connection& c) { c.close_if_idle(); });
 }

@@ -1,5 +1,5 @@
-// HTTP/1.1 over TCP: connections with keep-alive, pipelining, limits and deadlines; what to answer is the handler's.
-// Each connection's work runs on its strand, on one of a few threads. Used by serve::Server.
+// HTTP/1.1 over TCP or a Unix socket: connections with keep-alive, pipelining, limits and deadlines; what to answer is
+// the handler's. Each connection's work runs on its strand, on one of a few threads. Used by Server and Admin.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,6 +15,7 @@ namespace patchbay::serve {
 struct HttpOptions {
     std::string host = "127.0.0.1"; // an address or a name
     uint16_t port = 8000;           // 0: any free one
+    std::string socket;             // path of a Unix socket, in place of host and port; for this user alone
     uint32_t threads = 2;
     uint32_t max_connections = 4096;
     uint64_t max_body_bytes = 8u << 20;
@@ -51,7 +52,7 @@ class HttpServer {
 
     static Result<std::unique_ptr<HttpServer>> start(const HttpOptions&, Handler);
     ~HttpServer(); // stop()
-    uint16_t port() const;
+    uint16_t port() const; // 0: of a Unix socket
     size_t connections() const;
     size_t exchanges() const; // under way
     void stop_listening();    // connections go on, and close after what they do now

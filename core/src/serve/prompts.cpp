@@ -80,10 +80,10 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
     f.read("truncate_prompt_tokens", keep);
     if (keep && *keep < -1) f.refuse("truncate_prompt_tokens", "expected -1 (what fits) or a number of tokens");
     if (f.refusal()) return f.refusal();
-    const uint32_t most_output = model.max_output_tokens > 0 ? model.max_output_tokens : model.max_model_len;
-    if (r.max_tokens && *r.max_tokens > most_output)
+    const uint32_t max_output = model.max_output_tokens > 0 ? model.max_output_tokens : model.max_model_len;
+    if (r.max_tokens && *r.max_tokens > max_output)
         return Refusal{fail(StatusCode::kInvalid, "max_tokens is " + std::to_string(*r.max_tokens) +
-                                                      ", expected at most " + std::to_string(most_output)),
+                                                      ", expected at most " + std::to_string(max_output)),
                        "max_tokens"};
     if (const size_t all = r.prompts.size() * engine::sequences_of(r.sampling); all > kMaxSequences)
         return Refusal{fail(StatusCode::kInvalid, "asks for " + std::to_string(all) + " outputs, expected at most " +
@@ -104,7 +104,7 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
         longest = std::max(longest, static_cast<uint32_t>(p.tokens.size()));
     }
     const uint32_t room = model.max_model_len > longest ? model.max_model_len - longest : 1; // 1: the engine refuses it
-    r.sampling.max_tokens = r.max_tokens.value_or(std::min(room, most_output));
+    r.sampling.max_tokens = r.max_tokens.value_or(std::min(room, max_output));
     return std::nullopt;
 }
 

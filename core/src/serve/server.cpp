@@ -1,5 +1,7 @@
 #include "serve/server.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -36,13 +38,26 @@ struct Server::Signals {
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std::unique_ptr<engine::Engine> engine,
                                               ServedModel model, metrics::Metrics& metrics) {
     std::unique_ptr<Server> out(new Server(options, std::move(engine), std::move(model), metrics));
-    PB_TRY(out->http_, HttpServer::start(options.http, [s = out.get()](const auto& exchange) { s->handle(exchange); }));
+    const Routes& routes = out->routes_;
+    PB_TRY(out->http_, HttpServer::start(options.http, [&routes](const auto& exchange) { routes.handle(exchange); }));
+    PB_CHECK(out->start_admin());
     return out;
+}
+
+Result<> Server::start_admin() {
+    if (!options_.admin) return {};
+    auto admin = Admin::start(*options_.admin, {*engine_, journal_, metrics_, model_, facts_, options_.version,
+                                                [this] { drain(); }});
+    if (admin) admin_ = *std::move(admin);
+    else if (options_.admin->required) return admin.failure();
+    else spdlog::warn("there is no admin address: {}", admin.error());
+    return {};
 }
 
 Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> engine, ServedModel model,
                metrics::Metrics& metrics)
-    : options_(options), model_(std::move(model)), metrics_(metrics),
+    : options_(options), model_(std::move(model)), facts_(engine->facts()), metrics_(metrics),
+      journal_(facts_.plugins), routes_(routes(), options.api_keys, metrics_),
       engine_metrics_(metrics, engine->facts(), options.version) {
     if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
     service::EngineThreadOptions observers;
@@ -56,6 +71,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     };
     observers.on_step = [this](const engine::StepReport& report) {
         engine_metrics_.on_step(report);
+        journal_.on_step(report);
         if (vllm_metrics_) vllm_metrics_->on_step(report);
     };
     observers.max_inbox = std::max<size_t>(options.max_requests, 4096);
@@ -89,29 +105,10 @@ void Server::stop_on_signals() { signals_ = std::make_unique<Signals>(*this); }
 void Server::stop() {
     signals_.reset();
     if (engine_) engine_->stop(); // no stream calls back after this
+    if (admin_) admin_->stop();
     if (http_) http_->stop();
     const std::lock_guard lock(mutex_);
     if (drainer_.joinable()) drainer_.join();
-}
-
-std::optional<uint32_t> Server::tenant_of(const HttpRequest& request) const {
-    if (options_.api_keys.empty()) return 0;
-    std::string_view given = request.header("authorization");
-    constexpr std::string_view kScheme = "bearer ";
-    const bool bearer = given.size() > kScheme.size() &&
-                        std::equal(kScheme.begin(), kScheme.end(), given.begin(),
-                                   [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
-    if (!bearer) return std::nullopt;
-    given.remove_prefix(kScheme.size());
-    std::optional<uint32_t> found;
-    for (uint32_t i = 0; i < options_.api_keys.size(); ++i) {
-        const std::string& key = options_.api_keys[i];
-        unsigned different = key.size() != given.size(); // in a time that says nothing about the key
-        for (size_t n = 0; n < given.size(); ++n)
-            different |= static_cast<unsigned char>(given[n]) ^ static_cast<unsigned char>(key[n % key.size()]);
-        if (different == 0) found = i;
-    }
-    return found;
 }
 
 std::shared_ptr<void> Server::permit() {
@@ -120,48 +117,6 @@ std::shared_ptr<void> Server::permit() {
         return nullptr;
     }
     return {this, [](Server* server) { server->under_way_ -= 1; }};
-}
-
-void Server::handle(const std::shared_ptr<Exchange>& exchange) {
-    const HttpRequest& request = exchange->request();
-    std::string allowed;
-    for (const RouteEntry& entry : routes()) {
-        const std::string_view path = entry.path;
-        const bool matches = path.ends_with('*') ? request.path.starts_with(path.substr(0, path.size() - 1))
-                                                 : request.path == path;
-        if (!matches) continue;
-        if (request.method == entry.method || (request.method == "HEAD" && std::string_view(entry.method) == "GET"))
-            return dispatch(entry, exchange);
-        allowed = entry.method;
-    }
-    if (allowed.empty())
-        return refuse(exchange, fail(StatusCode::kNotFound, "there is no " + printable(request.path)));
-    HttpResponse reply = error_reply(
-        fail(StatusCode::kInvalid, printable(request.method, 20) + " " + request.path + ", expected " + allowed));
-    reply.status = 405;
-    reply.headers.emplace_back("Allow", allowed);
-    answer(exchange, std::move(reply));
-}
-
-void Server::dispatch(const RouteEntry& entry, const std::shared_ptr<Exchange>& exchange) {
-    if (!entry.open && !tenant_of(exchange->request())) {
-        metrics_.on_rejection("unauthorised");
-        HttpResponse reply =
-            error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
-        reply.status = 401;
-        reply.headers.emplace_back("WWW-Authenticate", "Bearer");
-        return answer(exchange, std::move(reply));
-    }
-    (this->*entry.route)(exchange);
-}
-
-void Server::answer(const std::shared_ptr<Exchange>& exchange, HttpResponse response) {
-    metrics_.on_answer(route_name(exchange->request().path), response.status);
-    exchange->respond(std::move(response));
-}
-
-void Server::refuse(const std::shared_ptr<Exchange>& exchange, const Failure& failure, const std::string& param) {
-    answer(exchange, error_reply(failure, param));
 }
 
 // ---- text ----
@@ -173,25 +128,27 @@ void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*r
                       const char* id_prefix) {
     if (draining_) {
         metrics_.on_rejection("draining");
-        return refuse(exchange, fail(StatusCode::kUnavailable, "the server is draining, and takes no requests"));
+        return routes_.refuse(exchange,
+                              fail(StatusCode::kUnavailable, "the server is draining, and takes no requests"));
     }
     std::shared_ptr<void> held = permit();
     if (!held) {
         metrics_.on_rejection("busy");
-        return refuse(exchange, fail(StatusCode::kExhausted, std::to_string(options_.max_requests) +
+        return routes_.refuse(exchange, fail(StatusCode::kExhausted, std::to_string(options_.max_requests) +
                                                                  " requests are under way, no more fit now"));
     }
     const auto work = [this, exchange, read, id_prefix, held = std::move(held)] {
         const uint64_t begin = RealClock().now_ns();
         auto body = parse_body(exchange->request().body);
-        if (!body) return refuse(exchange, body.failure());
+        if (!body) return routes_.refuse(exchange, body.failure());
         ReadRequest got = read(*body, model_);
         metrics_.on_tokenized(RealClock().now_ns() - begin);
-        if (got.refusal) return refuse(exchange, got.refusal->failure, got.refusal->param);
+        if (got.refusal) return routes_.refuse(exchange, got.refusal->failure, got.refusal->param);
         const auto& structure = got.request.sampling.structured_outputs;
         if (structure)
             if (const auto compiled = engine_->compile_grammar(*structure); !compiled)
-                return refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(), "structured_outputs");
+                return routes_.refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(),
+                                      "structured_outputs");
         exchange->post([this, exchange, id_prefix, held, request = std::move(got.request)]() mutable {
             submit(exchange, std::move(request), id_prefix, std::move(held));
         });
@@ -213,13 +170,13 @@ void Server::submit(const std::shared_ptr<Exchange>& exchange, GenerationRequest
     char number[20];
     std::snprintf(number, sizeof number, "%llx", static_cast<unsigned long long>(next_id_++));
     std::string id = id_prefix + (usable ? std::string(given) : std::to_string(model_.created) + "-" + number);
-    const auto answered = [this, route = route_name(exchange->request().path)](const HttpResponse& response) {
+    const auto answered = [this, route = routes_.name_of(exchange->request().path)](const HttpResponse& response) {
         metrics_.on_answer(route, response.status);
         if (response.status == 429) metrics_.on_rejection("busy");
     };
     std::make_shared<Generation>(Generation::Context{*engine_, model_, answered}, exchange, std::move(request),
                                  std::move(id), static_cast<int64_t>(std::time(nullptr)), std::move(held))
-        ->start(*tenant_of(exchange->request()));
+        ->start(*routes_.keys().find(exchange->request()));
 }
 
 }  // namespace patchbay::serve

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "engine/engine_metrics.hpp"
+#include "serve/admin.hpp"
 #include "serve/fields.hpp"
 #include "serve/generation.hpp"
-#include "serve/http_server.hpp"
+#include "serve/routes.hpp"
 #include "serve/serve_metrics.hpp"
 #include "serve/served_model.hpp"
 #include "serve/vllm_metrics.hpp"
@@ -26,6 +27,7 @@ struct ServerOptions {
     uint32_t max_requests = 4096;      // for text, under way at once; more are refused as exhausted
     bool vllm_metrics = false;         // beside Patchbay's own
     std::string version;
+    std::optional<AdminOptions> admin; // none: nothing controls it while it runs
 };
 
 class Server {
@@ -36,6 +38,7 @@ class Server {
     ~Server(); // stop()
 
     uint16_t port() const { return http_->port(); }
+    const Admin* admin() const { return admin_.get(); } // null: there is none
     bool ready() const;
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();
@@ -46,21 +49,9 @@ class Server {
     service::EngineThread& engine() { return *engine_; }
 
   private:
-    using Route = void (Server::*)(const std::shared_ptr<Exchange>&);
-    struct RouteEntry {
-        const char *method, *path;
-        Route route;
-        bool open; // needs no key
-    };
-    static const std::vector<RouteEntry>& routes();
-    static std::string_view route_name(std::string_view path); // for metrics; "other"
-
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
-    void handle(const std::shared_ptr<Exchange>&);
-    void dispatch(const RouteEntry&, const std::shared_ptr<Exchange>&);
-    std::optional<uint32_t> tenant_of(const HttpRequest&) const; // by its key; none: it has no valid one
-    void answer(const std::shared_ptr<Exchange>&, HttpResponse);
-    void refuse(const std::shared_ptr<Exchange>&, const Failure&, const std::string& param = {});
+    Result<> start_admin();
+    std::vector<Route> routes(); // server_routes.cpp
 
     // ---- operators (server_routes.cpp) ----
     void health(const std::shared_ptr<Exchange>&);
@@ -81,7 +72,10 @@ class Server {
 
     const ServerOptions options_;
     const ServedModel model_;
+    const engine::EngineFacts facts_; // at start
     ServeMetrics metrics_;
+    SlotJournal journal_;
+    const Routes routes_;
     engine::EngineMetrics engine_metrics_;
     std::optional<VllmMetrics> vllm_metrics_;
     std::atomic<uint32_t> under_way_ = 0;
@@ -93,6 +87,7 @@ class Server {
     struct Signals;
     std::unique_ptr<service::EngineThread> engine_;
     std::unique_ptr<HttpServer> http_;
+    std::unique_ptr<Admin> admin_;
     std::unique_ptr<Signals> signals_;
 };
 

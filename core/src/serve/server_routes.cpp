@@ -5,49 +5,44 @@
 
 namespace patchbay::serve {
 
-const std::vector<Server::RouteEntry>& Server::routes() {
-    static const std::vector<RouteEntry> all = {
-        {"GET", "/health", &Server::health, true},
-        {"GET", "/ready", &Server::readiness, true},
-        {"GET", "/version", &Server::version, true},
-        {"GET", "/metrics", &Server::metrics_page, true},
-        {"GET", "/v1/models", &Server::models, false},
-        {"GET", "/v1/models/*", &Server::models, false},
-        {"POST", "/v1/completions", &Server::completions, false},
-        {"POST", "/v1/chat/completions", &Server::chat_completions, false},
-        {"POST", "/tokenize", &Server::tokenize, false},
-        {"POST", "/detokenize", &Server::detokenize, false},
+std::vector<Route> Server::routes() {
+    const auto by = [this](void (Server::*f)(const std::shared_ptr<Exchange>&)) {
+        return [this, f](const std::shared_ptr<Exchange>& exchange) { (this->*f)(exchange); };
     };
-    return all;
-}
-
-std::string_view Server::route_name(std::string_view path) {
-    for (const RouteEntry& entry : routes()) {
-        const std::string_view known = entry.path;
-        if (known.ends_with('*') ? path.starts_with(known.substr(0, known.size() - 1)) : path == known) return known;
-    }
-    return "other";
+    constexpr bool kOpen = true;
+    return {
+        {"GET", "/health", by(&Server::health), kOpen},
+        {"GET", "/ready", by(&Server::readiness), kOpen},
+        {"GET", "/version", by(&Server::version), kOpen},
+        {"GET", "/metrics", by(&Server::metrics_page), kOpen},
+        {"GET", "/v1/models", by(&Server::models)},
+        {"GET", "/v1/models/*", by(&Server::models)},
+        {"POST", "/v1/completions", by(&Server::completions)},
+        {"POST", "/v1/chat/completions", by(&Server::chat_completions)},
+        {"POST", "/tokenize", by(&Server::tokenize)},
+        {"POST", "/detokenize", by(&Server::detokenize)},
+    };
 }
 
 void Server::health(const std::shared_ptr<Exchange>& exchange) {
     if (const auto why = failure())
-        return refuse(exchange, fail(StatusCode::kUnavailable, "the engine has failed: " + *why));
-    answer(exchange, {200, "", ""});
+        return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has failed: " + *why));
+    routes_.answer(exchange, {200, "", ""});
 }
 
 void Server::readiness(const std::shared_ptr<Exchange>& exchange) {
-    if (ready()) return answer(exchange, {200, "", ""});
+    if (ready()) return routes_.answer(exchange, {200, "", ""});
     const auto state = draining_ ? service::ServiceState::kDraining : engine_->status().state;
-    refuse(exchange, fail(StatusCode::kUnavailable, "the engine is " + std::string(name_of(state))));
+    routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine is " + std::string(name_of(state))));
 }
 
 void Server::version(const std::shared_ptr<Exchange>& exchange) {
-    answer(exchange, {200, dumped({{"version", options_.version}})});
+    routes_.answer(exchange, {200, dumped({{"version", options_.version}})});
 }
 
 void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) {
     metrics_.scrape(http_->connections(), http_->exchanges());
-    answer(exchange, {200, metrics_.text(), "text/plain; version=0.0.4; charset=utf-8"});
+    routes_.answer(exchange, {200, metrics_.text(), "text/plain; version=0.0.4; charset=utf-8"});
 }
 
 void Server::models(const std::shared_ptr<Exchange>& exchange) {
@@ -59,21 +54,22 @@ void Server::models(const std::shared_ptr<Exchange>& exchange) {
     const std::string_view path = exchange->request().path;
     if (path.starts_with(kOne)) {
         for (const std::string& name : model_.names)
-            if (path.substr(kOne.size()) == name) return answer(exchange, {200, dumped(model_json(name))});
-        return refuse(exchange,
-                      fail(StatusCode::kNotFound, "the model '" + printable(path.substr(kOne.size())) +
+            if (path.substr(kOne.size()) == name) return routes_.answer(exchange, {200, dumped(model_json(name))});
+        return routes_.refuse(exchange,
+                              fail(StatusCode::kNotFound, "the model '" + printable(path.substr(kOne.size())) +
                                                       "' does not exist, expected '" + model_.names.front() + "'"));
     }
     Json list = Json::array();
     for (const std::string& name : model_.names) list.push_back(model_json(name));
-    answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
+    routes_.answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
 }
 
 void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
     exchange->offload([this, exchange] {
         const auto body = parse_body(exchange->request().body);
-        if (!body) return refuse(exchange, body.failure());
-        if (!model_.tokenizer) return refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
+        if (!body) return routes_.refuse(exchange, body.failure());
+        if (!model_.tokenizer)
+            return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
         Fields f(*body);
         std::string text;
         bool special = !f.has("messages"), strings = false;
@@ -85,22 +81,23 @@ void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
             text = std::move(chat.text);
         } else if (f.has("prompt")) f.read("prompt", text);
         else f.refuse("prompt", "is missing, expected it or 'messages'");
-        if (const auto& refusal = f.refusal()) return refuse(exchange, refusal->failure, refusal->param);
+        if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
         const auto tokens = special ? model_.tokenizer->encode(text) : model_.tokenizer->encode_inside(text);
         Json out{{"count", tokens.size()}, {"max_model_len", model_.max_model_len}, {"tokens", tokens}};
         if (strings) {
             Json& list = out["token_strs"] = Json::array();
             for (const engine::TokenId id : tokens) list.push_back(std::string(model_.tokenizer->token_bytes(id)));
         }
-        answer(exchange, {200, dumped(out)});
+        routes_.answer(exchange, {200, dumped(out)});
     });
 }
 
 void Server::detokenize(const std::shared_ptr<Exchange>& exchange) {
     exchange->offload([this, exchange] {
         const auto body = parse_body(exchange->request().body);
-        if (!body) return refuse(exchange, body.failure());
-        if (!model_.tokenizer) return refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
+        if (!body) return routes_.refuse(exchange, body.failure());
+        if (!model_.tokenizer)
+            return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
         Fields f(*body);
         std::vector<engine::TokenId> tokens;
         if (!f.has("tokens")) f.refuse("tokens", "is missing");
@@ -109,8 +106,8 @@ void Server::detokenize(const std::shared_ptr<Exchange>& exchange) {
             if (id < 0 || static_cast<uint32_t>(id) >= model_.vocab_size)
                 f.refuse("tokens",
                          "token " + std::to_string(id) + ", expected 0 to " + std::to_string(model_.vocab_size - 1));
-        if (const auto& refusal = f.refusal()) return refuse(exchange, refusal->failure, refusal->param);
-        answer(exchange, {200, dumped({{"prompt", model_.tokenizer->decode(tokens)}})});
+        if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
+        routes_.answer(exchange, {200, dumped({{"prompt", model_.tokenizer->decode(tokens)}})});
     });
 }
 

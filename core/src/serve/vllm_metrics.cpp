@@ -190,7 +190,7 @@ void VllmMetrics::on_step(const engine::StepReport& r) {
     Series& s = *series_;
     s.running.Set(r.running_requests);
     s.waiting.Set(r.waiting_requests);
-    s.usage.Set(r.total_blocks > 0 ? static_cast<double>(r.used_blocks) / r.total_blocks : 0);
+    s.usage.Set(r.total_pages > 0 ? static_cast<double>(r.used_pages) / r.total_pages : 0);
     s.queries.Increment(static_cast<double>(r.prefix_query_tokens));
     s.hits.Increment(static_cast<double>(r.prefix_hit_tokens));
     s.preemptions.Increment(r.preemptions);

@@ -26,7 +26,7 @@ class Bpe final : public SubwordModel {
     // merges: spelled in the byte alphabet. vocabulary: of the model, without added tokens.
     static Result<Bpe> create(const Vocabulary&, const std::vector<MergePair>& merges, WholeWords);
 
-    struct Unknown {           // what a byte becomes that is no token
+    struct Unknown {           // the replacement of a byte that is no token
         TokenId id = kNoToken; // kNoToken: nothing
         bool fused = false;    // a run of such bytes is one token
     };
@@ -39,7 +39,7 @@ class Bpe final : public SubwordModel {
     void merge(std::string_view word, std::vector<TokenId>& out) const;
     void append_symbols(std::string_view word, std::vector<TokenId>& out) const;
 
-    ByteTokens byte_ids_{}; // kNoToken: the vocabulary lacks it
+    ByteTokens byte_ids_{}; // kNoToken: not in the vocabulary
     Unknown unknown_;
     bool lacks_bytes_ = false;
     MergeTable merges_;

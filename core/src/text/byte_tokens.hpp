@@ -1,4 +1,4 @@
-// The tokens "<0x00>" … "<0xFF>", with which byte_fallback spells what the vocabulary lacks.
+// The tokens "<0x00>" … "<0xFF>", with which byte_fallback spells characters that the vocabulary lacks.
 #pragma once
 #include <array>
 

@@ -69,7 +69,7 @@ void CharacterBpe::merge(std::string_view part, std::vector<TokenId>& out) const
 }
 
 void CharacterBpe::append_symbols(std::string_view part, Symbols& out) const {
-    size_t unknown_from = part.size() + 1; // where a run of unknown characters began; behind the end: there is none
+    size_t unknown_from = part.size() + 1; // where a run of unknown characters began; past the end: there is none
     const auto flush = [&](size_t to) {
         if (unknown_from < to) append_unknown(part.substr(unknown_from, to - unknown_from), out.ids);
         unknown_from = part.size() + 1;

@@ -18,8 +18,8 @@ namespace patchbay::text {
 
 class CharacterBpe final : public SubwordModel {
   public:
-    // When a character that is no token becomes others. Hugging Face replaces before merging; SentencePiece after, so
-    // that there such a character can still become a part of a token.
+    // When a character that is no token is replaced. Hugging Face replaces before merging; SentencePiece after, so
+    // that such a character can still become part of a token there.
     enum class Unknown { kBeforeMerging, kAfterMerging };
     static constexpr TokenId kInner = 1 << 28; // from here on: symbols that are no token but a part of one
 
@@ -28,12 +28,12 @@ class CharacterBpe final : public SubwordModel {
         std::unordered_map<char32_t, TokenId> characters;
         std::vector<char32_t> inner;     // the characters of the inner symbols, from kInner on
         std::optional<ByteTokens> bytes; // byte_fallback
-        TokenId unk = kNoToken;          // kNoToken: what is unknown is left out
+        TokenId unk = kNoToken;          // kNoToken: unknown characters are left out
         bool fuse_unk = false;           // a run of unknown characters is one token
         Unknown unknown = Unknown::kBeforeMerging;
         PieceTrie user_defined;                              // symbols that are found first and never merge
         std::vector<std::pair<std::string, TokenId>> tokens; // all that merging may lead to
-        bool ignore_merges = false;                          // a word that is a token is taken as it is
+        bool ignore_merges = false;                          // a word that is a token is not merged
     };
     explicit CharacterBpe(Parts);
     void encode(std::string_view word, std::vector<TokenId>& out) const override;

@@ -7,8 +7,8 @@
 namespace patchbay::text {
 
 char32_t next_character(std::string_view text, size_t& at);   // at < size; moves past it
-char32_t character_before(std::string_view text, size_t& at); // at > 0; moves to its begin
-size_t character_length(char lead);                           // bytes, by the first one
+char32_t character_before(std::string_view text, size_t& at); // at > 0; moves to its beginning
+size_t character_length(char lead);                           // in bytes, by the lead byte
 void append_character(std::string&, char32_t);
 
 bool is_white_space(char32_t); // White_Space
@@ -17,6 +17,6 @@ bool is_number(char32_t);      // Nd, Nl, No
 bool is_punctuation(char32_t); // P, and ASCII's symbols
 bool is_mark(char32_t);        // M
 bool is_script_name(const std::string&); // "Han", "hani": a value of the property Script
-void append_lowercase(std::string&, char32_t); // without a look at its neighbours
+void append_lowercase(std::string&, char32_t); // regardless of its neighbours
 
 }  // namespace patchbay::text

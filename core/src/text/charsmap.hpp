@@ -1,5 +1,5 @@
-// SentencePiece's precompiled_charsmap: which characters become which, as a double-array trie and the replacements. The
-// form is that of Darts-clone (Yata); every position is checked, because the file may be hostile.
+// SentencePiece's precompiled_charsmap: replacements of characters, as a double-array trie and their texts. The
+// format is that of Darts-clone (Yata); every position is checked, because the file may be hostile.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,10 +21,10 @@ class Charsmap {
         std::string_view becomes;
     };
     enum class Prefer { kLongest, kShortest };
-    std::optional<Match> at(std::string_view text, Prefer) const; // of what the text begins with
+    std::optional<Match> at(std::string_view text, Prefer) const; // the rule for the beginning of the text
 
-    // As Hugging Face applies it: a grapheme cluster of up to five bytes as a whole by the shortest rule that it begins
-    // with, else each of its characters. text: valid UTF-8. False, and `out` is no use: it got longer than `most`.
+    // As Hugging Face applies it: a grapheme cluster of up to five bytes as a whole, by the shortest rule that its
+    // beginning matches, else each character. text: valid UTF-8. False, with `out` invalid: the result exceeds `most`.
     bool apply(std::string_view text, size_t most, std::string& out) const;
 
   private:

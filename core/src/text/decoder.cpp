@@ -65,7 +65,7 @@ Decoder Decoder::sentencepiece(LeadingSpaces leading, BytePieces bytes) {
 }
 
 Result<> Decoder::add(const json& part) {
-    constexpr size_t kMostSteps = 64;
+    constexpr size_t kMaxSteps = 64;
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "decoders");
@@ -73,8 +73,8 @@ Result<> Decoder::add(const json& part) {
         for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
-    if (token_steps_.size() + text_steps_.size() == kMostSteps)
-        return fail("more than " + std::to_string(kMostSteps) + " steps");
+    if (token_steps_.size() + text_steps_.size() == kMaxSteps)
+        return fail("more than " + std::to_string(kMaxSteps) + " steps");
     if (type == "Fuse") {
         joined_ = true;
         return {};
@@ -171,7 +171,7 @@ struct Decoder::Apply { // a step on a token
 std::string Decoder::token_bytes(std::string_view spelled, Place place) const {
     std::string out(spelled);
     for (const TokenStep& step : token_steps_) {
-        if (valid_prefix(out) != out.size() || out.size() > kMostBytes)
+        if (valid_prefix(out) != out.size() || out.size() > kMaxBytes)
             break; // it is a byte by now, or will be refused
         out = std::visit(Apply{out, place}, step);
     }

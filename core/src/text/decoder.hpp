@@ -1,5 +1,5 @@
-// Tokens back to text: the `decoder` of tokenizer.json. What a token stands for depends on the token and on whether it
-// is the text's first, so it streams; a few steps work on the joined text and hold back what a later token may change.
+// Tokens back to text: the `decoder` of tokenizer.json. The text of a token depends only on the token and on whether it
+// is the first, so decoding streams; a few steps work on the joined text and hold back what a later token may change.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -22,14 +22,14 @@ class Decoder {
     enum class BytePieces { kNone, kAll };
     static Decoder sentencepiece(LeadingSpaces, BytePieces);
 
-    bool byte_level() const; // tokens are spelled in the byte alphabet, and their place makes no difference
+    bool byte_level() const; // tokens are spelled in the byte alphabet, regardless of their place
 
     enum class Place { kFirst, kLater };
-    static constexpr size_t kMostBytes = 4096;
-    // May be a part of a character. Of more than kMostBytes the rest is missing: such a tokenizer is refused.
+    static constexpr size_t kMaxBytes = 4096;
+    // May be a part of a character. Cut after kMaxBytes: such a tokenizer is refused.
     std::string token_bytes(std::string_view spelled, Place) const;
 
-    // later: token_bytes(spelled, kLater), which the caller keeps. Appends what became complete.
+    // later: token_bytes(spelled, kLater), which the caller keeps. Appends the text that became complete.
     void next(DecodeState&, std::string_view spelled, std::string_view later, std::string& out) const;
     void rest(DecodeState&, std::string& out) const;
 
@@ -65,7 +65,7 @@ class Decoder {
     void through_steps(DecodeState&, std::string text, std::string& out) const;
 
     std::vector<TokenStep> token_steps_;
-    bool joined_ = false; // Fuse or ByteLevel was seen: what comes works on the text
+    bool joined_ = false; // after Fuse or ByteLevel: later steps work on the joined text
     std::vector<TextStep> text_steps_;
 };
 

@@ -11,17 +11,17 @@ const json& member(const json& object, const char* key) {
     return at == object.end() ? kNull : *at;
 }
 
-std::string text_or(const json& value, const std::string& fallback) {
-    return value.is_string() ? value.get<std::string>() : fallback;
+std::string text_or(const json& value, const std::string& default_value) {
+    return value.is_string() ? value.get<std::string>() : default_value;
 }
 
 bool is_true(const json& value) { return value.is_boolean() && value.get<bool>(); }
 std::string type_of(const json& part) { return text_or(member(part, "type"), ""); }
 std::string shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 80); }
 
-Result<bool> flag(const json& of, const char* key, bool fallback) {
+Result<bool> flag(const json& of, const char* key, bool default_value) {
     const json& value = member(of, key);
-    if (value.is_null()) return fallback;
+    if (value.is_null()) return default_value;
     if (!value.is_boolean()) return fail(std::string("'") + key + "' is neither true nor false but " + shown(value));
     return value.get<bool>();
 }

@@ -7,14 +7,14 @@
 
 namespace patchbay::text {
 
-const nlohmann::json& member(const nlohmann::json& object, const char* key); // null where absent
-std::string text_or(const nlohmann::json&, const std::string& fallback);
+const nlohmann::json& member(const nlohmann::json& object, const char* key); // null if absent
+std::string text_or(const nlohmann::json&, const std::string& default_value);
 bool is_true(const nlohmann::json&);
 std::string type_of(const nlohmann::json& part); // its "type"; empty: it has none
 std::string shown(const nlohmann::json&);        // for errors: short, ASCII
-// A flag that must be true or false where it is given.
-Result<bool> flag(const nlohmann::json& of, const char* key, bool fallback);
-// A text that must be there.
+// A flag: true, false or absent.
+Result<bool> flag(const nlohmann::json& of, const char* key, bool default_value);
+// A required text.
 Result<std::string> needed_text(const nlohmann::json& of, const char* key);
 Result<uint32_t> count(const nlohmann::json& of, const char* key); // absent: 0
 

@@ -18,10 +18,10 @@ class MergeTable {
         TokenId id;    // what they become
     };
 
-    explicit MergeTable(size_t merges);           // how many will be set, at most
-    void set(TokenId left, TokenId right, Merge); // of the same pair the last counts; ids are not negative
+    explicit MergeTable(size_t merges);           // maximum of calls of set()
+    void set(TokenId left, TokenId right, Merge); // for equal pairs the last call counts; ids are not negative
     Merge find(TokenId left, TokenId right) const;
-    size_t merge(std::span<TokenId> ids) const; // in place; how many are left, at the front. At most 2³² − 2 ids
+    size_t merge(std::span<TokenId> ids) const; // in place; returns how many remain, at the front. At most 2³² − 2
 
   private:
     struct Slot { // open addressing, at most half full

@@ -19,10 +19,10 @@ using Model = std::unique_ptr<const SubwordModel>;
 
 // "a b" or ["a", "b"].
 Result<std::vector<MergePair>> read_merges(const json& list) {
-    constexpr size_t kMostMerges = 1u << 22;
+    constexpr size_t kMaxMerges = 1u << 22;
     std::vector<MergePair> out;
-    if (list.size() > kMostMerges)
-        return fail(std::to_string(list.size()) + " merges are more than " + std::to_string(kMostMerges));
+    if (list.size() > kMaxMerges)
+        return fail(std::to_string(list.size()) + " merges are more than " + std::to_string(kMaxMerges));
     out.reserve(list.size());
     for (const json& merge : list) {
         const auto bad = [&] {
@@ -103,7 +103,7 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
         return fail("model type 'Unigram' with a ByteLevel pre_tokenizer is not supported");
     const json& list = member(model, "vocab");
     if (!list.is_array() || list.empty()) return fail("the model has no list 'vocab'");
-    constexpr size_t kMostBytes = 16u << 20; // of all pieces: each byte takes a node of the search tree
+    constexpr size_t kMaxBytes = 16u << 20; // of all pieces: each byte takes a node of the search tree
     Unigram::Parts parts;
     double lowest = 0;
     size_t bytes = 0;
@@ -116,8 +116,8 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
         const auto id = static_cast<TokenId>(vocabulary.size());
         PB_CHECK(vocabulary.add(entry[0].get<std::string>(), id));
         lowest = id == 0 ? score : std::min(lowest, score);
-        if ((bytes += vocabulary.spelled(id).size()) > kMostBytes)
-            return fail("pieces of more than " + std::to_string(kMostBytes) + " bytes together");
+        if ((bytes += vocabulary.spelled(id).size()) > kMaxBytes)
+            return fail("pieces of more than " + std::to_string(kMaxBytes) + " bytes together");
         if (!vocabulary.spelled(id).empty()) parts.pieces.push_back({std::string(vocabulary.spelled(id)), id, score});
     }
     const json& unk = member(model, "unk_id");

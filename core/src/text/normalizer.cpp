@@ -21,7 +21,7 @@ Result<Normalizer> Normalizer::from_json(const json& part) {
 }
 
 Result<> Normalizer::add(const json& part) {
-    constexpr size_t kMostSteps = 64; // each is a pass over the text
+    constexpr size_t kMaxSteps = 64; // each is a pass over the text
     if (part.is_null()) return {};
     const std::string type = type_of(part);
     if (type == "Sequence") {
@@ -31,7 +31,7 @@ Result<> Normalizer::add(const json& part) {
         return {};
     }
     PB_TRY(Step step, read_step(part, type));
-    if (steps_.size() == kMostSteps) return fail("more than " + std::to_string(kMostSteps) + " steps");
+    if (steps_.size() == kMaxSteps) return fail("more than " + std::to_string(kMaxSteps) + " steps");
     steps_.push_back(std::move(step));
     return {};
 }
@@ -50,7 +50,7 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
     }
     if (type == "Prepend") {
         PB_TRY(const std::string content, needed_text(part, "prepend"));
-        if (content.size() > kMostTokenBytes) return fail("Prepend: 'prepend' is too long");
+        if (content.size() > kMaxTokenBytes) return fail("Prepend: 'prepend' is too long");
         return Step(Prepend{content});
     }
     if (type == "Replace") {

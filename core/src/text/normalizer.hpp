@@ -1,4 +1,4 @@
-// What happens to text before it is cut: the `normalizer` of tokenizer.json, and that of a SentencePiece model.
+// The changes to text before it is split: the `normalizer` of tokenizer.json, and that of a SentencePiece model.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -20,7 +20,7 @@ class Normalizer {
     explicit Normalizer(SentencePieceNormalizer only) { steps_.push_back(std::move(only)); }
     static Result<Normalizer> from_json(const nlohmann::json&); // null: changes nothing
 
-    // text: valid UTF-8. The result, in `storage` where it differs from the text. A step that would make the text more
+    // text: valid UTF-8. Returns the result, in `storage` if it differs. A step that would make the text more
     // than 32 times as long is left out.
     std::string_view apply(std::string_view text, TextBegin, std::string& storage) const;
 

@@ -11,8 +11,8 @@ Result<std::variant<std::string, Regex>> read_pattern(const nlohmann::json& part
     if (!pattern.is_object()) return fail(type + " has no 'pattern'");
     if (const auto& text = member(pattern, "String"); text.is_string()) {
         if (text.get_ref<const std::string&>().empty()) return fail(type + ": an empty 'String' is not supported");
-        if (text.get_ref<const std::string&>().size() > kMostTokenBytes)
-            return fail(type + ": a 'String' of more than " + std::to_string(kMostTokenBytes) +
+        if (text.get_ref<const std::string&>().size() > kMaxTokenBytes)
+            return fail(type + ": a 'String' of more than " + std::to_string(kMaxTokenBytes) +
                         " bytes is not supported");
         return Pattern(text.get<std::string>());
     }

@@ -10,11 +10,11 @@ TextBegin begin_of(TextBegin whole, size_t at) { return at == 0 ? whole : TextBe
 }  // namespace
 
 Result<> PipelineTokenizer::Parts::add(std::vector<AddedToken> added) {
-    constexpr size_t kMostBytes = 1u << 20; // of all together: each takes a node of the search tree
+    constexpr size_t kMaxBytes = 1u << 20; // of all together: each takes a node of the search tree
     size_t bytes = 0;
     for (AddedToken& token : added) {
-        if ((bytes += token.content.size()) > kMostBytes)
-            return fail("added tokens of more than " + std::to_string(kMostBytes) + " bytes together");
+        if ((bytes += token.content.size()) > kMaxBytes)
+            return fail("added tokens of more than " + std::to_string(kMaxBytes) + " bytes together");
         PB_CHECK(
             vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
         std::string storage;
@@ -37,9 +37,9 @@ Result<std::shared_ptr<const Tokenizer>> PipelineTokenizer::create(Parts parts) 
         // Byte-level, an added token stands for its own text, also where its letters lie in the byte alphabet.
         const bool own = parts.decoder.byte_level() && kind != TokenKind::kVocabulary;
         const std::string bytes = own ? spelled : parts.decoder.token_bytes(spelled, Decoder::Place::kLater);
-        if (bytes.size() > Decoder::kMostBytes)
+        if (bytes.size() > Decoder::kMaxBytes)
             return fail("token " + std::to_string(id) + " ('" + spelled.substr(0, 40) + "') stands for more than " +
-                        std::to_string(Decoder::kMostBytes) + " bytes");
+                        std::to_string(Decoder::kMaxBytes) + " bytes");
         vocabulary.set_bytes(id, bytes);
     }
     return std::shared_ptr<const Tokenizer>(new PipelineTokenizer(std::move(parts)));

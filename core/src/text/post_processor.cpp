@@ -46,9 +46,9 @@ Result<Surround> read_cls_and_sep(const json& part, const std::string& type) {
 }  // namespace
 
 Result<TokenId> read_token_id(const json& value, const std::string& token) {
-    if (!value.is_number_integer() || value < 0 || value > kMostTokenId)
+    if (!value.is_number_integer() || value < 0 || value > kMaxTokenId)
         return fail("token '" + token + "' has id " + value.dump().substr(0, 40) + "; ids go from 0 to " +
-                    std::to_string(kMostTokenId));
+                    std::to_string(kMaxTokenId));
     return value.get<TokenId>();
 }
 

@@ -17,7 +17,7 @@ constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}
 // \w with the characters that join letters, which the class of other patterns does not have.
 constexpr const char* kWordsAndSigns = R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)";
 
-Result<Behavior> read_behavior(const json& part, std::optional<Behavior> fallback) {
+Result<Behavior> read_behavior(const json& part, std::optional<Behavior> default_value) {
     static constexpr std::pair<std::string_view, Behavior> kBehaviors[] = {
         {"Isolated", Behavior::kIsolated},
         {"Removed", Behavior::kRemoved},
@@ -26,7 +26,7 @@ Result<Behavior> read_behavior(const json& part, std::optional<Behavior> fallbac
         {"Contiguous", Behavior::kContiguous},
     };
     const json& given = member(part, "behavior");
-    if (given.is_null() && fallback) return *fallback;
+    if (given.is_null() && default_value) return *default_value;
     for (const auto& [name, behavior] : kBehaviors)
         if (given == name) return behavior;
     return fail(type_of(part) + ": behavior " + (given.is_null() ? "(none)" : shown(given)) + " is not supported");
@@ -92,8 +92,8 @@ Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
 }
 
 Result<> PreTokenizer::add(const json& part) {
-    constexpr size_t kMostSteps = 32; // each is a pass over the text
-    if (steps_.size() > kMostSteps) return fail("more than " + std::to_string(kMostSteps) + " steps");
+    constexpr size_t kMaxSteps = 32; // each is a pass over the text
+    if (steps_.size() > kMaxSteps) return fail("more than " + std::to_string(kMaxSteps) + " steps");
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "pretokenizers");

@@ -1,4 +1,4 @@
-// Cuts text into the words that the model works on: the `pre_tokenizer` of tokenizer.json.
+// Splits text into the words that the model works on: the `pre_tokenizer` of tokenizer.json.
 #pragma once
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -13,8 +13,8 @@
 
 namespace patchbay::text {
 
-enum class TextBegin { kYes, kNo };                  // does a piece begin where the whole text does?
-enum class PrefixScheme { kAlways, kFirst, kNever }; // what gets a space in front: each piece, the text's first, none
+enum class TextBegin { kYes, kNo };                  // whether a piece begins where the whole text does
+enum class PrefixScheme { kAlways, kFirst, kNever }; // which pieces get a space in front: each, the text's first, none
 
 class PreTokenizer {
   public:
@@ -24,7 +24,7 @@ class PreTokenizer {
 
     struct Words {
         std::vector<std::string_view> words; // of the text, or of `changed`
-        std::deque<std::string> changed;     // pieces that a step wrote anew
+        std::deque<std::string> changed;     // pieces that a step rewrote
     };
     void split(std::string_view text, TextBegin, Words& out) const; // appends; text: valid UTF-8
 
@@ -54,7 +54,7 @@ class PreTokenizer {
     static void apply(const Metaspace&, std::vector<Piece>&, std::deque<std::string>& changed);
 
     std::vector<Step> steps_;
-    bool byte_level_ = false; // seen: only what cuts may follow
+    bool byte_level_ = false; // after ByteLevel: only steps that split may follow
 };
 
 // Metaspace's, which its decoder has too.

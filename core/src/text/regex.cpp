@@ -103,10 +103,10 @@ Regex::Scratch Regex::scratch() const {
 }
 
 Result<Regex> Regex::compile(const std::string& pattern) {
-    constexpr size_t kMostPattern = 16384;
-    if (pattern.size() > kMostPattern)
+    constexpr size_t kMaxPattern = 16384;
+    if (pattern.size() > kMaxPattern)
         return fail("a pattern of " + std::to_string(pattern.size()) + " bytes is longer than " +
-                    std::to_string(kMostPattern));
+                    std::to_string(kMaxPattern));
     PB_TRY(const std::string source, translate(pattern));
     // Ruby's ^ and $ are of lines.
     constexpr uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
@@ -138,7 +138,7 @@ class Regex::Search {
     Search(const Regex& regex, std::string_view text, const Scratch& scratch)
         : regex_(regex), text_(text), data_(scratch.data.get()), limits_(scratch.limits.get()) {
         // A pattern that fails at the end of a long word is tried at each of its characters, which is fine a few times.
-        const size_t square = text.size() < 2048 ? text.size() * text.size() : kMostSquare;
+        const size_t square = text.size() < 2048 ? text.size() * text.size() : kMaxSquare;
         purse_ = kPurse + kPurseAByte * text.size() + square;
         pcre2_set_callout(
             limits_, [](pcre2_callout_block* at, void* self) { return static_cast<Search*>(self)->pay(at); }, this);
@@ -147,7 +147,7 @@ class Regex::Search {
     bool next(size_t from, Span& match) { // the first match that begins at or after `from`
         for (;;) {
             const size_t end = window_end(from);
-            const uint32_t partial = end < text_.size() ? PCRE2_PARTIAL_HARD : 0; // a match then did not look behind
+            const uint32_t partial = end < text_.size() ? PCRE2_PARTIAL_HARD : 0; // no match looked past the end
             int found = run(regex_.code_.get(), end, from, partial, kSteps);
             if (found == PCRE2_ERROR_NOMATCH) {
                 if (end == text_.size()) return false;
@@ -155,12 +155,12 @@ class Regex::Search {
                 continue;
             }
             if (found == PCRE2_ERROR_PARTIAL && pcre2_get_ovector_pointer(data_)[0] > from) {
-                from = pcre2_get_ovector_pointer(data_)[0]; // what begins there may go on behind the window
+                from = pcre2_get_ovector_pointer(data_)[0]; // a match from there may go on past the window
                 continue;
             }
             if (found < 0) {
                 last_paid_ = from;
-                found = run(regex_.metered_.get(), text_.size(), from, 0, kMostSteps);
+                found = run(regex_.metered_.get(), text_.size(), from, 0, kMaxSteps);
                 if (found == PCRE2_ERROR_NOMATCH && from < text_.size()) {
                     from += character_length(text_[from]);
                     continue;
@@ -175,8 +175,8 @@ class Regex::Search {
 
   private:
     static constexpr size_t kWindow = 256; // bytes
-    static constexpr uint32_t kSteps = 256, kMostSteps = 10'000'000;
-    static constexpr size_t kPurse = 256, kPurseAByte = 64, kMostSquare = size_t{1} << 22;
+    static constexpr uint32_t kSteps = 256, kMaxSteps = 10'000'000;
+    static constexpr size_t kPurse = 256, kPurseAByte = 64, kMaxSquare = size_t{1} << 22;
 
     int pay(const pcre2_callout_block* at) {
         const size_t now = at->current_position, cost = (now > last_paid_ ? now - last_paid_ : last_paid_ - now) + 1;

@@ -1,5 +1,5 @@
 // The regular expressions of tokenizer files, on PCRE2. They are written for Oniguruma (Ruby syntax, Unicode classes):
-// what the two read alike is taken, what PCRE2 would read differently is translated or refused.
+// syntax with the same description in both is taken; what PCRE2 would read differently is translated or refused.
 #pragma once
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ class Regex {
     };
     Scratch scratch() const;
 
-    // Appends all matches from left to right. text: valid UTF-8. Where the search has cost too much it ends, as if
+    // Appends all matches from left to right. text: valid UTF-8. A search that exceeds its budget ends as if
     // nothing more matched: a hostile pattern costs bounded time, which depends on pattern and text alone.
     void find_all(std::string_view text, const Scratch&, std::vector<Span>& out) const;
 

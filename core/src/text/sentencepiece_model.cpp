@@ -130,8 +130,8 @@ Result<SentencePieceModel> read_model(std::string_view file) {
         if (field.number == 1) {
             auto piece = read_piece(field.bytes);
             if (!piece) return fail("piece " + std::to_string(out.pieces.size()) + ": " + piece.error());
-            if (out.pieces.size() > static_cast<size_t>(kMostTokenId))
-                return fail("more than " + std::to_string(kMostTokenId) + " pieces");
+            if (out.pieces.size() > static_cast<size_t>(kMaxTokenId))
+                return fail("more than " + std::to_string(kMaxTokenId) + " pieces");
             out.pieces.push_back(*std::move(piece));
         }
         if (field.number == 2) PB_CHECK(read_trainer(field.bytes, out));

@@ -1,4 +1,4 @@
-// The normalizer_spec of a SentencePiece model: its charsmap, and what it makes of spaces.
+// The normalizer_spec of a SentencePiece model: its charsmap, and its treatment of spaces.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,9 +12,9 @@ namespace patchbay::text {
 
 struct SentencePieceNormalizer {
     std::optional<Charsmap> charsmap;
-    PieceTrie user_defined;                            // symbols that stay as they are
-    PrefixScheme dummy_prefix = PrefixScheme::kAlways; // a space in front of what is not empty
-    bool remove_extra_spaces = true;                   // at both ends, and of several all but one
+    PieceTrie user_defined;                            // symbols that are not changed
+    PrefixScheme dummy_prefix = PrefixScheme::kAlways; // which non-empty texts get a space in front
+    bool remove_extra_spaces = true;                   // at both ends, and repeated ones inside
     bool escape_spaces = true;                         // as U+2581
 
     // text: valid UTF-8. False, and `out` is no use: it got longer than `most`.

@@ -187,7 +187,7 @@ Result<std::vector<AddedToken>> added_tokens(const json& config, const Vocabular
     return out;
 }
 
-// transformers' classes for these models begin a text with BOS unless they are told otherwise.
+// transformers' classes for these models begin a text with BOS by default.
 void default_bos(json& config) {
     const std::string name = text_or(member(config, "tokenizer_class"), "");
     const bool begins = name.starts_with("Llama") || name.starts_with("CodeLlama") || name.starts_with("Gemma");
@@ -197,7 +197,7 @@ void default_bos(json& config) {
 }
 
 Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, json config) {
-    constexpr size_t kMostBytes = 16u << 20; // of all pieces: each is cut everywhere
+    constexpr size_t kMaxBytes = 16u << 20; // of all pieces: each is cut everywhere
     size_t bytes = 0;
     Vocabulary vocabulary;
     for (size_t id = 0; id < model.pieces.size(); ++id) {
@@ -207,8 +207,8 @@ Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, 
             PB_CHECK(vocabulary.add_added(piece.text, static_cast<TokenId>(id), TokenKind::kSpecial));
         bytes += piece.text.size();
     }
-    if (bytes > kMostBytes)
-        return fail("pieces of " + std::to_string(bytes) + " bytes are more than " + std::to_string(kMostBytes));
+    if (bytes > kMaxBytes)
+        return fail("pieces of " + std::to_string(bytes) + " bytes are more than " + std::to_string(kMaxBytes));
     PB_TRY(Model subwords, build_model(model, vocabulary));
     PB_TRY(Normalizer normalizer, build_normalizer(model, config));
     PB_TRY(PreTokenizer pre_tokenizer, PreTokenizer::from_json(nullptr));

@@ -35,7 +35,7 @@ Result<> add_older_tokens(const fs::path& folder, json& config) {
 bool is_tiktoken(std::string_view file) {
     const std::string_view line = file.substr(0, file.find('\n'));
     const size_t space = line.find(' ');
-    if (space == line.npos || space == 0 || line.size() > kMostTokenBytes * 2) return false;
+    if (space == line.npos || space == 0 || line.size() > kMaxTokenBytes * 2) return false;
     const auto only = [](std::string_view text, std::string_view of) {
         return !text.empty() && text.find_first_not_of(of) == text.npos;
     };

@@ -3,12 +3,12 @@
 namespace patchbay::text {
 
 Result<Vocabulary::Entry*> Vocabulary::entry(const std::string& name, TokenId id) {
-    if (id < 0 || id > kMostTokenId)
+    if (id < 0 || id > kMaxTokenId)
         return fail("token '" + name + "' has id " + std::to_string(id) + "; ids go from 0 to " +
-                    std::to_string(kMostTokenId));
-    if (name.size() > kMostTokenBytes)
+                    std::to_string(kMaxTokenId));
+    if (name.size() > kMaxTokenBytes)
         return fail("token " + std::to_string(id) + " of " + std::to_string(name.size()) + " bytes is longer than " +
-                    std::to_string(kMostTokenBytes));
+                    std::to_string(kMaxTokenBytes));
     if (static_cast<size_t>(id) >= entries_.size()) entries_.resize(static_cast<size_t>(id) + 1);
     return &entries_[static_cast<size_t>(id)];
 }

@@ -13,8 +13,8 @@
 
 namespace patchbay::text {
 
-constexpr TokenId kMostTokenId = (1 << 22) - 1; // bounds the table that a hostile file can ask for
-constexpr size_t kMostTokenBytes = 1024;        // of one token's spelling: bounds what is searched at every position
+constexpr TokenId kMaxTokenId = (1 << 22) - 1; // bounds the table that a hostile file can ask for
+constexpr size_t kMaxTokenBytes = 1024;        // of one token's spelling: bounds what is searched at every position
 
 struct TextHash : std::hash<std::string_view> { // lets a map of strings be asked with a view
     using is_transparent = void;

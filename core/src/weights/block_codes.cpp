@@ -10,7 +10,7 @@ namespace patchbay::weights {
 namespace {
 
 constexpr auto kNone = CodeForm::Offsets::kNone, kSome = CodeForm::Offsets::kSome;
-constexpr int64_t kMostBlock = 256, kMostGroups = 16;
+constexpr int64_t kMaxBlock = 256, kMaxGroups = 16;
 
 std::optional<CodeForm> form_of(Encoding encoding) {
     switch (encoding) {
@@ -65,8 +65,8 @@ class GgufCodes final : public CodeSource {
     // Numbers [first, first + cols), whole groups.
     void unpack_row(int64_t first, BlockCodes to) const {
         const int64_t block = facts_.block, group = form_.group;
-        std::array<int8_t, kMostBlock> codes;
-        std::array<float, kMostGroups> scales, offsets;
+        std::array<int8_t, kMaxBlock> codes;
+        std::array<float, kMaxGroups> scales, offsets;
         for (int64_t i = first, end = first + piece_.cols; i < end;) {
             const std::byte* const at = view_.data + i / block * facts_.block_bytes;
             const int64_t skipped = i % block, n = std::min(block - skipped, end - i);

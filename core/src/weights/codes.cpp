@@ -12,12 +12,12 @@
 namespace patchbay::weights {
 namespace {
 
-constexpr int64_t kMostRows = 32;  // unpacked at a time: they stay in the cache
+constexpr int64_t kMaxRows = 32;  // unpacked at a time: they stay in the cache
 
 // Calls work(begin, rows) for pieces of [begin, end), with one buffer for all.
 template <class F>
 void in_blocks_of_rows(const CodeSource& source, int64_t cols, int64_t begin, int64_t end, F&& work) {
-    CodeRows rows(source.form(), std::min(kMostRows, end - begin), cols);
+    CodeRows rows(source.form(), std::min(kMaxRows, end - begin), cols);
     for (; begin < end; begin += rows.rows) {
         rows.rows = std::min(rows.rows, end - begin);
         source.unpack(begin, begin + rows.rows, rows);

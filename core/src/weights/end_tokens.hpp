@@ -9,7 +9,7 @@
 namespace patchbay::weights {
 
 // eos_token_id (one, a list, or null) of the config and of the folder's generation_config.json, which may be missing:
-// both count. Ascending; what is no id of the vocabulary is refused. folder: empty where the model is only a shape.
+// both count. Ascending; an id outside the vocabulary is refused. folder: empty if the model is only a shape.
 Result<std::vector<int32_t>> end_tokens(const FlatConfig&, const std::filesystem::path& folder, uint32_t vocab_size);
 
 }  // namespace patchbay::weights

@@ -6,10 +6,10 @@
 namespace patchbay::weights {
 namespace {
 
-constexpr uint64_t kMostKeys = 1 << 16, kMostTensors = 1 << 20, kMostKeyBytes = 65535, kMostNameBytes = 256;
-constexpr uint64_t kMostAlignment = 1 << 20;
-constexpr uint32_t kMostDimensions = 4;
-constexpr int kMostNesting = 4;  // arrays in arrays
+constexpr uint64_t kMaxKeys = 1 << 16, kMaxTensors = 1 << 20, kMaxKeyBytes = 65535, kMaxNameBytes = 256;
+constexpr uint64_t kMaxAlignment = 1 << 20;
+constexpr uint32_t kMaxDimensions = 4;
+constexpr int kMaxNesting = 4;  // arrays in arrays
 
 // Bytes of one value; 0: they vary.
 uint64_t bytes_of(GgufType type) {
@@ -75,7 +75,7 @@ class Cursor {
                 PB_TRY(const uint64_t length, number<uint64_t>("a string"));
                 PB_CHECK(drop(take(length, "a string")));
             } else {
-                if (nesting == 0) return fault("arrays are nested more than " + std::to_string(kMostNesting) + " deep");
+                if (nesting == 0) return fault("arrays are nested more than " + std::to_string(kMaxNesting) + " deep");
                 PB_TRY(const GgufType inner, this->type());
                 PB_TRY(const uint64_t inner_count, number<uint64_t>("an array"));
                 PB_CHECK(skip(inner, inner_count, nesting - 1));
@@ -91,7 +91,7 @@ class Cursor {
             PB_TRY(count, number<uint64_t>("an array"));
         }
         const uint64_t begin = at_;
-        PB_CHECK(skip(type, count.value_or(1), kMostNesting - 1));
+        PB_CHECK(skip(type, count.value_or(1), kMaxNesting - 1));
         return GgufValue{type, count, file_.subspan(begin, at_ - begin)};
     }
 
@@ -153,9 +153,9 @@ std::optional<Encoding> encoding_of(uint32_t type) {
 Result<GgufTensor> read_tensor(Cursor& cursor, const std::string& name) {
     const auto fault = [&](const std::string& what) { return cursor.fault("tensor '" + name + "' " + what); };
     PB_TRY(const uint32_t dimensions, cursor.number<uint32_t>("a number of dimensions"));
-    if (dimensions < 1 || dimensions > kMostDimensions)
+    if (dimensions < 1 || dimensions > kMaxDimensions)
         return fault("has " + std::to_string(dimensions) + " dimensions, expected 1 to " +
-                     std::to_string(kMostDimensions));
+                     std::to_string(kMaxDimensions));
     GgufTensor tensor{};
     uint64_t elements = 1;
     for (uint32_t i = 0; i < dimensions; ++i) {
@@ -185,10 +185,10 @@ Result<uint64_t> alignment_of(const GgufHeader& header, const std::string& where
     const GgufValue* const given = header.find("general.alignment");
     if (!given) return uint64_t{32};
     const auto value = given->integer();
-    if (!value || *value < 1 || static_cast<uint64_t>(*value) > kMostAlignment ||
+    if (!value || *value < 1 || static_cast<uint64_t>(*value) > kMaxAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(*value)))
         return fail(where + ": general.alignment is " + given->shown() + ", expected a power of two to " +
-                    std::to_string(kMostAlignment));
+                    std::to_string(kMaxAlignment));
     return static_cast<uint64_t>(*value);
 }
 
@@ -251,19 +251,19 @@ Result<GgufHeader> parse_gguf(std::span<const std::byte> file, const std::string
     PB_CHECK(check_start(cursor, file, where));
     PB_TRY(const uint64_t tensors, cursor.number<uint64_t>("a number of tensors"));
     PB_TRY(const uint64_t keys, cursor.number<uint64_t>("a number of keys"));
-    if (tensors > kMostTensors)
-        return cursor.fault(std::to_string(tensors) + " tensors are more than " + std::to_string(kMostTensors));
-    if (keys > kMostKeys)
-        return cursor.fault(std::to_string(keys) + " keys are more than " + std::to_string(kMostKeys));
+    if (tensors > kMaxTensors)
+        return cursor.fault(std::to_string(tensors) + " tensors are more than " + std::to_string(kMaxTensors));
+    if (keys > kMaxKeys)
+        return cursor.fault(std::to_string(keys) + " keys are more than " + std::to_string(kMaxKeys));
     GgufHeader header;
     for (uint64_t i = 0; i < keys; ++i) {
-        PB_TRY(std::string key, cursor.text(kMostKeyBytes, "a key"));
+        PB_TRY(std::string key, cursor.text(kMaxKeyBytes, "a key"));
         auto value = cursor.value();
         if (!value) return fail(value.error() + " in the value of '" + key + "'");
         if (!header.metadata.emplace(key, *value).second) return cursor.fault("the key '" + key + "' is there twice");
     }
     for (uint64_t i = 0; i < tensors; ++i) {
-        PB_TRY(std::string name, cursor.text(kMostNameBytes, "a tensor's name"));
+        PB_TRY(std::string name, cursor.text(kMaxNameBytes, "a tensor's name"));
         PB_TRY(GgufTensor tensor, read_tensor(cursor, name));
         if (!header.tensors.emplace(name, std::move(tensor)).second)
             return cursor.fault("the tensor '" + name + "' is there twice");

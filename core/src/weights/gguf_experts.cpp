@@ -3,7 +3,7 @@
 namespace patchbay::weights {
 namespace {
 
-constexpr size_t kMostMatrices = 1 << 17;  // of all experts of a file; three times the largest published models'
+constexpr size_t kMaxMatrices = 1 << 17;  // of all experts of a file; three times the largest published models'
 constexpr std::string_view kAll = "_exps";
 
 // "ffn_up": Hugging Face's name of that matrix; empty: there is no such one.
@@ -43,8 +43,8 @@ Result<> add_experts(const Gguf& file, const ExpertNaming& naming, const std::st
     if (!counted || counted->integer() != experts)
         return fault("holds " + std::to_string(experts) + " experts, but " + architecture + ".expert_count is " +
                      (counted ? counted->shown() : "not there"));
-    if (static_cast<uint64_t>(experts) + out.experts > kMostMatrices)
-        return fault("is one too many: experts have more than " + std::to_string(kMostMatrices) + " matrices");
+    if (static_cast<uint64_t>(experts) + out.experts > kMaxMatrices)
+        return fault("is one too many: experts have more than " + std::to_string(kMaxMatrices) + " matrices");
     out.experts += static_cast<size_t>(experts);
     const std::string_view matrix = matrix_name(naming, stem.substr(0, stem.size() - kAll.size()));
     // Rows are whole blocks, so experts are too.

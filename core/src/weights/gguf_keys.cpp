@@ -60,10 +60,10 @@ Result<> GgufKeys::copy_number_if_there(const std::string& from, const std::stri
     return copy_number(from, to);
 }
 
-Result<> GgufKeys::only(const std::string& key, int64_t value, const std::string& meaning) const {
+Result<> GgufKeys::only(const std::string& key, int64_t value, const std::string& description) const {
     const GgufValue* const given = find(own(key));
     if (!given || given->number() == static_cast<double>(value)) return {};
-    return fault(own(key), std::to_string(value) + meaning);
+    return fault(own(key), std::to_string(value) + description);
 }
 
 Result<> GgufKeys::copy_numbers(const std::string& name, int64_t count, const std::string& to) {

@@ -27,7 +27,7 @@ struct GgufKeys {
     Result<> copy_integer_if_there(const std::string& from, const std::string& to);
     Result<> copy_number_if_there(const std::string& from, const std::string& to);
     // Refuses a file that has the architecture's own key with another value.
-    Result<> only(const std::string& key, int64_t value, const std::string& meaning = "") const;
+    Result<> only(const std::string& key, int64_t value, const std::string& description = "") const;
     // As many f32 numbers, put as to.0, to.1, …
     Result<> copy_numbers(const std::string& tensor, int64_t count, const std::string& to);
 };
@@ -36,7 +36,7 @@ struct GgufKeys {
 std::string text_of(float value);
 std::string text_of(double value);
 
-// What positions do: bases, scalings, the part of a head that turns.
+// The settings of positions: bases, scalings, the part of a head that is rotated.
 Result<> read_gguf_positions(GgufKeys& keys, int64_t head_dim);
 
 }  // namespace patchbay::weights

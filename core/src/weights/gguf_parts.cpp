@@ -6,7 +6,7 @@
 namespace patchbay::weights {
 namespace {
 
-constexpr int64_t kMostParts = 99999;  // what the names can count
+constexpr int64_t kMaxParts = 99999;  // what the names can count
 
 // "-00002-of-00003.gguf"
 std::string ending(int64_t part, int64_t parts) {
@@ -21,7 +21,7 @@ std::string of(int64_t part, int64_t parts) { return std::to_string(part) + " of
 std::optional<int64_t> part_of(const GgufHeader& header) {
     const GgufValue* const value = header.find("split.no");
     const auto number = value ? value->integer() : std::nullopt;
-    if (!number || *number < 0 || *number >= kMostParts) return std::nullopt;
+    if (!number || *number < 0 || *number >= kMaxParts) return std::nullopt;
     return *number + 1;
 }
 
@@ -46,9 +46,9 @@ Result<> open_gguf_parts(const std::filesystem::path& path, GgufFile& file) {
     const GgufValue* const count = header.find("split.count");
     if (!count) return {};
     const int64_t parts = count->integer().value_or(0);
-    if (parts < 1 || parts > kMostParts)
+    if (parts < 1 || parts > kMaxParts)
         return fail(file.gguf.where + ": split.count is " + count->shown() + ", expected a number from 1 to " +
-                    std::to_string(kMostParts));
+                    std::to_string(kMaxParts));
     if (parts == 1) return {};
     const auto part = part_of(header);
     std::string begin = path.string();

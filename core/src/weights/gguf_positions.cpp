@@ -44,7 +44,7 @@ Result<> read_phi3(GgufKeys& keys, int64_t head_dim) {
         if (turning < 2 || turning > head_dim || turning % 2 != 0)
             return keys.fault(turning_key, "an even number to " + std::to_string(head_dim));
         part = static_cast<double>(turning) / static_cast<double>(head_dim);
-        // Models multiply it by the head and drop what is behind the point.
+        // Models multiply it by the head and drop the fraction.
         if (static_cast<int64_t>(static_cast<double>(head_dim) * part) < turning) part = std::nextafter(part, 1);
     }
     keys.out["partial_rotary_factor"] = text_of(part);

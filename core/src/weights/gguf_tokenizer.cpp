@@ -53,9 +53,9 @@ class Embedded {
         if (!text) return fault(key, "a name");
         return std::string(*text);
     }
-    Result<bool> flag(const std::string& key, bool fallback) const {
+    Result<bool> flag(const std::string& key, bool default_value) const {
         const GgufValue* const value = find(key);
-        if (!value) return fallback;
+        if (!value) return default_value;
         if (!value->truth()) return fault(key, "true or false");
         return *value->truth();
     }
@@ -70,10 +70,10 @@ class Embedded {
     }
 
     Result<> read_tokens() {
-        constexpr size_t kMostTokens = 1 << 22;
+        constexpr size_t kMaxTokens = 1 << 22;
         const GgufValue* const value = find("tokens");
-        if (!value || value->count.value_or(0) > kMostTokens || !value->texts() || value->count == 0)
-            return fault("tokens", "an array of up to " + std::to_string(kMostTokens) + " strings");
+        if (!value || value->count.value_or(0) > kMaxTokens || !value->texts() || value->count == 0)
+            return fault("tokens", "an array of up to " + std::to_string(kMaxTokens) + " strings");
         tokens_ = *value->texts();
         PB_TRY(const auto kinds, by_token("token_type"));
         for (const double kind : kinds) {

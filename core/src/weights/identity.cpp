@@ -8,13 +8,13 @@
 namespace patchbay::weights {
 
 Result<std::string> model_identity(const std::filesystem::path& model) {
-    constexpr uint64_t kMostConfigBytes = 16 << 20, kSample = 64;
+    constexpr uint64_t kMaxConfigBytes = 16 << 20, kSample = 64;
     std::string text;
     if (is_gguf(model)) {
         PB_TRY(const GgufFile file, open_gguf(model));
         text.assign(reinterpret_cast<const char*>(file.gguf.bytes.data()), file.gguf.header.bytes);
     } else {
-        PB_TRY(text, read_whole_file(model / "config.json", kMostConfigBytes));
+        PB_TRY(text, read_whole_file(model / "config.json", kMaxConfigBytes));
     }
     PB_TRY(const auto checkpoint, Checkpoint::open(model));
     for (const std::string& name : checkpoint->names()) {

@@ -58,21 +58,21 @@ Result<> check_form(const WeightForm& form) {
 Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     if (size == 0 || rank >= size)
         return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
-    if (spec.same_as >= 0 || spec.part_count == 0)
+    if (spec.tied_to > 0 || spec.part_count == 0)
         return fail("this weight is not in a checkpoint: the model shares or computes it");
     if (spec.part_count > PB_MAX_FUSED)
         return fail("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " +
                     std::to_string(PB_MAX_FUSED));
-    constexpr int64_t kMostElements = int64_t{1} << 40;
+    constexpr int64_t kMaxElements = int64_t{1} << 40;
     for (uint32_t i = 0; i < spec.part_count; ++i) {
         const int64_t rows = spec.role == PB_WEIGHT_VECTOR ? 1 : spec.parts[i].rows;
-        if (rows < 1 || spec.cols < 1 || rows > kMostElements / spec.cols)
+        if (rows < 1 || spec.cols < 1 || rows > kMaxElements / spec.cols)
             return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " +
                         shape_text({rows, spec.cols}));
         const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
         const bool vector = spec.role == PB_WEIGHT_VECTOR; // then of numbers, not of rows
         const int64_t taken = vector ? spec.cols : rows;
-        if (stored != 0 && (stored > kMostElements / spec.cols || first < 0 || first > stored - taken))
+        if (stored != 0 && (stored > kMaxElements / spec.cols || first < 0 || first > stored - taken))
             return fail("the model asks for " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
                         std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
                         std::to_string(stored));

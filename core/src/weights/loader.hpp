@@ -1,5 +1,5 @@
-// A model's weights as the runner hands them to a device: the tensors that a pb_weight_spec names, checked against
-// the shape that the model needs, fused, cut for this rank and converted. From a checkpoint, made up from a seed, or
+// A model's weights as the runner passes them to a device: the tensors that a pb_weight_spec names, checked against
+// the shape that the model needs, fused, split for this rank and converted. From a checkpoint, random from a seed, or
 // shapes only.
 #pragma once
 #include <cstddef>
@@ -23,10 +23,10 @@ struct Piece;
 struct Share;
 using CodeSources = std::vector<std::shared_ptr<const CodeSource>>;
 
-// Memory that is not zeroed, and not copied where it grows.
+// Memory that is not zeroed, and not copied when it grows.
 class LoadMemory {
   public:
-    bool at_least(size_t bytes); // false: there is not so much; what it held is gone
+    bool at_least(size_t bytes); // false: not enough memory; the old contents are lost
     std::byte* data() const { return memory_.get(); }
 
   private:
@@ -34,12 +34,12 @@ class LoadMemory {
     size_t bytes_ = 0;
 };
 
-// kAsStored: AWQ's and GPTQ's numbers and GGUF's blocks stay codes, real numbers real; kNone: all are made real; kInt8,
-// kInt4: real numbers are rounded.
+// kAsStored: AWQ, GPTQ and GGUF's blocks stay codes, floats stay floats; kNone: all become floats; kInt8,
+// kInt4: floats are rounded.
 enum class Quantization { kAsStored, kNone, kInt8, kInt4 };
 
-struct WeightForm {                     // how a weight is wanted
-    pb_dtype dtype = PB_F32;            // of what stays real: PB_F32 or PB_BF16
+struct WeightForm {                     // the form in which a weight is wanted
+    pb_dtype dtype = PB_F32;            // of weights that are not quantised: PB_F32 or PB_BF16
     Quantization quantization = Quantization::kNone;
     uint32_t group = 32;                // for kInt8 and kInt4: columns that share a scale, 32 or 128
 };
@@ -53,7 +53,7 @@ struct LoadedWeight {
     uint32_t group = 0;              // columns; 0: not quantised, and the three below are empty
     std::span<const float> scales, offsets; // (rows, ⌈cols / group⌉); offsets: empty where all are 0
     std::span<const int32_t> order;         // (cols) as in pb_quant; empty: as they are
-    LoadMemory memory;               // where all lie, but for data that the checkpoint's file has just so
+    LoadMemory memory;               // holds all of these, except data that the checkpoint's file has in the same form
 };
 
 class WeightSource {
@@ -62,15 +62,15 @@ class WeightSource {
     // packed: how linears without a .weight are stored.
     static WeightSource from_checkpoint(std::shared_ptr<const Checkpoint>, std::optional<PackedFormat> packed = {});
     static WeightSource dummy(uint64_t seed);
-    // For devices that compute nothing: weights as a checkpoint with this configuration has them, but for the numbers.
+    // For devices that compute nothing: the weights of a checkpoint with this configuration, without their values.
     static Result<WeightSource> shapes(const FlatConfig&);
 
-    // The part of `rank` of `size`. The bias of a weight that is cut along its columns goes to rank 0 only, because the
-    // ranks' outputs are summed. Only what linear() multiplies with is quantised. The result lives no longer than this
-    // source. reuse: an earlier result, whose memory is taken: fresh pages cost more than what is written to them.
+    // The part of `rank` of `size`. The bias of a weight that is split by columns goes to rank 0 only, because the
+    // ranks' outputs are summed. Only the weights of linear() are quantised. The result must not outlive this
+    // source. reuse: an earlier result, whose memory is reused: fresh pages cost more than writing to them.
     Result<LoadedWeight> load(const pb_weight_spec&, const WeightForm&, uint32_t rank, uint32_t size,
                               LoadedWeight reuse = {}) const;
-    void read_with(ThreadPool& pool) { pool_ = &pool; } // with all its threads; it outlives this source
+    void read_with(ThreadPool& pool) { pool_ = &pool; } // with all threads of a pool that outlives this source
 
     // What dtype: auto means: that of the checkpoint's largest tensor (f16: bf16, which takes as much memory; blocks of
     // quantised numbers: bf16, which rounds them by less than they were rounded); of an AWQ or GPTQ checkpoint bf16;
@@ -102,7 +102,7 @@ class WeightSource {
     ThreadPool* pool_ = nullptr;
 };
 
-// 64 hexadecimal digits that tell models apart (cache keys, records of a run): of config.json, or a GGUF file's
+// 64 hexadecimal digits that identify a model (cache keys, records of a run): of config.json, or a GGUF file's
 // metadata, and of each tensor's name, dtype, shape and 64 bytes from its middle. Cheap, hence no proof that all
 // weights are equal.
 Result<std::string> model_identity(const std::filesystem::path& model);

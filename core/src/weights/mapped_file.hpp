@@ -1,4 +1,4 @@
-// A whole file as read-only memory, for tensors that are larger than one wants to copy.
+// A whole file as read-only memory, for tensors that are too large to copy.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -15,7 +15,7 @@ class MappedFile {
     MappedFile& operator=(MappedFile&&) = delete;
     ~MappedFile();
 
-    std::span<const std::byte> bytes() const { return bytes_; } // lives as long as this
+    std::span<const std::byte> bytes() const { return bytes_; } // valid as long as this object
 
   private:
     explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -14,14 +14,14 @@ Failure unread(const std::string& key, const std::string& value, const std::stri
     return fail("config.json: " + std::string(kSection) + key + " is " + shown(value) + ", expected " + expected);
 }
 
-Result<std::string> value_of(const FlatConfig& config, const std::string& key, const std::string& fallback) {
+Result<std::string> value_of(const FlatConfig& config, const std::string& key, const std::string& default_value) {
     auto value = single_value(config, kSection + key);
     if (!value) return fail("config.json: " + value.error());
-    return value->value_or(fallback);
+    return value->value_or(default_value);
 }
 
-Result<int64_t> integer(const FlatConfig& config, const std::string& key, const std::string& fallback) {
-    PB_TRY(const std::string text, value_of(config, key, fallback));
+Result<int64_t> integer(const FlatConfig& config, const std::string& key, const std::string& default_value) {
+    PB_TRY(const std::string text, value_of(config, key, default_value));
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return unread(key, text, "a whole number");

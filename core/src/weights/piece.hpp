@@ -1,5 +1,5 @@
-// One tensor's share in a weight, and how it gets into memory: out of a checkpoint, or made up from a seed. The loader
-// says which pieces a weight has.
+// One tensor's share of a weight, and how it gets into memory: from a checkpoint, or random from a seed. The loader
+// decides which pieces a weight has.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ int64_t stored_row(const TensorView&, int64_t r);
 void read_piece(const Piece&, const TensorView&, pb_dtype wanted, std::byte* target, ThreadPool* pool);
 // The values that fill_dummy() makes of seed and name; a bias is made like a norm's vector, near 0 in place of 1.
 void make_piece(const Piece&, uint64_t seed, pb_dtype wanted, std::byte* target, ThreadPool* pool);
-// The bytes that read_piece() would write, where the checkpoint has them as they are; else null.
+// The bytes that read_piece() would write, if the checkpoint has them in that form; else null.
 const std::byte* piece_in_place(const Piece&, const TensorView&, pb_dtype wanted);
 
 }  // namespace patchbay::weights

@@ -17,7 +17,7 @@ using Ints = int32_t __attribute__((vector_size(16)));
 using Shorts = int16_t __attribute__((vector_size(16)));
 using Bytes = int8_t __attribute__((vector_size(8)));
 constexpr int64_t kLanes = 4, kMultiple = 8;  // numbers in a vector; that a group is padded to a multiple of
-constexpr int64_t kMostGroup = 128;
+constexpr int64_t kMaxGroup = 128;
 constexpr float kLeast = 0x1p-100f;  // of a group's largest number: its scale's inverse is finite
 
 Floats load(const float* at) {
@@ -89,8 +89,8 @@ std::array<Fit, kTried> fits(const float* numbers, int64_t count, float most, st
 // Calls round(numbers, count, their largest magnitude, codes) with a count that is a multiple of kMultiple.
 template <class F>
 float round_group(const float* numbers, int64_t count, int8_t* codes, F&& round) {
-    std::array<float, kMostGroup> padded;
-    std::array<int8_t, kMostGroup> made;
+    std::array<float, kMaxGroup> padded;
+    std::array<int8_t, kMaxGroup> made;
     const int64_t whole = (count + kMultiple - 1) / kMultiple * kMultiple;
     if (whole != count) {
         std::fill(std::copy_n(numbers, count, padded.begin()), padded.end(), 0.0f);

@@ -1,4 +1,4 @@
-// Real numbers rounded to codes while they are loaded (`model.quantization: int8` and `int4`). Used by the loader.
+// Floats rounded to codes at load (`model.quantization: int8` and `int4`). Used by the loader.
 #pragma once
 #include <functional>
 
@@ -7,8 +7,8 @@
 
 namespace patchbay::weights {
 
-// `count` numbers that share a scale, which is returned; 0 where all are 0 or next to it, not finite where one is not.
-// int8: the largest becomes ±127. int4: of a few scales the one with the least squared error, which may be negative.
+// `count` numbers that share a scale, which is returned; 0 if all are 0 or nearly 0, not finite if one is not.
+// int8: the largest becomes ±127. int4: of a few scales, the one with the least squared error, which may be negative.
 float round_to_int8(const float* numbers, int64_t count, int8_t* codes);
 float round_to_int4(const float* numbers, int64_t count, int8_t* codes);
 

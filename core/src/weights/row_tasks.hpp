@@ -1,4 +1,4 @@
-// Splits a matrix's rows among the threads of a pool. Used by what reads, makes up and packs weights.
+// Splits a matrix's rows among the threads of a pool. Used by code that reads, generates and packs weights.
 #pragma once
 #include <algorithm>
 #include <cstdint>

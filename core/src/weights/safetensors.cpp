@@ -74,17 +74,17 @@ Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, con
         return fail(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
     const uint64_t length = little_endian_u64(file.first(8));
     const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
-    // Any other kind of file gives a length of random digits, so what follows it tells the two mistakes apart.
+    // Any other kind of file gives a length of random digits; the bytes after it distinguish the two mistakes.
     const bool looks_right = file.size() > 8 && text[0] == '{';
     if (!looks_right) return fail(where + " is not a safetensors file: byte 8 does not open a JSON header");
-    if (length > kMostHeaderBytes)
+    if (length > kMaxHeaderBytes)
         return fail(where + ": a header of " + std::to_string(length) + " bytes is over the format's limit of " +
-                    std::to_string(kMostHeaderBytes));
+                    std::to_string(kMaxHeaderBytes));
     if (length > file.size() - 8)
         return fail(where + ": the header says that it has " + std::to_string(length) +
                     " bytes, but the file has only " + std::to_string(file.size() - 8) +
                     " after its length (is it truncated?)");
-    PB_TRY(const json header, parse_json({text, length}, where + " (header)", {.bytes = kMostHeaderBytes, .depth = 8}));
+    PB_TRY(const json header, parse_json({text, length}, where + " (header)", {.bytes = kMaxHeaderBytes, .depth = 8}));
     if (!header.is_object()) return fail(where + ": the header is not a JSON object");
     SafetensorsHeader out{8 + length, {}};
     for (const auto& [name, value] : header.items()) {

@@ -12,7 +12,7 @@
 
 namespace patchbay::weights {
 
-constexpr uint64_t kMostHeaderBytes = 100'000'000; // the format's own limit
+constexpr uint64_t kMaxHeaderBytes = 100'000'000; // the format's own limit
 
 struct SafetensorsEntry {
     std::string dtype; // as written: "BF16"

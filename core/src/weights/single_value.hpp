@@ -1,4 +1,4 @@
-// One value of a flattened configuration, read without taking a value of another type for a missing one.
+// Reads one value of a flattened configuration; a value of the wrong type is an error, never treated as missing.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace patchbay::weights {
 
-// Of a key that holds one value; none: it is missing, or null. Refuses a list or map there, and parents of another
+// The value of a key with a single value; none: missing or null. Refuses a list or map, and parents of another
 // type.
 Result<std::optional<std::string>> single_value(const FlatConfig&, const std::string& key);
 

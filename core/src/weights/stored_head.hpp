@@ -1,4 +1,4 @@
-// Whether a checkpoint stores an lm head of its own, whatever its configuration says. Used where a model is chosen.
+// Whether a checkpoint stores its own lm head, regardless of its configuration. Used when a model is chosen.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace patchbay::weights {
 
-// Sets tie_word_embeddings to false where the checkpoint stores an lm head that differs from the token table: it then
-// makes the logits, as in transformers 5. Returns what is to be said of that; empty: nothing.
+// Sets tie_word_embeddings to false if the checkpoint stores an lm head that differs from the token table: it then
+// computes the logits, as in transformers 5. Returns a message about that; empty: nothing to report.
 Result<std::string> settle_head(FlatConfig&, const WeightSource&);
 
 }  // namespace patchbay::weights

@@ -12,7 +12,7 @@ namespace {
 
 struct Part {
     const char* name;
-    const char* meaning;
+    const char* description;
     double KvCosts::*cost;
 };
 constexpr Part kParts[] = {
@@ -48,7 +48,7 @@ class Round {
         const auto first = prompts_of(asked_, 1), other = prompts_of(asked_, 2);
         KvCosts out;
         out.prompt = timed([&](size_t s) { return kv_.grow(tables_[s], asked_.prompt); });
-        out.name = timed([&](size_t s) { return kv_.name_full_blocks(tables_[s], first[s]), true; });
+        out.name = timed([&](size_t s) { return kv_.cache_full_blocks(tables_[s], first[s]), true; });
         const uint32_t cached = (asked_.prompt - 1) / asked_.block_size * asked_.block_size;
         out.hit = timed([&](size_t s) { return kv_.count_cached(first[s]) == cached; });
         out.miss = timed([&](size_t s) { return kv_.count_cached(other[s]) == 0; });
@@ -65,7 +65,7 @@ class Round {
             for (uint32_t t = asked_.prompt; t < 2 * asked_.prompt; ++t)
                 for (size_t s = 0; s < tables_.size(); ++s) {
                     fits &= kv_.grow(tables_[s], t + 1);
-                    kv_.name_full_blocks(tables_[s], {longer[s].data(), t + 1});
+                    kv_.cache_full_blocks(tables_[s], {longer[s].data(), t + 1});
                 }
             return fits;
         });
@@ -132,7 +132,7 @@ std::string table_of(const std::vector<KvResult>& results) {
     }
     out += '\n';
     for (const Part& part : kParts) {
-        std::snprintf(line, sizeof line, "%-48s", part.meaning);
+        std::snprintf(line, sizeof line, "%-48s", part.description);
         out += line;
         for (const KvResult& r : results) {
             std::snprintf(line, sizeof line, "  %*.2f", 17, r.median.*part.cost * 1e9);

@@ -60,13 +60,13 @@ Result<Machine> measure_machine(const host::Registry& registry, const config::Pl
     const pb_clock clock_of_plugins = clock_service(clock);
     PB_TRY(const auto device,
            registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_of_plugins, nullptr}));
-    pb_device_info info{};
-    info.struct_size = sizeof info;
+    pb_device_info info = sized<pb_device_info>();
     PB_CHECK(device.checked<&pb_device::info>(&info));
-    if (!device.table->measure) return fail("device '" + choice.plugin + "' cannot tell what it does at best");
+    if (!device.extension<pb_device_limits>())
+        return fail("device '" + choice.plugin + "' cannot measure what it does at best");
     pb_limit limits[32];
     auto count = static_cast<uint32_t>(std::size(limits));
-    PB_CHECK(device.checked<&pb_device::measure>(limits, &count));
+    PB_CHECK(device.checked<&pb_device_limits::measure>(limits, uint32_t{sizeof(pb_limit)}, &count));
     Machine machine{text_of(info.name, sizeof info.name), pool.threads(), {}};
     for (uint32_t i = 0; i < std::min<size_t>(count, std::size(limits)); ++i)
         machine.limits.push_back({text_of(limits[i].name, sizeof limits[i].name),

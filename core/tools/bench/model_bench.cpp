@@ -12,7 +12,7 @@
 namespace patchbay::bench {
 namespace {
 
-constexpr uint32_t kMostStepTokens = 8192; // of a batch's prompts, unless one prompt's step is to have more
+constexpr uint32_t kMaxStepTokens = 8192; // of a batch's prompts, unless one prompt's step is to have more
 
 double median(std::vector<double> values) {
     if (values.empty()) return 0;
@@ -35,7 +35,7 @@ void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
         const uint32_t length = one.prompt + one.output;
         e.max_model_len = std::max(e.max_model_len, length);
         e.max_num_seqs = std::max(e.max_num_seqs, one.batch);
-        const uint32_t prompts = one.batch == 1 ? 0 : std::min(one.prompt * one.batch, kMostStepTokens);
+        const uint32_t prompts = one.batch == 1 ? 0 : std::min(one.prompt * one.batch, kMaxStepTokens);
         e.max_num_batched_tokens =
             std::max({e.max_num_batched_tokens, std::min(one.prompt, chunk), prompts, one.batch});
         e.num_blocks = std::max(e.num_blocks, one.batch * ((length + e.block_size - 1) / e.block_size + 1));
@@ -160,7 +160,7 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
             steps.push_back(seconds_of(r));
             replayed += r.graph_replayed;
             const uint64_t inside = r.forward.model_forward + r.forward.device_launch + r.sample_ns;
-            if (!r.in_turn.empty()) overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(inside));
+            if (!r.sync_reason.empty()) overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(inside));
         }
     }
     CaseResult out{asked, {}, std::move(prefill_steps), {}, median(overheads)};

@@ -41,7 +41,7 @@ struct ModelBench {
 };
 
 // `config`: what to load; budgets and KV are sized for the cases, but no step takes more of one prompt than its
-// max_num_batched_tokens. `progress`: told what is under way.
+// max_num_batched_tokens. `progress`: called with what is under way.
 Result<ModelBench> bench_model(config::EngineConfig, const host::Registry&, const std::vector<Case>&, uint32_t repeats,
                                const std::function<void(const std::string&)>& progress);
 

@@ -24,7 +24,7 @@ class HostClock final : public Clock {
 };
 
 struct SchedulerCase {
-    uint32_t running = 256, waiting = 0; // sequences that decode in every step, and others behind them
+    uint32_t running = 256, waiting = 0; // sequences that decode in every step, and others that wait
     uint32_t prompt = 512;               // tokens of each
     uint32_t steps = 1000;               // that are timed
 };
@@ -37,7 +37,7 @@ struct StepTimes { // seconds
     double rest = 0;   // of the step, outside forward pass and sampling: outputs, callbacks, the report
 };
 
-// An engine whose sequences all decode, with others behind them.
+// An engine whose sequences all decode, while others wait.
 class DecodingEngine {
   public:
     // Settings of the engine that the case does not fix (block_size, prefix caching, …) are those of `config`.

@@ -29,7 +29,7 @@ struct Options {
     bool json = false;
 };
 
-// One line that the next one replaces; only where somebody looks.
+// One line that the next one replaces; only on a terminal.
 void show_progress(const std::string& what) {
     if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", what.c_str());
 }

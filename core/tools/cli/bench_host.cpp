@@ -90,7 +90,7 @@ void add_scheduler(Commands& commands, CLI::App* bench) {
         ->delimiter(',')
         ->check(within<uint32_t>(1, 4096))
         ->capture_default_str();
-    app->add_option("--waiting", o->waiting, "sequences behind them, a list")
+    app->add_option("--waiting", o->waiting, "sequences that wait, a list")
         ->delimiter(',')
         ->check(within<uint32_t>(0, 100'000))
         ->capture_default_str();

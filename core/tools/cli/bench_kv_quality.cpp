@@ -27,7 +27,7 @@ struct Options {
     bool json = false;
 };
 
-// A type, and perhaps a map of layers behind it: "int8 {last 2: bfloat16}".
+// A type, and perhaps a map of layers after it: "int8 {last 2: bfloat16}".
 config::Overrides with_type(config::Overrides out, const std::string& type) {
     const size_t map = type.find('{');
     const size_t end = type.find_last_not_of(' ', map == type.npos ? map : map - 1);
@@ -80,7 +80,7 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
     const auto o = std::make_shared<Options>();
     app->add_option("--model", o->model, "Hugging Face folder or GGUF file")->required();
     app->add_option("--text", o->text, "file whose beginning is scored")->required();
-    app->add_option("--kv", o->types, "a type, perhaps with a map of layers behind it; repeated: the first is compared "
+    app->add_option("--kv", o->types, "a type, perhaps with a map of layers after it; repeated: the first is compared "
                                       "with (default: float32, bfloat16, int8, fp8)")
         ->allow_extra_args(false);
     app->add_option("--tokens", o->tokens, "of the text")->check(within<uint32_t>(2, 1u << 22))->capture_default_str();

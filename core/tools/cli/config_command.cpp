@@ -10,7 +10,7 @@
 #include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
 #include "execution/model_choice.hpp"
-#include "experiment/lineup.hpp"
+#include "experiment/prepared_variants.hpp"
 #include "experiment/spec_load.hpp"
 
 namespace patchbay::cli {
@@ -34,13 +34,13 @@ Result<config::Checked> check_experiment(const config::Document& document, const
         for (const std::string& line : faults.lines()) text += "\n" + line;
         return fail(std::move(text));
     }
-    PB_TRY(auto lineup, experiment::load_lineup(*spec, registry));
+    PB_TRY(auto prepared, experiment::prepare_variants(*spec, registry));
     config::Checked out;
-    out.summary = std::to_string(lineup.entrants.size()) + " variants, baseline " +
-                  config::printable(lineup.entrants[lineup.baseline].name) + ", " + std::to_string(spec->repeats) +
+    out.summary = std::to_string(prepared.variants.size()) + " variants, baseline " +
+                  config::printable(prepared.variants[prepared.baseline].name) + ", " + std::to_string(spec->repeats) +
                   " repeats";
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
-    for (experiment::Entrant& e : lineup.entrants) {
+    for (experiment::PreparedVariant& e : prepared.variants) {
         for (std::string& warning : e.loaded.warnings)
             if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end())
                 out.warnings.push_back(std::move(warning));
@@ -103,8 +103,8 @@ Result<> print_schema(const Options& o) {
 }
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* meaning, Result<> (*action)(const Options&)) {
-    CLI::App* app = parent->add_subcommand(name, meaning);
+                     const char* description, Result<> (*action)(const Options&)) {
+    CLI::App* app = parent->add_subcommand(name, description);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/print_error.hpp"
+#include "cli/report_command.hpp"
 #include "doctor/findings.hpp"
 
 namespace patchbay::cli {
@@ -20,7 +21,8 @@ Result<> examine(const Options& o) {
     RealClock clock;
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
     for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine),
-                             doctor::check_gpu(machine), doctor::check_parallel(machine)})
+                             doctor::check_gpu(machine), doctor::check_parallel(machine),
+                             doctor::check_tools(machine, report_python()), doctor::check_plugin_folders(registry)})
         all.insert(all.end(), some.begin(), some.end());
     std::cout << (o.json ? doctor::json_of(all) + "\n" : doctor::table_of(all));
     return {};

@@ -1,4 +1,4 @@
-// What a flag's value must be, told before anything runs: a fault is bad usage. For CLI::Option::check().
+// What a flag's value must be, checked before anything runs: a fault is bad usage. For CLI::Option::check().
 #pragma once
 #include <CLI/CLI.hpp>
 #include <charconv>

@@ -45,9 +45,9 @@ struct Options {
 };
 
 // The outputs of all prompts in order: the first unfinished one streams, later ones are kept until their turn.
-class Screen {
+class ConsolePrinter {
   public:
-    explicit Screen(std::vector<std::string> prompts)
+    explicit ConsolePrinter(std::vector<std::string> prompts)
         : prompts_(std::move(prompts)), text_(prompts_.size()), done_(prompts_.size()) {}
 
     void begin() { // prints the prompt whose turn it is
@@ -164,7 +164,7 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
 
     std::vector<std::string> shown; // an output each
     for (const std::string& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt);
-    Screen screen(std::move(shown));
+    ConsolePrinter screen(std::move(shown));
     JsonLines lines(std::cout);
     if (sampling.dry_multiplier > 0) sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
     std::vector<engine::RequestId> ids;

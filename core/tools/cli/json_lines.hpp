@@ -1,4 +1,4 @@
-// Outputs as lines of JSON, an object each, when they have ended: all that the engine tells of them. For
+// Outputs as lines of JSON, an object each, when they have ended: all that the engine knows of them. For
 // `patchbay generate --output-format jsonl`.
 #pragma once
 #include <map>

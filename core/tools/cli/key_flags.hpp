@@ -13,13 +13,13 @@ class KeyFlags {
         : app_(app), overrides_(std::move(overrides)) {}
 
     // A value that the key never takes is bad usage.
-    void operator()(const char* flag, const char* path, const char* meaning) const {
+    void operator()(const char* flag, const char* path, const char* description) const {
         const auto take = [all = overrides_, path, flag](const std::string& value) {
             all->push_back({path, value, flag});
             if (const auto checked = config::check_override(all->back()); !checked)
                 throw CLI::ValidationError(checked.error());
         };
-        app_.add_option_function<std::string>(flag, take, meaning);
+        app_.add_option_function<std::string>(flag, take, description);
     }
 
   private:

@@ -12,6 +12,7 @@
 #include "base/crash_report.hpp"
 #include "base/suggest.hpp"
 #include "base/thread_stack.hpp"
+#include "cli/admin_command.hpp"
 #include "cli/bench_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
@@ -30,12 +31,17 @@
 namespace patchbay::cli {
 namespace {
 
+std::string versions() {
+    return "patchbay " PATCHBAY_VERSION ", plugin ABI " + std::to_string(PB_ABI_MAJOR) + "." +
+           std::to_string(PB_ABI_MINOR);
+}
+
 void add_version_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("version", "Print the versions of program and plugin contract");
     app->footer("Example:\n  patchbay version");
     app->callback([&commands] {
         commands.chosen = [] {
-            std::cout << "patchbay " PATCHBAY_VERSION ", plugin ABI " << PB_ABI_MAJOR << '.' << PB_ABI_MINOR << '\n';
+            std::cout << versions() << '\n';
             return kOk;
         };
     });
@@ -75,6 +81,7 @@ int run(int argc, char** argv) {
     Commands commands{app, {}};
     add_generate_command(commands);
     add_serve_command(commands);
+    add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);
     add_bench_command(commands);
@@ -83,6 +90,7 @@ int run(int argc, char** argv) {
     add_plugin_command(commands);
     add_config_command(commands);
     add_version_command(commands);
+    app.set_version_flag("--version", versions(), "Print the versions and exit");
     add_worker_command(commands);
     try {
         app.parse(argc, argv);

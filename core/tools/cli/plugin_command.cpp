@@ -9,14 +9,16 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
+#include "cli/print_table.hpp"
+#include "host/plugin_list.hpp"
 #include "host/probe.hpp"
-#include "host/registry.hpp"
 
 namespace patchbay::cli {
 namespace {
 
 using json = nlohmann::json;
-const char* const kKinds[] = {"scheduler", "sampler", "proposer", "attention", "model", "device"};
+using host::kKinds;
+using Listed = host::ListedComponent;
 
 struct Options {
     std::vector<std::string> plugin_dirs;
@@ -27,47 +29,6 @@ struct Options {
 
 Result<host::Registry> open_registry(const Options& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
-}
-
-// Rows of cells, each column as wide as its widest cell. What is in them is a plugin's.
-void print_table(std::vector<std::vector<std::string>> rows) {
-    for (auto& row : rows)
-        for (std::string& cell : row) cell = printable(cell, 2000);
-    std::vector<size_t> widths;
-    for (const auto& row : rows)
-        for (size_t i = 0; i < row.size(); ++i) {
-            widths.resize(std::max(widths.size(), i + 1));
-            widths[i] = std::max(widths[i], row[i].size());
-        }
-    for (const auto& row : rows) {
-        std::string line;
-        for (size_t i = 0; i < row.size(); ++i)
-            line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
-        std::cout << line << '\n';
-    }
-}
-
-struct Listed {
-    const host::ComponentManifest* component;
-    const host::Manifest* plugin;
-    std::string fault;  // why it cannot be used
-};
-
-std::vector<Listed> listed(const host::Registry& registry, const std::string& kind) {
-    std::vector<Listed> out;
-    for (const char* k : kKinds) {
-        if (!kind.empty() && kind != k) continue;
-        for (const host::Manifest& m : registry.manifests())
-            for (const host::ComponentManifest& c : m.components) {
-                if (c.kind != k) continue;
-                std::string fault = host::Registry::fault_of(m);
-                if (fault.empty() && !c.unavailable.empty()) fault = "not available on this machine: " + c.unavailable;
-                const host::ComponentManifest* first = registry.first(c.kind, c.name);
-                if (fault.empty() && first != &c) fault = "hidden by " + registry.plugin_of(*first)->library.string();
-                out.push_back({&c, &m, fault});
-            }
-    }
-    return out;
 }
 
 json to_json(const Listed& l) {
@@ -81,7 +42,7 @@ Result<> list(const Options& o) {
         return fail("no kind '" + o.kind + "'" +
                     did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
     PB_TRY(const auto registry, open_registry(o));
-    const auto components = listed(registry, o.kind);
+    const auto components = host::list_components(registry, o.kind);
     if (o.as_json) {
         json out = {{"components", json::array()}, {"remarks", registry.remarks()}, {"folders", json::array()}};
         for (const Listed& l : components) out["components"].push_back(to_json(l));
@@ -117,6 +78,15 @@ std::string range_of(const host::ParamManifest& p) {
     return p.type + " " + (p.min ? plain(*p.min) : "-inf") + " to " + (p.max ? plain(*p.max) : "inf");
 }
 
+// "hooks: plan, arrived; extensions: patchbay.component.configure/1 revision 1"
+std::string found_in(const host::ComponentManifest& c) {
+    std::string hooks, extensions;
+    for (const std::string& hook : c.hooks) hooks += (hooks.empty() ? "" : ", ") + hook;
+    for (const host::ExtensionManifest& e : c.extensions)
+        extensions += (extensions.empty() ? "" : ", ") + e.id + " revision " + std::to_string(e.revision);
+    return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
+}
+
 void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
@@ -124,18 +94,21 @@ void print_info(const Listed& l) {
     std::cout << "  library  " << printable_message(l.plugin->library.string()) << "\n  plugin   "
               << l.plugin->name << ' '
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
-              << "\n  contract " << c.kind_id << ' ' << c.kind_digest << ", ABI " << l.plugin->abi_major << '.'
+              << "\n  contract " << c.kind_id << " revision " << c.revision << ", ABI " << l.plugin->abi_major << '.'
               << l.plugin->abi_minor << '\n';
+    std::cout << "  has      " << found_in(c) << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';
     for (const std::string& a : c.architectures) std::cout << "  serves   " << printable(a) << '\n';
     if (c.params.empty()) {
         std::cout << "  no parameters\n";
         return;
     }
-    std::vector<std::vector<std::string>> rows = {{"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "MEANING"}};
+    std::vector<std::vector<std::string>> rows = {
+        {"  PARAMETER", "VALUES", "DEFAULT", "UNIT", "CHANGES", "DESCRIPTION"}};
     for (const host::ParamManifest& p : c.params)
-        rows.push_back({"  " + p.name, range_of(p), p.fallback.value_or("(required)"), p.unit.empty() ? "-" : p.unit,
-                        p.hot ? "live" : "at start", p.meaning});
+        rows.push_back({"  " + p.name, range_of(p), p.default_value.value_or("(required)"),
+                        p.unit.empty() ? "-" : p.unit,
+                        p.hot ? "live" : "at start", p.description});
     print_table(rows);
 }
 
@@ -147,7 +120,7 @@ Result<> info(const Options& o) {
                       name = slash == std::string::npos ? o.name : o.name.substr(slash + 1);
     std::vector<Listed> found;
     std::vector<std::string> names;
-    for (const Listed& l : listed(registry, kind)) {
+    for (const Listed& l : host::list_components(registry, kind)) {
         names.push_back(l.component->name);
         if (l.component->name == name) found.push_back(l);
     }
@@ -170,6 +143,9 @@ Result<> test(const Options& o) {
                   << (line.component.empty() ? "" : "  " + line.component)
                   << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
     }
+    if (report.manifest)
+        for (const host::ComponentManifest& c : report.manifest->components)
+            std::cout << c.kind << '/' << c.name << "  " << found_in(c) << '\n';
     if (report.verdict == host::Verdict::kRefused)
         return fail(o.file + ": refused by " + report.check + ": " + report.reason);
     std::cout << o.file
@@ -181,8 +157,8 @@ Result<> test(const Options& o) {
 }
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* meaning, Result<> (*action)(const Options&)) {
-    CLI::App* app = parent->add_subcommand(name, meaning);
+                     const char* description, Result<> (*action)(const Options&)) {
+    CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);

@@ -1,4 +1,4 @@
-// patchbay plugin list | info | test: what is installed, what it can be told, and whether it keeps the contract.
+// patchbay plugin list | info | test: what is installed, its parameters, and whether it keeps the contract.
 #pragma once
 #include "cli/command.hpp"
 

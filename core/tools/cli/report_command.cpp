@@ -64,6 +64,8 @@ std::string in_shell_quotes(const std::string& word) {
     return out + "'";
 }
 
+std::string report_python() { return python_for(support_folder()); }
+
 Result<fs::path> make_report(const fs::path& database) {
     const fs::path support = support_folder(), report = database.parent_path() / "report.html";
     if (support.empty()) return fail("scripts/report is nowhere above the program: is it installed as a whole?");

@@ -18,4 +18,7 @@ std::filesystem::path support_folder();
 
 std::string in_shell_quotes(const std::string& word);
 
+// The Python that makes reports: PATCHBAY_PYTHON, scripts' own environment, or python3.
+std::string report_python();
+
 }  // namespace patchbay::cli

@@ -42,16 +42,16 @@ void end_with_report(const fs::path& database) {
               << in_shell_quotes(database.parent_path().string()) << '\n';
 }
 
-void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Lineup& lineup,
+void print_outcome(const experiment::ExperimentSpec& spec, const experiment::PreparedVariants& prepared,
                    const experiment::Outcome& outcome) {
     constexpr size_t kColumns = 100; // of sentences
     const auto wrapped = [](const std::string& text) { return experiment::wrapped(printable_message(text), kColumns); };
     std::vector<std::string> names;
-    for (const experiment::Entrant& e : lineup.entrants) names.push_back(printable(e.name, 1000));
+    for (const experiment::PreparedVariant& e : prepared.variants) names.push_back(printable(e.name, 1000));
     for (const std::string& notice : outcome.conclusion.notices) std::cout << wrapped("note: " + notice) << '\n';
     if (!spec.question.empty()) std::cout << printable_lines(spec.question) << "\n\n";
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
-    std::cout << experiment::results_table(outcome.conclusion, names, lineup.baseline, colour) << '\n';
+    std::cout << experiment::results_table(outcome.conclusion, names, prepared.baseline, colour) << '\n';
     for (const std::string& swap : outcome.swaps) std::cout << wrapped("swap: " + swap) << '\n';
     std::cout << (outcome.swaps.empty() ? "" : "\n") << wrapped(outcome.conclusion.sentence) << '\n';
 }
@@ -64,8 +64,8 @@ Result<host::Registry> registry_of(const Options& o) {
 Result<config::ParallelSettings> parallel_of(const Options& o) {
     PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
     PB_TRY(const auto registry, registry_of(o));
-    PB_TRY(const auto lineup, experiment::load_lineup(spec, registry));
-    for (const experiment::Entrant& e : lineup.entrants)
+    PB_TRY(const auto prepared, experiment::prepare_variants(spec, registry));
+    for (const experiment::PreparedVariant& e : prepared.variants)
         if (e.loaded.config.engine.tensor_parallel_size > 1) return e.loaded.config.parallel;
     return config::ParallelSettings();
 }
@@ -105,17 +105,17 @@ Result<> run_against_itself(const Options& o, const std::string& command) {
     RealClock clock;
     for (uint32_t n = 1; n <= o.experiments; ++n) {
         PB_TRY(const auto spec, experiment::spec_from(experiment::against_itself(given, n), given.name));
-        PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
+        PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
         options.folder = folder / ("experiment-" + std::to_string(n));
         auto bar = std::make_unique<experiment::ProgressBar>(clock);
         options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
-        const auto outcome = in_one_line(experiment::run_experiment(spec, lineup, registry, clock, options));
+        const auto outcome = in_one_line(experiment::run_experiment(spec, prepared, registry, clock, options));
         bar.reset();
         if (!outcome) return fail(outcome.error());
         if (!outcome->complete) return fail("interrupted");
         rates.add(outcome->conclusion);
         if (n == 1)
-            std::cout << o.experiments << " experiments of " << lineup.entrants.size() << " copies of "
+            std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
                       << given.variants[given.baseline].name << ", " << spec.repeats << " repeats, "
                       << spec.primary.size() << " primary metrics" << std::endl;
     }
@@ -124,7 +124,7 @@ Result<> run_against_itself(const Options& o, const std::string& command) {
 }
 
 Result<> run(const Options& o, const std::string& command, const experiment::ExperimentSpec& spec,
-             experiment::Lineup& lineup, const host::Registry& registry) {
+             experiment::PreparedVariants& prepared, const host::Registry& registry) {
     experiment::ExperimentOptions options = options_of(o, command);
     options.folder = folder_of(o, spec);
     metrics::Metrics all;
@@ -139,10 +139,10 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
     RealClock clock;
     auto bar = std::make_unique<experiment::ProgressBar>(clock);
     options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
-    auto outcome = experiment::run_experiment(spec, lineup, registry, clock, options);
+    auto outcome = experiment::run_experiment(spec, prepared, registry, clock, options);
     bar.reset();
     if (!outcome) return fail(outcome.error());
-    print_outcome(spec, lineup, *outcome);
+    print_outcome(spec, prepared, *outcome);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
@@ -152,8 +152,8 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
 Result<> load_and_run(const Options& o, const std::string& command) {
     PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
     PB_TRY(const auto registry, registry_of(o));
-    PB_TRY(auto lineup, experiment::load_lineup(spec, registry));
-    return in_one_line(run(o, command, spec, lineup, registry));
+    PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
+    return in_one_line(run(o, command, spec, prepared, registry));
 }
 
 }  // namespace

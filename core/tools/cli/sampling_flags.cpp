@@ -28,10 +28,10 @@ void add_bias(S& s, const std::string& item) {
 void add_draws(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
     S& s = flags->sampling;
     app.add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
-    const auto ranged = [&](const char* flag, float S::*field, const char* meaning) {
+    const auto ranged = [&](const char* flag, float S::*field, const char* description) {
         const auto& all = engine::kSamplingRanges;
         const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
-        return app.add_option(flag, s.*field, meaning)->check(within<float>(range->low, range->high));
+        return app.add_option(flag, s.*field, description)->check(within<float>(range->low, range->high));
     };
     ranged("--length-penalty", &S::length_penalty,
            "beam search orders by log-probability / tokens ^ penalty: above 0 for longer ones")

@@ -1,5 +1,7 @@
 #include "cli/serve_command.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -23,16 +25,30 @@ struct Options {
     serve::ServerOptions server;
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
+    std::string admin, admin_token_file; // empty: the default address
 };
 
 Result<host::Registry> registry_of(const Options& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
+constexpr const char* kNoAdmin = "none";
+
+// The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
+void choose_admin_address(Options& o, const config::EngineConfig& config) {
+    if (o.admin == kNoAdmin) return;
+    const bool named = !o.admin.empty();
+    auto address = named ? serve::admin_address(o.admin, o.admin_token_file) : serve::default_admin_address();
+    if (address)
+        o.server.admin = serve::AdminOptions{*std::move(address), [&o] { return registry_of(o); }, config, named};
+    else spdlog::warn("there is no admin address: {}", address.error());
+}
+
 Result<> run(Options& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
+    choose_admin_address(o, loaded.config);
     metrics::Metrics all;
     engine::PluginMetrics plugin_metrics(all);
     parallel::World world;
@@ -46,7 +62,10 @@ Result<> run(Options& o) {
 
     PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
     server->stop_on_signals();
-    std::cerr << "serving " << name << " on http://" << o.server.http.host << ":" << server->port() << std::endl;
+    std::string started =
+        "serving " + name + " on http://" + o.server.http.host + ":" + std::to_string(server->port()) + "\n";
+    if (server->admin()) started += "admin address: " + server->admin()->address().text() + "\n";
+    std::cerr << started << std::flush;
     server->wait();
     const auto failure = server->failure();
     server->stop();
@@ -84,6 +103,9 @@ void add_limits(CLI::App& app, Options& o) {
 void check_usage(const Options& o) {
     for (const std::string& key : o.server.api_keys)
         if (key.empty()) throw CLI::ValidationError("--api-key", "is empty");
+    if (!o.admin.empty() && o.admin != kNoAdmin)
+        if (const auto address = serve::admin_address(o.admin, o.admin_token_file); !address)
+            throw CLI::ValidationError(address.error());
     const bool has_model = std::any_of(o.overrides.begin(), o.overrides.end(),
                                        [](const config::Override& set) { return set.path == "model.path"; });
     if (o.config_file.empty() && !has_model)
@@ -109,6 +131,10 @@ void add_serve_command(Commands& commands) {
     app->add_option("--api-key", o->server.api_keys,
                     "key that requests must bring; may be given several times (also PATCHBAY_API_KEY)")
         ->allow_extra_args(false);
+    app->add_option("--admin", o->admin,
+                    "where it is controlled while it runs: path of a Unix socket, HOST:PORT, or none (default: a "
+                    "socket in $XDG_RUNTIME_DIR/patchbay, else in /tmp/patchbay-UID)");
+    app->add_option("--admin-token-file", o->admin_token_file, "file with the token that --admin HOST:PORT needs");
     app->add_option("--served-model-name", o->names.served,
                     "name of the model in requests; may be given several times (default: the folder's name)")
         ->allow_extra_args(false);

@@ -17,9 +17,9 @@ void add_defaults(Node& map, const std::vector<KeyInfo>& keys) {
             Node section = given ? *given : Node::map();
             add_defaults(section, key.children);
             if (!section.entries.empty()) map.set(key.name, std::move(section));
-        } else if (key.fallback && !map.find(key.name)) {
+        } else if (key.default_value && !map.find(key.name)) {
             const bool text = key.type == config::ValueType::kString;
-            map.set(key.name, text ? Node::string(*key.fallback) : Node::scalar(*key.fallback));
+            map.set(key.name, text ? Node::string(*key.default_value) : Node::scalar(*key.default_value));
         }
     }
 }

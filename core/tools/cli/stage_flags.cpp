@@ -8,13 +8,15 @@ namespace patchbay::cli {
 
 void add_stage_flags(CLI::App& app, engine::SamplingParams& s, std::vector<std::string>& dry_breakers) {
     using S = engine::SamplingParams;
-    const auto ranged = [&](const char* flag, float S::*field, const char* meaning) {
+    const auto ranged = [&](const char* flag, float S::*field, const char* description) {
         const auto& all = engine::kSamplingRanges;
         const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
-        app.add_option(flag, s.*field, meaning)->check(within<float>(range->low, range->high))->capture_default_str();
+        app.add_option(flag, s.*field, description)
+            ->check(within<float>(range->low, range->high))
+            ->capture_default_str();
     };
     ranged("--top-n-sigma", &S::top_n_sigma, "sample among logits so many standard deviations below the highest");
-    ranged("--typical", &S::typical_p, "sample among those of typical surprise that make up p (1: off)");
+    ranged("--typical", &S::typical_p, "sample among those of typical surprisal that make up p (1: off)");
     ranged("--xtc-probability", &S::xtc_probability, "chance that all but the last of the top choices are excluded");
     ranged("--xtc-threshold", &S::xtc_threshold, "probability from which on a token is a top choice");
     ranged("--dry-multiplier", &S::dry_multiplier, "above 0: less of what would go on with a repetition (0: off)");
@@ -28,9 +30,9 @@ void add_stage_flags(CLI::App& app, engine::SamplingParams& s, std::vector<std::
     app.add_option("--dry-sequence-breaker", dry_breakers,
                    "text that no repetition reaches across; may be given several times (default: newline : \" *)")
         ->allow_extra_args(false);
-    app.add_option("--mirostat", s.mirostat, "2: cut by a surprise that follows the output's (0: off)")
+    app.add_option("--mirostat", s.mirostat, "2: cut by a surprisal that follows the output's (0: off)")
         ->check(CLI::IsMember({0, 2}));
-    ranged("--mirostat-ent", &S::mirostat_tau, "surprise to keep to, in bits");
+    ranged("--mirostat-ent", &S::mirostat_tau, "surprisal to keep to, in bits");
     ranged("--mirostat-lr", &S::mirostat_eta, "share of an error that is made up for with the next token");
 }
 

@@ -34,13 +34,17 @@ std::vector<Shape> shapes(const host::Component* device) {
 struct Answer {
     pb_status status;
     std::string reason;
-    pb_attention_layout layout{};
+    pb_attention_layout layout = sized<pb_attention_layout>();
+    bool within_bounds = true;
 };
 
 Answer describe(const host::Component& c, const pb_attention_spec& spec) {
     Answer a{};
-    a.layout.struct_size = sizeof a.layout;
-    a.status = static_cast<const pb_attention*>(c.type().vtable)->describe(c.self(), &spec, &a.layout);
+    LentMemory memory;
+    pb_attention_layout* const layout = memory.lend(sized<pb_attention_layout>());
+    a.status = static_cast<const pb_attention*>(c.type().vtable)->describe(c.self(), memory.lend(spec), layout);
+    a.layout = *layout;
+    a.within_bounds = memory.end_call() && a.layout.struct_size == sizeof a.layout;
     if (a.status != PB_OK) a.reason = c.check(a.status, "describe").error();
     return a;
 }
@@ -65,6 +69,7 @@ Outcome describes(Subject& subject) {
         if (a.status != PB_OK)
             return fail("it answers what it may not do by status " + std::to_string(a.status) +
                         ", expected PB_UNSUPPORTED and a reason: " + a.reason);
+        if (!a.within_bounds) return fail("describe writes past the end of its layout: see its struct_size");
         if (a.layout.page_bytes == 0) return fail("its pages hold no bytes");
         if (!std::memchr(a.layout.layout_tag, 0, sizeof a.layout.layout_tag) || !a.layout.layout_tag[0])
             return fail("its layout_tag is empty or not terminated");
@@ -79,7 +84,7 @@ Outcome refuses(Subject& subject) {
         void (*spoil)(pb_attention_spec&);
     };
     constexpr Case kCases[] = {
-        {"a device that nobody has", [](pb_attention_spec& s) { s.device = "abacus"; }},
+        {"a device that does not exist", [](pb_attention_spec& s) { s.device = "abacus"; }},
         {"3 heads over 2 of KV", [](pb_attention_spec& s) { s.heads = 3; }},
         {"no heads of KV", [](pb_attention_spec& s) { s.kv_heads = 0; }},
         {"a head_dim of 0", [](pb_attention_spec& s) { s.head_dim = 0; }},
@@ -90,16 +95,18 @@ Outcome refuses(Subject& subject) {
     std::string why;
     Shape shape;
     shape.device = device_of(subject, why);
+    std::string faults;
     for (const Case& c : kCases) {
         pb_attention_spec spec = shape.spec();
         c.spoil(spec);
         const Answer a = describe(*component, spec);
+        const std::string before = faults.empty() ? "" : "; ";
         if (a.status != PB_UNSUPPORTED)
-            return fail(std::string("it answers ") + c.what + " by status " + std::to_string(a.status) +
-                        ", expected PB_UNSUPPORTED");
-        if (!has_reason(a)) return fail(std::string("it refuses ") + c.what + " without a reason");
+            faults += before + "it answers " + c.what + " by status " + std::to_string(a.status) +
+                      ", expected PB_UNSUPPORTED";
+        else if (!has_reason(a)) faults += before + "it refuses " + c.what + " without a reason";
     }
-    return {};
+    return faults.empty() ? Outcome() : fail(faults);
 }
 
 std::vector<Tokens> some_sequences(const Shape& shape) {

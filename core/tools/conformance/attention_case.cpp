@@ -12,7 +12,7 @@
 namespace patchbay::conformance {
 
 namespace {
-constexpr uint32_t kMostSequences = 16, kMostTokens = 512; // of a batch
+constexpr uint32_t kMaxSequences = 16, kMaxTokens = 512; // of a batch
 }
 
 pb_attention_spec Shape::spec() const {
@@ -27,9 +27,9 @@ pb_attention_spec Shape::spec() const {
             1 / std::sqrt(static_cast<float>(head_dim)),
             0,
             device ? device->type().name : "cpu",
-            kMostSequences,
-            kMostTokens,
-            kMostTokens};
+            kMaxSequences,
+            kMaxTokens,
+            kMaxTokens};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
@@ -96,8 +96,7 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
 Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32_t pages) {
     Pages out(c, shape);
     const pb_attention_spec spec = shape.spec();
-    out.layout_.struct_size = sizeof out.layout_;
-    PB_CHECK(c.check(out.table().describe(c.self(), &spec, &out.layout_), "describe"));
+    PB_TRY(out.layout_, (filled<&pb_attention::describe, pb_attention_layout>(c, &spec)));
     PB_CHECK(c.check(out.table().bind(c.self(), &spec, &out.bound_), "bind"));
     if (out.layout_.page_bytes == 0 || out.layout_.page_bytes > 1u << 26 || out.layout_.plan_bytes > 1u << 26)
         return fail("a page of " + std::to_string(out.layout_.page_bytes) + " bytes and a plan of " +
@@ -196,17 +195,21 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
 
 Result<> Pages::compute(const Step& s) {
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
-    const pb_kv_view kv{reinterpret_cast<uint8_t*>(memory_.data()), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view),  0,      reinterpret_cast<uint8_t*>(memory_.data()),
+                        layout_.page_bytes, pages_, 0};
     const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
                     ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
     const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
                     vt = tensor(s.v->data(), PB_F32, {tokens, kv_heads, dim});
     void* self = component_->self();
+    LentMemory memory; // of the step
+    const pb_attention_batch* const batch = memory.lend(s.batch);
+    const pb_kv_view* const view = memory.lend(kv);
     PB_CHECK(
-        component_->check(table().plan(self, bound_, &s.batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
-    table().append_kv(self, bound_, &s.batch, &kv, &kt, &vt);
-    table().run(self, bound_, &s.batch, &kv, &ot, &qt);
-    return {};
+        component_->check(table().plan(self, bound_, batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
+    table().append_kv(self, bound_, batch, view, &kt, &vt);
+    table().run(self, bound_, batch, view, &ot, &qt);
+    return memory.end_call() ? Result<>() : fail("it writes past the end of its batch");
 }
 
 Result<> Pages::compute_there(const Step& s) {
@@ -214,7 +217,7 @@ Result<> Pages::compute_there(const Step& s) {
     const auto& its = *static_cast<const pb_device*>(device.type().vtable);
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
     pb_attention_batch b = s.batch;
-    std::vector<int32_t> block_starts = {0}, blocks; // without the places behind the last
+    std::vector<int32_t> block_starts = {0}, blocks; // without the places after the last
     for (uint32_t i = 0; i < b.seq_count; ++i) {
         const int32_t* const row = b.block_tables + size_t{i} * b.max_blocks;
         const auto used = (static_cast<uint32_t>(b.seq_lens[i]) + shape_.block_size - 1) / shape_.block_size;
@@ -238,7 +241,7 @@ Result<> Pages::compute_there(const Step& s) {
     b.device = {starts->at<int32_t>(), lens->at<int32_t>(),  firsts->at<int32_t>(),
                 listed->at<int32_t>(), slots->at<int64_t>(), positions->at<int32_t>()};
     if (its.queue) b.queue = its.queue(device.self());
-    const pb_kv_view kv{memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view), 0, memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
     const pb_tensor qt = tensor(q->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     ot = tensor(out->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     kt = tensor(k->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1),

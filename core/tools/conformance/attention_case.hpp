@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "conformance/check.hpp"
-#include "conformance/there.hpp"
+#include "conformance/device_buffer.hpp"
 
 namespace patchbay::conformance {
 
@@ -54,11 +54,11 @@ class Pages {
 
     const host::Component* component_;
     Shape shape_;
-    pb_attention_layout layout_{};
+    pb_attention_layout layout_ = sized<pb_attention_layout>();
     void* bound_ = nullptr;
     std::vector<uint64_t> memory_; // 8-byte units, pages · page_bytes
     std::vector<uint64_t> plan_;
-    std::unique_ptr<There> memory_there_, plan_there_; // of a device with memory of its own
+    std::unique_ptr<DeviceBuffer> memory_there_, plan_there_; // of a device with memory of its own
     std::vector<std::vector<int32_t>> blocks_; // of each sequence
     uint32_t taken_ = 0, pages_ = 0;
 };

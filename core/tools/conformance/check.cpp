@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 
+#include "conformance/hot_values.hpp"
 #include "host/schema.hpp"
 
 namespace patchbay::conformance {
@@ -13,7 +14,7 @@ uint64_t count_ns(void* ctx) { return *static_cast<std::atomic<uint64_t>*>(ctx) 
 // Time that only moves when it is looked at: what a component does must not hang on how busy the machine is.
 const pb_clock& test_clock() {
     thread_local std::atomic<uint64_t> now = 0;
-    thread_local const pb_clock clock{sizeof(pb_clock), 0, &now, count_ns};
+    thread_local const pb_clock clock{sizeof(pb_clock), PB_CLOCK_REVISION, &now, count_ns};
     return clock;
 }
 
@@ -33,9 +34,15 @@ std::string least_value(const host::ParamManifest& p) {
 }  // namespace
 
 Result<std::unique_ptr<host::Component>> Subject::make(uint32_t threads, bool* unavailable) {
+    PB_TRY(auto component, make_bare(threads, unavailable));
+    if (prepare_) PB_CHECK(prepare_(*component));
+    return component;
+}
+
+Result<std::unique_ptr<host::Component>> Subject::make_bare(uint32_t threads, bool* unavailable) {
     host::Settings settings = settings_;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback) settings.emplace(p.name, least_value(p));
+        if (!p.default_value) settings.emplace(p.name, least_value(p));
     static Nowhere nowhere;
     host::Services services{threads > 1 ? &two_.service() : &one_.service(), &test_clock(), &nowhere};
     const std::string kind = host::kind_word(type_.kind);
@@ -87,7 +94,7 @@ const host::Component* Subject::device(const std::string& name, std::string& why
 std::string Subject::required_keys() const {
     std::string list;
     for (const host::ParamManifest& p : host::describe(type_).params)
-        if (!p.fallback && !settings_.contains(p.name)) list += (list.empty() ? "" : ", ") + p.name;
+        if (!p.default_value && !settings_.contains(p.name)) list += (list.empty() ? "" : ", ") + p.name;
     return list;
 }
 
@@ -142,7 +149,29 @@ Outcome survives_torn_state(Subject& subject) {
     for (const std::string& bytes : {saved.substr(0, saved.size() / 2), saved + noise, noise, std::string()}) {
         PB_TRY(auto second, subject.make());
         (void)second->load(subject.type().state, bytes);
-        (void)second->load("nobody/999", bytes);
+        (void)second->load("another/999", bytes);
+    }
+    return {};
+}
+
+Outcome configures(Subject& subject) {
+    const std::vector<HotValue> values = hot_values(subject);
+    if (values.empty()) return Outcome::skip("it has no hot parameters");
+    const Suite suite = suite_of(host::kind_word(subject.type().kind));
+    Outcome outcome;
+    for (const HotValue& v : values) {
+        for (const bool back : {false, true}) {
+            subject.prepare_by([&](host::Component& c) -> Result<> {
+                PB_CHECK(c.configure({{v.key, v.other}}));
+                if (back) PB_CHECK(c.configure({{v.key, v.first}}));
+                return {};
+            });
+            outcome = suite.checks.front().run(subject);
+            subject.prepare_by(nullptr);
+            if (outcome.what == Outcome::What::kFailed)
+                return fail("once '" + v.key + "' was set to " + v.other + (back ? " and back" : "") + ": " +
+                            outcome.reason);
+        }
     }
     return {};
 }
@@ -150,7 +179,10 @@ Outcome survives_torn_state(Subject& subject) {
 constexpr Check kLife[] = {
     {"component.twice", "two objects live side by side and end in any order", lives_beside_another},
     {"component.state", "a fresh object that loads what another saved, saves the same", keeps_its_state},
-    {"component.torn_state", "bytes that nobody saved are refused or ignored, and crash nothing", survives_torn_state},
+    {"component.torn_state", "bytes that were never saved are refused or ignored, and crash nothing",
+     survives_torn_state},
+    {"component.configure", "works on with other values of its hot parameters, and with the first ones again",
+     configures},
 };
 
 }  // namespace

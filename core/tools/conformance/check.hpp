@@ -1,6 +1,7 @@
 // The quick conformance suites: small named checks of one component each, run by the probe and by tests. A check looks
 // at one rule alone, so that a plugin with one fault fails one check.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "base/thread_pool.hpp"
+#include "conformance/lent_memory.hpp"
 #include "conformance/made_up_model.hpp"
 #include "host/component.hpp"
 #include "host/inner_devices.hpp"
@@ -30,6 +32,9 @@ class Subject {
     Result<std::unique_ptr<host::Component>> make(uint32_t threads = 1, bool* unavailable = nullptr);
     // The model that proposers are offered, one for all objects.
     MadeUpModel& runner() { return runner_; }
+    // What is done to each object that make() made, before it is used.
+    void prepare_by(std::function<Result<>(host::Component&)> f) { prepare_ = std::move(f); }
+    LentMemory& lent() { return lent_; } // goes after all objects of the checks
     // Of that name, with its default settings: from the same library, or else beside it and installed. Null, and why:
     // it cannot be had here.
     const host::Component* device(const std::string& name, std::string& why);
@@ -37,6 +42,7 @@ class Subject {
     std::string required_keys() const;
 
   private:
+    Result<std::unique_ptr<host::Component>> make_bare(uint32_t threads, bool* unavailable);
     const Result<host::Registry>& registry() const; // of what lies beside the library and of what is installed
     // Devices may stand before others.
     Result<std::shared_ptr<host::InnerDevices>> inner_devices(const host::Services&) const;
@@ -46,6 +52,8 @@ class Subject {
     host::Settings settings_;
     ThreadPool one_{1}, two_{2};
     MadeUpModel runner_;
+    LentMemory lent_;
+    std::function<Result<>(host::Component&)> prepare_;
     std::unique_ptr<host::Component> device_; // the latest that was asked for
 };
 

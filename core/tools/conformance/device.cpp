@@ -15,25 +15,19 @@ Outcome info(Subject& subject) {
     const pb_device_info& i = b.info();
     if (!std::memchr(i.name, 0, sizeof i.name) || !i.name[0]) return fail("its name is empty or not terminated");
     if (!std::memchr(i.isa, 0, sizeof i.isa)) return fail("its isa is not terminated");
-    if (!std::memchr(i.serves_as, 0, sizeof i.serves_as)) return fail("its serves_as is not terminated");
+    if (!std::memchr(i.compatible_with, 0, sizeof i.compatible_with))
+        return fail("its compatible_with is not terminated");
     if (!std::memchr(i.visible_by, 0, sizeof i.visible_by)) return fail("its visible_by is not terminated");
     if (i.activation_dtype != PB_F32 && i.activation_dtype != PB_BF16 && i.activation_dtype != PB_F16)
         return fail("its activation_dtype is " + std::to_string(i.activation_dtype) + ", expected f32, bf16 or f16");
     if (i.memory_total == 0 || i.memory_free > i.memory_total)
         return fail("it has " + std::to_string(i.memory_free) + " bytes free of " + std::to_string(i.memory_total));
     const pb_ops* o = subject.table<pb_device>().ops(component->self());
-    if (!o || o->struct_size < sizeof(pb_ops)) return fail("its ops table is missing or too small");
-    if (!o->embedding || !o->linear || !o->rms_norm || !o->rope || !o->silu_mul || !o->add || !o->gather_rows)
+    if (!o || o->struct_size < sizeof(uint32_t)) return fail("its ops table is missing or too small");
+    const pb_ops ops = widened<pb_ops>(o, o->struct_size);
+    if (!ops.embedding || !ops.linear || !ops.rms_norm || !ops.rope || !ops.silu_mul || !ops.add || !ops.gather_rows)
         return fail("its ops table lacks an op that is not optional");
-    const pb_device& table = subject.table<pb_device>();
-    const bool calls[] = {table.graph_begin != nullptr, table.graph_end != nullptr, table.graph_launch != nullptr,
-                          table.graph_free != nullptr, table.graph_bytes != nullptr};
-    for (const bool there : calls)
-        if (there != (i.graphs != 0))
-            return fail(i.graphs ? "it has graphs, but not all calls for them"
-                                 : "it has calls for graphs, but no graphs");
-    if (i.graphs && i.host_memory) return fail("it has graphs over the host's memory");
-    if (!table.submit_step != !table.wait_step) return fail("it has one of submit_step and wait_step");
+    if (component->extension<pb_device_graphs>() && i.host_memory) return fail("it has graphs over the host's memory");
     return {};
 }
 
@@ -67,7 +61,7 @@ Outcome memory(Subject& subject) {
             component->check(table.copy_page(self, static_cast<char*>(block) + 3 * kPage, block, kPage), "copy_page"));
         PB_CHECK(component->check(table.to_host(self, back.data(), block, kBytes), "to_host"));
         std::memcpy(there.data() + 3 * kPage, there.data(), kPage);
-        return back == there ? Outcome() : fail("copy_page copied other bytes than it was told to");
+        return back == there ? Outcome() : fail("copy_page copied other bytes than those given");
     };
     const Outcome outcome = judge();
     table.free(self, block);
@@ -122,7 +116,7 @@ Outcome codes(Subject& subject, pb_dtype dtype) {
 }
 
 bool has(const host::Component& component, std::string_view op) {
-    return host::has_op(*static_cast<const pb_device*>(component.type().vtable)->ops(component.self()), op);
+    return host::has_op(ops_of(component), op);
 }
 
 // Each case of an op in double, on two threads.
@@ -194,14 +188,14 @@ Outcome strides(Subject& subject) {
 // Where nothing is computed: time passes for each op, the same for the same, and shapes are checked all the same.
 Outcome charges(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    const pb_device& table = subject.table<pb_device>();
+    const auto* const simulation = component->extension<pb_device_simulation>();
     void* const self = component->self();
     {
         PB_TRY(const Bench b, Bench::create(*component));
-        if (b.info().computes && (table.charge || table.charged_ns)) return fail("it computes, and yet charges time");
+        if (b.info().computes && simulation) return fail("it computes, and yet charges time");
         if (b.info().computes) return Outcome::skip("it computes");
     }
-    if (!table.charge || !table.charged_ns) return fail("it computes nothing, and does not tell what time passes");
+    if (!simulation) return fail("it computes nothing, and does not say what time passes");
     for (const OpCase& c : op_cases()) {
         if (!has(*component, c.op)) continue;
         uint64_t charged[2] = {};
@@ -212,7 +206,7 @@ Outcome charges(Subject& subject) {
                 if (!done) return fail(std::string(c.op) + " " + c.what + ": " + done.error());
                 return {};
             }());
-            ns = table.charged_ns(self);
+            ns = simulation->charged_ns(self);
         }
         if (charged[0] == 0) return fail(std::string(c.op) + " " + c.what + ": no time is charged for it");
         if (charged[0] != charged[1])
@@ -226,8 +220,8 @@ Outcome charges(Subject& subject) {
     if (b.step([&](const pb_ops& ops) { ops.linear(ops.ctx, &out, &x, w); }))
         return fail("linear takes 15 columns where the weight has 16");
     const pb_cost cost{sizeof(pb_cost), 1, 1u << 30, 1u << 30, 1u << 30, b.info().activation_dtype, 0};
-    PB_CHECK(b.step([&](const pb_ops&) { table.charge(self, &cost); }));
-    return table.charged_ns(self) > 0 ? Outcome() : fail("charge() charges nothing");
+    PB_CHECK(b.step([&](const pb_ops&) { simulation->charge(self, &cost); }));
+    return simulation->charged_ns(self) > 0 ? Outcome() : fail("charge() charges nothing");
 }
 
 constexpr Check kChecks[] = {
@@ -259,7 +253,7 @@ constexpr Check kChecks[] = {
      [](Subject& s) { return exact(s, "causal_conv_silu"); }},
     {"device.ssm_scan", "scans from the state that the rows before left",
      [](Subject& s) { return exact(s, "ssm_scan"); }},
-    {"device.take_tokens", "puts tokens in place that it has sampled", take_tokens},
+    {"device.fill_placeholders", "puts tokens in place that it has sampled", fill_placeholders},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},

@@ -10,7 +10,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr int64_t kPadding = 24; // elements behind a strided row
+constexpr int64_t kPadding = 24; // elements after a strided row
 
 // To and from what an activation is; F16 devices are compared once there is one.
 std::vector<uint8_t> encode(const Floats& values, pb_dtype dtype) {
@@ -39,10 +39,14 @@ int64_t row_width(const pb_tensor& t) { return elements(t) / t.shape[0]; }
 
 }  // namespace
 
+pb_ops ops_of(const host::Component& c) {
+    const pb_ops* const given = static_cast<const pb_device*>(c.type().vtable)->ops(c.self());
+    return widened<pb_ops>(given, given->struct_size);
+}
+
 Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
     Bench b(c, rows, steps);
-    b.info_.struct_size = sizeof b.info_;
-    PB_CHECK(c.check(b.table().info(c.self(), &b.info_), "info"));
+    PB_TRY(b.info_, (filled<&pb_device::info, pb_device_info>(c)));
     return b;
 }
 
@@ -56,7 +60,7 @@ Bench::Bench(Bench&& o) noexcept
       graphs_(std::exchange(o.graphs_, {})) {}
 
 Bench::~Bench() {
-    for (pb_graph* g : graphs_) table().graph_free(component_->self(), g);
+    for (pb_graph* g : graphs_) graph_calls().graph_free(component_->self(), g);
     for (pb_weight* w : weights_) table().release(component_->self(), w);
     for (const Placed& p : placed_) table().free(component_->self(), p.memory);
 }
@@ -147,20 +151,20 @@ Result<> Bench::replay(const std::function<void(const pb_ops&)>& f) {
     f(ops());
     for (const Placed& p : placed_)
         PB_CHECK(component_->check(table().to_device(self, p.memory, p.bytes.data(), p.bytes.size()), "to_device"));
-    PB_CHECK(component_->check(table().graph_begin(self), "graph_begin"));
+    PB_CHECK(component_->check(graph_calls().graph_begin(self), "graph_begin"));
     f(ops());
     pb_graph* graph = nullptr;
-    PB_CHECK(component_->check(table().graph_end(self, &graph), "graph_end"));
+    PB_CHECK(component_->check(graph_calls().graph_end(self, &graph), "graph_end"));
     if (!graph) return fail("graph_end gave no graph");
     graphs_.push_back(graph);
-    if (table().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
-    return component_->check(table().graph_launch(self, graph), "graph_launch");
+    if (graph_calls().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
+    return component_->check(graph_calls().graph_launch(self, graph), "graph_launch");
 }
 
 Result<> Bench::launch_again() {
     PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
     const Result<> launched =
-        component_->check(table().graph_launch(component_->self(), graphs_.back()), "graph_launch");
+        component_->check(graph_calls().graph_launch(component_->self(), graphs_.back()), "graph_launch");
     const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
     return launched ? ended : launched;
 }
@@ -191,7 +195,7 @@ Result<> Bench::check_padding(const pb_tensor& t) {
     for (int64_t r = 0; r < t.shape[0]; ++r)
         for (int64_t i = width; i < t.strides[0]; ++i)
             if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)]))
-                return fail("it wrote behind row " + std::to_string(r) + " of a strided output");
+                return fail("it wrote after row " + std::to_string(r) + " of a strided output");
     return {};
 }
 

@@ -9,8 +9,10 @@ namespace patchbay::conformance {
 
 using Floats = std::vector<float>;
 
-enum class Rows { kDense, kStrided /* elements of padding behind each row */ };
+enum class Rows { kDense, kStrided /* elements of padding after each row */ };
 enum class Steps { kRun, kReplay /* what a step does is run, undone, captured, and then run by the graph */ };
+
+pb_ops ops_of(const host::Component&); // as this host knows them: what its table lacks is null
 
 // What one case puts on a device; goes with it.
 class Bench {
@@ -20,7 +22,7 @@ class Bench {
     ~Bench();
 
     const pb_device_info& info() const { return info_; }
-    const pb_ops& ops() const { return *table().ops(component_->self()); }
+    pb_ops ops() const { return ops_of(*component_); }
     double tolerance() const { return info_.activation_dtype == PB_F32 ? 1e-4 : 3e-2; }
     float rounded(float) const;  // as an activation holds it
     Floats rounded(Floats) const;
@@ -44,6 +46,7 @@ class Bench {
 
   private:
     Bench(const host::Component& c, Rows rows, Steps steps) : component_(&c), rows_(rows), steps_(steps) {}
+    const pb_device_graphs& graph_calls() const { return *component_->extension<pb_device_graphs>(); }
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
     Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape,
                             int64_t row);
@@ -53,7 +56,7 @@ class Bench {
     const host::Component* component_;
     Rows rows_;
     Steps steps_;
-    pb_device_info info_{};
+    pb_device_info info_ = sized<pb_device_info>();
     struct Placed { // memory of the device, and what was put there
         void* memory;
         std::vector<uint8_t> bytes;
@@ -77,7 +80,7 @@ Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // row
 
 Outcome graphs(Subject&);                 // device_graphs.cpp
 Outcome steps(Subject&);                  // device_steps.cpp
-Outcome take_tokens(Subject&);            // likewise
+Outcome fill_placeholders(Subject&);            // likewise
 Outcome host_pages(Subject&);             // likewise
 Outcome quantised(Subject&, pb_dtype of_codes); // device_quantised.cpp; skipped where the device does not take them
 

@@ -14,7 +14,7 @@ bool same(const Floats& a, const Floats& b) {
 // Each op's results by a graph have the bits of those without one. An op in place that ran while it was recorded would
 // show, since it would run twice.
 Outcome each_op(const host::Component& component) {
-    const pb_ops& ops = *static_cast<const pb_device*>(component.type().vtable)->ops(component.self());
+    const pb_ops ops = ops_of(component);
     for (const OpCase& c : op_cases()) {
         if (!host::has_op(ops, c.op)) continue;
         PB_TRY(Bench plain, Bench::create(component));
@@ -45,9 +45,8 @@ Outcome over_new_inputs(const host::Component& component) {
 }
 
 Outcome same_charge(const host::Component& component) {
-    const auto& table = *static_cast<const pb_device*>(component.type().vtable);
     for (const OpCase& c : op_cases()) {
-        if (!host::has_op(*table.ops(component.self()), c.op)) continue;
+        if (!host::has_op(ops_of(component), c.op)) continue;
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kReplay));
         PB_CHECK([&]() -> Result<> {
             const auto done = c.run(b, 0, c.rows);
@@ -57,7 +56,7 @@ Outcome same_charge(const host::Component& component) {
         uint64_t charged[2] = {};
         for (uint64_t& ns : charged) {
             PB_CHECK(b.launch_again());
-            ns = table.charged_ns(component.self());
+            ns = component.extension<pb_device_simulation>()->charged_ns(component.self());
         }
         if (charged[0] == 0 || charged[0] != charged[1])
             return fail(std::string(c.op) + " " + c.what + ": its replay is charged " + std::to_string(charged[0]) +
@@ -71,7 +70,7 @@ Outcome same_charge(const host::Component& component) {
 Outcome graphs(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(const Bench b, Bench::create(*component));
-    if (!b.info().graphs) return Outcome::skip("it captures no graphs");
+    if (!component->extension<pb_device_graphs>()) return Outcome::skip("it captures no graphs");
     if (!b.info().computes) return same_charge(*component);
     if (b.info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
     if (Outcome o = each_op(*component); o.what != Outcome::What::kOk) return o;

@@ -99,13 +99,12 @@ Outcome judge(std::vector<Bench>& benches, const char* op) {
 }  // namespace
 
 Outcome ranks(Subject& subject) {
-    const pb_device& table = subject.table<pb_device>();
-    if (!table.connect != !table.disconnect) return fail("it has one of connect and disconnect, but not the other");
-    if (!table.connect) return Outcome::skip("it is one rank");
     std::vector<Rank> all(kRanks);
     for (Rank& rank : all) {
         PB_TRY(rank.component, subject.make());
+        if (!rank.component->extension<pb_device_collectives>()) return Outcome::skip("it is one rank");
     }
+    const auto& table = *all[0].component->extension<pb_device_collectives>();
     {
         PB_TRY(const Bench b, Bench::create(*all[0].component));
         if (!b.info().computes) return Outcome::skip("it computes nothing");

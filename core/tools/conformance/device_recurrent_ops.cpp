@@ -1,5 +1,5 @@
 // The ops of recurrent layers, as cases: what a row gives must not depend on how the rows before it were dealt out, so
-// rows [from, to) are computed behind those before them; or rows are sequences, each with a page of its own.
+// rows [from, to) are computed after those before them; or rows are sequences, each with a page of its own.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ struct Pages {
         return out;
     }
     Result<pb_state> state(Bench& b, const std::vector<int32_t>& pages, const std::vector<int32_t>& starts,
-                           const std::vector<int32_t>& begins) const {
+                           const std::vector<int32_t>& is_first_chunk) const {
         pb_state s{};
         s.struct_size = sizeof s;
         s.page_count = static_cast<uint32_t>(count);
@@ -33,10 +33,10 @@ struct Pages {
         s.page_stride = static_cast<uint64_t>(floats) * sizeof(float);
         PB_TRY(s.pages, b.put_ints(pages));
         PB_TRY(s.query_starts, b.put_ints(starts));
-        PB_TRY(s.begins, b.put_ints(begins));
+        PB_TRY(s.is_first_chunk, b.put_ints(is_first_chunk));
         return s;
     }
-    // What is nobody's state must be as it was.
+    // What is no sequence's state must be as it was.
     Result<> check(Bench& b, const std::vector<int32_t>& used) const {
         if (!b.info().computes) return {};
         PB_TRY(const Floats now, b.get(memory));
@@ -72,13 +72,13 @@ Result<Floats> behind(Bench& b, int64_t floats, int64_t from, int64_t to, const 
 // Whole sequences of `length` rows.
 Result<Floats> beside(Bench& b, int64_t floats, int64_t length, int64_t from, int64_t to, const Part& part) {
     PB_TRY(const Pages pages, Pages::create(b, 2 * to + 1, floats));
-    std::vector<int32_t> own, starts = {0}, begins;
+    std::vector<int32_t> own, starts = {0}, is_first_chunk;
     for (int64_t s = from; s < to; ++s) {
         own.push_back(static_cast<int32_t>(2 * (to - s) - 1));
         starts.push_back(starts.back() + static_cast<int32_t>(length));
-        begins.push_back(1);
+        is_first_chunk.push_back(1);
     }
-    PB_TRY(const pb_state state, pages.state(b, own, starts, begins));
+    PB_TRY(const pb_state state, pages.state(b, own, starts, is_first_chunk));
     PB_TRY(Floats out, part(b, pages, state, from * length, to * length));
     PB_CHECK(pages.check(b, own));
     return out;

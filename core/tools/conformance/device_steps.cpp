@@ -24,19 +24,19 @@ class Adding {
         PB_CHECK(call(table().begin_step(self()), "begin_step"));
         for (int i = 0; i < times; ++i) bench_.ops().add(bench_.ops().ctx, &x_, &y_);
         out.assign(static_cast<size_t>(24 * dtype_bytes(x_.dtype)), std::byte{0x55});
-        return call(table().to_host_later(self(), out.data(), x_.data, out.size()), "to_host_later");
+        return call(async().to_host_async(self(), out.data(), x_.data, out.size()), "to_host_async");
     }
     Result<> end() { return call(table().end_step(self()), "end_step"); }
-    Result<> submit() { return call(table().submit_step(self()), "submit_step"); }
-    Result<> wait() { return call(table().wait_step(self()), "wait_step"); }
+    Result<> submit() { return call(async().submit_step(self()), "submit_step"); }
+    Result<> wait() { return call(async().wait_step(self()), "wait_step"); }
     // Adds y; x goes to the host; adds y; x comes back; adds y.
     Result<> there_and_back(void* host) {
         const auto add = [&] { bench_.ops().add(bench_.ops().ctx, &x_, &y_); };
         PB_CHECK(call(table().begin_step(self()), "begin_step"));
         add();
-        PB_CHECK(call(table().page_to_host(self(), host, x_.data, bytes()), "page_to_host"));
+        PB_CHECK(call(offload().page_to_host(self(), host, x_.data, bytes()), "page_to_host"));
         add();
-        PB_CHECK(call(table().page_to_device(self(), x_.data, host, bytes()), "page_to_device"));
+        PB_CHECK(call(offload().page_to_device(self(), x_.data, host, bytes()), "page_to_device"));
         add();
         return end();
     }
@@ -59,6 +59,8 @@ class Adding {
     Adding(const host::Component& c, Bench bench, const pb_tensor& x, const pb_tensor& y)
         : component_(&c), bench_(std::move(bench)), x_(x), y_(y) {}
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
+    const pb_device_async& async() const { return *component_->extension<pb_device_async>(); }
+    const pb_device_offload& offload() const { return *component_->extension<pb_device_offload>(); }
     void* self() const { return component_->self(); }
     Result<> call(pb_status status, const char* name) const { return component_->check(status, name); }
 
@@ -71,16 +73,15 @@ class Adding {
 
 Outcome steps(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    const auto& table = subject.table<pb_device>();
-    if (!table.to_host_later) return Outcome::skip("the host waits before it copies from it");
+    const auto* const async = component->extension<pb_device_async>();
+    if (!async || !async->to_host_async) return Outcome::skip("the host waits before it copies from it");
     PB_TRY(Adding adding, Adding::create(*component));
     if (!adding.bench().info().computes || adding.bench().info().activation_dtype == PB_F16)
         return Outcome::skip("it has no numbers in a dtype that is tried");
     std::vector<std::byte> first, second;
     PB_CHECK(adding.begin(1, first));
     PB_CHECK(adding.end());
-    if (!adding.holds(first, 2)) return fail("after end_step() to_host_later() has not given what the step computed");
-    if (!table.submit_step) return {};
+    if (!adding.holds(first, 2)) return fail("after end_step() to_host_async() has not given what the step computed");
     PB_CHECK(adding.begin(1, first));
     PB_CHECK(adding.submit());
     PB_CHECK(adding.begin(2, second));
@@ -93,27 +94,26 @@ Outcome steps(Subject& subject) {
     PB_CHECK(adding.submit());
     PB_CHECK(adding.begin(1, second));
     PB_CHECK(adding.end());
-    if (!adding.holds(second, 7)) return fail("behind a step in flight end_step() does not give what its own computed");
+    if (!adding.holds(second, 7)) return fail("after a step in flight end_step() does not give what its own computed");
     PB_CHECK(adding.wait()); // which end_step() leaves to be waited for
     return adding.holds(first, 6) ? Outcome() : fail("a step before one that ended gives other numbers than its own");
 }
 
 Outcome host_pages(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    const auto& table = subject.table<pb_device>();
+    const auto* const offload = component->extension<pb_device_offload>();
     void* const self = component->self();
-    if (!table.host_alloc) return Outcome::skip("the host copies pages by to_host and to_device");
-    if (!table.host_free || !table.page_to_host || !table.page_to_device)
-        return fail("it has host_alloc(), but not all four calls for pages in host memory");
+    if (!offload) return Outcome::skip("the host copies pages by to_host and to_device");
     PB_TRY(Adding adding, Adding::create(*component));
     if (adding.bench().info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
     void* host = nullptr;
-    PB_CHECK(component->check(table.host_alloc(self, adding.bytes(), &host), "host_alloc"));
+    PB_CHECK(component->check(offload->host_alloc(self, adding.bytes(), &host), "host_alloc"));
     const auto judge = [&]() -> Outcome {
         if (!adding.bench().info().computes) {
             PB_CHECK(adding.bench().step(
-                [&](const pb_ops&) { (void)table.page_to_host(self, host, nullptr, uint64_t{1} << 20); }));
-            return table.charged_ns(self) > 0 ? Outcome() : fail("a page to the host takes no time");
+                [&](const pb_ops&) { (void)offload->page_to_host(self, host, nullptr, uint64_t{1} << 20); }));
+            const uint64_t took = component->extension<pb_device_simulation>()->charged_ns(self);
+            return took > 0 ? Outcome() : fail("a page to the host takes no time");
         }
         if (!host || reinterpret_cast<uintptr_t>(host) % 64 != 0) return fail("host_alloc is not aligned to 64 bytes");
         PB_CHECK(adding.there_and_back(host));
@@ -124,21 +124,21 @@ Outcome host_pages(Subject& subject) {
         return adding.holds(now, 3) ? Outcome() : fail("page_to_device() is not in order with the ops around it");
     };
     const Outcome outcome = judge();
-    table.host_free(self, host);
+    offload->host_free(self, host);
     return outcome;
 }
 
-Outcome take_tokens(Subject& subject) {
+Outcome fill_placeholders(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(Bench bench, Bench::create(*component));
     const pb_ops& ops = bench.ops();
-    if (!ops.take_tokens) return Outcome::skip("it leaves the op out");
+    if (!ops.fill_placeholders) return Outcome::skip("it leaves the op out");
     const auto& table = subject.table<pb_device>();
     const std::vector<int32_t> ids = {4, -1, 0, -3, -1, 7, -2}, sampled = {900, 901, 902}, want = {4,   900, 0, 902,
                                                                                                   900, 7,   901};
     PB_TRY(const pb_tensor to, bench.put_ints(ids));
     PB_TRY(const pb_tensor from, bench.put_ints(sampled));
-    PB_CHECK(bench.step([&](const pb_ops& o) { o.take_tokens(o.ctx, &to, &from); }));
+    PB_CHECK(bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &to, &from); }));
     if (!bench.info().computes) return {};
     std::vector<int32_t> got(ids.size());
     PB_CHECK(component->check(table.to_host(component->self(), got.data(), to.data, got.size() * sizeof got[0]),
@@ -148,7 +148,7 @@ Outcome take_tokens(Subject& subject) {
             return fail("id " + std::to_string(ids[t]) + " became " + std::to_string(got[t]) + ", expected " +
                         std::to_string(want[t]));
     PB_TRY(const pb_tensor beyond, bench.put_ints({-4}));
-    if (bench.step([&](const pb_ops& o) { o.take_tokens(o.ctx, &beyond, &from); }))
+    if (bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &beyond, &from); }))
         return fail("it takes a token that was not sampled, without a fault");
     return {};
 }

@@ -5,6 +5,7 @@
 
 #include "host/runner_rules.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -14,12 +15,18 @@ constexpr uint32_t kModel = 3; // no plugin guesses it
 }  // namespace
 
 MadeUpModel::MadeUpModel() {
-    service_ = {sizeof(pb_runner), 0, this,
+    service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str*) {
-                    return static_cast<MadeUpModel*>(ctx)->load(*what, *facts);
+                    auto& self = *static_cast<MadeUpModel*>(ctx);
+                    if (has_size(*what) && has_size(*facts)) return self.load(*Whole(what), *facts);
+                    return self.note("it gives a struct without its struct_size"), pb_status{PB_INVALID};
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str*) {
-                    return static_cast<MadeUpModel*>(ctx)->forward(*batch);
+                    auto& self = *static_cast<MadeUpModel*>(ctx);
+                    if (!has_size(*batch))
+                        return self.note("it gives a struct without its struct_size"), pb_status{PB_INVALID};
+                    WholeInOut whole(batch);
+                    return self.forward(*whole);
                 }};
 }
 
@@ -35,11 +42,11 @@ void MadeUpModel::note(const std::string& breach) {
 pb_status MadeUpModel::load(const pb_runner_load&, pb_runner_facts& facts) {
     if (call_ != Call::kCreate) note("it loads a model outside create()");
     loads_ += 1;
-    facts = {facts.struct_size, kModel, kVocab, 32, 2, 96, 1, 0};
+    copy_out(&facts, {sizeof(pb_runner_facts), kModel, kVocab, 32, 2, 96, 1, 0});
     return PB_OK;
 }
 
-// Now and then it has no token to give, as a model that is behind.
+// Now and then it has no token to give, as a model that lags.
 pb_status MadeUpModel::forward(pb_runner_batch& batch) {
     if (call_ != Call::kPropose) note("it runs a model outside propose()");
     const auto known = [&](uint64_t id) -> std::optional<uint32_t> {

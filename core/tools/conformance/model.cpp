@@ -10,7 +10,7 @@ namespace patchbay::conformance {
 namespace {
 
 using Config = std::map<std::string, std::string>;
-constexpr uint32_t kMostWeights = 1u << 20;
+constexpr uint32_t kMaxWeights = 1u << 20;
 
 // What decoder models call their hyperparameters in config.json.
 Config small_config(const pb_model& table) {
@@ -48,7 +48,8 @@ Config changed(Config config, const std::string& key, const std::string& value) 
 struct Loaded {
     pb_status status;
     std::string reason; // of a refusal: what the component said
-    pb_model_facts facts{};
+    pb_model_facts facts = sized<pb_model_facts>();
+    bool within_bounds = true;
 };
 
 Loaded load(const host::Component& component, const Config& config) {
@@ -56,9 +57,12 @@ Loaded load(const host::Component& component, const Config& config) {
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), 1, 0};
     Loaded out{};
-    out.facts.struct_size = sizeof out.facts;
-    out.status =
-        static_cast<const pb_model*>(component.type().vtable)->load_config(component.self(), &wire, &out.facts);
+    LentMemory memory;
+    pb_model_facts* const facts = memory.lend(sized<pb_model_facts>());
+    out.status = static_cast<const pb_model*>(component.type().vtable)
+                     ->load_config(component.self(), memory.lend(wire), facts);
+    out.facts = *facts;
+    out.within_bounds = memory.end_call() && out.facts.struct_size == sizeof out.facts;
     if (out.status != PB_OK) out.reason = component.check(out.status, "load_config").error();
     return out;
 }
@@ -100,11 +104,12 @@ Outcome when_loaded(Subject& subject) {
     if (small.loaded.status == PB_UNSUPPORTED)
         return Outcome::skip("it does not do the small configuration: " + small.loaded.reason);
     if (small.loaded.status != PB_OK) return fail("it refuses a small configuration: " + small.loaded.reason);
+    if (!small.loaded.within_bounds) return fail("load_config writes past the end of its facts: see their struct_size");
     return Run(*small.component, subject.table<pb_model>(), small.loaded.facts);
 }
 
-Result<> facts(const host::Component&, const pb_model&, const pb_model_facts& f) {
-    const bool layers = f.layer_count == 2 || (f.layer_count == 0 && f.flags & PB_MODEL_HEAD);
+Result<> facts(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    const bool layers = f.layer_count == 2 || (f.layer_count == 0 && c.extension<pb_draft_head>());
     if (f.vocab_size == 128 && layers && f.hidden_size == 64 && f.max_position > 0) return {};
     return fail("its facts are vocab_size " + std::to_string(f.vocab_size) + ", layer_count " +
                 std::to_string(f.layer_count) + ", hidden_size " + std::to_string(f.hidden_size) + ", max_position " +
@@ -119,7 +124,7 @@ bool is_text(const char (&text)[N]) {
 std::string fault_of(const pb_weight_spec& s, uint32_t index) {
     if (s.role < PB_WEIGHT_LINEAR || s.role > PB_WEIGHT_VECTOR) return "has an unknown role";
     if (s.shard < PB_SHARD_NONE || s.shard > PB_SHARD_COLS) return "is sharded in an unknown way";
-    if (s.same_as >= 0) return static_cast<uint32_t>(s.same_as) < index ? "" : "is the same as one that comes later";
+    if (s.tied_to > 0) return s.tied_to <= index ? "" : "is the same as one that comes later";
     if (s.cols < 1 || s.cols > 1 << 24) return "has " + std::to_string(s.cols) + " columns";
     if (s.part_count > PB_MAX_FUSED)
         return "fuses " + std::to_string(s.part_count) + " tensors, at most " + std::to_string(PB_MAX_FUSED) +
@@ -140,14 +145,13 @@ std::string fault_of(const pb_weight_spec& s, uint32_t index) {
 
 Result<> weights(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     const uint32_t count = table.weight_count(c.self());
-    if (count == 0 || count > kMostWeights) return fail("it has " + std::to_string(count) + " weights");
+    if (count == 0 || count > kMaxWeights) return fail("it has " + std::to_string(count) + " weights");
     std::map<std::pair<std::string, int64_t>, uint32_t> seen; // tensor and its first row
     for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec s{};
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
         if (const std::string fault = fault_of(s, i); !fault.empty())
             return fail("weight " + std::to_string(i) + " " + fault);
-        for (uint32_t p = 0; s.same_as < 0 && p < s.part_count; ++p)
+        for (uint32_t p = 0; s.tied_to == 0 && p < s.part_count; ++p)
             if (const auto [at, fresh] = seen.emplace(std::pair(std::string(s.parts[p].name), s.parts[p].first_row), i);
                 !fresh)
                 return fail("weights " + std::to_string(at->second) + " and " + std::to_string(i) + " both take " +
@@ -157,7 +161,7 @@ Result<> weights(const host::Component& c, const pb_model& table, const pb_model
 }
 
 Result<> weights_end(const host::Component& c, const pb_model& table, const pb_model_facts&) {
-    pb_weight_spec beyond{};
+    pb_weight_spec beyond = sized<pb_weight_spec>();
     if (table.weight(c.self(), table.weight_count(c.self()), &beyond) == PB_OK)
         return fail("it describes a weight past its last");
     return {};
@@ -166,9 +170,8 @@ Result<> weights_end(const host::Component& c, const pb_model& table, const pb_m
 Result<> fill(const host::Component& c, const pb_model& table, const pb_model_facts&) {
     constexpr float kGuard = 7.5f;
     for (uint32_t i = 0; i < table.weight_count(c.self()); ++i) {
-        pb_weight_spec s{};
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
-        if (s.part_count > 0 || s.same_as >= 0 || s.of_target != PB_TARGET_NONE) continue;
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
+        if (s.part_count > 0 || s.tied_to > 0 || s.of_target != PB_TARGET_NONE) continue;
         if (s.cols < 1 || s.cols > 1 << 24) continue;
         const auto n = static_cast<size_t>(s.cols);
         std::vector<float> values(n + 8, NAN);
@@ -182,11 +185,10 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
     return {};
 }
 
-Result<> kv(const host::Component& c, const pb_model& table, const pb_model_facts& f) {
+Result<> kv(const host::Component& c, const pb_model&, const pb_model_facts& f) {
     for (uint32_t layer = 0; layer < f.layer_count; ++layer) {
-        pb_kv_spec s{};
         const std::string who = "layer " + std::to_string(layer) + " ";
-        PB_CHECK(c.check(table.kv_spec(c.self(), layer, &s), "kv_spec"));
+        PB_TRY(const pb_kv_spec s, (filled<&pb_model::kv_spec, pb_kv_spec>(c, layer)));
         if (s.kind < PB_KV_FULL || s.kind > PB_KV_RECURRENT) return fail(who + "has KV of an unknown kind");
         if (s.kind == PB_KV_RECURRENT && s.state_bytes == 0) return fail(who + "is recurrent and keeps no state");
         if (s.kind == PB_KV_RECURRENT) continue;
@@ -197,29 +199,31 @@ Result<> kv(const host::Component& c, const pb_model& table, const pb_model_fact
             return fail(who + "has no finite scale");
         if ((s.kind == PB_KV_SLIDING) != (s.sliding_window > 0))
             return fail(who + "has a window and is not sliding, or slides without one");
-        if (s.shares > layer) return fail(who + "shares the KV of layer " + std::to_string(s.shares - 1) +
+        if (s.kv_source_layer > layer)
+            return fail(who + "shares the KV of layer " + std::to_string(s.kv_source_layer - 1) +
                                           ", expected an earlier one's");
     }
     return {};
 }
 
-// A head takes from its target, and nobody else does; who can have one says which weights those are.
+// Only a head takes weights from its target; a model that can have one says which weights those are.
 Result<> heads(const host::Component& c, const pb_model& table, const pb_model_facts& f) {
     const uint32_t count = table.weight_count(c.self());
-    const bool head = f.flags & PB_MODEL_HEAD, gives = f.flags & PB_MODEL_GIVES_HIDDEN;
-    if (f.flags > (PB_MODEL_HEAD | PB_MODEL_GIVES_HIDDEN)) return fail("its facts have unknown flags");
+    const auto* const head = c.extension<pb_draft_head>();
+    const bool gives = f.flags & PB_MODEL_GIVES_HIDDEN;
+    if (f.flags > PB_MODEL_GIVES_HIDDEN) return fail("its facts have unknown flags");
     if (head && gives) return fail("it is a head, and says that there may be one for it");
-    if (head && f.layer_count == 0 && f.most_ahead == 0) return fail("a head without layers, and it tells no token");
+    if (head && f.layer_count == 0 && head->max_draft_depth(c.self()) == 0)
+        return fail("a head without layers, and it predicts no token");
     if (gives && (f.embedding >= count || f.lm_head >= count))
         return fail("its token table or its lm head is none of its " + std::to_string(count) + " weights");
     for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec s{};
-        PB_CHECK(c.check(table.weight(c.self(), i, &s), "weight"));
+        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(c, i)));
         if (s.of_target < PB_TARGET_NONE || s.of_target > PB_TARGET_LM_HEAD)
             return fail("weight " + std::to_string(i) + " is of no weight that a target has");
         if (s.of_target != PB_TARGET_NONE && !head)
             return fail("weight " + std::to_string(i) + " is a target's, and it is no head");
-        if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.same_as >= 0))
+        if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.tied_to > 0))
             return fail("weight " + std::to_string(i) + " is the target's, and of a checkpoint too");
         if (gives && i == f.embedding && s.role != PB_WEIGHT_EMBEDDING) return fail("its token table is none");
         if (gives && i == f.lm_head && s.role != PB_WEIGHT_LINEAR) return fail("its lm head makes no logits");

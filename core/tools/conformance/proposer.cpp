@@ -10,8 +10,8 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kMostDrafts = 5; // one behind the other
-constexpr uint32_t kMostPaths = 3;  // of a tree
+constexpr uint32_t kMaxDrafts = 5; // one after the other
+constexpr uint32_t kMaxPaths = 3;  // of a tree
 constexpr int32_t kGuard = -77;     // what no proposer writes
 
 struct History {
@@ -19,12 +19,12 @@ struct History {
     uint32_t max_drafts;
 };
 
-// Repetitive ones, for those who look back; of no token, of one, and with room for none.
+// Repetitive ones, for plugins that look back; of one token, and with room for none.
 std::vector<History> histories() {
     Noise noise(5);
-    std::vector<History> out = {{{}, kMostDrafts}, {{7}, kMostDrafts}, {{7, 7}, 0}};
+    std::vector<History> out = {{{3}, kMaxDrafts}, {{7}, kMaxDrafts}, {{7, 7}, 0}};
     for (uint32_t i = 0; i < 24; ++i) {
-        History h{{}, i % (kMostDrafts + 1)};
+        History h{{}, i % (kMaxDrafts + 1)};
         for (uint32_t k = noise.between(2, 120); k > 0; --k)
             h.tokens.push_back(static_cast<int32_t>(noise.below(2 + i / 2)));
         out.push_back(std::move(h));
@@ -40,20 +40,22 @@ struct Proposed {
     std::vector<uint32_t> counts;
     std::vector<float> probs;    // (rows, room, vocab), where asked
     std::vector<uint8_t> drawn;  // (rows, room)
-    size_t room = kMostDrafts;
+    size_t room = kMaxDrafts;
     bool within_bounds = true;
 };
 
+// What is lent for the call lies in `memory`; null: in the subject's.
 Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories,
-                         Asked asked = Asked::kChains) {
+                         Asked asked = Asked::kChains, LentMemory* memory = nullptr) {
     constexpr size_t kGuards = 16;
     const size_t n = histories.size();
+    LentMemory& lent = memory ? *memory : subject.lent();
     std::vector<pb_propose_row> rows;
     for (size_t i = 0; i < n; ++i)
-        rows.push_back({100 + i, histories[i].tokens.data(), static_cast<uint32_t>(histories[i].tokens.size()),
-                        histories[i].max_drafts, asked == Asked::kTrees ? kMostPaths : 1, 0});
+        rows.push_back({100 + i, lent.lend(histories[i].tokens), static_cast<uint32_t>(histories[i].tokens.size()),
+                        histories[i].max_drafts, asked == Asked::kTrees ? kMaxPaths : 1, 0});
     Proposed out;
-    if (asked == Asked::kTrees) out.room = kMostDrafts * kMostPaths;
+    if (asked == Asked::kTrees) out.room = kMaxDrafts * kMaxPaths;
     out.drafts.assign(n * out.room + kGuards, kGuard);
     out.counts.assign(n + kGuards, 0);
     std::fill(out.counts.begin() + static_cast<ptrdiff_t>(n), out.counts.end(), static_cast<uint32_t>(kGuard));
@@ -65,13 +67,13 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
                        static_cast<uint32_t>(n),
                        sizeof(pb_propose_row),
                        static_cast<uint32_t>(out.room),
-                       rows.data(),
+                       lent.lend(rows),
                        out.drafts.data(),
                        out.counts.data(),
                        out.parents.empty() ? nullptr : out.parents.data()};
     if (asked == Asked::kProbabilities) {
-        out.probs.assign(n * kMostDrafts * MadeUpModel::kVocab, NAN);
-        out.drawn.assign(n * kMostDrafts, 0);
+        out.probs.assign(n * kMaxDrafts * MadeUpModel::kVocab, NAN);
+        out.drawn.assign(n * kMaxDrafts, 0);
         b.probs = out.probs.data();
         b.drawn = out.drawn.data();
         b.vocab_size = MadeUpModel::kVocab;
@@ -79,16 +81,17 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
     std::unordered_map<uint64_t, uint32_t> max_drafts;
     for (const pb_propose_row& row : rows) max_drafts[row.id] = row.max_drafts;
     subject.runner().enter(MadeUpModel::Call::kPropose, std::move(max_drafts));
-    const pb_status status = subject.table<pb_proposer>().propose(component.self(), &b);
+    const pb_status status = subject.table<pb_proposer>().propose(component.self(), lent.lend(b));
     subject.runner().leave();
     PB_CHECK(component.check(status, "propose"));
     out.within_bounds =
+        lent.end_call() &&
         std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
         (out.parents.empty() ||
          std::all_of(out.parents.end() - kGuards, out.parents.end(), [](int32_t p) { return p == kGuard; })) &&
         std::all_of(out.counts.end() - kGuards, out.counts.end(),
                     [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
-    // A row without drafts owns no room: what lies there belongs to nobody.
+    // A row without drafts owns no room: what lies there belongs to no row.
     for (size_t i = 0; i < n; ++i)
         if (histories[i].max_drafts == 0)
             out.within_bounds &= std::all_of(out.drafts.begin() + static_cast<ptrdiff_t>(i * out.room),
@@ -130,7 +133,7 @@ Outcome tokens(Subject& subject) {
     PB_TRY(const Proposed p, propose(subject, *component, all));
     for (size_t i = 0; i < all.size(); ++i)
         for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k)
-            if (const int32_t t = p.drafts[i * kMostDrafts + k]; t < 0)
+            if (const int32_t t = p.drafts[i * kMaxDrafts + k]; t < 0)
                 return fail("draft " + std::to_string(k) + " of row " + std::to_string(i) + " is token " +
                             std::to_string(t));
     return {};
@@ -145,7 +148,7 @@ Outcome probabilities(Subject& subject) {
         return Outcome::skip("none of its drafts is drawn at random");
     for (size_t i = 0; i < all.size(); ++i)
         for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k) {
-            const size_t at = i * kMostDrafts + k;
+            const size_t at = i * kMaxDrafts + k;
             if (!p.drawn[at]) continue;
             const auto row = std::span(p.probs).subspan(at * MadeUpModel::kVocab, MadeUpModel::kVocab);
             const std::string who = "draft " + std::to_string(k) + " of row " + std::to_string(i);
@@ -165,10 +168,10 @@ Outcome trees(Subject& subject) {
     const auto all = histories();
     PB_TRY(const Proposed p, propose(subject, *component, all, Asked::kTrees));
     for (size_t i = 0; i < all.size(); ++i) {
-        const uint32_t most = all[i].max_drafts * kMostPaths;
+        const uint32_t most = all[i].max_drafts * kMaxPaths;
         if (p.counts[i] > most)
             return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
-                        ", with room for " + std::to_string(most) + " on " + std::to_string(kMostPaths) + " paths");
+                        ", with room for " + std::to_string(most) + " on " + std::to_string(kMaxPaths) + " paths");
         std::vector<uint32_t> depth(p.counts[i]);
         std::vector<bool> ends(p.counts[i], true);
         for (uint32_t k = 0; k < p.counts[i]; ++k) {
@@ -180,11 +183,26 @@ Outcome trees(Subject& subject) {
             if (parent >= 0) ends[static_cast<size_t>(parent)] = false;
             if (depth[k] > all[i].max_drafts)
                 return fail(who + " comes " + std::to_string(depth[k]) +
-                            " places behind the newest token, expected at most " + std::to_string(all[i].max_drafts));
+                            " places after the newest token, expected at most " + std::to_string(all[i].max_drafts));
         }
-        if (const auto paths = std::ranges::count(ends, true); paths > kMostPaths)
+        if (const auto paths = std::ranges::count(ends, true); paths > kMaxPaths)
             return fail("row " + std::to_string(i) + " has " + std::to_string(paths) + " paths, expected at most " +
-                        std::to_string(kMostPaths));
+                        std::to_string(kMaxPaths));
+    }
+    return {};
+}
+
+Outcome lifetimes(Subject& subject) {
+    LentMemory left(LentMemory::After::kLeft);
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    auto all = histories();
+    for (uint32_t k = 0; k < 4; ++k) {
+        PB_TRY(const Proposed a, propose(subject, *first, all, Asked::kChains, &left));
+        PB_TRY(const Proposed b, propose(subject, *second, all));
+        if (a.counts != b.counts || a.drafts != b.drafts)
+            return fail("it proposes otherwise where batches are overwritten after their call: it keeps a pointer");
+        for (History& h : all) h.tokens.push_back(static_cast<int32_t>(k));
     }
     return {};
 }
@@ -222,6 +240,7 @@ constexpr Check kChecks[] = {
     {"proposer.trees", "hangs each draft on one before it, within max_drafts and max_paths", trees},
     {"proposer.probabilities", "says truly what its drafts were drawn from, where they are drawn", probabilities},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
+    {"proposer.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},
 };
 

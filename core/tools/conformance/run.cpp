@@ -11,9 +11,9 @@ using What = Outcome::What;
 
 // What Library::open() looked at when it refuses nothing.
 constexpr const char* kTableChecks[] = {"abi.entry", "abi.magic", "abi.version", "abi.complete"};
-constexpr const char* kComponentTableChecks[] = {"component.complete", "component.kind",   "component.digest",
+constexpr const char* kComponentTableChecks[] = {"component.complete", "component.kind",   "component.revision",
                                                  "component.name",     "component.vtable", "component.state_functions",
-                                                 "component.schema"};
+                                                 "component.extensions",      "component.schema"};
 
 // A C function that throws has broken the contract: nothing may be thrown through the wall.
 template <class F>
@@ -106,8 +106,8 @@ std::optional<host::Manifest> run_all(const std::filesystem::path& path,
     manifest.sha256 = library->sha256();
     manifest.abi_major = plugin.abi_major;
     manifest.abi_minor = plugin.abi_minor;
-    for (uint32_t i = 0; i < plugin.component_count; ++i) {
-        const pb_component& type = *plugin.components[i];
+    for (const host::OwnComponent& own : (*library).components()) {
+        const pb_component& type = own.type();
         if (only && (only->kind != host::kind_word(type.kind) || only->name != type.name)) continue;
         Subject subject(library, type, only ? only->settings : host::Settings{});
         manifest.components.push_back(host::describe(type));

@@ -1,4 +1,4 @@
-// Runs a library's checks in order and reports each as it begins and ends, so that whoever watches from outside knows
+// Runs a library's checks in order and reports each as it begins and ends, so that a watcher from outside knows
 // which one a crash belongs to.
 #pragma once
 #include <filesystem>

@@ -33,7 +33,7 @@ Outcome range(Subject& subject) {
 Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(3, 17);
-    for (RowCase& r : rows) r.params.logprobs = kTop;
+    for (RowCase& r : rows) r.params.logprobs = kTop + 1;
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     if (!s.within_bounds) return fail("it wrote past the end of the logits or of an output");
     return {};
@@ -117,7 +117,7 @@ Outcome faults(Subject& subject) {
 Outcome logprobs(Subject& subject) {
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(10, 20);
-    for (size_t i = 0; i < rows.size(); ++i) rows[i].params.logprobs = static_cast<int32_t>(i % (kTop + 1));
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].params.logprobs = 1 + static_cast<uint32_t>(i % (kTop + 1));
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
         const auto& l = rows[i].logits;
@@ -133,7 +133,7 @@ Outcome logprobs(Subject& subject) {
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
         for (size_t k = 0; k < kTop; ++k) {
             const int32_t t = s.top_tokens[i * kTop + k];
-            const bool wanted = static_cast<int32_t>(k) < rows[i].params.logprobs;
+            const bool wanted = k + 1 < rows[i].params.logprobs;
             if (wanted && (!in_vocab(t) || l[static_cast<size_t>(t)] != sorted[k] ||
                            wrong(s.top_logprobs[i * kTop + k], logprob(t))))
                 return fail(row_name(i) + " has token " + std::to_string(t) + " at place " + std::to_string(k) +
@@ -167,8 +167,25 @@ Outcome process(Subject& subject) {
     return {};
 }
 
-// What a row is told of its past it may be told again.
-Outcome surprise(Subject& subject) {
+Outcome lifetimes(Subject& subject) {
+    if (subject.table<pb_sampler>().device) return Outcome::skip("it samples on a device");
+    LentMemory left(LentMemory::After::kLeft);
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    for (uint64_t k = 0; k < 4; ++k) {
+        const auto rows = random_rows(20 + k, 12);
+        PB_TRY(const Sampled a, sample(subject, *first, all(rows), Call::kSample, &left));
+        PB_TRY(const Sampled b, sample(subject, *second, all(rows)));
+        for (size_t i = 0; i < rows.size(); ++i)
+            if (a.tokens[i] != b.tokens[i])
+                return fail("in batch " + std::to_string(k) + " " + row_name(i) +
+                            " becomes another token where batches are overwritten after their call: a pointer is kept");
+    }
+    return {};
+}
+
+// What a row was given of its past it may be given again.
+Outcome surprisal(Subject& subject) {
     const auto accepts = subject.table<pb_sampler>().accepts;
     PB_TRY(auto component, subject.make());
     auto rows = random_rows(13, 24);
@@ -177,10 +194,10 @@ Outcome surprise(Subject& subject) {
         if (accepts && accepts(component->self(), &r.params) != PB_OK) return Outcome::skip("it takes no mirostat_tau");
     }
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
-    if (std::isnan(s.surprise[0])) return Outcome::skip("it tells no surprise");
+    if (std::isnan(s.surprisal[0])) return Outcome::skip("it gives no surprisal");
     for (size_t i = 0; i < rows.size(); ++i)
-        if (!(s.surprise[i] > -1e-3f && s.surprise[i] < 1e3f))
-            return fail(row_name(i) + " has a token with a surprise of " + std::to_string(s.surprise[i]) +
+        if (!(s.surprisal[i] > -1e-3f && s.surprisal[i] < 1e3f))
+            return fail(row_name(i) + " has a token with a surprisal of " + std::to_string(s.surprisal[i]) +
                         " bits, expected a number from 0 on");
     return {};
 }
@@ -188,9 +205,9 @@ Outcome surprise(Subject& subject) {
 // Those of a device are tried where there is one.
 template <Outcome (*Run)(Subject&)>
 Outcome there(Subject& subject) {
-    const std::string device = subject.table<pb_sampler>().device;
+    const char* const device = subject.table<pb_sampler>().device;
     std::string why;
-    if (device != "host" && !subject.device(device, why)) return Outcome::skip(why);
+    if (device && !subject.device(device, why)) return Outcome::skip(why);
     return Run(subject);
 }
 
@@ -204,12 +221,13 @@ constexpr Check kChecks[] = {
     {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
     {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
-    {"sampler.surprise", "tells how surprising a token was where mirostat_tau asks", there<surprise>},
+    {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
+    {"sampler.lifetimes", "keeps no pointer past the call that it came with", there<lifetimes>},
     {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
 };
 
 Result<> exercise(Subject& subject, const host::Component& component) {
-    if (subject.table<pb_sampler>().device != std::string_view("host")) return {};
+    if (subject.table<pb_sampler>().device) return {};
     const auto rows = random_rows(12, 8);
     PB_CHECK(sample(subject, component, all(rows)));
     return {};

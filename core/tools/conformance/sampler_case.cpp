@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "conformance/noise.hpp"
-#include "conformance/there.hpp"
+#include "conformance/device_buffer.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
@@ -29,7 +29,7 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
         if (noise.one_in(4)) c.params.typical_p = noise.real(0.2f, 1);
         if (noise.one_in(4)) c.params.xtc_probability = noise.real(0, 1), c.params.xtc_threshold = noise.real(0, 0.3f);
         if (noise.one_in(4)) c.params.mirostat_tau = noise.real(1, 6), c.params.mirostat_eta = noise.real(0, 0.5f);
-        for (size_t k = 0; k < c.output.size(); ++k) c.surprise.push_back(noise.real(0, 10));
+        for (size_t k = 0; k < c.output.size(); ++k) c.surprisal.push_back(noise.real(0, 10));
         if (noise.one_in(4)) {
             c.params.dry_multiplier = noise.real(0.1f, 2);
             c.params.dry_base = noise.real(1, 2);
@@ -74,10 +74,10 @@ std::vector<const RowCase*> all(const std::deque<RowCase>& cases) {
 
 namespace {
 
-constexpr size_t kGuards = 16; // values behind each buffer
+constexpr size_t kGuards = 16; // values after each buffer
 
 Result<> sample_there(const host::Component& sampler, const host::Component& device, pb_sample_batch b, Sampled& out) {
-    const auto& table = *static_cast<const pb_sampler*>(sampler.type().vtable);
+    const auto& table = *sampler.extension<pb_sampler_device>();
     const auto& its = *static_cast<const pb_device*>(device.type().vtable);
     std::vector<int32_t> faults(b.row_count + kGuards, 1);
     PB_TRY(const auto logits, send(device, out.logits));
@@ -91,8 +91,7 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
     b.logits.device = 1;
     b.tokens = b.top_tokens = nullptr;
     b.logprobs = b.top_logprobs = nullptr;
-    pb_sample_plan plan{};
-    plan.struct_size = sizeof plan;
+    pb_sample_plan plan = sized<pb_sample_plan>();
     PB_CHECK(sampler.check(table.plan(sampler.self(), &b, &plan), "plan"));
     std::vector<std::byte> copy(static_cast<const std::byte*>(plan.inputs),
                                 static_cast<const std::byte*>(plan.inputs) + plan.input_bytes);
@@ -115,7 +114,7 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
     work.top_logprobs = top_logprobs->at<float>();
     PB_CHECK(sampler.check(table.enqueue(sampler.self(), &work), "enqueue"));
     PB_CHECK(device.check(its.end_step(device.self()), "end_step"));
-    for (const There* each : {logits.get(), tokens.get(), logprobs.get(), top_tokens.get(), top_logprobs.get(),
+    for (const DeviceBuffer* each : {logits.get(), tokens.get(), logprobs.get(), top_tokens.get(), top_logprobs.get(),
                               faulty.get()})
         PB_CHECK(each->fetch());
     for (size_t i = 0; i < faults.size(); ++i) {
@@ -128,64 +127,67 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
 }  // namespace
 
 Result<Sampled> sample(Subject& subject, const host::Component& component, const std::vector<const RowCase*>& cases,
-                       Call call) {
+                       Call call, LentMemory* memory) {
     constexpr int32_t kGuardToken = 0x7eadbeef;
     constexpr float kGuard = 7.5f;
     const size_t n = cases.size();
     Sampled out;
     std::vector<pb_sample_row> rows;
-    std::vector<pb_sampling_params> params(n);
+    LentMemory& lent = memory ? *memory : subject.lent();
     const auto& table = *static_cast<const pb_sampler*>(component.type().vtable);
     for (size_t i = 0; i < n; ++i) {
         const RowCase& c = *cases[i];
-        pb_sampling_params& p = params[i] = c.params;
-        p.dry_breakers = c.breakers.data();
+        pb_sampling_params p = c.params;
+        p.dry_breakers = lent.lend(c.breakers);
         p.dry_breaker_count = static_cast<uint32_t>(c.breakers.size());
         if (table.accepts && table.accepts(component.self(), &p) != PB_OK)
             p.dry_multiplier = p.top_n_sigma = p.typical_p = p.xtc_probability = p.mirostat_tau = 0;
         out.logits.insert(out.logits.end(), c.logits.begin(), c.logits.end());
-        rows.push_back({100 + i, c.seed, c.position, &p, c.prompt.data(), c.output.data(),
+        rows.push_back({100 + i, c.seed, c.position, lent.lend(p), lent.lend(c.prompt), lent.lend(c.output),
                         static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),
-                        c.allowed.empty() ? nullptr : c.allowed.data(),
-                        p.mirostat_tau > 0 ? c.surprise.data() : nullptr});
+                        c.allowed.empty() ? nullptr : lent.lend(c.allowed),
+                        p.mirostat_tau > 0 ? lent.lend(c.surprisal) : nullptr});
     }
     out.logits.resize(n * kVocab + kGuards, kGuard);
     out.tokens.assign(n + kGuards, kGuardToken);
     out.logprobs.assign(n + kGuards, kGuard);
     out.top_tokens.assign(n * kTop + kGuards, -1);
     out.top_logprobs.assign(n * kTop + kGuards, kGuard);
-    out.surprise.assign(n, NAN);
-    out.surprise.resize(n + kGuards, kGuard);
+    out.surprisal.assign(n, NAN);
+    out.surprisal.resize(n + kGuards, kGuard);
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(n);
     b.row_stride = sizeof(pb_sample_row);
     b.max_logprobs = kTop;
     b.logits = tensor(out.logits.data(), PB_F32, {static_cast<int64_t>(n), kVocab});
-    b.rows = rows.data();
+    b.rows = lent.lend(rows);
     b.tokens = out.tokens.data();
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();
     b.top_logprobs = out.top_logprobs.data();
-    b.surprise = out.surprise.data();
-    const std::string device = table.device;
+    b.surprisal = out.surprisal.data();
     std::string why;
-    if (device == "host") {
-        if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), &b), "sample"));
-        else PB_CHECK(component.check(table.process(component.self(), &b), "process"));
-        out.faults = b.fault_count;
-    } else if (const host::Component* const its = subject.device(device, why)) {
+    if (!table.device) {
+        b.logits.data = lent.lend(out.logits);
+        pb_sample_batch* const batch = lent.lend(b);
+        if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), batch), "sample"));
+        else PB_CHECK(component.check(table.process(component.self(), batch), "process"));
+        out.faults = batch->fault_count;
+        std::copy_n(static_cast<const float*>(b.logits.data), out.logits.size(), out.logits.begin());
+    } else if (const host::Component* const its = subject.device(table.device, why)) {
         std::fill_n(out.top_tokens.begin(), n * kTop, kGuardToken); // which none of them may stay
         PB_CHECK(sample_there(component, *its, b, out));
     } else {
         return fail(why);
     }
+    out.within_bounds &= lent.end_call();
     const auto guarded = [](const auto& v, auto guard) {
         return std::all_of(v.end() - kGuards, v.end(), [&](auto x) { return x == guard; });
     };
     out.within_bounds = out.within_bounds && guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
                         guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) &&
-                        guarded(out.logits, kGuard) && guarded(out.surprise, kGuard);
+                        guarded(out.logits, kGuard) && guarded(out.surprisal, kGuard);
     return out;
 }
 

@@ -15,7 +15,7 @@ struct RowCase { // one sequence that wants a token
     std::vector<float> logits;
     pb_sampling_params params = plain_params();
     std::vector<int32_t> prompt, output, breakers;
-    std::vector<float> surprise; // one an output token
+    std::vector<float> surprisal; // one an output token
     std::vector<uint32_t> allowed; // empty: all
     uint64_t seed = 0, position = 0;
 
@@ -31,14 +31,15 @@ std::vector<const RowCase*> all(const std::deque<RowCase>&);
 struct Sampled {
     std::vector<int32_t> tokens, top_tokens;             // (rows), (rows, kTop)
     std::vector<float> logprobs, top_logprobs, logits;  // (rows), (rows, kTop), (rows, kVocab) as the sampler left them
-    std::vector<float> surprise;                        // (rows), NaN where it told none
+    std::vector<float> surprisal;                        // (rows), NaN where it gave none
     uint64_t faults = 0;
     bool within_bounds = true;
 };
 
 enum class Call { kSample, kProcess };
 // A sampler on a device is given rows there; logits come back as they are after it. Rarer stages that it does not
-// accept are taken off the rows.
-Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample);
+// accept are taken off the rows. What is lent for the call lies in `memory`; null: in the subject's.
+Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample,
+                       LentMemory* memory = nullptr);
 
 }  // namespace patchbay::conformance

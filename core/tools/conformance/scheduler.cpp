@@ -7,7 +7,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kMostSteps = 4000; // of a closed loop; a policy needs a few hundred
+constexpr uint32_t kMaxSteps = 4000; // of a closed loop; a policy needs a few hundred
 
 std::string of_view(const View& v) {
     return " (" + std::to_string(v.running.size()) + " running, " + std::to_string(v.waiting.size()) +
@@ -136,8 +136,8 @@ Outcome deterministic(Subject& subject) {
     for (const LoopCase& l : loop_cases()) {
         PB_TRY(auto first, subject.make());
         PB_TRY(auto second, subject.make());
-        PB_TRY(const LoopResult a, run_loop(*first, l, 64));
-        PB_TRY(const LoopResult b, run_loop(*second, l, 64));
+        PB_TRY(const LoopResult a, run_loop(*first, subject.lent(), l, 64));
+        PB_TRY(const LoopResult b, run_loop(*second, subject.lent(), l, 64));
         for (size_t i = 0; i < std::min(a.plans.size(), b.plans.size()); ++i)
             if (!same(a.plans[i], b.plans[i]))
                 return fail("two fresh objects part ways at step " + std::to_string(i) + " of '" + l.name + "'");
@@ -145,13 +145,34 @@ Outcome deterministic(Subject& subject) {
     return {};
 }
 
+// A fresh object's plans.
+Result<std::vector<Planned>> plans_of(Subject& subject, LentMemory& memory, const LoopCase& l) {
+    PB_TRY(auto component, subject.make());
+    PB_TRY(LoopResult result, run_loop(*component, memory, l, 64));
+    return std::move(result.plans);
+}
+
+Outcome lifetimes(Subject& subject) {
+    for (const LoopCase& l : loop_cases()) {
+        LentMemory left(LentMemory::After::kLeft);
+        PB_TRY(const auto a, plans_of(subject, left, l));
+        PB_TRY(const auto again, plans_of(subject, left, l));
+        if (!std::ranges::equal(a, again, same)) return Outcome::skip("two fresh objects plan differently");
+        PB_TRY(const auto b, plans_of(subject, subject.lent(), l));
+        if (const auto part = std::ranges::mismatch(a, b, same); part.in1 != a.end() || part.in2 != b.end())
+            return fail("at step " + std::to_string(part.in1 - a.begin()) + " of '" + l.name +
+                        "' it plans otherwise where views are overwritten after their call: it keeps a pointer");
+    }
+    return {};
+}
+
 Outcome progress(Subject& subject) {
     for (const LoopCase& l : loop_cases()) {
         PB_TRY(auto component, subject.make());
-        PB_TRY(const LoopResult result, run_loop(*component, l, kMostSteps));
+        PB_TRY(const LoopResult result, run_loop(*component, subject.lent(), l, kMaxSteps));
         if (!result.unfinished.empty())
             return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) +
-                        " requests have not ended after " + std::to_string(kMostSteps) + " steps of '" + l.name + "'");
+                        " requests have not ended after " + std::to_string(kMaxSteps) + " steps of '" + l.name + "'");
     }
     return {};
 }
@@ -168,11 +189,12 @@ constexpr Check kChecks[] = {
     {"scheduler.preemptions", "preempts what runs, once, and does not plan it", preemptions},
     {"scheduler.stride", "steps from record to record by sequence_stride", stride},
     {"scheduler.deterministic", "plans the same for the same view and history", deterministic},
+    {"scheduler.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"scheduler.progress", "brings every request to its end", progress},
 };
 
-Result<> exercise(Subject&, const host::Component& component) {
-    PB_CHECK(run_loop(component, loop_cases()[1], 20));
+Result<> exercise(Subject& subject, const host::Component& component) {
+    PB_CHECK(run_loop(component, subject.lent(), loop_cases()[1], 20));
     return {};
 }
 

@@ -6,7 +6,7 @@
 namespace patchbay::conformance {
 namespace {
 
-constexpr uint32_t kGuards = 8; // entries behind each output buffer
+constexpr uint32_t kGuards = 8; // entries after each output buffer
 constexpr uint64_t kGuardId = 0xFEEDFACE'CAFEBEEF;
 
 uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_size - 1) / block_size; }
@@ -14,11 +14,11 @@ uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_si
 void place_in_pages(pb_sequence& s, uint32_t block_size, const std::vector<uint32_t>& windows = {0},
                     uint32_t state_pages = 0) {
     const uint32_t blocks = pages(s.computed_tokens, block_size);
-    s.blocks = s.computed_tokens > 0 ? state_pages : 0;
+    s.pages = s.computed_tokens > 0 ? state_pages : 0;
     for (const uint32_t w : windows)
-        s.blocks += blocks - (w > 0 && s.computed_tokens >= w ? (s.computed_tokens + 1 - w) / block_size : 0);
-    s.page_room = blocks * block_size - s.computed_tokens;
-    s.freeable = s.blocks;
+        s.pages += blocks - (w > 0 && s.computed_tokens >= w ? (s.computed_tokens + 1 - w) / block_size : 0);
+    s.tokens_until_next_page = blocks * block_size - s.computed_tokens;
+    s.pages_freed_if_preempted = s.pages;
 }
 
 pb_sequence random_sequence(Noise& noise, uint64_t id, uint64_t now_us) {
@@ -42,23 +42,18 @@ std::vector<char> laid_out(const std::vector<pb_sequence>& from, uint32_t stride
     return out;
 }
 
-struct Shown { // owns what the pointers of `in` mean
-    Shown(const View& view, uint32_t extra)
-        : stride(sizeof(pb_sequence) + extra),
-          running(laid_out(view.running, stride)),
-          waiting(laid_out(view.waiting, stride)),
-          in(view.in) {
-        in.struct_size = sizeof in;
-        in.sequence_stride = stride;
-        in.running = reinterpret_cast<const pb_sequence*>(running.data());
-        in.waiting = reinterpret_cast<const pb_sequence*>(waiting.data());
-        in.running_count = static_cast<uint32_t>(view.running.size());
-        in.waiting_count = static_cast<uint32_t>(view.waiting.size());
-    }
-    uint32_t stride;
-    std::vector<char> running, waiting;
-    pb_scheduler_in in;
-};
+const pb_scheduler_in* lend(const View& view, uint32_t extra, LentMemory& memory) {
+    const uint32_t stride = sizeof(pb_sequence) + extra;
+    pb_scheduler_in in = view.in;
+    in.struct_size = sizeof in;
+    in.sequence_stride = stride;
+    in.running = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.running, stride)));
+    in.waiting = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.waiting, stride)));
+    in.running_count = static_cast<uint32_t>(view.running.size());
+    in.waiting_count = static_cast<uint32_t>(view.waiting.size());
+    if (in.group_windows) in.group_windows = memory.lend(in.group_windows, in.kv_groups);
+    return memory.lend(in);
+}
 
 }  // namespace
 
@@ -102,7 +97,7 @@ std::vector<View> random_views() {
                 s.computed_tokens = noise.below(s.prompt_tokens);
             }
             place_in_pages(s, v.in.block_size);
-            used += s.blocks;
+            used += s.pages;
             v.running.push_back(s);
         }
         const uint32_t preempted = waiting > 0 && running > 0 ? noise.below(3) : 0;
@@ -127,42 +122,60 @@ std::vector<View> random_views() {
             }
             v.waiting.push_back(s);
         }
-        v.in.free_blocks = i % 6 == 0 ? 0 : noise.between(0, 400);
-        v.in.total_blocks = used + v.in.free_blocks;
-        v.in.watermark_blocks = v.in.total_blocks / 100;
+        v.in.free_pages = i % 6 == 0 ? 0 : noise.between(0, 400);
+        v.in.total_pages = used + v.in.free_pages;
+        v.in.watermark_pages = v.in.total_pages / 100;
         views.push_back(std::move(v));
     }
     return views;
 }
 
-Result<Planned> show(const host::Component& component, const View& view, uint32_t extra) {
-    const Shown shown(view, extra);
-    const uint32_t seats = view.in.max_num_seqs, most_preempts = shown.in.running_count;
+Result<Planned> show(const host::Component& component, LentMemory& memory, const View& view, uint32_t extra) {
+    const pb_scheduler_in* const in = lend(view, extra, memory);
+    const uint32_t seats = view.in.max_num_seqs, max_preempts = in->running_count;
     std::vector<pb_plan_item> items(seats + kGuards, {kGuardId, 0, 0});
-    std::vector<pb_preempt_item> preempts(most_preempts + kGuards, {kGuardId, 0, 0});
-    pb_scheduler_out out{sizeof(pb_scheduler_out), seats, items.data(), 0, most_preempts, preempts.data(), 0, 0};
+    std::vector<pb_preempt_item> preempts(max_preempts + kGuards, {kGuardId, 0, 0});
+    pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), seats,        sizeof(pb_preempt_item),
+                         memory.lend(items),       0,                    max_preempts, memory.lend(preempts),
+                         0,                        0};
+    pb_scheduler_out* const lent = memory.lend(out);
     const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
-    PB_CHECK(component.check(table.plan(component.self(), &shown.in, &out), "plan"));
+    PB_CHECK(component.check(table.plan(component.self(), in, lent), "plan"));
+    std::copy_n(out.items, items.size(), items.begin());
+    std::copy_n(out.preempts, preempts.size(), preempts.begin());
+    out = *lent;
     Planned planned;
     const auto untouched = [](const auto& entry) { return entry.id == kGuardId; };
-    planned.within_bounds = out.item_count <= seats && out.preempt_count <= most_preempts &&
+    planned.within_bounds = memory.end_call() && out.item_count <= seats && out.preempt_count <= max_preempts &&
                             std::all_of(items.begin() + seats, items.end(), untouched) &&
-                            std::all_of(preempts.begin() + most_preempts, preempts.end(), untouched);
+                            std::all_of(preempts.begin() + max_preempts, preempts.end(), untouched);
     items.resize(std::min(out.item_count, seats));
-    preempts.resize(std::min(out.preempt_count, most_preempts));
+    preempts.resize(std::min(out.preempt_count, max_preempts));
     planned.items = std::move(items);
     planned.preempts = std::move(preempts);
     return planned;
 }
 
+namespace {
+
+void arrive(const host::Component& component, const pb_sequence& s, LentMemory& memory) {
+    const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
+    table.arrived(component.self(), memory.lend(s), uint32_t{sizeof(pb_sequence)});
+    memory.end_call();
+}
+
+}  // namespace
+
 Result<Planned> plan_fresh(Subject& subject, const View& view, uint32_t extra) {
     PB_TRY(auto component, subject.make());
     const auto& table = subject.table<pb_scheduler>();
-    const Shown shown(view, extra);
-    if (table.resync) table.resync(component->self(), &shown.in);
-    else if (table.arrived)
-        for (const pb_sequence& s : view.waiting) table.arrived(component->self(), &s);
-    return show(*component, view, extra);
+    if (table.resync) {
+        table.resync(component->self(), lend(view, extra, subject.lent()));
+        subject.lent().end_call();
+    } else if (table.arrived) {
+        for (const pb_sequence& s : view.waiting) arrive(*component, s, subject.lent());
+    }
+    return show(*component, subject.lent(), view, extra);
 }
 
 bool same(const Planned& a, const Planned& b) {
@@ -193,8 +206,8 @@ std::vector<LoopCase> loop_cases() {
 namespace {
 
 struct Loop {
-    Loop(const host::Component& c, const LoopCase& which)
-        : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which) {}
+    Loop(const host::Component& c, const LoopCase& which, LentMemory& lent)
+        : component(c), table(*static_cast<const pb_scheduler*>(c.type().vtable)), l(which), memory(lent) {}
 
     void arrive(uint64_t id, Noise& noise) {
         pb_sequence s{};
@@ -207,7 +220,7 @@ struct Loop {
         if (noise.one_in(2)) s.deadline_us = now_us + noise.below(200'000);
         if (noise.one_in(2)) s.expected_output_tokens = noise.between(1, l.max_output);
         waiting.push_back(s);
-        if (table.arrived) table.arrived(component.self(), &waiting.back());
+        if (table.arrived) conformance::arrive(component, s, memory);
     }
 
     View view(uint64_t step) const {
@@ -222,8 +235,8 @@ struct Loop {
         v.in.kv_groups = static_cast<uint32_t>(l.windows.size());
         v.in.group_windows = l.windows.data();
         v.in.state_pages = l.state_pages;
-        v.in.free_blocks = l.blocks - used;
-        v.in.total_blocks = l.blocks;
+        v.in.free_pages = l.blocks - used;
+        v.in.total_pages = l.blocks;
         v.in.flags = l.chunked ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
         v.in.long_prefill_token_threshold = l.threshold;
         return v;
@@ -234,7 +247,7 @@ struct Loop {
         if (at == running.end()) return;
         pb_sequence s = *at;
         running.erase(at);
-        used -= s.blocks;
+        used -= s.pages;
         s.computed_tokens = 0;
         s.preemptions += 1;
         s.flags |= PB_SEQ_PREEMPTED;
@@ -264,19 +277,20 @@ struct Loop {
         uint32_t n = std::min(tokens, remaining(*at));
         while (n > 0 && taken_by(*at, n) > l.blocks - used) n -= 1; // what does not fit is trimmed
         at->computed_tokens += n;
-        used -= at->blocks;
+        used -= at->pages;
         place_in_pages(*at, l.block_size, l.windows, l.state_pages);
-        used += at->blocks;
+        used += at->pages;
         if (at->computed_tokens == at->prompt_tokens + at->output_tokens) at->output_tokens += n > 0;
         if (at->output_tokens < at->max_tokens) return;
         if (table.finished) table.finished(component.self(), at->id, at->output_tokens);
-        used -= at->blocks;
+        used -= at->pages;
         running.erase(at);
     }
 
     const host::Component& component;
     const pb_scheduler& table;
     const LoopCase& l;
+    LentMemory& memory;
     std::vector<pb_sequence> running, waiting;
     uint32_t used = 0; // pages
     uint64_t now_us = 1'000'000;
@@ -284,14 +298,15 @@ struct Loop {
 
 }  // namespace
 
-Result<LoopResult> run_loop(const host::Component& component, const LoopCase& l, uint32_t most_steps) {
-    Loop loop(component, l);
+Result<LoopResult> run_loop(const host::Component& component, LentMemory& memory, const LoopCase& l,
+                            uint32_t max_steps) {
+    Loop loop(component, l, memory);
     Noise noise(77);
     LoopResult result;
     uint32_t arrived = 0;
-    for (uint64_t step = 0; step < most_steps; ++step) {
+    for (uint64_t step = 0; step < max_steps; ++step) {
         for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
-        PB_TRY(Planned planned, show(component, loop.view(step)));
+        PB_TRY(Planned planned, show(component, memory, loop.view(step)));
         for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);
         for (const pb_plan_item& i : planned.items) loop.run(i.id, i.tokens);
         result.plans.push_back(std::move(planned));

@@ -27,8 +27,8 @@ struct Planned {
 };
 
 // extra: bytes by which the host's records are larger than the plugin's.
-Result<Planned> show(const host::Component&, const View&, uint32_t extra = 0);
-// A fresh object that is told of the view as after a swap, and plans it.
+Result<Planned> show(const host::Component&, LentMemory&, const View&, uint32_t extra = 0);
+// A fresh object that is given the view as after a swap, and plans it.
 Result<Planned> plan_fresh(Subject&, const View&, uint32_t extra = 0);
 bool same(const Planned&, const Planned&);
 
@@ -46,6 +46,6 @@ struct LoopResult {
     std::vector<uint64_t> unfinished;
 };
 std::vector<LoopCase> loop_cases();
-Result<LoopResult> run_loop(const host::Component&, const LoopCase&, uint32_t most_steps);
+Result<LoopResult> run_loop(const host::Component&, LentMemory&, const LoopCase&, uint32_t max_steps);
 
 }  // namespace patchbay::conformance

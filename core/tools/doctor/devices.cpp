@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "base/thread_pool.hpp"
 #include "doctor/findings.hpp"
 
@@ -14,14 +15,26 @@ Finding check_device(const host::Registry& registry, const std::string& device, 
     const std::string name = device + (isa.empty() ? "" : " at " + isa);
     const auto made = registry.device(device, settings, {&pool.service(), nullptr, nullptr});
     if (!made) return {"device", name, State::kAbsent, made.error(), ""};
-    pb_device_info info{};
-    info.struct_size = sizeof info;
-    if (const auto told = made->checked<&pb_device::info>(&info); !told)
-        return {"device", name, State::kAbsent, told.error(), ""};
+    pb_device_info info = sized<pb_device_info>();
+    if (const auto known = made->checked<&pb_device::info>(&info); !known)
+        return {"device", name, State::kAbsent, known.error(), ""};
     return {"device", name, State::kGood, isa.empty() ? text_of(info.name, sizeof info.name) : "available", ""};
 }
 
 }  // namespace
+
+std::vector<Finding> check_plugin_folders(const host::Registry& registry) {
+    std::vector<Finding> out;
+    for (const auto& folder : registry.folders()) {
+        size_t plugins = 0;
+        for (const host::Manifest& m : registry.manifests()) plugins += m.library.parent_path() == folder;
+        out.push_back({"plugins", printable(folder.string(), 1000), plugins > 0 ? State::kGood : State::kNote,
+                       std::to_string(plugins) + (plugins == 1 ? " plugin" : " plugins"), ""});
+    }
+    for (const std::string& remark : registry.remarks())
+        out.push_back({"plugins", "left out", State::kNote, remark, ""});
+    return out;
+}
 
 std::vector<Finding> check_devices(const host::Registry& registry) {
     std::vector<Finding> out;
@@ -30,7 +43,7 @@ std::vector<Finding> check_devices(const host::Registry& registry) {
         std::string keys; // that it cannot be made without
         if (manifest)
             for (const host::ParamManifest& param : (*manifest)->params)
-                if (!param.fallback) keys += (keys.empty() ? "" : ", ") + param.name;
+                if (!param.default_value) keys += (keys.empty() ? "" : ", ") + param.name;
         if (!keys.empty()) {
             out.push_back({"device", device, State::kGood, "available, with values for " + keys, ""});
             continue;

@@ -24,6 +24,7 @@ struct Surroundings {
     std::filesystem::path root = "/";                            // above proc, sys and dev
     std::function<bool(const std::string& library)> can_load;    // as dlopen would
     std::function<bool(const std::string& program)> in_path;
+    std::function<bool(const std::vector<std::string>& words)> runs; // a command, silently, to exit code 0
 };
 Surroundings this_machine();
 
@@ -32,6 +33,9 @@ std::vector<Finding> check_cpu(const Surroundings&, Clock&);     // cores, frequ
 std::vector<Finding> check_memory(const Surroundings&);
 std::vector<Finding> check_gpu(const Surroundings&);
 std::vector<Finding> check_parallel(const Surroundings&);        // MPI and NCCL
+// What builds plugins, and the Python that makes reports.
+std::vector<Finding> check_tools(const Surroundings&, const std::string& report_python);
+std::vector<Finding> check_plugin_folders(const host::Registry&);
 
 std::string table_of(const std::vector<Finding>&);
 std::string json_of(const std::vector<Finding>&);

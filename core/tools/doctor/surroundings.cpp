@@ -1,4 +1,6 @@
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -7,6 +9,24 @@
 #include "doctor/findings.hpp"
 
 namespace patchbay::doctor {
+namespace {
+
+bool runs_silently(const std::vector<std::string>& words) {
+    std::vector<char*> argv;
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int nothing = open("/dev/null", O_RDWR);
+        for (const int stream : {0, 1, 2}) dup2(nothing, stream);
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    int status = 0;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
 
 Surroundings this_machine() {
     Surroundings out;
@@ -22,6 +42,7 @@ Surroundings this_machine() {
             if (access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) return true;
         return false;
     };
+    out.runs = runs_silently;
     return out;
 }
 

@@ -1,4 +1,4 @@
-// What the kernel tells under /proc and /sys.
+// What the kernel reports under /proc and /sys.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -105,7 +105,7 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
         out.push_back({"memory", "nodes", State::kGood,
                        "memory on nodes " + nodes + ": weights and KV lie on all in turn", ""});
     else
-        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel tells of none" : "one", ""});
+        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel reports none" : "one", ""});
 
     const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
     if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)
@@ -142,6 +142,25 @@ std::vector<Finding> check_gpu(const Surroundings& machine) {
         if (found != l.files.end()) out.push_back({"gpu", l.name, State::kGood, *found + " loads", ""});
         else out.push_back({"gpu", l.name, State::kAbsent, l.files[0] + " does not load", card ? l.remedy : ""});
     }
+    return out;
+}
+
+std::vector<Finding> check_tools(const Surroundings& machine, const std::string& report_python) {
+    std::vector<Finding> out;
+    const auto need = [&](const char* name, std::initializer_list<const char*> programs, const char* remedy) {
+        for (const char* program : programs)
+            if (machine.in_path(program)) {
+                out.push_back({"tools", name, State::kGood, program, ""});
+                return;
+            }
+        out.push_back({"tools", name, State::kAbsent, "none in PATH, which building a plugin needs", remedy});
+    };
+    need("compiler", {"g++", "clang++"}, "apt install g++");
+    need("CMake", {"cmake"}, "apt install cmake");
+    const bool plots = machine.runs({report_python, "-c", "import matplotlib"});
+    out.push_back({"tools", "report Python", plots ? State::kGood : State::kAbsent,
+                   plots ? report_python : report_python + " has no matplotlib, which `patchbay report` needs",
+                   plots ? "" : "scripts/install-deps, or set PATCHBAY_PYTHON to a Python that has it"});
     return out;
 }
 

@@ -17,7 +17,7 @@ class Draws {
   public:
     Draws(uint64_t seed, uint64_t repeat);
 
-    // 128 bits of draw number `number`; `attempt` tells apart the draws inside one rejection loop.
+    // 128 bits of draw number `number`; `attempt` distinguishes the draws inside one rejection loop.
     PhiloxBlock bits(Purpose, uint64_t number, uint32_t attempt = 0) const;
     double uniform(Purpose, uint64_t number) const;                        // in (0, 1)
     uint64_t below(Purpose, uint64_t number, uint64_t bound) const;        // in [0, bound)

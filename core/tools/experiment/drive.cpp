@@ -30,8 +30,8 @@ void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns)
 void summarise_kv(RunRecord& run) {
     double busy = 0, used = 0, most = 0;
     for (const engine::StepReport& step : run.steps) {
-        if (step.total_blocks == 0) continue;
-        const double share = static_cast<double>(step.used_blocks) / step.total_blocks,
+        if (step.total_pages == 0) continue;
+        const double share = static_cast<double>(step.used_pages) / step.total_pages,
                      time = static_cast<double>(step.end_ns - step.start_ns);
         busy += time;
         used += share * time;

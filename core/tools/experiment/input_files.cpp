@@ -136,7 +136,7 @@ Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path&
     return prompts;
 }
 
-Result<std::vector<TraceRow>> read_azure_trace(const std::filesystem::path& path, uint32_t skip, uint32_t most_rows,
+Result<std::vector<TraceRow>> read_azure_trace(const std::filesystem::path& path, uint32_t skip, uint32_t max_rows,
                                                const InputLimits& limits) {
     PB_TRY(const std::string text, read_whole_file(path, limits.file_bytes));
     constexpr std::string_view kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
@@ -151,7 +151,7 @@ Result<std::vector<TraceRow>> read_azure_trace(const std::filesystem::path& path
     while (const auto line = lines.next()) {
         if (line->empty()) continue;
         if (number++ < skip) continue;
-        if (rows.size() >= most_rows) break;
+        if (rows.size() >= max_rows) break;
         const std::string where = at_line(path, lines.number()) + ": ";
         const auto cells = split(*line, ',');
         if (cells.size() != 3)

@@ -23,7 +23,7 @@ struct TraceRow {
 Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path&, const std::string& field,
                                                     const InputLimits& = {});
 // TIMESTAMP,ContextTokens,GeneratedTokens with times as "2023-11-16 18:15:46.6805900", never going back.
-Result<std::vector<TraceRow>> read_azure_trace(const std::filesystem::path&, uint32_t skip, uint32_t most_rows,
+Result<std::vector<TraceRow>> read_azure_trace(const std::filesystem::path&, uint32_t skip, uint32_t max_rows,
                                                const InputLimits& = {});
 Result<std::string> read_text(const std::filesystem::path&, const InputLimits& = {});
 

@@ -1,4 +1,4 @@
-// What a run leaves behind, request by request and step by step: what the results store keeps and statistics read.
+// What a run leaves, request by request and step by step: what the results store keeps and statistics read.
 // Times are ns since the start of the run.
 #pragma once
 #include <cstdint>

@@ -37,8 +37,8 @@ CREATE TABLE step(
     commit_ns INTEGER, publish_ns INTEGER, scheduled_seqs INTEGER, scheduled_tokens INTEGER, prefill_tokens INTEGER,
     decode_tokens INTEGER, sampled_tokens INTEGER, admitted INTEGER, finished INTEGER, trimmed INTEGER,
     running_requests INTEGER, waiting_requests INTEGER, waiting_tokens INTEGER, oldest_wait_ns INTEGER,
-    preemptions INTEGER, preempted_tokens INTEGER, total_blocks INTEGER, used_blocks INTEGER, cached_blocks INTEGER,
-    prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_blocks INTEGER, drafted_tokens INTEGER,
+    preemptions INTEGER, preempted_tokens INTEGER, total_pages INTEGER, used_pages INTEGER, cached_pages INTEGER,
+    prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_pages INTEGER, drafted_tokens INTEGER,
     accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
     attention_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, graph_replayed INTEGER,
     graph_miss TEXT, graph_size INTEGER, padded_tokens INTEGER, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
@@ -52,7 +52,7 @@ CREATE TABLE metric(
     p_corrected REAL, detectable REAL);
 CREATE TABLE comparison(
     variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 )";
 
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".
@@ -145,8 +145,8 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
                              r.admitted, r.finished, r.trimmed, r.running_requests, r.waiting_requests})
         s.integer(v);
     s.integer(r.waiting_tokens).integer(r.oldest_wait_ns).integer(r.preemptions).integer(r.preempted_tokens);
-    s.integer(r.total_blocks).integer(r.used_blocks).integer(r.cached_blocks);
-    s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_blocks);
+    s.integer(r.total_pages).integer(r.used_pages).integer(r.cached_pages);
+    s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_pages);
     s.integer(r.drafted_tokens).integer(r.accepted_tokens);
     s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward.model_forward);
     s.integer(r.forward.attention_plan + r.forward.attention_append + r.forward.attention_run);
@@ -191,7 +191,7 @@ ResultsStore::ResultsStore(std::unique_ptr<Database> db) : db_(std::move(db)) {}
 ResultsStore::~ResultsStore() = default;
 ResultsStore::ResultsStore(ResultsStore&&) noexcept = default;
 
-Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uint64_t most_bytes) {
+Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uint64_t max_bytes) {
     constexpr uint64_t kPage = 4096;
     auto db = std::make_unique<Database>();
     db->file = file;
@@ -199,7 +199,7 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
         return fail("cannot create " + file.string() + ": " + error_of(db->handle));
     // The log makes commits cheap; what a crash of the machine may lose is the last run, never the file.
     std::string settings = "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
-    if (most_bytes > 0) settings += "PRAGMA max_page_count = " + std::to_string(most_bytes / kPage);
+    if (max_bytes > 0) settings += "PRAGMA max_page_count = " + std::to_string(max_bytes / kPage);
     if (auto done = db->execute(settings.c_str()); !done)
         return fail("cannot create " + file.string() + ": " + done.error());
     PB_CHECK(db->transaction([&] { return db->execute(kSchema); }));

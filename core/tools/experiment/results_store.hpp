@@ -30,8 +30,8 @@ struct VariantRow {
 
 class ResultsStore {
   public:
-    // most_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
-    static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t most_bytes = 0);
+    // max_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
+    static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t max_bytes = 0);
     ~ResultsStore();
     ResultsStore(ResultsStore&&) noexcept;
 

@@ -38,7 +38,7 @@ std::vector<std::string> changes(const engine::EngineFacts& then, const engine::
     return out;
 }
 
-// A fallback that nobody asked for would be measured under a wrong name.
+// A fallback that was not asked for would be measured under a wrong name.
 std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
     std::vector<std::string> out;
     const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},
@@ -55,17 +55,17 @@ std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const eng
 
 class Campaign {
   public:
-    Campaign(const ExperimentSpec& spec, const Lineup& lineup, const WorkloadSource& source,
+    Campaign(const ExperimentSpec& spec, const PreparedVariants& prepared, const WorkloadSource& source,
              const host::Registry& registry, host::Prober& prober, Clock& clock, parallel::World& world,
              const ExperimentOptions& options)
-        : spec_(spec), lineup_(lineup), source_(source), registry_(registry), prober_(prober), clock_(clock),
+        : spec_(spec), prepared_(prepared), source_(source), registry_(registry), prober_(prober), clock_(clock),
           world_(world),
           options_(options) {}
 
     Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
-        const auto order = run_order(lineup_.entrants.size(), spec_.repeats, spec_.seed);
+        const auto order = run_order(prepared_.variants.size(), spec_.repeats, spec_.seed);
         std::vector<RunRecord> runs;
-        for (const Entrant& e : lineup_.entrants) mark_running(e, 0);
+        for (const PreparedVariant& e : prepared_.variants) mark_running(e, 0);
         for (const RunSlot& slot : order) {
             if (interrupted()) {
                 stopped_ = true;
@@ -84,14 +84,14 @@ class Campaign {
     bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
     // A scrape can tell by it which variant the engine's metrics are growing by.
-    void mark_running(const Entrant& entrant, double is_running) {
+    void mark_running(const PreparedVariant& entrant, double is_running) {
         if (!options_.metrics) return;
         options_.metrics->gauge("patchbay_experiment_info", {{"experiment", spec_.name}, {"variant", entrant.name}})
             .Set(is_running);
     }
 
     Result<RunRecord> run_one(const RunSlot& slot, size_t position, size_t runs) {
-        const Entrant& entrant = lineup_.entrants[slot.variant];
+        const PreparedVariant& entrant = prepared_.variants[slot.variant];
         RunRecord run;
         run.variant = slot.variant;
         run.repeat = slot.repeat;
@@ -143,7 +143,7 @@ class Campaign {
     }
 
     const ExperimentSpec& spec_;
-    const Lineup& lineup_;
+    const PreparedVariants& prepared_;
     const WorkloadSource& source_;
     const host::Registry& registry_;
     host::Prober& prober_;
@@ -153,17 +153,18 @@ class Campaign {
     bool stopped_ = false;
 };
 
-std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec, const Lineup& lineup) {
+std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec,
+                                const PreparedVariants& prepared) {
     const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
     return "the experiment was interrupted: results are partial, " +
            std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
-           std::to_string(lineup.entrants.size() * spec.repeats) + " runs are complete";
+           std::to_string(prepared.variants.size() * spec.repeats) + " runs are complete";
 }
 
-// Nobody may take simulated times for measured ones.
-std::string simulation_notice(const Lineup& lineup) {
+// Simulated times must not be taken for measured ones.
+std::string simulation_notice(const PreparedVariants& prepared) {
     std::string simulated, measured, hardware;
-    for (const Entrant& e : lineup.entrants) {
+    for (const PreparedVariant& e : prepared.variants) {
         std::string& names = e.facts.simulated ? simulated : measured;
         names += (names.empty() ? "" : ", ") + e.name;
         if (e.facts.simulated && hardware.find(e.facts.device_name) == hardware.npos)
@@ -177,9 +178,9 @@ std::string simulation_notice(const Lineup& lineup) {
 }
 
 // Nor texts of given acceptance rates for the model's.
-std::string synthetic_notice(const Lineup& lineup) {
+std::string synthetic_notice(const PreparedVariants& prepared) {
     std::string names;
-    for (const Entrant& e : lineup.entrants)
+    for (const PreparedVariant& e : prepared.variants)
         if (e.facts.synthetic_acceptance) names += (names.empty() ? "" : ", ") + e.name;
     if (names.empty()) return "";
     return "drafts of " + names + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
@@ -193,9 +194,10 @@ std::string window_notice(const WorkloadSource& source, const ExperimentSpec& sp
            " have none in common, and intervals and verdicts are those of so many repeats";
 }
 
-std::string jitter_notice(const ExperimentSpec& spec, const Lineup& lineup) {
-    const bool simulated = std::any_of(lineup.entrants.begin(), lineup.entrants.end(),
-                                       [](const Entrant& e) { return e.facts.simulated; });
+std::string jitter_notice(const ExperimentSpec& spec,
+                                const PreparedVariants& prepared) {
+    const bool simulated = std::any_of(prepared.variants.begin(), prepared.variants.end(),
+                                       [](const PreparedVariant& e) { return e.facts.simulated; });
     if (!spec.jitter.any() || !simulated) return "";
     return "noise was added to simulated steps: step_jitter " + shown(spec.jitter.step_jitter) + ", run_jitter " +
            shown(spec.jitter.run_jitter);
@@ -224,10 +226,10 @@ std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& 
 }
 
 // "switched: scheduler sjf once 200 requests have arrived: in 5 of 5 runs, pause 0.004 ms at most"
-std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Lineup& lineup) {
+std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const PreparedVariants& prepared) {
     std::vector<std::string> out;
-    for (size_t v = 0; v < lineup.entrants.size(); ++v)
-        for (size_t i = 0; i < lineup.entrants[v].swaps.size(); ++i) {
+    for (size_t v = 0; v < prepared.variants.size(); ++v)
+        for (size_t i = 0; i < prepared.variants[v].swaps.size(); ++i) {
             size_t of = 0, took_place = 0;
             uint64_t pause_ns = 0;
             for (const RunRecord& r : runs) {
@@ -237,18 +239,18 @@ std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Li
                 took_place += swap.step > 0 && swap.state != host::SwapState::kRolledBack;
                 pause_ns = std::max(pause_ns, swap.pause_ns);
             }
-            out.push_back(lineup.entrants[v].name + ": " + lineup.entrants[v].swaps[i].text() + ": in " +
+            out.push_back(prepared.variants[v].name + ": " + prepared.variants[v].swaps[i].text() + ": in " +
                           std::to_string(took_place) + " of " + std::to_string(of) + " runs, pause " +
                           shown(static_cast<double>(pause_ns) * 1e-6) + " ms at most");
         }
     return out;
 }
 
-std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, const Lineup& lineup) {
+std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, const PreparedVariants& prepared) {
     std::vector<std::string> out;
-    for (size_t v = 0; v < lineup.entrants.size(); ++v)
+    for (size_t v = 0; v < prepared.variants.size(); ++v)
         if (std::none_of(runs.begin(), runs.end(), [&](const RunRecord& r) { return r.variant == v && r.valid(); }))
-            out.push_back(lineup.entrants[v].name);
+            out.push_back(prepared.variants[v].name);
     return out;
 }
 
@@ -258,7 +260,7 @@ Question question_of(const ExperimentSpec& spec, const WorkloadSource& source) {
     return q;
 }
 
-ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const host::Registry& registry,
+ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepared, const host::Registry& registry,
                      const ExperimentOptions& options) {
     ExperimentRow row;
     row.name = spec.name;
@@ -268,7 +270,7 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const hos
     row.command = options.command;
     row.started = utc_now();
     row.version = options.version;
-    row.baseline = lineup.entrants[lineup.baseline].name;
+    row.baseline = prepared.variants[prepared.baseline].name;
     if (const config::Node* workload = spec.document.find("workload")) row.workload_yaml = config::show_yaml(*workload);
     row.slo = spec.slo;
     row.seed = spec.seed;
@@ -280,13 +282,13 @@ ExperimentRow row_of(const ExperimentSpec& spec, const Lineup& lineup, const hos
 
 }  // namespace
 
-Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const host::Registry& registry,
+Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
                                Clock& given_clock, const ExperimentOptions& options) {
     InterruptibleClock clock(given_clock, options.interrupted);
     host::Prober prober(options.probe);
     parallel::World world;
-    PB_CHECK(try_out(lineup, registry, prober, clock, world));
-    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, lineup.tokenizer, lineup.limits,
+    PB_CHECK(try_out(prepared, registry, prober, clock, world));
+    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, prepared.tokenizer, prepared.limits,
                                                             spec.repeats, spec.seed));
 
     std::error_code error;
@@ -299,31 +301,32 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, Lineup& lineup, const
     PB_TRY(ResultsStore store, ResultsStore::create(outcome.database));
     std::vector<VariantRow> rows;
     std::vector<Contestant> contestants;
-    for (const Entrant& e : lineup.entrants) {
+    for (const PreparedVariant& e : prepared.variants) {
         rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts),
                         plugins_json(e.facts), e.differences});
         contestants.push_back({e.name, {}});
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
-    PB_CHECK(store.add_experiment(row_of(spec, lineup, registry, options), rows));
+    PB_CHECK(store.add_experiment(row_of(spec, prepared, registry, options), rows));
 
-    Campaign campaign(spec, lineup, source, registry, prober, clock, world, options);
+    Campaign campaign(spec, prepared, source, registry, prober, clock, world, options);
     PB_TRY(const auto runs, campaign.run_all(store));
     outcome.conclusion = conclude(runs, contestants, question_of(spec, source), spec.slo);
-    outcome.swaps = swap_lines(runs, lineup);
-    outcome.without_valid_run = without_valid_run(runs, lineup);
+    outcome.swaps = swap_lines(runs, prepared);
+    outcome.without_valid_run = without_valid_run(runs, prepared);
     outcome.complete = !campaign.stopped();
     for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
     if (!outcome.complete)
-        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(), interruption_notice(runs, spec, lineup));
-    if (std::string notice = simulation_notice(lineup); !notice.empty())
+        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
+                                          interruption_notice(runs, spec, prepared));
+    if (std::string notice = simulation_notice(prepared); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
-    if (std::string notice = synthetic_notice(lineup); !notice.empty())
+    if (std::string notice = synthetic_notice(prepared); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
-    for (const Entrant& e : lineup.entrants)
+    for (const PreparedVariant& e : prepared.variants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
-    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, lineup)})
+    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared)})
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     if (std::string notice = clipping_notice(source, spec); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));

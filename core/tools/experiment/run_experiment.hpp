@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "experiment/conclusion.hpp"
-#include "experiment/lineup.hpp"
+#include "experiment/prepared_variants.hpp"
 #include "experiment/spec.hpp"
 #include "host/registry.hpp"
 #include "metrics/catalogue.hpp"
@@ -38,6 +38,7 @@ struct Outcome {
     std::vector<std::string> without_valid_run; // variants whose every run failed or broke a rule
 };
 
-Result<Outcome> run_experiment(const ExperimentSpec&, Lineup&, const host::Registry&, Clock&, const ExperimentOptions&);
+Result<Outcome> run_experiment(const ExperimentSpec&, PreparedVariants&, const host::Registry&, Clock&,
+                               const ExperimentOptions&);
 
 }  // namespace patchbay::experiment

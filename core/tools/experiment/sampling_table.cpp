@@ -26,7 +26,7 @@ void add_structure(config::Table<engine::SamplingParams>& t) {
     const auto table = std::make_shared<config::Table<grammar::StructuredOutputs>>(structure_table());
     config::KeyInfo info{.name = "structured_outputs",
                          .type = config::ValueType::kMap,
-                         .meaning = "the form of the output: one of json, regex, choice, grammar and json_object",
+                         .description = "the form of the output: one of json, regex, choice, grammar and json_object",
                          .optional = true,
                          .children = table->keys()};
     t.custom(std::move(info), [table](const config::Node* given, engine::SamplingParams& out, config::Faults& faults) {
@@ -61,7 +61,7 @@ config::Table<engine::SamplingParams> sampling_table() {
         .key("top_n_sigma", &P::top_n_sigma, Bounds{0, 100, ""},
              "sample among logits so many standard deviations below the highest; 0: off")
         .key("typical_p", &P::typical_p, Bounds{1e-6, 1, ""},
-             "sample among those of typical surprise that make up p; 1: off")
+             "sample among those of typical surprisal that make up p; 1: off")
         .key("xtc_probability", &P::xtc_probability, Bounds{0, 1, ""},
              "chance that all but the last of the top choices are excluded; 0: off")
         .key("xtc_threshold", &P::xtc_threshold, Bounds{0, 1, ""}, "probability from which on a token is a top choice")
@@ -69,8 +69,8 @@ config::Table<engine::SamplingParams> sampling_table() {
              "above 0: less of what would go on with a repetition")
         .key("dry_base", &P::dry_base, Bounds{1, 100, ""}, "the penalty's factor for each further repeated token")
         .key("dry_allowed_length", &P::dry_allowed_length, Bounds{0, {}, "tokens"}, "that may repeat")
-        .key("mirostat", &P::mirostat, Bounds{0, 2, ""}, "2: cut by a surprise that follows the output's; 0: off")
-        .key("mirostat_tau", &P::mirostat_tau, Bounds{1e-3, 100, "bits"}, "surprise to keep to")
+        .key("mirostat", &P::mirostat, Bounds{0, 2, ""}, "2: cut by a surprisal that follows the output's; 0: off")
+        .key("mirostat_tau", &P::mirostat_tau, Bounds{1e-3, 100, "bits"}, "surprisal to keep to")
         .key("mirostat_eta", &P::mirostat_eta, Bounds{0, 10, ""}, "share of an error made up for with the next token")
         .key("n", &P::n, Bounds{1, engine::kMaxOutputs, "outputs"}, "of a request")
         .key("best_of", &P::best_of, Bounds{0, engine::kMaxOutputs, "outputs"},

@@ -147,16 +147,16 @@ struct TopLevel { // keys that the specification keeps in another form
 };
 
 template <class V>
-void keep(Table<V>& table, std::string name, std::string meaning) { // read later, with the rest at hand
-    table.custom({.name = std::move(name), .meaning = std::move(meaning), .json_schema = R"({"type": "object"})"},
+void keep(Table<V>& table, std::string name, std::string description) { // read later, with the rest at hand
+    table.custom({.name = std::move(name), .description = std::move(description), .json_schema = R"({"type": "object"})"},
                  [](const Node* given, V&, Faults&) { return given ? *given : Node{}; });
 }
 
 Table<TopLevel> top_level_table() {
     Table<TopLevel> t;
-    const auto spec_key = [&](const char* name, auto ExperimentSpec::*field, Bounds bounds, const char* meaning) {
+    const auto spec_key = [&](const char* name, auto ExperimentSpec::*field, Bounds bounds, const char* description) {
         Table<ExperimentSpec> inner;
-        inner.key(name, field, bounds, meaning);
+        inner.key(name, field, bounds, description);
         const config::KeyInfo info = inner.keys().front();
         t.custom(info, [inner, name](const Node* given, TopLevel& out, Faults& faults) {
             Node map = Node::map();
@@ -174,7 +174,7 @@ Table<TopLevel> top_level_table() {
     spec_key("seed", &ExperimentSpec::seed, {}, "of all draws: workload, order of runs, sampling");
     t.custom({.name = "workload",
               .type = config::ValueType::kMap,
-              .meaning = "what is asked of the engine",
+              .description = "what is asked of the engine",
               .children = workload_table().keys()},
              [](const Node* given, TopLevel& out, Faults& faults) {
                  if (!given || !config::is_section(*given, "'workload'", faults)) return Node{};
@@ -199,14 +199,15 @@ Table<TopLevel> top_level_table() {
         .key("e2e_ms", &Slo::e2e_ms, ms, "time from arrival to the last token at most");
     t.custom({.name = "slo",
               .type = config::ValueType::kMap,
-              .meaning = "what a request must keep to count as good",
+              .description = "what a request must keep to count as good",
               .children = slo.keys()},
              [slo](const Node* given, TopLevel& out, Faults& faults) {
                  if (!given || !config::is_section(*given, "'slo'", faults)) return Node{};
                  return slo.read(*given, out.spec.slo, faults);
              });
     t.custom({.name = "primary",
-              .meaning = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, ttft_p99, "
+              .description = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, "
+                              "ttft_p99, "
                          "tpot_p50, tpot_p99, e2e_p50",
               .json_schema = R"({"type": "array", "items": {"type": "string"}})"},
              [](const Node* given, TopLevel& out, Faults& faults) {

@@ -58,14 +58,15 @@ void read_slots(const Node& given, Entry& out, Faults& faults) {
 config::Table<Entry> entry_table() {
     config::Table<Entry> t;
     t.key("request", &Entry::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
-    t.custom({.name = "t", .meaning = "or: so long after the start of the run, as 5s or 500ms", .json_schema = "{}"},
+    t.custom({.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms",
+              .json_schema = "{}"},
              [](const Node* given, Entry& out, Faults& faults) {
                  if (!given) return Node{};
                  out.t_ns = read_duration_ns(*given, faults);
                  return *given;
              });
     t.custom({.name = "swap",
-              .meaning = "slot → the plugin that takes it, as in the engine's configuration",
+              .description = "slot → the plugin that takes it, as in the engine's configuration",
               .json_schema = R"({"type": "object"})"},
              [](const Node* given, Entry& out, Faults& faults) {
                  if (!given) return Node{};
@@ -101,8 +102,8 @@ std::vector<TimedSwap> read_timed_swaps(const Node& given, Faults& faults) {
     } else {
         faults.add(given.origin, "'at' is " + given.describe() + ", expected {request: N, swap: {…}} or a list");
     }
-    if (out.size() > host::Slot::kMostInLine)
-        faults.add(given.origin, "more than " + std::to_string(host::Slot::kMostInLine) + " swaps");
+    if (out.size() > host::Slot::kMaxPendingSwaps)
+        faults.add(given.origin, "more than " + std::to_string(host::Slot::kMaxPendingSwaps) + " swaps");
     return out;
 }
 

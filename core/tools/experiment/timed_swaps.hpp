@@ -1,5 +1,5 @@
 // `at:` of an experiment: another component takes a slot in mid-run. Read with the specification, checked against the
-// installed plugins with the lineup, prepared before a run and posted as it begins.
+// installed plugins with the prepared, prepared before a run and posted as it begins.
 #pragma once
 #include <memory>
 #include <string>

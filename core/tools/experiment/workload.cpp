@@ -10,7 +10,7 @@
 namespace patchbay::experiment {
 namespace {
 
-constexpr uint32_t kWarmupRepeat = ~uint32_t{0}; // its draws are nobody else's
+constexpr uint32_t kWarmupRepeat = ~uint32_t{0}; // its draws are its own
 
 std::string count_of(size_t n, const char* what) { return std::to_string(n) + " " + what; }
 

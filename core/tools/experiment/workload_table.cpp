@@ -76,8 +76,8 @@ Kind<V> table_kind(std::string name, Table<S> table, std::function<void(const No
 
 // A file beside the one that names it, if there is one, else in the current folder.
 template <class T>
-void path_key(Table<T>& table, std::filesystem::path T::*field, std::string meaning) {
-    config::KeyInfo info{.name = "path", .type = config::ValueType::kString, .meaning = std::move(meaning)};
+void path_key(Table<T>& table, std::filesystem::path T::*field, std::string description) {
+    config::KeyInfo info{.name = "path", .type = config::ValueType::kString, .description = std::move(description)};
     table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
         if (!given) return Node{};
         if (const auto text = config::read_string(*given, info, faults)) {
@@ -148,9 +148,9 @@ std::optional<Length> read_length(const Node& given, const std::string& what, Fa
 }
 
 template <class T, class L> // L: Length or std::optional<Length>
-void length_key(Table<T>& table, std::string name, L T::*field, std::string meaning) {
+void length_key(Table<T>& table, std::string name, L T::*field, std::string description) {
     config::KeyInfo info{.name = std::move(name),
-                         .meaning = std::move(meaning),
+                         .description = std::move(description),
                          .unit = "tokens",
                          .json_schema = R"({"type": ["integer", "array", "object"]})"};
     table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
@@ -217,9 +217,9 @@ std::optional<Windows> read_windows(const Node& given, Faults& faults) {
 // A key that a function reads, which returns nothing where it found a fault.
 template <class T, class V>
 void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (*read)(const Node&, Faults&),
-              std::string meaning) {
+              std::string description) {
     config::KeyInfo info{
-        .name = std::move(name), .meaning = std::move(meaning), .json_schema = R"({"type": ["string", "object"]})"};
+        .name = std::move(name), .description = std::move(description), .json_schema = R"({"type": ["string", "object"]})"};
     table.custom(info, [field, read](const Node* given, T& out, Faults& faults) {
         if (!given) return Node{};
         if (auto value = read(*given, faults)) out.*field = *std::move(value);
@@ -258,7 +258,7 @@ Table<WorkloadSpec> workload_table() {
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     t.custom({.name = "at",
-              .meaning = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
+              .description = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
               .json_schema = R"({"type": ["array", "object"]})"},
              [](const Node* given, W& out, Faults& faults) {
                  if (!given) return Node{};

@@ -30,7 +30,7 @@ constexpr uint64_t kMaxTasks = 512;           // processes and threads, all toge
 constexpr uint64_t kFilePages = 512ull << 20; // bytes of libraries that a worker's peak may hold beside its memory
 constexpr int kWatchMs = 20;
 
-struct WorkerEnd { // what the keeper tells of the worker
+struct WorkerEnd { // what the keeper reports of the worker
     int status = 0;
     uint64_t peak = 0; // bytes in memory, those of files too
 };

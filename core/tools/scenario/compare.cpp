@@ -194,8 +194,8 @@ Value value_of(Subject subject, const Value& expected, const State& s) {
             for (const auto& [name, ignored] : std::get<Texts>(expected)) out[name] = s.requests.at(name).output;
             return out;
         }
-        case Subject::kFreeBlocks: return uint64_t{s.engine.free_blocks};
-        case Subject::kCachedBlocks: return uint64_t{s.engine.cached_blocks};
+        case Subject::kFreeBlocks: return uint64_t{s.engine.free_pages};
+        case Subject::kCachedBlocks: return uint64_t{s.engine.cached_pages};
         case Subject::kHitTokens: return s.tally.hit_tokens;
         case Subject::kQueryTokens: return s.tally.query_tokens;
         case Subject::kDraftedTokens: return s.tally.drafted_tokens;
@@ -217,7 +217,7 @@ Value value_of(Subject subject, const Value& expected, const State& s) {
                 if (w.flags & PB_SEQ_SWAPPED) out.push_back(s.names.at(w.id));
             return out;
         }
-        case Subject::kFreeSwapBlocks: return uint64_t{s.engine.free_swap_blocks};
+        case Subject::kFreeSwapBlocks: return uint64_t{s.engine.free_swap_pages};
     }
     return {};
 }

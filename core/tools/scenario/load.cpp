@@ -39,14 +39,14 @@ step::Expect read_expect(const Node& node, Faults& faults) {
     return out;
 }
 
-KeyInfo whole(const char* name, double least, double most, const char* unit, const char* meaning) {
-    return {.name = name, .type = ValueType::kInt, .meaning = meaning, .unit = unit, .min = least, .max = most};
+KeyInfo whole(const char* name, double least, double most, const char* unit, const char* description) {
+    return {.name = name, .type = ValueType::kInt, .description = description, .unit = unit, .min = least, .max = most};
 }
 
 Table<Step> step_table(const host::Registry* registry) { // null: for its keys alone
     Table<Step> t;
     const auto requests = std::make_shared<const Table<Arrival>>(request_table());
-    KeyInfo add{.name = "add", .type = ValueType::kList, .meaning = "requests arrive, in this order"};
+    KeyInfo add{.name = "add", .type = ValueType::kList, .description = "requests arrive, in this order"};
     add.children.push_back({.name = "request", .type = ValueType::kMap, .children = requests->keys()});
     add_step(t, add, [requests](const Node& node, Step& out, Faults& faults) {
         step::Add what;
@@ -79,7 +79,7 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
                  out.what = step::Swap{config::read_choice(node, "scheduler", *registry, faults)};
              });
     const KeyInfo reset{.name = "reset_prefix_cache", .type = ValueType::kEnum,
-                        .meaning = "the prefix cache is forgotten; refused: it is not, as blocks are in use",
+                        .description = "the prefix cache is forgotten; refused: it is not, as blocks are in use",
                         .choices = {"done", "refused"}};
     add_step(t, reset, [reset](const Node& node, Step& out, Faults& faults) {
         out.what = step::ResetPrefixCache{config::read_word(node, reset, faults).value_or(0) == 0 ? Answer::kDone
@@ -90,19 +90,19 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
              [](const Node& node, Step& out, Faults& faults) {
                  out.what = step::InFlight{read_names(node, "in_flight", faults)};
              });
-    KeyInfo expect{.name = "expect", .type = ValueType::kMap, .meaning = "what must be so now"};
-    for (const SubjectInfo& s : subjects()) expect.children.push_back(other(s.name, schema_of(s.shape), s.meaning));
+    KeyInfo expect{.name = "expect", .type = ValueType::kMap, .description = "what must be so now"};
+    for (const SubjectInfo& s : subjects()) expect.children.push_back(other(s.name, schema_of(s.shape), s.description));
     add_step(t, expect, [](const Node& node, Step& out, Faults& faults) { out.what = read_expect(node, faults); });
-    const KeyInfo run = whole("run", 1, kMostSteps, "steps", "so many steps come back, with made-up tokens");
+    const KeyInfo run = whole("run", 1, kMaxSteps, "steps", "so many steps come back, with made-up tokens");
     add_step(t, run, [run](const Node& node, Step& out, Faults& faults) {
         out.what = step::Run{static_cast<uint32_t>(config::read_uint(node, run, faults).value_or(1))};
     });
-    const KeyInfo drain = whole("drain", 1, kMostSteps, "steps",
+    const KeyInfo drain = whole("drain", 1, kMaxSteps, "steps",
                                 "steps come back with made-up tokens until every request has ended: at most so many");
     add_step(t, drain, [drain](const Node& node, Step& out, Faults& faults) {
         out.what = step::Drain{static_cast<uint32_t>(config::read_uint(node, drain, faults).value_or(1))};
     });
-    const KeyInfo wait = whole("wait_ms", 1, kMostMs, "ms", "time passes on the scenario's clock");
+    const KeyInfo wait = whole("wait_ms", 1, kMaxMs, "ms", "time passes on the scenario's clock");
     add_step(t, wait, [wait](const Node& node, Step& out, Faults& faults) {
         out.what = step::Wait{config::read_uint(node, wait, faults).value_or(1)};
     });
@@ -134,11 +134,11 @@ Table<config::EngineSettings> engine_table() {
     Table<E> t;
     t.key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
         .key("num_blocks", &E::num_blocks, {1, 1 << 20, "blocks"}, "KV blocks, all usable; 1000 where it is left out")
-        .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kMostTokens, "tokens"}, "token budget of a step")
+        .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kMaxTokens, "tokens"}, "token budget of a step")
         .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
-        .key("max_model_len", &E::max_model_len, {0, kMostTokens, "tokens"}, "of a request; 0: what the blocks hold")
+        .key("max_model_len", &E::max_model_len, {0, kMaxTokens, "tokens"}, "of a request; 0: what the blocks hold")
         .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
-        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kMostTokens, "tokens"},
+        .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kMaxTokens, "tokens"},
              "most prompt tokens of one request in a step; 0: no limit")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")

@@ -18,7 +18,7 @@ struct SubjectInfo {
     Subject subject;
     const char* name;    // in the file
     Value shape;         // empty; of what alternative it is. Totals: the keys that they may have
-    const char* meaning;
+    const char* description;
 };
 const std::vector<SubjectInfo>& subjects();
 const SubjectInfo& subject_info(Subject);

@@ -55,7 +55,7 @@ Vocabulary read_vocabulary(const Node& node, Faults& faults) {
 config::Table<Model> model_table() {
     config::Table<Model> t;
     t.values("eos_token_ids", &Model::eos, {0, kVocabSize - 1, ""}, "tokens that end a request")
-        .key("sliding_window", &Model::sliding_window, {0, kMostTokens, "tokens"},
+        .key("sliding_window", &Model::sliding_window, {0, kMaxTokens, "tokens"},
              "how far back attention sees; 0: to the first token");
     t.custom(other("layer_types",
                    R"({"type": "array", "items": {"enum": ["full_attention", "sliding_attention"]}, "minItems": 1,

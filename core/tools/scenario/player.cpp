@@ -80,9 +80,9 @@ bool Player::needs_engine_step() const {
 
 void Player::engine_step() {
     if (const auto* drain = std::get_if<step::Drain>(&now().what)) {
-        left_ = left_ == 0 ? drain->most_steps : left_ - 1;
+        left_ = left_ == 0 ? drain->max_steps : left_ - 1;
         if (left_ == 0)
-            return differ("drain", "every request has ended after " + std::to_string(drain->most_steps) + " steps",
+            return differ("drain", "every request has ended after " + std::to_string(drain->max_steps) + " steps",
                           "waiting " + text_of(value_of(Subject::kWaiting, {}, state())) + ", running " +
                               text_of(value_of(Subject::kRunning, {}, state())));
     }
@@ -95,9 +95,9 @@ void Player::engine_step() {
     in_step_ = false;
     if (!report) return differ("the engine", "another step", report.error());
     tally_.add(*report);
-    flying_ = is_async() && report->in_turn != "probation" && !plan_.empty();
+    step_in_flight_ = is_async() && report->sync_reason != "probation" && !plan_.empty();
     if (difference_) return;
-    if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // nobody asked for it
+    if (output_ && !std::get<step::Output>(output_->what).tokens.empty()) // no step asked for it
         return differ(*output_, "output", text_of(Value(std::get<step::Output>(output_->what).tokens)),
                       "no token is sampled in this step");
     const engine::View view = engine_->view();
@@ -110,12 +110,12 @@ void Player::engine_step() {
                 return differ(*draft_, "draft", "the proposer is asked for " + name, "it is not asked");
     for (const host::SwapRecord& r : report->swaps)
         if (r.state == host::SwapState::kRefused) return differ("swap", "the scheduler takes the slot", r.text());
-    if (!engine_->has_unfinished() && view.free_swap_blocks != view.total_swap_blocks)
-        differ("after all have ended", "free_swap_blocks: " + std::to_string(view.total_swap_blocks),
-               "free_swap_blocks: " + std::to_string(view.free_swap_blocks));
-    else if (!engine_->has_unfinished() && view.free_blocks != view.total_blocks)
-        differ("after all have ended", "free_blocks: " + std::to_string(view.total_blocks),
-               "free_blocks: " + std::to_string(view.free_blocks));
+    if (!engine_->has_unfinished() && view.free_swap_pages != view.total_swap_pages)
+        differ("after all have ended", "free_swap_pages: " + std::to_string(view.total_swap_pages),
+               "free_swap_pages: " + std::to_string(view.free_swap_pages));
+    else if (!engine_->has_unfinished() && view.free_pages != view.total_pages)
+        differ("after all have ended", "free_pages: " + std::to_string(view.total_pages),
+               "free_pages: " + std::to_string(view.free_pages));
 }
 
 bool Player::is_async() const { return scenario_.engine.async_scheduling == config::AsyncScheduling::kOn; }
@@ -124,13 +124,13 @@ void Player::planned(std::span<const pb_plan_item> plan) {
     plan_.assign(plan.begin(), plan.end());
     for (const pb_plan_item& i : plan) blocks_.note(names_.at(i.id), i.id);
     in_hand_ = false;
-    if (!plan.empty()) follow_file(is_async() && !flying_ ? Back::kLater : Back::kNow);
+    if (!plan.empty()) follow_file(is_async() && !step_in_flight_ ? Back::kLater : Back::kNow);
     clock_.advance_ns(scenario_.step_ms * kMs);
 }
 
 void Player::sampled(std::span<const execution::ScriptedRows> rows) {
     if (!in_hand_) follow_file(Back::kNow);
-    flying_ = false;
+    step_in_flight_ = false;
     if (!output_ || difference_) return;
     const Step& output = *std::exchange(output_, nullptr);
     for (const auto& [name, tokens] : std::get<step::Output>(output.what).tokens) {
@@ -148,9 +148,9 @@ void Player::sampled(std::span<const execution::ScriptedRows> rows) {
                           std::to_string(accepted + 1) + " of them, as the drafts are " +
                               text_of(Value(Texts{{name, Tokens(at->drafts.begin(), at->drafts.end())}})));
         std::copy_n(tokens.begin(), std::min(tokens.size(), at->tokens.size()), at->tokens.begin());
-        for (const auto& b : at->branches) // row j stands behind so many drafts more than its first one
-            for (size_t j = 0, behind = b.drafts.size() - b.tokens.size() + 1; j < b.tokens.size(); ++j)
-                if (behind + j < tokens.size()) b.tokens[j] = tokens[behind + j];
+        for (const auto& b : at->branches) // row j stands after so many drafts more than its first one
+            for (size_t j = 0, after = b.drafts.size() - b.tokens.size() + 1; j < b.tokens.size(); ++j)
+                if (after + j < tokens.size()) b.tokens[j] = tokens[after + j];
     }
 }
 

@@ -75,7 +75,7 @@ class Player final : execution::Script {
     bool in_hand_ = false;         // the file has said what comes back
     bool followed_ = false;        // the file was played in it
     bool in_step_ = false;
-    bool flying_ = false;          // the one before it is on the device
+    bool step_in_flight_ = false;          // the one before it is on the device
 
     std::unique_ptr<engine::Engine> engine_; // goes first
 };

@@ -6,7 +6,7 @@ namespace {
 
 void read_run(const Node& node, Prompt& out, Faults& faults) {
     const Tokens run = read_tokens(node, "repeat", faults);
-    if (run.size() != 2 || run[1] < 1 || run[1] > kMostTokens)
+    if (run.size() != 2 || run[1] < 1 || run[1] > kMaxTokens)
         return faults.add(node.origin,
                           "'repeat' is " + node.describe() + ", expected [token, times], times 1 to 1048576");
     out.repeated = run[0];
@@ -16,7 +16,7 @@ void read_run(const Node& node, Prompt& out, Faults& faults) {
 Prompt read_prompt(const Node& node, Faults& faults) {
     Prompt out;
     if (node.kind == NodeKind::kScalar) {
-        const KeyInfo info{.name = "prompt", .type = ValueType::kInt, .min = 0, .max = kMostTokens};
+        const KeyInfo info{.name = "prompt", .type = ValueType::kInt, .min = 0, .max = kMaxTokens};
         out.made_up = static_cast<uint32_t>(config::read_uint(node, info, faults).value_or(0));
         return out;
     }
@@ -55,7 +55,7 @@ void add_structure(Table<Arrival>& t) {
     const auto table = std::make_shared<const config::Table<grammar::StructuredOutputs>>(structure_table());
     KeyInfo info{.name = "structured_outputs",
                  .type = ValueType::kMap,
-                 .meaning = "the form of its output: one of choice, regex, json and grammar; with model.vocabulary",
+                 .description = "the form of its output: one of choice, regex, json and grammar; with model.vocabulary",
                  .children = table->keys()};
     t.custom(std::move(info), [table](const Node* given, Arrival& out, Faults& faults) {
         if (!given || !config::is_section(*given, "'structured_outputs'", faults)) return Node{};
@@ -70,7 +70,7 @@ void add_structure(Table<Arrival>& t) {
     });
 }
 
-// What other engines can do and this one cannot: told as such, in place of "unknown key".
+// What other engines can do and this one cannot: named as such, in place of "unknown key".
 void refuse(Table<Arrival>& t, const char* name, const std::string& why) {
     t.custom(other(name, R"({"not": {}})", why), [name, why](const Node* given, Arrival&, Faults& faults) {
         if (given) faults.add(given->origin, "'" + std::string(name) + "' is not in this engine: " + why);
@@ -93,17 +93,17 @@ config::Table<Arrival> request_table() {
         .required();
     t.key("priority", &Arrival::priority, "lower runs first, where the policy asks")
         .key("tenant", &Arrival::tenant, "whose it is, where the policy asks")
-        .key("arrival_ms", &Arrival::arrival_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: now")
-        .key("deadline_ms", &Arrival::deadline_ms, {0, kMostMs, "ms"}, "on the scenario's clock; 0: none")
+        .key("arrival_ms", &Arrival::arrival_ms, {0, kMaxMs, "ms"}, "on the scenario's clock; 0: now")
+        .key("deadline_ms", &Arrival::deadline_ms, {0, kMaxMs, "ms"}, "on the scenario's clock; 0: none")
         .key("n", &Arrival::n, {1, engine::kMaxOutputs, "outputs"}, "of one prompt: a, a.1, a.2, …")
-        .key("beam_width", &Arrival::beam_width, {0, kMostBeams, "beams"},
+        .key("beam_width", &Arrival::beam_width, {0, kMaxBeams, "beams"},
              "beam search: beams a, a.1, a.2, …, of which each goes on with candidates of its own; 0: none")
         .key("skip_reading_prefix_cache", &Arrival::skip_reading_prefix_cache,
              "its prompt is computed though it is cached, as with prompt_logprobs")
-        .key("max_tokens", &Arrival::max_tokens, {1, kMostTokens, "tokens"}, "output after which it ends")
-        .key("min_tokens", &Arrival::min_tokens, {0, kMostTokens, "tokens"}, "output before which nothing stops it")
-        .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMostTokens, "tokens"},
-             "what its sender says it will make; 0: nobody says")
+        .key("max_tokens", &Arrival::max_tokens, {1, kMaxTokens, "tokens"}, "output after which it ends")
+        .key("min_tokens", &Arrival::min_tokens, {0, kMaxTokens, "tokens"}, "output before which nothing stops it")
+        .key("expected_output_tokens", &Arrival::expected_output_tokens, {0, kMaxTokens, "tokens"},
+             "what its sender says it will make; 0: not said")
         .values("stop_token_ids", &Arrival::stop_token_ids, {0, kVocabSize - 1, ""}, "tokens that end it")
         .key("ignore_eos", &Arrival::ignore_eos, "the engine's end tokens do not end it")
         .values("stop", &Arrival::stop, {}, "texts that end it; with model.vocabulary")

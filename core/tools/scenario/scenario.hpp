@@ -38,8 +38,8 @@ using Counts = std::map<std::string, Number>;
 struct Prompt {
     uint32_t made_up = 0; // so many tokens in front, which no other request has
     TokenId repeated = 0;
-    uint32_t times = 0;   // that it stands behind them
-    Tokens tokens;        // behind these
+    uint32_t times = 0;   // that it stands after them
+    Tokens tokens;        // after these
 
     uint64_t length() const { return uint64_t{made_up} + times + tokens.size(); }
 };
@@ -103,7 +103,7 @@ struct ResetPrefixCache { Answer answer = Answer::kDone; };
 struct InFlight { Names ids; };
 struct Expect { std::vector<Expectation> expectations; };
 struct Run { uint32_t steps = 0; };
-struct Drain { uint32_t most_steps = 0; };
+struct Drain { uint32_t max_steps = 0; };
 struct Wait { uint64_t ms = 0; };
 } // namespace step
 

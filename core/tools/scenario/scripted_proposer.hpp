@@ -1,4 +1,4 @@
-// A proposer that says what it was told to, so that drafts go the way of every proposer's. Used by scenario/play.cpp.
+// A proposer that says what its script says, so that drafts go the way of every proposer's. Used by scenario/play.cpp.
 #pragma once
 #include <map>
 

@@ -30,8 +30,8 @@ const std::vector<SubjectInfo>& subjects() {
          Totals{{S::kScheduled, {}}, {S::kPreempted, {}}, {S::kWaiting, {}}, {S::kRunning, {}}, {S::kFinished, {}},
                 {S::kSwapped, {}}},
          "how many requests these name"},
-        {S::kFreeBlocks, "free_blocks", Number{}, "KV blocks that no request holds, cached ones too"},
-        {S::kCachedBlocks, "cached_blocks", Number{}, "of these, the ones that can be found again"},
+        {S::kFreeBlocks, "free_pages", Number{}, "KV blocks that no request holds, cached ones too"},
+        {S::kCachedBlocks, "cached_pages", Number{}, "of these, the ones that can be found again"},
         {S::kReferences, "references", BlockCounts{},
          "how many requests hold these blocks; 0: cached, and held by none"},
         {S::kEvictedNext, "evicted_next", BlockList{},
@@ -45,7 +45,7 @@ const std::vector<SubjectInfo>& subjects() {
         {S::kSteps, "steps", Number{}, "steps of the engine so far that computed something"},
         {S::kPlanFaults, "plan_faults", Number{}, "plans that were refused so far"},
         {S::kSwapped, "swapped", Names{}, "who waits with KV in host memory, the first in the queue first"},
-        {S::kFreeSwapBlocks, "free_swap_blocks", Number{}, "KV blocks in host memory that no request holds"},
+        {S::kFreeSwapBlocks, "free_swap_pages", Number{}, "KV blocks in host memory that no request holds"},
         {S::kPolicy, "policy", std::string{}, "the scheduler that has the slot"},
     };
     return all;

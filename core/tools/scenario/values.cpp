@@ -47,8 +47,8 @@ std::string schema_of(const Value& shape) {
     return std::visit(Of{}, shape);
 }
 
-KeyInfo other(std::string name, std::string schema, std::string meaning) {
-    return {.name = std::move(name), .type = ValueType::kOther, .meaning = std::move(meaning),
+KeyInfo other(std::string name, std::string schema, std::string description) {
+    return {.name = std::move(name), .type = ValueType::kOther, .description = std::move(description),
             .json_schema = std::move(schema)};
 }
 
@@ -204,7 +204,7 @@ Value read_value(const Node& node, const SubjectInfo& subject, Faults& faults) {
         Value operator()(const BlockList&) const {
             BlockList out{read_names(node, name, faults)};
             if (node.kind == NodeKind::kList && node.items.empty())
-                faults.add(node.origin, "'" + name + "' names no block (to expect none: cached_blocks: 0)");
+                faults.add(node.origin, "'" + name + "' names no block (to expect none: cached_pages: 0)");
             return out;
         }
         Value operator()(const BlockCounts&) const {

@@ -17,10 +17,10 @@ using config::NodeKind;
 using config::Table;
 using config::ValueType;
 
-inline constexpr double kMostTokens = 1 << 20; // of one prompt or output
-inline constexpr double kMostBeams = 16;       // of a request
-inline constexpr double kMostSteps = 100'000;
-inline constexpr double kMostMs = 1e12;
+inline constexpr double kMaxTokens = 1 << 20; // of one prompt or output
+inline constexpr double kMaxBeams = 16;       // of a request
+inline constexpr double kMaxSteps = 100'000;
+inline constexpr double kMaxMs = 1e12;
 
 inline constexpr const char* kIdsSchema = R"({"type": "array", "items": {"type": "string"}})";
 inline constexpr const char* kTokensSchema = R"({"type": "array", "items": {"type": "integer"}})";
@@ -29,7 +29,7 @@ inline constexpr const char* kPathsSchema =
 std::string map_of(const std::string& value_schema);
 std::string schema_of(const Value& shape);
 // A key that no type of the table says.
-KeyInfo other(std::string name, std::string schema, std::string meaning);
+KeyInfo other(std::string name, std::string schema, std::string description);
 
 void wrong(const Node&, const std::string& name, const std::string& expected, Faults&);
 Tokens read_tokens(const Node&, const std::string& name, Faults&);

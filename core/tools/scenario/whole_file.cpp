@@ -13,9 +13,9 @@ namespace patchbay::scenario {
 namespace {
 
 constexpr size_t kLongestId = 64;     // bytes
-constexpr size_t kMostEndTokens = 16; // of a request, and of the model: each token is held against them
+constexpr size_t kMaxEndTokens = 16; // of a request, and of the model: each token is held against them
 constexpr size_t kMaxStops = 16, kMaxStopBytes = 256, kMaxGrammarBytes = 4096; // of a request
-constexpr uint64_t kMostGuesses = 10; // at names that nobody has
+constexpr uint64_t kMaxGuesses = 10; // at names that do not exist
 
 class WholeFile {
   public:
@@ -43,7 +43,7 @@ class WholeFile {
   private:
     void model() {
         const Model& m = scenario_.model;
-        if (m.eos.size() > kMostEndTokens) {
+        if (m.eos.size() > kMaxEndTokens) {
             origin_ = &root_.at("model.eos_token_ids")->origin;
             too_many_end_tokens("eos_token_ids", m.eos.size());
         }
@@ -85,10 +85,10 @@ class WholeFile {
 
     void too_many_end_tokens(const char* key, size_t got) {
         fault("'" + std::string(key) + "' has " + std::to_string(got) + " tokens, expected at most " +
-              std::to_string(kMostEndTokens));
+              std::to_string(kMaxEndTokens));
     }
 
-    // Told where the sum goes beyond what is allowed, once.
+    // Reported where the sum goes beyond what is allowed, once.
     void count(uint64_t& sum, uint64_t more, uint64_t most, const std::string& who, const std::string& what) {
         const bool before = sum > most;
         sum += more;
@@ -118,7 +118,7 @@ class WholeFile {
         const Limits& most = scenario_.limits;
         uint64_t steps = 1;
         if (const auto* run = std::get_if<step::Run>(&s.what)) steps = run->steps;
-        if (const auto* drain = std::get_if<step::Drain>(&s.what)) steps = drain->most_steps;
+        if (const auto* drain = std::get_if<step::Drain>(&s.what)) steps = drain->max_steps;
         count(steps_, steps, most.steps, "the file has", "steps, those of 'run' and 'drain' too,");
         if (const auto* wait = std::get_if<step::Wait>(&s.what))
             count(waited_, wait->ms, most.wait_ms, "the file waits for", "ms");
@@ -129,12 +129,12 @@ class WholeFile {
         if (scenario_.engine.num_speculative_tokens == 0) fault("'draft' without engine.num_speculative_tokens");
         const bool after = i > 0 && (std::holds_alternative<step::Output>(scenario_.steps[i - 1].what) ||
                                      std::holds_alternative<step::Run>(scenario_.steps[i - 1].what));
-        if (!after) fault("'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+        if (!after) fault("'draft' stands directly after the 'output' or 'run' after which the proposer is asked");
     }
 
     void known(const std::string& name) {
         if (seen_.contains(name)) return;
-        const bool guess = unknown_++ < kMostGuesses; // each looks at all names
+        const bool guess = unknown_++ < kMaxGuesses; // each looks at all names
         fault("no request '" + config::printable(name) + "' was added before" +
               (guess ? did_you_mean(name, std::vector<std::string>(seen_.begin(), seen_.end())) : ""));
     }
@@ -160,14 +160,14 @@ class WholeFile {
     void names_in(const step::Add& what) {
         for (const Arrival& a : what.requests) {
             origin_ = &a.origin;
-            if (a.id.empty()) continue; // told already
+            if (a.id.empty()) continue; // reported already
             count(sequences_, a.sequences(), scenario_.limits.sequences, "the requests have", "outputs and beams");
             count(prompt_tokens_, a.prompt.length() * a.sequences(), scenario_.limits.prompt_tokens,
                   "the prompts of all outputs have", "tokens");
             if (a.id.size() > kLongestId)
                 fault("'id' has " + std::to_string(a.id.size()) + " bytes, expected at most " +
                       std::to_string(kLongestId));
-            if (a.stop_token_ids.size() > kMostEndTokens)
+            if (a.stop_token_ids.size() > kMaxEndTokens)
                 too_many_end_tokens("stop_token_ids", a.stop_token_ids.size());
             text_rules(a);
             if (a.id.size() > kLongestId || sequences_ > scenario_.limits.sequences) continue;

@@ -1,4 +1,4 @@
-// What only a whole scenario file shows: names that nobody has, steps in the wrong place, more than its limits allow.
+// What only a whole scenario file shows: names that do not exist, steps in the wrong place, more than its limits allow.
 // Used by scenario/load.cpp.
 #pragma once
 #include "config/check_file.hpp"

@@ -27,10 +27,10 @@ uint64_t work_of_grammar_row(const Vocabulary& vocabulary) {
 uint64_t work_of_step(const engine::View& view, const Candidates& candidates) {
     uint64_t pages = 0, copied = 0, work = 0;
     const auto add = [&](const pb_sequence& s) {
-        pages += s.blocks;
+        pages += s.pages;
         const auto at = candidates.find(s.id);
         if (at == candidates.end()) return;
-        copied += uint64_t{s.prompt_tokens} + s.output_tokens + s.blocks;
+        copied += uint64_t{s.prompt_tokens} + s.output_tokens + s.pages;
         work += at->second * (at->second + 256) / 1024; // each is made up, and held against those before it
     };
     std::ranges::for_each(view.running, add);
@@ -46,8 +46,8 @@ uint64_t work_of(const step::Expect& what, const engine::View& view, size_t requ
         if (const auto* totals = std::get_if<Totals>(&e.value))
             work += totals->size() * (sequences + requests) / kRecords;
         if (const auto* blocks = std::get_if<BlockCounts>(&e.value))
-            work += blocks->counts.size() * view.total_blocks / kBlocks;
-        if (std::holds_alternative<BlockList>(e.value)) work += view.total_blocks / kBlocks;
+            work += blocks->counts.size() * view.total_pages / kBlocks;
+        if (std::holds_alternative<BlockList>(e.value)) work += view.total_pages / kBlocks;
     }
     return work;
 }

@@ -30,7 +30,7 @@ constexpr int kAheadKeys = 2 * kBlock; // one block less is less than the time t
 struct alignas(64) Room {
     float scores[2][kStep * kBlock];         // of this step's queries and of the next one's
     uint16_t weights[kStep * kBlock];        // (queries of a step, keys)
-    uint16_t q[kTileQueries * kMostHeadDim]; // (queries, depth)
+    uint16_t q[kTileQueries * kMaxHeadDim]; // (queries, depth)
     Staging staging;
 };
 
@@ -195,7 +195,7 @@ void multiply_values(Work& w, int first, KeyRange range, float* sum) {
 // A value that is not finite must not reach rows that do not see its key, and 0 · ∞ is not 0: each row is computed with
 // the values that it sees, and the others' results are dropped.
 [[gnu::noinline]] void multiply_values_apart(Work& w, int first, float* sum) {
-    alignas(64) float copy[kStep * kMostHeadDim];
+    alignas(64) float copy[kStep * kMaxHeadDim];
     const int64_t width = w.shape.width;
     for (int n = 0; n < w.queries_from(first); ++n) {
         const KeyRange range = w.ranges[first + n];

@@ -56,7 +56,7 @@ struct Operands { // a block of x by 16 columns of a panel, each from the first 
     const float *x_scales, *x_sums; // (groups, kRows)
     const uint8_t* codes;
     int64_t code_stride;   // bytes from group to group
-    const uint8_t* scales; // offsets lie kHalves behind
+    const uint8_t* scales; // offsets lie kHalves after them
     int64_t scale_stride;
 };
 

@@ -1,5 +1,5 @@
-// What attention over pages is told: shapes, the step's batch, where the pages are. Shared by the reference and the
-// fast kernels; the fields mean what those of patchbay/abi/attention.h do.
+// Arguments of attention over pages: shapes, the step's batch, where the pages are. Shared by the reference and the
+// fast kernels; the fields have the meanings of patchbay/abi/attention.h.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,8 +10,8 @@ namespace patchbay::kernels {
 
 struct AttentionShape {
     int32_t heads = 0, kv_heads = 0, head_dim = 0; // heads is a multiple of kv_heads
-    int32_t block_size = 0;                        // tokens a page
-    int64_t window = 0;                            // keys that a token sees, itself included; 0: all
+    int32_t block_size = 0;                        // tokens in a page
+    int64_t window = 0;                            // keys that a token sees, including its own; 0: all
     float scale = 1;                               // of q·k
     float soft_cap = 0;                            // 0: none
     pb_dtype kv_dtype = PB_F32;                    // F32, BF16, FP8 or I8
@@ -61,7 +61,7 @@ constexpr int64_t first_key(const AttentionShape& shape, int64_t position) {
     return shape.window > 0 && position + 1 > shape.window ? position + 1 - shape.window : 0;
 }
 
-// Why the batch cannot be worked on (a sequence past its block table, a position past its keys, …); empty: it can.
+// Why the batch is invalid (a sequence past its block table, a position past its keys, …); empty: it is valid.
 std::string fault_of(const AttentionShape&, const AttentionBatch&);
 
 }  // namespace patchbay::kernels

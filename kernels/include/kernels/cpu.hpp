@@ -1,7 +1,7 @@
 // The fast CPU kernels: activations f32, weights f32 or bf16 packed once. For each ISA level an element of a result is
 // bitwise the same whatever else is in the batch and however many threads run: work is split by rows and output
-// columns only, and each element is summed over K in one order. Used by the CPU device plugin. Shapes are the caller's
-// to check.
+// columns only, and each element is summed over K in one order. Used by the CPU device plugin. The caller checks
+// shapes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,25 +17,25 @@ struct AlignedFree { void operator()(void* p) const; };
 using AlignedBytes = std::unique_ptr<uint8_t[], AlignedFree>;
 AlignedBytes allocate_aligned(uint64_t bytes); // throws std::bad_alloc
 
-struct Crew { // who works: the host's pool, or the calling thread alone
+struct Workers { // the workers: the host's pool, or the calling thread alone
     uint32_t threads = 1;
     void* ctx = nullptr;
-    // task(arg, i) for each i in [0, count), back when all are done; nullptr where threads is 1
+    // task(arg, i) for each i in [0, count), returns when all are done; nullptr if threads is 1
     void (*run)(void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) = nullptr;
 };
 
-// Memory that a call needs for its own time, kept for the next one.
+// Scratch memory of a call, kept for the next one.
 class Scratch {
   public:
-    void* at_least(uint64_t bytes); // 64-byte aligned; what was there is gone. Throws std::bad_alloc.
+    void* at_least(uint64_t bytes); // 64-byte aligned; the old contents are lost. Throws std::bad_alloc.
 
   private:
     AlignedBytes memory_;
     uint64_t bytes_ = 0;
 };
 
-// Memory of matrices: those that are smaller than a huge page lie beside one another in huge pages. It stays while any
-// of them does, with or without this.
+// Memory of matrices: those smaller than a huge page share huge pages. A page lives as long as any matrix
+// in it, also after this object.
 class MatrixMemory {
   public:
     std::shared_ptr<uint8_t[]> take(uint64_t bytes); // on a 64-byte line, not zeroed. Throws std::bad_alloc. [any]
@@ -48,7 +48,7 @@ class MatrixMemory {
 
 struct Machine {
     Isa isa = Isa::Plain;
-    Crew crew;
+    Workers workers;
     Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
     MatrixMemory* matrices = nullptr; // for packing; likewise
 };
@@ -70,7 +70,7 @@ class QuantisedMatrix; // cpu/quantised_matrix.hpp
 class PackedMatrix {
   public:
     static PackedMatrix pack(const Machine&, const QuantisedSource&); // throws std::bad_alloc
-    // `data` (rows, cols) and `bias` (rows, or nullptr) are of `dtype`, F32 or BF16, and may go afterwards. Throws
+    // `data` (rows, cols) and `bias` (rows, or nullptr) are of `dtype`, F32 or BF16; not used afterwards. Throws
     // std::bad_alloc.
     static PackedMatrix pack(const Machine&, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
                              const void* bias);
@@ -81,7 +81,7 @@ class PackedMatrix {
     void read_row(int64_t row, float* out) const; // out (cols)
 
     // For the kernels.
-    const QuantisedMatrix* quantised() const { return quantised_.get(); } // nullptr: it is not; else all below is empty
+    const QuantisedMatrix* quantised() const { return quantised_.get(); } // not null: the rest is empty
     pb_dtype dtype() const { return dtype_; }
     int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
     int64_t columns() const { return columns_; } // of a panel
@@ -119,8 +119,8 @@ void gelu_tanh_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_u
 void scale(const Machine&, const pb_tensor& x, float factor);
 void soft_cap(const Machine&, const pb_tensor& x, float cap);
 enum class Gate { kSilu, kGeluTanh };
-// out = down · (f(gate) · up). The same bits as linear, silu_mul or gelu_tanh_mul, linear; `rows`: memory for what lies
-// between, not the machine's own.
+// out = down · (f(gate) · up). The same bits as linear, silu_mul or gelu_tanh_mul, linear; `rows`: memory for the
+// intermediate result, not the machine's own.
 void gated_mlp(const Machine&, Scratch& rows, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& gate_up,
                const PackedMatrix& down, Gate);
 enum class Normalise { kNo, kSumToOne };
@@ -134,21 +134,21 @@ struct States { // of the sequences of a batch: see pb_state of patchbay/abi/dev
     uint8_t* data = nullptr;
     uint64_t page_stride = 0, offset = 0; // bytes; offset: of the op's own state in a page
     int64_t sequences = 0;
-    const int32_t *pages = nullptr, *query_starts = nullptr, *begins = nullptr;
+    const int32_t *pages = nullptr, *query_starts = nullptr, *is_first_chunk = nullptr;
 };
 struct Scan { // vectors (heads)
     const float *a_log = nullptr, *dt_bias = nullptr, *skip = nullptr;
     float dt_min = 0, dt_max = 0;
 };
-inline constexpr int64_t kMostTaps = 16;
+inline constexpr int64_t kMaxTaps = 16;
 void causal_conv_silu(const Machine&, const pb_tensor& out, const pb_tensor& x, const float* w, const float* bias,
-                      int64_t width, const States&); // width 2 to kMostTaps
+                      int64_t width, const States&); // width 2 to kMaxTaps
 void ssm_scan(const Machine&, const pb_tensor& out, const pb_tensor& x, const pb_tensor& dt, const pb_tensor& b,
               const pb_tensor& c, const Scan&, const States&);
 
-// What the machine does at best with all of the crew, measured by `now_ns`: the best of several rounds.
+// The highest rate of the machine with all of the workers, measured by `now_ns`: the best of several rounds.
 double measure_read(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
-                    uint64_t bytes);  // B/s of a buffer so large
+                    uint64_t bytes);  // B/s, over a buffer of this size
 double measure_multiply_add(const Machine&, uint64_t (*now_ns)(void* ctx), void* ctx,
                             pb_dtype); // per s; F32, BF16 or I8
 

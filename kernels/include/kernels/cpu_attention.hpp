@@ -27,7 +27,7 @@ class CpuAttention {
     // the f32 scales of the keys, then of the values, of each a multiple of 16.
     uint64_t page_bytes() const;
 
-    // The step's work list, which run() of the same batch works through.
+    // Makes the step's work list, which run() of the same batch uses.
     void plan(const AttentionBatch&);
     void append_kv(const AttentionBatch&, const KvPages&, const pb_tensor& k, const pb_tensor& v) const;
     void run(const AttentionBatch&, const KvPages&, const pb_tensor& out, const pb_tensor& q);
@@ -51,15 +51,15 @@ class CpuAttention {
     Machine machine_;
     AttentionShape shape_;
     bool in_tiles_ = false;     // of bf16
-    int32_t queries_ = 0;       // that share the loads of a key, at most
+    int32_t queries_ = 0;       // maximum of queries that share the loads of a key
     int64_t stride_ = 0;        // floats of a query's sums
     uint64_t state_floats_ = 0; // of one partial state: a multiple of 64 bytes
-    int32_t page_shift_ = -1;   // log2 of block_size; −1: it is no power of two
+    int32_t page_shift_ = -1;   // log2 of block_size; −1: not a power of two
     std::vector<Tile> tiles_;
     std::vector<std::pair<uint32_t, int64_t>> splits_; // (tile, split), where tiles are few and long
     Scratch scratch_;                                  // (splits, state_floats_)
     float* states_ = nullptr;                          // there
-    bool inline_ = true;                               // too little work to wake anybody
+    bool inline_ = true;                               // too little work to wake a thread
 };
 
 }  // namespace patchbay::kernels

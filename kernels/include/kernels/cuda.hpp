@@ -10,7 +10,7 @@ namespace patchbay::kernels::cuda {
 
 using Stream = void*; // a cudaStream_t
 
-// Where kernels report what the host cannot see: an index out of range. In memory that both reach; 0: nothing.
+// Faults that only kernels can see: an index out of range. Written to memory that the host reads; 0: none.
 enum class KernelFault : int32_t { kNone = 0, kEmbeddingId, kGatherRow, kExpertId, kTakenToken };
 
 struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
@@ -23,7 +23,7 @@ struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory
 // The ops of patchbay/abi/device.h. Sums are f32, or f32 in a tree whose shape follows from the width alone.
 void embedding(Stream, const pb_tensor& out, const DeviceMatrix& table, const int32_t* ids, int32_t* fault);
 void gather_rows(Stream, const pb_tensor& out, const pb_tensor& x, const int32_t* rows, int32_t* fault);
-void take_tokens(Stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault);
+void fill_placeholders(Stream, int32_t* ids, int64_t count, const int32_t* sampled, int64_t rows, int32_t* fault);
 void rms_norm(Stream, const pb_tensor& out, const pb_tensor& x, const float* w, float eps);
 void add_rms_norm(Stream, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x, const float* w,
                   float eps);
@@ -39,8 +39,8 @@ void soft_cap(Stream, const pb_tensor& x, float cap);
 void top_k(Stream, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, bool sum_to_one);
 void weighted_sum(Stream, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
-// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols whatever T: for what a library's product
-// does not take.
+// out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols for any T: for products that the library
+// does not support.
 void plain_linear(Stream, const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w);
 struct ExpertTable { // matrices of one shape and dtype
     const DeviceMatrix* matrices = nullptr; // (count), in device memory

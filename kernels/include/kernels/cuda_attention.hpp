@@ -1,6 +1,6 @@
 // Attention over pages on a GPU: how a step's queries and keys are split into work (plain C++), and the kernels that
 // do it. A row's bits follow from its query and its keys by absolute position alone: keys come in blocks of kKeys,
-// sums are merged every kSplit keys in ascending order, by the same instructions however the work is dealt out. Used
+// sums are merged every kSplit keys in ascending order, by the same instructions for any split of the work. Used
 // by the attention plugin `paged_cuda`.
 #pragma once
 #include <cstdint>
@@ -34,9 +34,9 @@ struct AttentionHeader { // begins the plan in device memory
     int32_t reserved[14];
 };
 
-// What a plan may take and how much work keeps the machine busy.
+// Limits of a plan, and how much work keeps the machine busy.
 struct AttentionLimits {
-    int32_t items = 0, merges = 0, partial_rows = 0; // room
+    int32_t items = 0, merges = 0, partial_rows = 0; // capacity
     int32_t busy = 0; // blocks that run at once
 };
 
@@ -55,7 +55,7 @@ struct AttentionPlan {
     std::vector<AttentionMerge> merges;
     int32_t partial_rows = 0;
 };
-// The batch is sane (fault_of). Returns false where it needs more items than there is room for.
+// The batch is valid (fault_of). Returns false if it needs more items than there is room for.
 bool plan_attention(const AttentionShape&, const AttentionBatch&, const AttentionLimits&, AttentionPlan&);
 
 // One layer's attention. All pointers are of device memory; tensors (T, heads or kv_heads, head_dim), unit inner
@@ -68,7 +68,7 @@ struct AttentionCall {
     const int32_t* block_starts = nullptr; // (sequences + 1): a sequence's pages begin there in
     const int32_t* blocks = nullptr;       // page ids; −1: freed
     const int32_t* positions = nullptr;    // (tokens)
-    uint32_t grid = 1;                     // blocks to start, whatever the plan holds
+    uint32_t grid = 1;                     // blocks to launch, for any plan
 };
 
 uint64_t page_bytes(const AttentionShape&);

@@ -1,5 +1,5 @@
-// Sampling on a GPU as the sampler `standard` does it: what rows ask for, packed by plain C++ for one copy, and the
-// kernel that reads it there. A row's token follows from its logits and what it asks for alone. Used by the sampler
+// Sampling on a GPU like the sampler `standard`: the parameters of rows, packed by plain C++ for one copy, and the
+// kernel that reads them there. A row's token depends only on its logits and its parameters. Used by the sampler
 // `standard_cuda`.
 #pragma once
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace patchbay::kernels::cuda {
 
-constexpr int32_t kMostTop = 256;           // a top list's length
-constexpr int64_t kMostVocab = 1 << 24;
+constexpr int32_t kMaxTop = 256;           // a top list's length
+constexpr int64_t kMaxVocab = 1 << 24;
 
 struct SamplingBias {
     int32_t token;
     float bias;
 };
 
-struct SamplingRequest { // a row's; meanings as in patchbay/abi/sampler.h
+struct SamplingRequest { // of one row; meanings as in patchbay/abi/sampler.h
     uint64_t seed = 0, position = 0;
     float temperature = 1, top_p = 1, min_p = 0;
     float repetition = 1, presence = 0, frequency = 0;
@@ -34,13 +34,13 @@ struct SamplingRequest { // a row's; meanings as in patchbay/abi/sampler.h
 struct SamplingHeader { // begins the inputs; places are in bytes from here
     uint64_t rows_at, entries_at, masks_at;
     int32_t vocab;
-    int32_t weight_bits; // weights of probability are whole numbers, 1 << weight_bits for the likeliest
+    int32_t weight_bits; // probability weights are integers, 1 << weight_bits for the likeliest
 };
 
 struct SamplingRow {
     uint64_t seed, position;
     float temperature, top_p;
-    float least; // distance from the highest logit, over the temperature, that min_p leaves
+    float least; // greatest distance from the highest logit, over the temperature, that min_p keeps
     float repetition, presence, frequency;
     int32_t top_k, logprobs;
     uint32_t entry, entry_count; // in the list of entries
@@ -50,7 +50,7 @@ struct SamplingRow {
 struct SamplingEntry { // a token whose logit is changed
     int32_t token;
     float bias;
-    int32_t count; // times that it is in the output; −1: it is neither there nor in the prompt, or there is no penalty
+    int32_t count; // occurrences in the output; −1: neither there nor in the prompt, or no penalty
 };
 
 // The rows of a batch, packed.

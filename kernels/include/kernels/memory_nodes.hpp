@@ -1,20 +1,20 @@
-// Where large memory lies on a machine whose memory has several nodes (NUMA). For the memory of packed weights and of
+// The placement of large memory on a machine with several memory nodes (NUMA). For the memory of packed weights and of
 // KV.
 #pragma once
 #include <cstdint>
 
 namespace patchbay::kernels {
 
-// A set of nodes below 64, as bits. "0-1,4" as the kernel writes it; what cannot be read adds none.
+// A set of nodes below 64, as bits. "0-1,4" is the kernel's format; unreadable parts add none.
 uint64_t nodes_in(const char* list);
-// Those that have memory and that this process may use; 0: the system does not say.
+// Nodes that have memory and that this process may use; 0: the system does not say.
 uint64_t memory_nodes();
-// Pages of the memory that are not touched yet will lie on these nodes in turn. Only whole pages within it. False: the
+// Untouched pages of the memory will be interleaved over these nodes. Only whole pages within it. False: the
 // system refuses.
 bool interleave(void* memory, uint64_t bytes, uint64_t nodes);
 
-// For memory from 2 MiB on that nobody has touched: huge pages, and on all of several nodes. Wishes: without them all
-// works as well.
+// For untouched memory from 2 MiB on: requests huge pages, interleaved over all memory nodes. If the system refuses,
+// the memory still works.
 void place_large(void* memory, uint64_t bytes);
 
 }  // namespace patchbay::kernels

@@ -1,5 +1,5 @@
-// Slow and obviously right: every sum in double. What the fast kernels are tested against, and what the reference
-// attention plugin runs. Arrays are dense, row-major and f32 unless a comment says otherwise.
+// Slow and obviously correct: every sum in double. The fast kernels are tested against it, and the reference
+// attention plugin runs it. Arrays are dense, row-major and f32 unless a comment says otherwise.
 #pragma once
 #include <cstdint>
 
@@ -32,8 +32,8 @@ void scale(float* x, float factor, int64_t n);
 void soft_cap(float* x, float cap, int64_t n);
 // out (rows, n) = gelu_tanh(gate_up[:, :n]) · gate_up[:, n:]; gate_up (rows, 2 n)
 void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
-// ids, weights (rows, k) of the greatest of softmax(logits (rows, n)), the lower index of equals; total: what a row's
-// weights are made to add up to, 0: they stay probabilities
+// ids, weights (rows, k) of the greatest of softmax(logits (rows, n)), the lower index of equals; total: the sum that
+// a row's weights are scaled to, 0: they stay probabilities
 void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total);
 // out (rows, n) = Σ weights[:, j] · x[:, j]; x (rows, k, n), weights (rows, k)
 void weighted_sum(float* out, const float* x, const float* weights, int64_t rows, int64_t k, int64_t n);

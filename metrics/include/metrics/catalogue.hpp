@@ -15,7 +15,7 @@
 namespace patchbay::metrics {
 
 struct Entry {
-    std::string name, type, meaning; // type: counter, gauge, histogram
+    std::string name, type, help; // type: counter, gauge, histogram
     std::vector<std::string> labels;
     std::vector<double> buckets;     // of a histogram
 };

@@ -1,4 +1,4 @@
-// Fast attention over pages for the device `cpu`: the kernels' CpuAttention behind the plugin contract.
+// Fast attention over pages for the device `cpu`: the kernels' CpuAttention as a plugin.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -28,23 +28,22 @@ class Paged {
     };
 
     struct Bound {
-        pb_attention_spec spec; // its device: not to be read
+        pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;
         kernels::CpuAttention attention;
     };
 
     explicit Paged(const Context& context) : pool_(context.host()), machine_{choose_isa(context), {}} {
-        machine_.crew.threads = pool_.threads();
-        machine_.crew.ctx = &pool_;
-        machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
+        machine_.workers.threads = pool_.threads();
+        machine_.workers.ctx = &pool_;
+        machine_.workers.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
             static_cast<const Pool*>(ctx)->run(count, [&](uint32_t i) { task(arg, i); });
         };
     }
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         check(spec);
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.graphs = spec.simulated ? PB_GRAPHS_ANY : PB_GRAPHS_NONE; // cost() is called for each replay
         out.page_bytes = kernels::CpuAttention(machine_, kernels::shape_of(spec)).page_bytes();
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "%s/%s/block%u/heads%ux%u",

@@ -1,5 +1,5 @@
-// Attention over pages for the device `cuda`: kernels/cuda behind the plugin contract. The plan is made on the host
-// and copied to its buffer; what append_kv() and run() start depends on nothing else that changes from step to step,
+// Attention over pages for the device `cuda`: kernels/cuda as a plugin. The plan is made on the host
+// and copied to its buffer; the launches of append_kv() and run() depend on nothing else that changes between steps,
 // so both may be captured for any batch.
 #include <cuda_runtime_api.h>
 
@@ -20,11 +20,11 @@ namespace cuda = kernels::cuda;
 
 void check_cuda(cudaError_t code, const char* what) {
     if (code == cudaSuccess) return;
-    cudaGetLastError(); // else the device's next check would meet it again
+    cudaGetLastError(); // clears the error, or the device's next check would report it again
     throw Error(PB_FAILED, std::string(what) + ": " + cudaGetErrorString(code));
 }
 
-// Pinned memory that plans are copied from, one slot a step: two steps may be under way.
+// Pinned memory that plans are copied from, one slot for each step: two steps may be in flight.
 class PlanCopies {
   public:
     explicit PlanCopies(uint64_t bytes) {
@@ -75,22 +75,21 @@ class PagedCuda {
   public:
     static constexpr const char* kDevice = "cuda";
     struct Bound {
-        pb_attention_spec spec; // its device: not to be read
+        pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;
         cuda::AttentionLimits limits;
         cuda::AttentionLayout layout;
         uint32_t grid = 1;
-        std::unique_ptr<PlanCopies> copies; // none where nothing is computed
+        std::unique_ptr<PlanCopies> copies; // none if nothing is computed
         cuda::AttentionPlan plan;           // keeps its capacity
         const uint8_t* buffer = nullptr;    // of the latest plan
     };
 
-    explicit PagedCuda(const Context&) {} // a GPU is looked for when one is needed: a simulated one needs none
+    explicit PagedCuda(const Context&) {} // looks for a GPU when one is needed: a simulated one needs none
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         check(spec);
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.graphs = PB_GRAPHS_ANY;
         out.page_bytes = cuda::page_bytes(kernels::shape_of(spec));
         out.plan_bytes = spec.simulated ? 0 : cuda::attention_layout(kernels::shape_of(spec), limits_of(spec)).bytes;
@@ -166,7 +165,7 @@ class PagedCuda {
         check_heads_and_pages(spec);
     }
 
-    // What this thread's GPU holds at once. Throws Error(PB_UNAVAILABLE).
+    // How many blocks this thread's GPU runs at once. Throws Error(PB_UNAVAILABLE).
     static cuda::AttentionLimits limits_of(const pb_attention_spec& spec) {
         int device = 0, multiprocessors = 0, shared = 0;
         cudaError_t code = cudaGetDevice(&device);
@@ -180,8 +179,8 @@ class PagedCuda {
         }
         const kernels::AttentionShape shape = kernels::shape_of(spec);
         const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
-        // Where the host does not say how large batches are: vLLM's defaults, and then some.
-        const auto or_else = [](uint32_t value, uint32_t fallback) { return int32_t(value ? value : fallback); };
+        // If the host does not say how large batches are: vLLM's defaults, and some more.
+        const auto or_else = [](uint32_t value, uint32_t other) { return int32_t(value ? value : other); };
         return cuda::attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
                                 or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
     }

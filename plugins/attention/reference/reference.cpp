@@ -1,4 +1,4 @@
-// Attention as it is written down, in double, for the device `cpu`: what other backends are compared with.
+// Attention in its most direct form, in double, for the device `cpu`: tests compare other backends with it.
 #include <cstdio>
 #include <string_view>
 
@@ -18,8 +18,7 @@ class Reference {
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         const auto bound = bind(spec);
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.page_bytes = kernels::reference::page_bytes(*bound);
         std::snprintf(out.layout_tag, sizeof out.layout_tag, "rows/%s/block%u/heads%ux%u", dtype_name(spec.kv_dtype),
                       spec.block_size, spec.kv_heads, spec.head_dim);

@@ -1,4 +1,4 @@
-// The device `byte_count`: computes on another device, and counts the bytes of tensors and weights that ops were given.
+// The device `byte_count`: computes on another device, and counts the bytes of the tensors and weights of its ops.
 // The example of docs/devices.md.
 #include <string>
 
@@ -24,15 +24,13 @@ class ByteCount {
         PB_EACH_LOCAL_OP(PASS_ON)
 #undef PASS_ON
     }
-    ByteCount(const ByteCount&) = delete; // ops_ points here
+    ByteCount(const ByteCount&) = delete; // ops_ points to this
 
     pb_device_info info() const {
-        pb_device_info out{};
-        out.struct_size = sizeof out;
+        pb_device_info out = patchbay::sized<pb_device_info>();
         inner_.check(table().info(self(), &out));
         if (!out.computes) throw patchbay::Error(PB_UNSUPPORTED, "an inner device that computes nothing");
-        out.graphs = 0; // a captured op would be counted once, however often it is replayed
-        if (!out.serves_as[0]) name_.copy(out.serves_as, sizeof out.serves_as - 1);
+        if (!out.compatible_with[0]) name_.copy(out.compatible_with, sizeof out.compatible_with - 1);
         return out;
     }
 
@@ -82,7 +80,7 @@ class ByteCount {
         (inner.*kOp)(inner.ctx, args...);
     }
     template <auto kOp, class... Args>
-    static auto caller(void (*)(void*, Args...)) { // finds the arguments' types
+    static auto caller(void (*)(void*, Args...)) { // deduces the arguments' types
         return &call<kOp, Args...>;
     }
     template <auto kOp>
@@ -93,7 +91,7 @@ class ByteCount {
     void count(const pb_tensor* t) {
         tensor_bytes_ += static_cast<double>(patchbay::elements(*t) * patchbay::dtype_bytes(t->dtype));
     }
-    void count(const pb_weight* w) { // null: an optional one that is not there
+    void count(const pb_weight* w) { // null: an optional weight that is absent
         if (w) weight_bytes_ += static_cast<double>(weight_bytes(w));
     }
     template <class Other>

@@ -1,4 +1,4 @@
-// The ops between ranks: in the table only where ranks are connected.
+// The ops between ranks: in the table only if ranks are connected.
 #include "cpu.hpp"
 #include "patchbay/sdk/checked_ops.hpp"
 

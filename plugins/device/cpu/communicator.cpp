@@ -24,8 +24,8 @@ namespace {
 
 using Buffer = gloo::transport::UnboundBuffer;
 
-constexpr uint64_t kMostAddress = 1 << 16;
-// The host watches the ranks and aborts, so that a wait itself needs no end. (Gloo adds this to a clock's time.)
+constexpr uint64_t kMaxAddress = 1 << 16;
+// The host watches the ranks and calls abort(), so a wait needs no time limit. (Gloo adds this to a clock's time.)
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 constexpr const char* kGivenUp = "given up, since another rank is gone";
@@ -38,8 +38,8 @@ class Store {
     void set(const std::string& key, const std::vector<char>& data) const {
         check(group_.set(group_.ctx, name(key).c_str(), data.data(), data.size()), key);
     }
-    std::vector<char> get(const std::string& key) const { // waits for it
-        std::vector<char> out(kMostAddress);
+    std::vector<char> get(const std::string& key) const { // waits until it is set
+        std::vector<char> out(kMaxAddress);
         uint64_t bytes = out.size();
         check(group_.get(group_.ctx, name(key).c_str(), out.data(), &bytes), key);
         out.resize(bytes);
@@ -58,8 +58,8 @@ class Store {
     const pb_group& group_;
 };
 
-// A connection to each other rank. Gloo's own rendezvous cannot be given up: it waits for five times its time limit for
-// a rank that is gone.
+// A connection to each other rank. Gloo's own rendezvous cannot be aborted: it waits for five times its time limit for
+// a lost rank.
 class Mesh : public gloo::Context {
   public:
     using gloo::Context::Context;
@@ -78,7 +78,7 @@ class Mesh : public gloo::Context {
         for (int r = 0; r < size && !aborted; ++r)
             if (r != rank) getPair(r)->connect(store.get(key(r, rank)));
     }
-    void close() { // [any] what waits for a connection goes on without it
+    void close() { // [any] ends waits for a connection
         for (int r = 0; r < size; ++r)
             if (r != rank) getPair(r)->close();
     }
@@ -88,7 +88,7 @@ class Mesh : public gloo::Context {
 
 struct Communicator::Links {
     std::shared_ptr<Mesh> context; // with all its pairs, from the constructor on
-    std::mutex mutex; // of what abort() reaches: the buffers
+    std::mutex mutex; // guards what abort() uses: the buffers
     std::atomic<bool> connected{false}, aborted{false};
     std::vector<float> values; // (size, count): each rank's share of the exchange
     std::unique_ptr<Buffer> to, from;
@@ -103,7 +103,7 @@ struct Communicator::Links {
         from = context->createUnboundBuffer(values.data(), values.size() * sizeof(float));
     }
 
-    // Row r of values becomes rank r's, from that of this rank; rows of `count` values.
+    // Row r of values becomes rank r's row, sent from this rank's; rows of `count` values.
     void exchange(size_t count) {
         const auto check = [&](bool done) {
             if (!done || aborted) throw Error(PB_FAILED, kGivenUp);
@@ -121,7 +121,7 @@ struct Communicator::Links {
                 check(from->waitRecv(kForever));
                 check(to->waitSend(kForever));
             }
-        } catch (const gloo::Exception& error) { // its text names files of Gloo's
+        } catch (const gloo::Exception& error) { // its text names source files of Gloo
             if (aborted) throw Error(PB_FAILED, kGivenUp);
             throw Error(PB_FAILED, std::string("lost the connection to another rank: ") + error.what());
         }
@@ -143,7 +143,7 @@ Communicator::Communicator(const pb_group& group)
 
 void Communicator::connect(const pb_group& group) {
     const Store store(group);
-    store.wait_for_all("ready/"); // so that the connecting itself takes no longer than the network does
+    store.wait_for_all("ready/"); // so that connecting takes no longer than the network does
     try {
         links_->context->connect(store, links_->aborted);
     } catch (const Error&) {
@@ -155,7 +155,7 @@ void Communicator::connect(const pb_group& group) {
     if (links_->aborted) throw Error(PB_FAILED, kGivenUp);
     links_->connected = true;
     links_->context->setTimeout(kForever);
-    store.wait_for_all("connected/"); // one that fails next must not look like a connection that could not be made
+    store.wait_for_all("connected/"); // a rank that fails next must not look like a failed connection
 }
 
 Communicator::~Communicator() = default;

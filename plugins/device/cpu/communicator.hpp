@@ -1,5 +1,5 @@
-// What the ranks of a model exchange: sums and rows, over Gloo. Sums are taken in the order of ranks on every rank, so
-// that all have the same bits whatever else is in the batch; a ring would add in an order that depends on the place.
+// The exchange of the ranks of a model: sums and rows, over Gloo. Every rank adds in the order of ranks, so
+// that all have the same bits in any batch; a ring would add in an order that depends on the place.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@ namespace patchbay {
 
 class Communicator {
   public:
-    // Throws Error: PB_UNSUPPORTED where this plugin was built without Gloo.
+    // Throws Error: PB_UNSUPPORTED if this plugin was built without Gloo.
     explicit Communicator(const pb_group&);
     ~Communicator();
     // Waits for the others, until abort(). Throws Error.
@@ -21,7 +21,7 @@ class Communicator {
     void all_reduce(float* x, int64_t count);
     // out (rows, size · n) from each rank's x (rows, n).
     void all_gather(float* out, const float* x, int64_t rows, int64_t n);
-    void abort() noexcept; // [any] what waits throws, and so does all that follows
+    void abort() noexcept; // [any] waits throw, and so do all later calls
 
   private:
     struct Links;

@@ -32,16 +32,15 @@ CpuDevice::CpuDevice(const Context& context)
       metrics_(context.host()),
       machine_{choose_isa(context), {}, &scratch_, &matrices_},
       ops_(cpu_ops(*this)) {
-    machine_.crew.threads = pool_.threads();
-    machine_.crew.ctx = &pool_;
-    machine_.crew.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
+    machine_.workers.threads = pool_.threads();
+    machine_.workers.ctx = &pool_;
+    machine_.workers.run = [](void* ctx, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
         static_cast<const Pool*>(ctx)->run(count, [&](uint32_t i) { task(arg, i); });
     };
 }
 
 pb_device_info CpuDevice::info() const {
-    pb_device_info out{};
-    out.struct_size = sizeof out;
+    pb_device_info out = patchbay::sized<pb_device_info>();
     out.computes = 1;
     out.activation_dtype = PB_F32;
     out.host_memory = 1;
@@ -98,14 +97,14 @@ uint64_t CpuDevice::weight_bytes(const pb_weight* weight) const {
 
 std::vector<pb_limit> CpuDevice::measure() const {
     if (!clock_) throw Error(PB_UNAVAILABLE, "measuring needs the host's clock");
-    constexpr uint64_t kMostBytes = uint64_t{1} << 30; // more than caches hold, and a quarter of what is free at most
-    const uint64_t bytes = std::min(kMostBytes, host_memory().available / 4);
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 30; // more than caches hold; at most a quarter of free memory
+    const uint64_t bytes = std::min(kMaxBytes, host_memory().available / 4);
     const auto now = [](void* ctx) { return static_cast<const HostClock*>(ctx)->now_ns(); };
     void* const clock = const_cast<HostClock*>(&clock_);
     std::vector<pb_limit> out;
     const auto add = [&](const char* name, const char* unit, double value) { out.push_back(limit(name, unit, value)); };
     add("memory_read", "B/s", kernels::measure_read(machine_, now, clock, bytes));
-    for (uint64_t held = 256 << 10; held <= 512 << 20 && held < bytes; held *= 2) { // from caches, while they hold it
+    for (uint64_t held = 256 << 10; held <= 512 << 20 && held < bytes; held *= 2) { // from caches, as far as it fits
         char name[32];
         const bool mebi = held >= 1 << 20;
         std::snprintf(name, sizeof name, "memory_read_%llu%s",
@@ -120,7 +119,7 @@ std::vector<pb_limit> CpuDevice::measure() const {
 
 void CpuDevice::connect(const pb_group& group) {
     {
-        const std::lock_guard lock(connecting_); // disconnect() reaches it from here on
+        const std::lock_guard lock(connecting_); // disconnect() may use it from here on
         communicator_ = std::make_unique<Communicator>(group);
         if (disconnected_) communicator_->abort();
     }

@@ -46,12 +46,12 @@ class CpuDevice {
     void connect(const pb_group&);
     void disconnect() noexcept;
 
-    // For the ops' files.
+    // For the files of the ops.
     const kernels::Machine& machine() const { return machine_; }
     kernels::Scratch& expert_rows() { return expert_rows_; }
     kernels::Scratch& mlp_rows() { return mlp_rows_; }
     template <class F>
-    void communicate(double bytes, F&& f) { // f(communicator), measured
+    void communicate(double bytes, F&& f) { // calls and times f(communicator)
         const uint64_t start = clock_ ? clock_.now_ns() : 0;
         f(*communicator_);
         if (clock_) metrics_.add("collective_seconds", static_cast<double>(clock_.now_ns() - start) * 1e-9);
@@ -72,8 +72,8 @@ class CpuDevice {
     kernels::MatrixMemory matrices_;
     kernels::Machine machine_;
     pb_ops ops_;
-    std::string fault_; // of this step; ops after it do nothing
-    std::mutex connecting_; // of those below: disconnect() may come at any time
+    std::string fault_; // the first one of this step; later ops do nothing
+    std::mutex connecting_; // guards the members below: disconnect() may come at any time
     bool disconnected_ = false;
     std::unique_ptr<Communicator> communicator_; // null: one rank
 };
@@ -82,7 +82,7 @@ pb_ops cpu_ops(CpuDevice&);    // ops.cpp
 void add_collectives(pb_ops&); // collectives.cpp
 void add_recurrent_ops(pb_ops&); // recurrent_ops.cpp
 
-// Physical memory in bytes, 0 where the system does not say. (memory.cpp)
+// Physical memory in bytes; 0: the system does not say. (memory.cpp)
 struct HostMemory {
     uint64_t total = 0, available = 0;
 };

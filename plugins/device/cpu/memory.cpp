@@ -26,7 +26,7 @@ HostMemory host_memory() {
 }
 
 // calloc, since it does not touch the fresh pages of a large block: a pool of KV that is never filled costs nothing.
-// What it returned lies just before what is handed out.
+// The pointer that it returned is stored just before the memory.
 void* allocate_zeroed(uint64_t bytes) {
     constexpr uint64_t kExtra = kAlignment + sizeof(void*);
     void* block = bytes < UINT64_MAX - kExtra ? std::calloc(1, bytes + kExtra) : nullptr;

@@ -1,4 +1,4 @@
-// What communicator.cpp is where there is no Gloo: one rank only. For it alone.
+// Replaces communicator.cpp in builds without Gloo: one rank only.
 #pragma once
 #include "communicator.hpp"
 #include "patchbay/plugin.hpp"

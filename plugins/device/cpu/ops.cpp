@@ -1,4 +1,4 @@
-// What each op computes, once its arguments are checked: by the kernels. Values of ids are checked here.
+// Each op: checks its arguments, then calls a kernel. Values of ids are checked here.
 #include "cpu.hpp"
 #include "ids.hpp"
 #include "patchbay/sdk/checked_ops.hpp"
@@ -66,7 +66,7 @@ struct CpuKernels {
         kernels::gated_mlp(d.machine(), d.mlp_rows(), *out, *x, matrix(gate_up), matrix(down),
                            gate == PB_GATE_SILU ? kernels::Gate::kSilu : kernels::Gate::kGeluTanh);
     }
-    static void take_tokens(CpuDevice&, const pb_tensor* ids, const pb_tensor* sampled) {
+    static void fill_placeholders(CpuDevice&, const pb_tensor* ids, const pb_tensor* sampled) {
         auto* const all = static_cast<int32_t*>(ids->data);
         for (int64_t t = 0; t < ids->shape[0]; ++t) {
             if (all[t] >= 0) continue;

@@ -6,7 +6,7 @@
 namespace patchbay {
 namespace {
 
-// The states of a batch of so many rows.
+// The states of a batch of this many rows.
 kernels::States states_of(const pb_state& state, uint64_t offset, int64_t rows) {
     const int32_t* const starts = checked_ids("query_starts", state.query_starts, rows + 1);
     const auto* const pages = static_cast<const int32_t*>(state.pages.data);
@@ -19,7 +19,7 @@ kernels::States states_of(const pb_state& state, uint64_t offset, int64_t rows) 
             throw Mismatch{"page " + std::to_string(pages[s]) + " of " + std::to_string(state.page_count)};
     }
     return {static_cast<uint8_t*>(state.data),                  state.page_stride, offset, count, pages, starts,
-            static_cast<const int32_t*>(state.begins.data)};
+            static_cast<const int32_t*>(state.is_first_chunk.data)};
 }
 
 struct RecurrentKernels {
@@ -36,7 +36,7 @@ struct RecurrentKernels {
         kernels::ssm_scan(d.machine(), *out, *x, *dt, *b, *c, scan, states_of(*state, offset, x->shape[0]));
     }
 };
-static_assert(kernels::kMostTaps == 16, "the widest convolution of pb_ops");
+static_assert(kernels::kMaxTaps == 16, "the widest convolution of pb_ops");
 
 }  // namespace
 

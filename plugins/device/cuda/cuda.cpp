@@ -17,9 +17,9 @@ const char* text_of(kernels::cuda::KernelFault fault) {
         case KernelFault::kEmbeddingId: return "embedding: an id is outside the table";
         case KernelFault::kGatherRow: return "gather_rows: a row is outside x";
         case KernelFault::kExpertId: return "expert_linear: an id is not that of an expert";
-        case KernelFault::kTakenToken: return "take_tokens: a token is not among those that were sampled";
+        case KernelFault::kTakenToken: return "fill_placeholders: a token is not among those that were sampled";
     }
-    return "a kernel reports a fault that nobody knows";
+    return "a kernel reports an unknown fault";
 }
 
 [[noreturn]] void unavailable(const std::string& why) { throw Error(PB_UNAVAILABLE, why); }
@@ -96,11 +96,9 @@ void CudaDevice::use() const { check_cuda(cudaSetDevice(index_), "cudaSetDevice"
 
 pb_device_info CudaDevice::info() const {
     use();
-    pb_device_info out{};
-    out.struct_size = sizeof out;
+    pb_device_info out = patchbay::sized<pb_device_info>();
     out.computes = 1;
     out.activation_dtype = activation_dtype_;
-    out.graphs = 1;
     out.batch_dependent = batch_invariant_ ? 0 : 1;
     size_t free_bytes = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
@@ -141,9 +139,9 @@ void CudaDevice::begin_step() {
 void CudaDevice::submit_step() {
     use();
     if (!faulty()) before_op("the step's end");
-    // In order with the kernels: the next step may have begun by the time that anybody looks.
+    // In order with the kernels: the next step may have begun by the time that the host looks.
     auto kernel_fault = std::make_unique<int32_t>(0);
-    to_host_later(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
+    to_host_async(kernel_fault.get(), kernel_fault_, sizeof *kernel_fault_);
     check_cuda(cudaMemsetAsync(kernel_fault_, 0, sizeof *kernel_fault_, stream_), "cudaMemsetAsync");
     Submitted step{nullptr, std::exchange(fault_, {}), std::exchange(later_, {}), std::move(kernel_fault)};
     check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");

@@ -57,7 +57,7 @@ class CudaDevice {
     void free(void* memory);
     void to_device(void* to, const void* from, uint64_t bytes);
     void to_host(void* to, const void* from, uint64_t bytes);
-    void to_host_later(void* to, const void* from, uint64_t bytes);
+    void to_host_async(void* to, const void* from, uint64_t bytes);
     pb_weight* prepare(const pb_weight_source&); // weights.cpp
     void release(pb_weight*);
     uint64_t weight_bytes(const pb_weight* w) const { return w->bytes; }

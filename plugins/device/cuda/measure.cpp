@@ -10,9 +10,9 @@ namespace patchbay {
 std::vector<pb_limit> CudaDevice::measure() {
     if (!clock_) throw Error(PB_UNAVAILABLE, "measuring needs the host's clock");
     use();
-    constexpr uint64_t kMostBytes = uint64_t{2} << 30; // several times the L2
+    constexpr uint64_t kMaxBytes = uint64_t{2} << 30; // several times the L2
     constexpr int64_t kSide = 8192;
-    const uint64_t bytes = std::min(kMostBytes, info().memory_free / 4) / 4096 * 4096;
+    const uint64_t bytes = std::min(kMaxBytes, info().memory_free / 4) / 4096 * 4096;
     if (bytes < (uint64_t{64} << 20)) throw Error(PB_UNAVAILABLE, "too little memory is free to measure with");
     std::vector<void*> taken;
     struct GiveBack {

@@ -118,7 +118,7 @@ void CudaDevice::to_host(void* to, const void* from, uint64_t bytes) {
     staging_->download(to, from, bytes);
 }
 
-void CudaDevice::to_host_later(void* to, const void* from, uint64_t bytes) {
+void CudaDevice::to_host_async(void* to, const void* from, uint64_t bytes) {
     constexpr uint64_t kLeast = 64 << 10;
     use();
     auto fits = std::find_if(pinned_.begin(), pinned_.end(), [&](const Pinned& p) { return p.bytes >= bytes; });

@@ -85,8 +85,9 @@ struct CudaKernels {
     static void weighted_sum(CudaDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
         cuda::weighted_sum(stream(d), *out, *x, *weights);
     }
-    static void take_tokens(CudaDevice& d, const pb_tensor* ids, const pb_tensor* sampled) {
-        cuda::take_tokens(stream(d), static_cast<int32_t*>(ids->data), ids->shape[0], ints(sampled), sampled->shape[0],
+    static void fill_placeholders(CudaDevice& d, const pb_tensor* ids, const pb_tensor* sampled) {
+        cuda::fill_placeholders(stream(d), static_cast<int32_t*>(ids->data), ids->shape[0], ints(sampled),
+                            sampled->shape[0],
                           d.kernel_fault());
     }
 };

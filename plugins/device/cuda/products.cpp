@@ -8,7 +8,7 @@
 namespace patchbay {
 namespace {
 
-constexpr size_t kMostPlans = 8192;       // prompts come in any length
+constexpr size_t kMaxPlans = 8192;       // prompts come in any length
 constexpr int64_t kTokensToChooseBy = 256; // of the one algorithm for all sizes
 constexpr uint32_t kAlignmentToChooseBy = 16; // bytes; likewise
 
@@ -109,7 +109,7 @@ bool Products::choose(const Shape& shape, Plan& plan) const {
 
 Products::Plan& Products::plan_for(const Shape& shape) {
     if (const auto found = plans_.find(shape); found != plans_.end()) return *found->second;
-    if (plans_.size() >= kMostPlans) plans_.clear();
+    if (plans_.size() >= kMaxPlans) plans_.clear();
     auto plan = std::make_unique<Plan>(shape);
     if (algorithms_ == Algorithms::kBest) plan->found = choose(shape, *plan);
     else adopt(shape, *plan);

@@ -23,7 +23,7 @@ void check(ncclResult_t result, const char* what) {
     throw Error(status, std::string(what) + ": " + ncclGetErrorString(result) + " (" + ncclGetLastError(nullptr) + ")");
 }
 
-// Two ranks on one GPU are told apart from other trouble before NCCL is asked.
+// Finds two ranks on one GPU before NCCL fails with a less clear reason.
 void expect_own_gpu(const pb_group& group) {
     int device = 0;
     cudaDeviceProp properties{};
@@ -46,14 +46,14 @@ void expect_own_gpu(const pb_group& group) {
 
 }  // namespace
 
-// NCCL's calls return at once and go on by themselves (blocking = 0); whoever made one asks until it is done. No call
-// is made under the mutex, and none while another thread is in one: abort() leaves the communicator to whoever works
-// with it.
+// NCCL's calls return at once and continue by themselves (blocking = 0); the caller polls until one is done. No call
+// is made under the mutex, and none while another thread is in one: abort() leaves the communicator to the thread that
+// uses it.
 struct Ranks::Links {
     ncclComm_t all = nullptr;
     bool in_use = false;
     std::mutex mutex; // of both
-    std::condition_variable changed; // somebody gives up
+    std::condition_variable changed; // the communicator was given up
 };
 
 namespace {

@@ -1,4 +1,4 @@
-// What each op takes, once its arguments are checked as a device that computes would: operations, and bytes read and
+// The cost of each op, after the same checks as on a device that computes: operations, and bytes read and
 // written. An op without rows is not launched.
 #include "patchbay/sdk/checked_ops.hpp"
 #include "sim.hpp"
@@ -15,13 +15,13 @@ void charge(SimDevice& d, const pb_tensor* out, const Work& work) {
 
 void move(SimDevice& d, const pb_tensor* out, double moved) { charge(d, out, {.bytes = moved}); }
 
-// Multiply-adds of so many rows with a matrix, of which `read` bytes are read.
+// Multiply-adds of this many rows with a matrix, of which `read` bytes are read.
 Work product(double rows, const pb_weight* w, double read) {
     return {2.0 * rows * static_cast<double>(w->rows) * static_cast<double>(w->cols), w->flop_per_ns, read};
 }
 
-// Of an op that keeps so many values in each page: from the states and to them. Row by row an op would be bound by the
-// states, which a real kernel keeps near: they are read and written once.
+// For an op with this many values in each page, which it reads and writes. Row by row an op would be bound by the
+// states; a real kernel keeps them near, so they are read and written once.
 double state_bytes(const pb_state* state, int64_t values) {
     return 2.0 * static_cast<double>(state->pages.shape[0] * values) * sizeof(float);
 }
@@ -47,7 +47,7 @@ struct Charges {
     }
     static void rope(SimDevice& d, const pb_tensor* x, const pb_tensor* positions, const pb_weight* inv_freq, float) {
         const double turned = 2.0 * static_cast<double>(inv_freq->cols) / static_cast<double>(x->shape[2]);
-        move(d, x, 2 * turned * bytes(x) + bytes(positions) + bytes(inv_freq)); // turned: share of each head
+        move(d, x, 2 * turned * bytes(x) + bytes(positions) + bytes(inv_freq)); // turned: rotated share of each head
     }
     static void silu_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
         move(d, out, bytes(gate_up) + bytes(out));
@@ -67,7 +67,7 @@ struct Charges {
                       uint32_t) {
         move(d, ids, bytes(logits) + bytes(ids) + bytes(weights));
     }
-    // Which experts are read is in the data; here each of a token's k is as likely as any other.
+    // The data would say which experts are read; here each of a token's k is equally likely.
     static void expert_linear(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts,
                               uint32_t count, const pb_tensor* ids) {
         const int64_t tokens = out->shape[0], k = out->shape[1];
@@ -91,13 +91,13 @@ struct Charges {
         move(d, out, bytes(x) + bytes(out) + bytes(dt) + bytes(b) + bytes(c) +
                          state_bytes(state, x->shape[1] * x->shape[2] * b->shape[2]));
     }
-    static void take_tokens(SimDevice& d, const pb_tensor* ids, const pb_tensor*) {
-        move(d, ids, 3 * bytes(ids)); // read, and of a token that is taken it and its place
+    static void fill_placeholders(SimDevice& d, const pb_tensor* ids, const pb_tensor*) {
+        move(d, ids, 3 * bytes(ids)); // ids are read; for a filled one, the token and its place
     }
 };
 
 struct CollectiveCharges {
-    // A ring: each rank sends on what it has of the sum, in as many parts as there are ranks, and then the sum.
+    // A ring: each rank passes on its part of the sum, in as many parts as there are ranks, and then the sum.
     static void all_reduce(SimDevice& d, const pb_tensor* x) {
         const double ranks = d.ranks();
         charge(d, x, {.wire_ns = d.wire_ns(2 * (ranks - 1), bytes(x) / ranks)});

@@ -9,7 +9,7 @@
 namespace patchbay {
 namespace {
 
-struct alignas(64) Allocation { // what alloc() hands out in place of memory
+struct alignas(64) Allocation { // what alloc() returns instead of memory
     uint64_t bytes;
 };
 
@@ -24,7 +24,7 @@ void check_shape(const pb_weight_source& source) {
         refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
 }
 
-// As hardware holds it: codes without padding, and f16 scales.
+// As hardware stores it: codes without padding, and f16 scales.
 uint64_t bytes_of(const pb_weight_source& source) {
     constexpr uint64_t kScaleBytes = 2;
     const auto rows = static_cast<uint64_t>(source.rows), cols = static_cast<uint64_t>(source.cols);
@@ -68,10 +68,8 @@ SimDevice::SimDevice(const Context& context)
 }
 
 pb_device_info SimDevice::info() const {
-    pb_device_info out{};
-    out.struct_size = sizeof out;
+    pb_device_info out = patchbay::sized<pb_device_info>();
     out.activation_dtype = activation_dtype_;
-    out.graphs = 1;
     out.memory_total = memory_bytes_;
     out.memory_free = memory_bytes_ - used_bytes_;
     std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.c_str());
@@ -154,8 +152,8 @@ void SimDevice::page_to_host(void*, const void*, uint64_t bytes) {
     charge(host_bytes_per_ns_ > 0 ? Work{.wire_ns = moved / host_bytes_per_ns_} : Work{.bytes = 2 * moved});
 }
 
-// What memory gives and what is multiplied overlap; a launch does with neither. To record one takes the host as long as
-// to make one.
+// Memory traffic and multiplications overlap; launches overlap with neither. Recording an op takes the host as long as
+// launching one.
 void SimDevice::charge(const Work& work) noexcept {
     const double ns = std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_) + work.wire_ns;
     charged_ns_ += launch_ns_;

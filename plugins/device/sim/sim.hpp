@@ -1,4 +1,4 @@
-// Hardware that is only told of: memory that is counted and not taken, ops that cost time and compute nothing. One per
+// Simulated hardware: memory that is counted and not taken, ops that cost time and compute nothing. One per
 // engine.
 #pragma once
 #include <cmath>
@@ -14,11 +14,11 @@ struct pb_weight {
     uint64_t uses = 0; // bit set of 1 << role
     int64_t rows = 0, cols = 0;
     uint64_t bytes = 0;
-    double flop_per_ns = 0; // that linear() reaches with it at best
+    double flop_per_ns = 0; // the highest rate of linear() with it
 };
 
 struct pb_graph {
-    double ns = 0;       // of its ops, without what starts them
+    double ns = 0;       // of its ops, without launches
     uint64_t nodes = 0;  // ops
     uint64_t bytes = 0;  // of the memory
 };
@@ -28,7 +28,7 @@ namespace patchbay {
 struct Work { // of one op
     double flop = 0, flop_per_ns = 1;
     double bytes = 0; // read and written
-    double wire_ns = 0; // between ranks, beside neither
+    double wire_ns = 0; // between ranks; overlaps with neither
 };
 
 class SimDevice {
@@ -72,12 +72,12 @@ class SimDevice {
     void begin_step();
     void end_step(); // throws the step's first fault
     void copy_page(void* to, const void* from, uint64_t bytes);
-    void* host_alloc(uint64_t) const { return nullptr; } // not its memory: neither taken nor counted
+    void* host_alloc(uint64_t) const { return nullptr; } // no memory: neither allocated nor counted
     void host_free(void*) const noexcept {}
     void page_to_host(void* to, const void* from, uint64_t bytes);
     void page_to_device(void* to, const void* from, uint64_t bytes) { page_to_host(to, from, bytes); }
-    std::vector<pb_limit> measure() const; // what it was told
-    void connect(const pb_group&); // ranks that are not there: this one's share is charged, and what they exchange
+    std::vector<pb_limit> measure() const; // the given figures
+    void connect(const pb_group&); // simulated ranks: charges this rank's share, and the exchange
     void disconnect() noexcept {}
     void charge(const pb_cost&) noexcept;
     void graph_begin();
@@ -95,7 +95,7 @@ class SimDevice {
         return {activation_dtype_, false, ranks_,
                 [](const pb_weight* w) { return WeightShape{w->uses, w->rows, w->cols}; }};
     }
-    void charge(const Work&) noexcept; // one launch
+    void charge(const Work&) noexcept; // with one launch
     uint32_t ranks() const { return ranks_; }
     // In a ring, where each rank sends `steps` messages of `bytes` after one another.
     double wire_ns(double steps, double bytes) const { return steps * (alpha_ns_ + bytes / beta_per_ns_); }
@@ -108,16 +108,16 @@ class SimDevice {
 
     std::string hardware_;
     double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
-    double host_bytes_per_ns_; // 0: the host's memory is its own
+    double host_bytes_per_ns_; // 0: device and host share one memory
     uint64_t memory_bytes_, used_bytes_ = 0;
-    double alpha_ns_, beta_per_ns_; // of a message between ranks; per ns: bytes, 0: none
+    double alpha_ns_, beta_per_ns_; // of a message between ranks; beta: bytes per ns, 0: none
     uint32_t ranks_ = 1;
     double launch_ns_, graph_replay_ns_, graph_node_ns_, graph_node_bytes_, step_overhead_ns_;
     pb_dtype activation_dtype_;
     pb_ops ops_;
     double charged_ns_ = 0; // in this step
-    std::string fault_;     // of this step; ops after it do nothing
-    std::deque<std::string> submitted_;  // faults of steps that nobody has waited for
+    std::string fault_;     // the first one of this step; later ops do nothing
+    std::deque<std::string> submitted_;  // faults of steps that were not waited for yet
     std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
 

@@ -66,7 +66,7 @@ class Bamba : public patchbay::ListedWeights {
 
     pb_kv_spec kv_spec(uint32_t layer) const {
         if (layers_[layer].attends) return s_.kv(0, s_.usual_scale());
-        pb_kv_spec out{};
+        pb_kv_spec out = patchbay::sized<pb_kv_spec>();
         out.kind = PB_KV_RECURRENT;
         out.state_bytes = scan_.bytes();
         return out;
@@ -132,9 +132,9 @@ class Bamba : public patchbay::ListedWeights {
             throw patchbay::Error(PB_INVALID, "mamba_n_heads does not divide mamba_expand · hidden_size");
         scan_.head_dim = scan_.inner / scan_.heads;
         if (config.find("mamba_d_head") != "auto")
-            if (const auto told = config.integer("mamba_d_head", 1, 1 << 16, static_cast<uint32_t>(scan_.head_dim));
-                told != scan_.head_dim)
-                throw patchbay::Error(PB_INVALID, "mamba_d_head is " + std::to_string(told) + ", expected " +
+            if (const auto given = config.integer("mamba_d_head", 1, 1 << 16, static_cast<uint32_t>(scan_.head_dim));
+                given != scan_.head_dim)
+                throw patchbay::Error(PB_INVALID, "mamba_d_head is " + std::to_string(given) + ", expected " +
                                                       std::to_string(scan_.head_dim));
         if (scan_.heads % scan_.groups != 0)
             throw patchbay::Error(PB_INVALID, "mamba_n_heads is not a multiple of mamba_n_groups");

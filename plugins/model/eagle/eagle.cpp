@@ -37,10 +37,9 @@ class Eagle : public patchbay::ListedWeights {
             l.mlp = patchbay::MlpWeights::list(weights, s_, name + "mlp.", mlp_bias);
         }
         head_.weight = weights.of_target(PB_TARGET_LM_HEAD, s_.hidden);
-        pb_model_facts facts = s_.facts();
-        facts.flags = PB_MODEL_HEAD;
-        return facts;
+        return s_.facts();
     }
+    uint32_t max_draft_depth() const { return 0; } // it has layers
 
     pb_kv_spec kv_spec(uint32_t) const { return s_.kv(0, s_.usual_scale()); }
 

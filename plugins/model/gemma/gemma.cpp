@@ -135,8 +135,8 @@ class Gemma : public patchbay::ListedWeights {
                                            [&](uint32_t i) { return generation_ > 1 && (i + 1) % pattern != 0; });
     }
 
-    static float cap(const patchbay::ModelConfig& config, const char* key, float fallback) {
-        const float value = config.get_or_none<float>(key, fallback);
+    static float cap(const patchbay::ModelConfig& config, const char* key, float default_value) {
+        const float value = config.get_or_none<float>(key, default_value);
         if (!(value >= 0))
             throw patchbay::Error(PB_INVALID,
                                   std::string(key) + " is " + std::to_string(value) + ", expected more than 0 or null");

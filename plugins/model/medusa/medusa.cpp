@@ -1,5 +1,5 @@
 // medusa - Medusa's heads: each a few residual blocks and a vocabulary of its own over the hidden state that the newest
-// token was sampled from; the first says the token behind it, the second the one behind that.
+// token was sampled from; the first predicts the token after it, the second the one after that.
 #include <algorithm>
 
 #include "patchbay/sdk/config_keys.hpp"
@@ -34,17 +34,19 @@ class Medusa : public patchbay::ListedWeights {
             head.words = weights.linear(PB_SHARD_NONE, hidden_, {{name + std::to_string(blocks), int64_t{vocab}}});
         }
         const uint32_t positions = config.integer("max_position_embeddings", 1, 1 << 26, 1 << 26);
-        return {sizeof(pb_model_facts), vocab, hidden_, 0, positions, PB_MODEL_HEAD, 0, 0, heads};
+        return {sizeof(pb_model_facts), vocab, hidden_, 0, positions, 0, 0, 0, 0};
     }
+    uint32_t max_draft_depth() const { return static_cast<uint32_t>(heads_.size()); }
 
     pb_kv_spec kv_spec(uint32_t) const { throw patchbay::Error(PB_INVALID, "a head without layers keeps no KV"); }
 
     void forward(const Forward& f) const {
         const int64_t rows = f.raw.logit_rows.shape[0];
         if (rows == 0) return;
-        if (f.raw.ahead >= heads_.size())
-            throw patchbay::Error(PB_INVALID, "no head tells the token " + std::to_string(f.raw.ahead) + " further");
-        const Head& head = heads_[f.raw.ahead];
+        if (f.raw.draft_step >= heads_.size())
+            throw patchbay::Error(PB_INVALID,
+                                  "no head predicts the token " + std::to_string(f.raw.draft_step) + " further");
+        const Head& head = heads_[f.raw.draft_step];
         const pb_tensor all = f.temp({f.tokens(), hidden_}), x = f.temp({rows, hidden_}), y = f.temp({rows, hidden_}),
                         gate_one = f.temp({rows, 2 * int64_t{hidden_}}); // silu(gate) · 1
         f.features(all);

@@ -1,5 +1,5 @@
-// A model that the host runs drafts token by token, for all sequences at once. One proposer under three names, by what
-// the model is: a smaller one of the same vocabulary, EAGLE's head, Medusa's heads.
+// A model that the host runs drafts token by token, for all sequences at once. One proposer with three names, one for
+// each kind of model: a smaller one with the same vocabulary, EAGLE's head, Medusa's heads.
 #include "patchbay/sdk/draft_model.hpp"
 
 namespace {

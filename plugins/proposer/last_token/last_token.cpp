@@ -1,4 +1,4 @@
-// last_token - guesses that the newest token comes again and again: as many drafts as are taken, for nothing.
+// last_token - drafts the newest token again and again, as often as the engine takes, at no cost.
 #include <vector>
 
 #include "patchbay/sdk/proposer.hpp"

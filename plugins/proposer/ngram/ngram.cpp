@@ -1,4 +1,4 @@
-// ngram - prompt lookup: what followed the last words where they stood before, is guessed to follow again.
+// ngram - prompt lookup: drafts the tokens that followed the last tokens where these occurred before.
 #include <algorithm>
 #include <vector>
 
@@ -34,19 +34,19 @@ class Ngram {
     }
 
   private:
-    static constexpr size_t kMostPlaces = 64; // that are looked at for paths which differ
+    static constexpr size_t kMaxPlaces = 64; // matches that are considered for further paths
     struct Place {
-        size_t from_end, length; // of the agreement
+        size_t from_end, length; // of the match
     };
 
-    // Earlier places that agree with the last tokens, the longest run first, of equal runs the latest; for one path the
-    // first of them only. Matching backwards, the lengths of agreement at every place are the Z-function of the
+    // Earlier places that match the last tokens, the longest match first, of equal ones the latest; for one path only
+    // the first of them. Matching backwards, the length of the match at every place is the Z-function of the
     // reversed tokens: linear time.
     void find_places(std::span<const int32_t> tokens, uint32_t paths) {
         const size_t n = tokens.size();
         agree_.assign(n, 0);
         places_.clear();
-        for (size_t i = 1, left = 0, right = 0; i < n; ++i) { // i: how far from the end the earlier place ends
+        for (size_t i = 1, left = 0, right = 0; i < n; ++i) { // i: from the end to the end of the earlier place
             size_t k = i < right ? std::min(right - i, agree_[i - left]) : 0;
             while (i + k < n && tokens[n - 1 - k] == tokens[n - 1 - i - k]) ++k;
             if (i + k > right) left = i, right = i + k;
@@ -55,7 +55,7 @@ class Ngram {
             if (length >= shortest_) places_.push_back({i, length});
             if (paths == 1 && length == longest_) break;
         }
-        const auto kept = static_cast<ptrdiff_t>(std::min(places_.size(), paths == 1 ? 1 : kMostPlaces));
+        const auto kept = static_cast<ptrdiff_t>(std::min(places_.size(), paths == 1 ? 1 : kMaxPlaces));
         std::partial_sort(places_.begin(), places_.begin() + kept, places_.end(), [](const Place& a, const Place& b) {
             return a.length != b.length ? a.length > b.length : a.from_end < b.from_end;
         });

@@ -1,4 +1,4 @@
-// suffix - what most often followed the last words, in the sequence itself and in outputs before it.
+// suffix - drafts what most often followed the last tokens, in the sequence itself and in past outputs.
 #include <algorithm>
 #include <unordered_map>
 
@@ -73,10 +73,10 @@ class Suffix {
   private:
     struct Sequence {
         SuffixTree tree;
-        size_t prompt; // tokens, but for the first output
+        size_t prompt; // its tokens: all but the first output
     };
 
-    // Its tree, with what is new of its tokens; as far as there are nodes left for it, where they end.
+    // Its tree, updated with its new tokens; without free nodes, as far as it was before.
     const SuffixTree& follow(uint64_t id, std::span<const int32_t> tokens) {
         const auto [at, is_new] = sequences_.try_emplace(id, Sequence{SuffixTree(depth_), tokens.size() - 1});
         SuffixTree& tree = at->second.tree;
@@ -84,7 +84,7 @@ class Suffix {
         const std::span<const int32_t> known = tree.latest();
         if (known.size() > tokens.size() || (!known.empty() && known.back() != tokens[known.size() - 1])) {
             nodes_ -= tree.nodes();
-            at->second = {SuffixTree(depth_), tokens.size() - 1}; // another sequence of that id
+            at->second = {SuffixTree(depth_), tokens.size() - 1}; // another sequence with that id
             tree.begin_text();
         }
         for (const int32_t token : tokens.subspan(tree.latest().size())) {
@@ -111,7 +111,7 @@ class Suffix {
     uint64_t nodes_ = 0; // of sequences_
     double spec_factor_, min_probability_;
     std::unordered_map<uint64_t, Sequence> sequences_;
-    SuffixTree past_; // one text an output
+    SuffixTree past_; // one text for each output
     patchbay::Metrics metrics_;
 };
 

@@ -41,7 +41,7 @@ SuffixTree::NodeId SuffixTree::pass(NodeId parent, uint32_t depth, int32_t token
     return at;
 }
 
-// The leaf stays as a node, and what follows it in its text becomes a leaf behind it.
+// The leaf stays as a node, and what follows it in its text becomes a leaf below it.
 void SuffixTree::split(NodeId at, uint32_t depth) {
     const Text& owner = text(nodes_[at].text);
     const size_t next = size_t{nodes_[at].start} + depth;
@@ -111,7 +111,7 @@ Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) 
     const size_t longest = std::min<size_t>(context.size(), depth_ - 1);
     for (size_t n = 1; n <= longest; ++n) {
         const auto at = find(context.last(n));
-        if (!at) break; // nor does anything longer stand there
+        if (!at) break; // no longer run occurs either
         Guess guess;
         guess.match = static_cast<uint32_t>(n);
         extend(guess, *at, limits, nullptr);
@@ -143,7 +143,7 @@ std::vector<std::vector<int32_t>> SuffixTree::branches(std::span<const int32_t> 
             found.push_back({fork.at.probability, std::move(branch.tokens)});
         }
     }
-    std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::probability); // of equal ones the longer match
+    std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::probability); // among equals the longer match
     std::vector<std::vector<int32_t>> out;
     for (Candidate& c : found) {
         if (out.size() == 4 * most) break;
@@ -173,7 +173,7 @@ const int32_t* SuffixTree::in_leaf(const At& at) const {
     return next < tokens.size() ? &tokens[next] : nullptr;
 }
 
-// The longest chain that the limits allow from there on, behind what is guessed already.
+// The longest chain that the limits allow from there on, after the tokens guessed so far.
 void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<Fork>* forks) const {
     const double earned = std::max(1.0, static_cast<double>(guess.match) * limits.spec_factor);
     const double most = std::min<double>(limits.most, earned);

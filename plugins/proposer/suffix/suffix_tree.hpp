@@ -1,5 +1,5 @@
-// All runs of up to `depth` tokens of some texts, and how often each stands there: a suffix tree of bounded depth that
-// grows by a token and forgets a text. Used by the proposer suffix.
+// All runs of up to `depth` tokens of some texts, and how often each occurs: a suffix tree of bounded depth that
+// can append a token and forget a text. Used by the proposer suffix.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -12,35 +12,35 @@ namespace patchbay::suffix {
 
 struct Guess {
     std::vector<int32_t> tokens;
-    double score = 0;   // sum over the tokens of the probability that the chain is right so far
-    double first = 0;   // that of the first token
-    uint32_t match = 0; // last tokens of the context that were found
+    double score = 0;   // sum over the tokens of the probability that the chain is right up to there
+    double first = 0;   // probability of the first token
+    uint32_t match = 0; // number of last tokens of the context that matched
 };
 
 struct Limits {
-    uint32_t most = 0;          // tokens of a guess
-    double spec_factor = 1;     // tokens of a guess for each token that was found
-    double min_probability = 0; // of the chain up to a token, for the token to be guessed
+    uint32_t most = 0;          // maximum of tokens of a guess
+    double spec_factor = 1;     // tokens of a guess for each matched token
+    double min_probability = 0; // of the chain up to and including each guessed token
 };
 
 class SuffixTree {
   public:
     explicit SuffixTree(uint32_t depth);
 
-    // Texts grow one after the other: append() is to the latest.
+    // Texts grow one after another: append() adds to the latest.
     void begin_text();
     void append(int32_t token);
-    void forget_oldest(); // text; not while it is the only one
+    void forget_oldest(); // the oldest text; not if it is the only one
     size_t texts() const { return texts_.size(); }
     std::span<const int32_t> latest() const { return texts_.back().tokens; }
     size_t tokens() const { return held_; }
     size_t nodes() const { return nodes_.size() - free_.size() - 1; }
 
-    // What followed the last tokens of `context` where they stand in the texts: from each number of last tokens the
-    // most frequent token again and again, of equally frequent ones the latest; of those chains the highest score, of
+    // What followed the last tokens of `context` where they occur in the texts. For each number of last tokens, a chain
+    // of the most frequent tokens, of equal ones the latest; of those chains the one with the highest score, of
     // equal ones that of the longest match.
     Guess guess(std::span<const int32_t> context, const Limits&) const;
-    // Chains beside that guess: what came too behind its match or a shorter one, by the probability of the token that
+    // Further chains: what else followed its match or a shorter one, by the probability of the token that
     // differs. Some may be beginnings of others.
     std::vector<std::vector<int32_t>> branches(std::span<const int32_t> context, const Guess&, const Limits&,
                                                size_t most) const;
@@ -51,21 +51,21 @@ class SuffixTree {
     static constexpr uint32_t kNone = UINT32_MAX;
 
     struct Text {
-        uint64_t begin; // tokens of all texts before it
+        uint64_t begin; // number of tokens of all texts before it
         std::vector<int32_t> tokens;
     };
-    // A run of tokens, the last of which is `token`. Where it stands but once it has no children: the text itself says
-    // what follows (a leaf), until a second place comes along.
+    // A run of tokens that ends with `token`. A run that occurs once has no children (a leaf): the text itself says
+    // what follows, until the run occurs a second time.
     struct Node {
         int32_t token = 0;
-        uint32_t count = 0;                           // places
+        uint32_t count = 0;                           // occurrences
         NodeId first = kNone, next = kNone, before = kNone; // child, and siblings
-        uint64_t text = UINT64_MAX;                   // of a leaf: its number since the first text ever,
-        uint32_t start = 0;                           // and where in it the run begins
-        uint64_t latest = 0;                          // token of all texts that its latest place ends with
+        uint64_t text = UINT64_MAX;                   // for a leaf: the text's number since the first text,
+        uint32_t start = 0;                           // and where the run begins in it
+        uint64_t latest = 0;                          // number of the last token of its latest occurrence
         bool leaf() const { return text != UINT64_MAX; }
     };
-    struct Growing { // a suffix of the latest text that has come no further than this node
+    struct Growing { // a suffix of the latest text that has reached this node
         NodeId node;
         uint32_t depth, start;
     };
@@ -74,16 +74,16 @@ class SuffixTree {
     NodeId child(NodeId parent, int32_t token) const;
     NodeId add_child(NodeId parent, const Node&);
     void remove_child(NodeId parent, NodeId);
-    NodeId pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start); // one more place
+    NodeId pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start); // one more occurrence
     void split(NodeId leaf, uint32_t depth);
     void forget(const std::vector<int32_t>& tokens, size_t start);
     const Text& text(uint64_t number) const { return texts_[static_cast<size_t>(number - forgotten_)]; }
-    struct At { // behind a run of tokens
+    struct At { // the place after a run of tokens
         NodeId node;
         uint32_t depth;
         double probability; // of the tokens guessed so far
     };
-    struct Fork { // a token that a guess did not go on with
+    struct Fork { // a token that a guess did not take
         At at;
         size_t guessed; // tokens of the guess before it
     };
@@ -93,9 +93,9 @@ class SuffixTree {
 
     uint32_t depth_;
     std::deque<Text> texts_;
-    uint64_t forgotten_ = 0; // texts
+    uint64_t forgotten_ = 0; // number of texts
     uint64_t ever_ = 0;      // tokens of all texts
-    size_t held_ = 0;        // of those that are there
+    size_t held_ = 0;        // tokens of the texts that are kept
     std::vector<Node> nodes_;
     std::vector<NodeId> free_;
     std::unordered_map<uint64_t, NodeId> children_; // by key()

@@ -3,7 +3,7 @@
 namespace patchbay {
 namespace {
 
-constexpr int kLanes = 16; // blocks of Philox side by side
+constexpr int kLanes = 16; // Philox blocks computed together
 
 // philox4x32() of draw(), kLanes counters at a time.
 [[gnu::always_inline]] inline void fill(NoiseChunk& out, uint64_t seed, uint64_t position, uint32_t chunk) {

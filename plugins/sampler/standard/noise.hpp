@@ -1,4 +1,4 @@
-// The random bits of many consecutive tokens at once, by vectors where the machine has them; the bits are those of
+// The random bits of many consecutive tokens at once, with vectors if the machine has them; the bits equal those of
 // draw(). Used by standard.cpp.
 #pragma once
 #include <array>

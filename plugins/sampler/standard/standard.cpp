@@ -43,13 +43,13 @@ void adjust(std::span<float> logits, const pb_sample_row& row) {
     if (p.dry_multiplier > 0) patchbay::penalise_repetitions(logits, row);
 }
 
-// The argmax of logit + Gumbel noise. Noise is made only for those that may still win: −log(−log(u)) is at most
+// The argmax of logit + Gumbel noise. Noise is computed only for tokens that can still win: −log(−log(u)) is at most
 // −log(1 − u), which the leading bits of 1 − u bound.
 class GumbelMax {
   public:
     GumbelMax(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}
 
-    // Whether a token of this logit may win at all.
+    // Whether a token with this logit can still win.
     bool may_win(float logit) const { return !(logit + 33 * kBit < best_); }
 
     void offer(int32_t token, float logit, uint32_t bits) {
@@ -116,14 +116,14 @@ class Standard {
     uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
         const pb_sample_row& row = batch.row(i);
         std::span<const float> logits = batch.logits(i);
-        if (adjusts(*row.params)) { // in a copy: logprobs are of the raw ones
+        if (adjusts(*row.params)) { // in a copy: logprobs are those of the raw logits
             m.logits.assign(logits.begin(), logits.end());
             adjust(m.logits, row);
             logits = m.logits;
         }
         int32_t token = -1;
         uint8_t fault = 0;
-        float surprise = 0;
+        float surprisal = 0;
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
@@ -131,7 +131,7 @@ class Standard {
             if (patchbay::has_rare_stages(*row.params)) {
                 patchbay::keep_by_stages(all, row, m.kept, m.before);
                 for (const Candidate& c : m.kept) most.offer(c.token, c.logit);
-                if (row.params->mirostat_tau > 0) surprise = surprise_of(most.token(), m.kept);
+                if (row.params->mirostat_tau > 0) surprisal = surprise_of(most.token(), m.kept);
             } else if (patchbay::truncates(*row.params)) {
                 each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
             } else {
@@ -151,7 +151,7 @@ class Standard {
             fault = 1;
         }
         batch.raw.tokens[i] = token;
-        if (batch.raw.surprise && row.params->mirostat_tau > 0) batch.raw.surprise[i] = surprise;
+        if (batch.raw.surprisal && row.params->mirostat_tau > 0) batch.raw.surprisal[i] = surprisal;
         patchbay::write_logprobs(batch, i, token);
         return fault;
     }

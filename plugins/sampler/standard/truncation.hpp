@@ -1,5 +1,5 @@
-// Which tokens a row's temperature, top-k, top-p and min-p leave, in time linear in the vocabulary; and what the rarer
-// stages of the SDK leave, in their places among those. For standard.cpp.
+// Which tokens remain after a row's temperature, top-k, top-p and min-p, in time linear in the vocabulary; and after
+// the rarer stages of the SDK, at their places among those. For standard.cpp.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace patchbay {
 
-// A row's allowed tokens with finite logits, as distances from the highest over the temperature, so that no temperature
-// is too low: what is below the highest goes to −infinity, and the highest stays 0.
+// A row's allowed tokens with finite logits, as distances from the highest logit divided by the temperature. So no
+// temperature is too low: towards 0 all others go to −infinity, and the highest stays 0.
 class Distances {
   public:
     Distances(std::span<const float> logits, const pb_sample_row& row)
@@ -46,8 +46,8 @@ class Distances {
     float temperature_, most_ = -INFINITY;
 };
 
-// What top-p leaves of what each(f) calls f with: the fewest most likely whose weights reach top_p of all. Weights are
-// added up by distance, and only the tokens at the last distance are sorted.
+// Top-p of the tokens that each(f) calls f with: the fewest most likely ones whose weights reach top_p of all. Weights
+// are added up by distance, and only the tokens at the last distance are sorted.
 class Nucleus {
   public:
     template <class Each>
@@ -80,18 +80,18 @@ class Nucleus {
     static constexpr size_t kBuckets = 512;
     static constexpr float kBucketsPerUnit = 16; // the last one holds all below −32, a weight of nearly nothing
 
-    static double weight(float x) { return std::exp(x); } // 1 of the likeliest
+    static double weight(float x) { return std::exp(x); } // the likeliest has 1
     static size_t bucket(float x) { return x > -31.9f ? static_cast<size_t>(-x * kBucketsPerUnit) : kBuckets - 1; }
 
     std::array<double, kBuckets> mass_{};
     size_t last_ = 0;
-    double left_ = 0; // what the last bucket has to add
+    double left_ = 0; // weight that is still needed from the last bucket
 };
 
-// Whether fewer than all tokens may be left.
+// Whether some stage may remove tokens.
 inline bool truncates(const pb_sampling_params& p) { return p.top_k > 0 || p.top_p < 1 || p.min_p > 0; }
 
-// Calls f(token, distance) for what is left, in no order. `kept`, `before`: memory to work in.
+// Calls f(token, distance) for the remaining tokens, in no order. `kept`, `before`: scratch memory.
 template <class F>
 void each_candidate(const Distances& all, const pb_sampling_params& p, std::vector<Candidate>& kept,
                     std::vector<Candidate>& before, F&& f) {
@@ -108,7 +108,7 @@ void each_candidate(const Distances& all, const pb_sampling_params& p, std::vect
         most.finish();
     }
     if (nucleus) {
-        if (some) { // by token: one order for the sums
+        if (some) { // by token, so that sums have one order
             std::sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.token < b.token; });
             std::swap(kept, before);
             kept.clear();
@@ -124,7 +124,7 @@ void each_candidate(const Distances& all, const pb_sampling_params& p, std::vect
     for (const Candidate& c : kept) pass(c.token, c.logit);
 }
 
-// Stages that most requests do without. Where there is one, all are of keep_by_stages().
+// Stages that most requests do not use. If a request uses one, keep_by_stages() runs all stages.
 inline bool has_rare_stages(const pb_sampling_params& p) {
     return p.top_n_sigma > 0 || (p.typical_p > 0 && p.typical_p < 1) || p.xtc_probability > 0 || p.mirostat_tau > 0;
 }
@@ -134,7 +134,7 @@ inline void keep_by_stages(const Distances& all, const pb_sample_row& row, Candi
     const pb_sampling_params& p = *row.params;
     kept.clear();
     all.each([&](int32_t token, float x) {
-        if (x > -INFINITY) kept.push_back({token, x}); // a temperature may be that low
+        if (x > -INFINITY) kept.push_back({token, x}); // a very low temperature gives −infinity
     });
     if (p.top_n_sigma > 0) keep_top_n_sigma(kept, p.top_n_sigma);
     if (p.top_k > 0 && static_cast<size_t>(p.top_k) < kept.size()) {
@@ -155,8 +155,8 @@ inline void keep_by_stages(const Distances& all, const pb_sample_row& row, Candi
         uniform(draw(row.seed, row.position, Stream::kExclude, 0)[0]) < static_cast<double>(p.xtc_probability))
         exclude_top_choices(kept, p.xtc_threshold);
     if (p.mirostat_tau > 0) {
-        const std::span<const float> surprise(row.surprise, row.surprise ? row.output_count : 0);
-        keep_unsurprising(kept, mirostat_mu(p.mirostat_tau, p.mirostat_eta, surprise));
+        const std::span<const float> surprisal(row.surprisal, row.surprisal ? row.output_count : 0);
+        keep_unsurprising(kept, mirostat_mu(p.mirostat_tau, p.mirostat_eta, surprisal));
     }
 }
 

@@ -1,5 +1,5 @@
-// The sampler `standard` on the device `cuda`: kernels/cuda behind the plugin contract. Rows are packed here, and all
-// else happens in order with the device's work.
+// The sampler `standard` on the device `cuda`: kernels/cuda as a plugin. Rows are packed here, and all
+// other work is queued in order with the device's.
 #include <cuda_runtime_api.h>
 
 #include "kernels/cuda_sampling.hpp"
@@ -14,7 +14,7 @@ class StandardCuda {
   public:
     static constexpr const char* kDevice = "cuda";
 
-    explicit StandardCuda(const patchbay::Context&) {} // a GPU is looked for when there is work for it
+    explicit StandardCuda(const patchbay::Context&) {} // looks for a GPU when there is work for it
 
     void accepts(const pb_sampling_params& p) const {
         const auto lacks = [](bool wanted, const char* what) {
@@ -25,13 +25,13 @@ class StandardCuda {
         lacks(p.typical_p > 0 && p.typical_p < 1, "typical_p");
         lacks(p.xtc_probability > 0, "xtc_probability");
         lacks(p.mirostat_tau > 0, "mirostat");
-        lacks(p.logprobs > cuda::kMostTop, "so many logprobs");
+        lacks(p.logprobs > cuda::kMaxTop + 1, "so many logprobs");
     }
 
     pb_sample_plan plan(patchbay::SampleBatch& batch) {
-        if (batch.vocab() > cuda::kMostVocab)
+        if (batch.vocab() > cuda::kMaxVocab)
             throw Error(PB_UNSUPPORTED, "a vocabulary of " + std::to_string(batch.vocab()) + " tokens is above " +
-                                            std::to_string(cuda::kMostVocab));
+                                            std::to_string(cuda::kMaxVocab));
         inputs_.clear(batch.vocab());
         for (uint32_t i = 0; i < batch.size(); ++i) inputs_.add(request_of(batch.row(i)));
         const auto packed = inputs_.pack();
@@ -39,7 +39,7 @@ class StandardCuda {
     }
 
     void enqueue(const pb_sample_work& work) {
-        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device tells no queue to work in");
+        if (!work.queue) throw Error(PB_UNSUPPORTED, "the device gives no queue to work in");
         cuda::sample_rows(work.queue, {static_cast<float*>(work.logits.data), work.logits.strides[0],
                                        static_cast<int32_t>(work.row_count), static_cast<int32_t>(work.max_logprobs),
                                        work.inputs, static_cast<float*>(work.scratch), work.tokens, work.faults,
@@ -51,9 +51,9 @@ class StandardCuda {
   private:
     cuda::SamplingRequest request_of(const pb_sample_row& row) {
         const pb_sampling_params& p = *row.params;
-        if (p.logprobs > cuda::kMostTop)
-            throw Error(PB_UNSUPPORTED, "logprobs of " + std::to_string(p.logprobs) + ", expected at most " +
-                                            std::to_string(cuda::kMostTop));
+        if (p.logprobs > cuda::kMaxTop + 1)
+            throw Error(PB_UNSUPPORTED, "logprobs of " + std::to_string(p.logprobs - 1) + ", expected at most " +
+                                            std::to_string(cuda::kMaxTop));
         bias_.clear();
         for (uint32_t i = 0; i < p.logit_bias_count; ++i)
             bias_.push_back({p.logit_bias[i].token, p.logit_bias[i].bias});
@@ -67,7 +67,7 @@ class StandardCuda {
         out.presence = p.presence_penalty;
         out.frequency = p.frequency_penalty;
         out.top_k = p.top_k;
-        out.logprobs = p.logprobs;
+        out.logprobs = static_cast<int32_t>(p.logprobs) - 1;
         out.bias = bias_;
         out.prompt = {row.prompt, row.prompt_count};
         out.output = {row.output, row.output_count};
@@ -76,7 +76,7 @@ class StandardCuda {
     }
 
     cuda::SamplingInputs inputs_;
-    std::vector<cuda::SamplingBias> bias_; // of the row that is packed
+    std::vector<cuda::SamplingBias> bias_; // of the row that is being packed
 };
 
 }  // namespace

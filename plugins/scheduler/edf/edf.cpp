@@ -1,4 +1,4 @@
-// edf - the earliest deadline first; what has none comes behind what has one, by arrival.
+// edf - the earliest deadline first; requests without one come last, by arrival.
 #include <limits>
 
 #include "patchbay/sdk/step_packer.hpp"
@@ -14,7 +14,8 @@ class EarliestDeadline {
     static constexpr pb_param kParams[] = {patchbay::param::boolean(
         "preempt", "true", "who runs gives his seat to an earlier deadline that waits, one a step", PB_PARAM_HOT)};
 
-    explicit EarliestDeadline(const patchbay::Context& context) : preempt_(context.get<bool>("preempt")) {}
+    explicit EarliestDeadline(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { preempt_ = context.get<bool>("preempt"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

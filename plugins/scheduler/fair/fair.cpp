@@ -1,4 +1,4 @@
-// fair - the tenant that was served least is admitted first, by a counter of tokens for each.
+// fair - the least served tenant is admitted first, by a token counter for each tenant.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace {
 
-using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // by tenant, those who wait in order of arrival
+using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // waiting requests by tenant, in order of arrival
 bool is_empty(const Queues::value_type& queue) { return queue.second.empty(); }
 
 class Fair {
@@ -17,15 +17,18 @@ class Fair {
         patchbay::param::real("prompt_weight", "1", 0, 1e6, "", "what a prompt's token counts", PB_PARAM_HOT),
         patchbay::param::real("output_weight", "2", 0, 1e6, "", "what an output's token counts", PB_PARAM_HOT)};
 
-    explicit Fair(const patchbay::Context& c)
-        : prompt_weight_(c.get<double>("prompt_weight")), output_weight_(c.get<double>("output_weight")) {}
+    explicit Fair(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        prompt_weight_ = context.get<double>("prompt_weight");
+        output_weight_ = context.get<double>("output_weight");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         Queues queues;
         for (const pb_sequence& s : step.waiting) queues[s.tenant].push_back(&s);
         for (const pb_sequence& s : step.running) {
-            queues[s.tenant]; // has somebody
+            queues[s.tenant]; // the tenant is active
             seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens});
             charge_output(s.id, s.output_tokens);
         }
@@ -40,7 +43,7 @@ class Fair {
             if (!packer.admit(s)) return;
             least->second.pop_front();
             const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
-            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // whoever was preempted has paid
+            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // a preempted request was charged before
         }
     }
 
@@ -61,8 +64,8 @@ class Fair {
         at->second.output = tokens;
     }
 
-    // Who comes back is no further behind than the least served of those who stayed or, where all have left, than the
-    // most served of those who left last: idleness earns nothing.
+    // A tenant that returns is lifted to the least served of those that stayed or, where all have left, to the
+    // most served of those that left last: idleness earns nothing.
     void lift(const Queues& queues) {
         double least = 0, last = floor_;
         bool any = false;
@@ -79,7 +82,7 @@ class Fair {
             if (!stayed) served_[tenant] = std::max(served_[tenant], floor_);
         }
         active_ = std::move(now);
-        // Nobody need remember those who would be lifted.
+        // Tenants that would be lifted anyway need not be remembered.
         std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= floor_; });
     }
 

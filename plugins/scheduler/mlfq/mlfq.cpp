@@ -1,4 +1,4 @@
-// mlfq - a feedback queue of levels: a request joins the level that its prompt fits, and falls with what it has made.
+// mlfq - a feedback queue of levels: a request starts at the level of its prompt, and falls as its output grows.
 #include <cmath>
 
 #include "patchbay/sdk/step_packer.hpp"
@@ -9,14 +9,19 @@ class FeedbackQueue {
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("quantum", "64", 1, 1 << 20, "tokens",
-                                 "that a request may take, prompt and output, on level 0; each level doubles it"),
-        patchbay::param::integer("levels", "8", 1, 32, "levels", "of the queue"),
+                                 "that a request may take, prompt and output, on level 0; each level doubles it",
+                                 PB_PARAM_HOT),
+        patchbay::param::integer("levels", "8", 1, 32, "levels", "of the queue", PB_PARAM_HOT),
         patchbay::param::real("promote_s", "10", 0, 1e9, "s",
-                              "since its arrival, after which a request is one level up; again each time; 0: never")};
+                              "since its arrival, after which a request is one level up; again each time; 0: never",
+                              PB_PARAM_HOT)};
 
-    explicit FeedbackQueue(const patchbay::Context& context)
-        : quantum_(context.get<uint32_t>("quantum")), levels_(context.get<uint32_t>("levels")),
-          promote_us_(1e6 * context.get<double>("promote_s")) {}
+    explicit FeedbackQueue(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        quantum_ = context.get<uint32_t>("quantum");
+        levels_ = context.get<uint32_t>("levels");
+        promote_us_ = 1e6 * context.get<double>("promote_s");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
@@ -29,7 +34,7 @@ class FeedbackQueue {
     }
 
   private:
-    // Of tokens taken so far and the prompt that is still to be taken: long prompts skip the upper levels.
+    // From the tokens taken so far and the rest of the prompt: long prompts skip the upper levels.
     double level_of(const pb_sequence& s, uint64_t now_us) const {
         const double taken = static_cast<double>(s.prompt_tokens) + s.output_tokens;
         const double fallen = std::min(std::ceil(std::max(0.0, std::log2(taken / quantum_))), levels_ - 1.0);

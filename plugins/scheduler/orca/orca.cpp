@@ -1,5 +1,5 @@
 // orca - iteration-level scheduling: a batch changes with every step, prompts are computed whole, and a request is
-// admitted when there is room for the longest output that it may make.
+// admitted when there are pages for its longest possible output.
 #include "patchbay/sdk/step_packer.hpp"
 
 namespace {
@@ -10,30 +10,30 @@ class Orca {
         patchbay::StepPacker packer(step, plan);
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
-        uint64_t reserved = 0; // of the free pages, for those who run
+        uint64_t reserved = 0; // free pages that running requests may still take
         for (const pb_sequence& s : step.running) reserved += pages_to_come(step, s);
         for (const pb_sequence& s : step.waiting) {
-            const bool alone = step.running.empty() && plan.size() == 0; // else what is too large would never run
+            const bool alone = step.running.empty() && plan.size() == 0; // too large prompts would never run otherwise
             const uint64_t pages = pages_to_come(step, s);
             const bool whole = patchbay::uncached(s) <= packer.tokens_left();
-            const bool fits = whole && reserved + pages <= step.raw.free_blocks;
+            const bool fits = whole && reserved + pages <= step.raw.free_pages;
             if ((!fits && !alone) || !packer.admit(s)) break;
             reserved += pages;
         }
     }
 
   private:
-    // That it takes at most until its longest output is made; of beams that wait those of the whole search.
+    // The maximum of pages that it takes until its longest output is done; for waiting beams, of the whole search.
     static uint64_t pages_to_come(const patchbay::SchedulerStep& step, const pb_sequence& s) {
         const uint64_t end = uint64_t{s.prompt_tokens} + s.max_tokens, now = uint64_t{s.computed_tokens} + s.in_flight;
-        const bool waits = now == 0 && s.blocks == 0;
+        const bool waits = now == 0 && s.pages == 0;
         if (s.beams > 0 && !waits) return pages_of_its_own(step, end, now);
         const uint32_t cached = waits ? patchbay::remaining(s) - patchbay::uncached(s) : 0;
         const uint64_t alone = step.pages_for(s, static_cast<uint32_t>(end - std::min(end, now + cached)), cached);
         return s.beams == 0 ? alone : alone + (s.beams - 1) * pages_of_its_own(step, end, s.prompt_tokens);
     }
 
-    // A beam shares with others, at most, the full pages of what is computed.
+    // A beam shares at most the full pages of its computed tokens with others.
     static uint64_t pages_of_its_own(const patchbay::SchedulerStep& step, uint64_t end, uint64_t now) {
         const uint64_t size = step.raw.block_size, blocks = (end + size - 1) / size;
         return (blocks - std::min(blocks, now / size)) * step.raw.kv_groups;

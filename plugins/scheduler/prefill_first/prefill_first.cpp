@@ -1,4 +1,4 @@
-// prefill_first - a step has prompts while there are any that fit, and decodes only when there are none.
+// prefill_first - a step has only prompts while some fit, and only decodes otherwise.
 #include "patchbay/sdk/step_packer.hpp"
 
 namespace {
@@ -12,7 +12,7 @@ class PrefillFirst {
         if (!packer.preempted_any())
             for (const pb_sequence& s : step.waiting)
                 if (!packer.admit(s)) break;
-        // Also where a prompt found no pages and gave up its own: it would come back and do so again for ever.
+        // Also if a prompt found no pages and was preempted: it would be admitted again and fail again, for ever.
         if (plan.size() == 0) packer.keep_decodes(patchbay::arrived_later);
     }
 };

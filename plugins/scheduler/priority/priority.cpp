@@ -8,7 +8,8 @@ class Priority {
     static constexpr pb_param kParams[] = {patchbay::param::real(
         "ageing", "0", 0, 1e6, "1/s", "how much a waiting request's value falls a second", PB_PARAM_HOT)};
 
-    explicit Priority(const patchbay::Context& context) : ageing_(context.get<double>("ageing")) {}
+    explicit Priority(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { ageing_ = context.get<double>("ageing"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

@@ -9,7 +9,8 @@ class Sarathi {
         patchbay::param::integer("chunk", "256", 1, 1 << 20, "tokens",
                                  "of a step, decodes and prompts together; decodes go in any case", PB_PARAM_HOT)};
 
-    explicit Sarathi(const patchbay::Context& context) : chunk_(context.get<uint32_t>("chunk")) {}
+    explicit Sarathi(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { chunk_ = context.get<uint32_t>("chunk"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

@@ -9,7 +9,8 @@ class ShortestFirst {
         patchbay::param::real("ageing", "50", 0, 1e9, "tokens/s",
                               "by how many tokens a waiting prompt counts as shorter for each second", PB_PARAM_HOT)};
 
-    explicit ShortestFirst(const patchbay::Context& context) : ageing_(context.get<double>("ageing")) {}
+    explicit ShortestFirst(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { ageing_ = context.get<double>("ageing"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);

@@ -13,25 +13,32 @@ class ShortestRemaining {
     static constexpr pb_param kParams[] = {
         patchbay::param::choice("predictor", "history", kPredictors,
                                 "of outputs: what their senders say, one length for all, or the mean of those that "
-                                "ended whose prompts were as long"),
-        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant; also what nobody has said yet"),
-        patchbay::param::boolean("preempt", "true", "who runs gives his seat to shorter work that waits, one a step"),
+                                "ended whose prompts were as long", PB_PARAM_HOT),
+        patchbay::param::integer("output", "128", 1, 1 << 20, "tokens", "the constant, and the default estimate",
+                                 PB_PARAM_HOT),
+        patchbay::param::boolean("preempt", "true",
+                                 "a running request gives its seat to shorter work that waits, one a step",
+                                 PB_PARAM_HOT),
         patchbay::param::real("ageing", "10", 0, 1e9, "tokens/s", "by how much work shrinks from its arrival on",
                               PB_PARAM_HOT)};
 
-    explicit ShortestRemaining(const patchbay::Context& c)
-        : predictor_(c.get<std::string>("predictor")), output_(c.get<uint32_t>("output")),
-          preempt_(c.get<bool>("preempt")), ageing_(c.get<double>("ageing")) {}
+    explicit ShortestRemaining(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        predictor_ = context.get<std::string>("predictor");
+        output_ = context.get<uint32_t>("output");
+        preempt_ = context.get<bool>("preempt");
+        ageing_ = context.get<double>("ageing");
+    }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         const auto now = static_cast<double>(step.raw.now_us);
-        // Ages alike whether one waits or runs: else the old would be admitted only to lose their seats to the new.
+        // Ages while waiting and running: otherwise old requests would be admitted and then preempted for new ones.
         const auto work = [&](const pb_sequence& s) {
             return patchbay::remaining(s) + output_left(s) -
                    ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
         };
-        // Who is preempted computes all that he has once more.
+        // A preempted request computes all of its tokens again.
         const auto price = [](const pb_sequence& s) { return static_cast<double>(s.computed_tokens); };
         if (preempt_) patchbay::trade_seat(step, packer, work, price);
         packer.keep_running([&](const pb_sequence& a, const pb_sequence& b) {
@@ -48,7 +55,7 @@ class ShortestRemaining {
     }
     void finished(uint64_t id, uint32_t output_tokens) {
         const auto node = length_.extract(id);
-        if (node.empty() || output_tokens == 0) return; // who made nothing was aborted
+        if (node.empty() || output_tokens == 0) return; // a request without output was aborted
         Mean& mean = means_[static_cast<size_t>(node.mapped())];
         mean.value += (output_tokens - mean.value) / ++mean.count;
     }
@@ -70,8 +77,8 @@ class ShortestRemaining {
     uint32_t output_;
     bool preempt_;
     double ageing_;
-    std::unordered_map<uint64_t, int> length_; // of the prompt, in bits
-    Mean means_[33];                           // by that
+    std::unordered_map<uint64_t, int> length_; // length of the prompt, in bits
+    Mean means_[33];                           // by length_
 };
 
 }  // namespace

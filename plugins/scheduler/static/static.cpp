@@ -1,4 +1,4 @@
-// static - static batching, the baseline of the field: a batch is formed when nothing runs, and nobody joins it until
+// static - static batching, the baseline of the field: a batch is formed when nothing runs, and no request joins until
 // all of it has ended.
 #include "patchbay/sdk/step_packer.hpp"
 
@@ -7,16 +7,18 @@ namespace {
 class Static {
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::integer("batch_size", "0", 0, 65536, "sequences", "sequences in a batch; 0: max_num_seqs")};
+        patchbay::param::integer("batch_size", "0", 0, 65536, "sequences", "sequences in a batch; 0: max_num_seqs",
+                                 PB_PARAM_HOT)};
 
-    explicit Static(const patchbay::Context& context) : batch_size_(context.get<uint32_t>("batch_size")) {}
+    explicit Static(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) { batch_size_ = context.get<uint32_t>("batch_size"); }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         // A batch too large for one step's token budget is still being formed while its first prompts are computed;
-        // those who were preempted out of it come back into it.
+        // requests that were preempted out of it are admitted to it again.
         if (step.running.empty()) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
         for (const pb_sequence& s : step.waiting) {
             const bool returns = s.flags & PB_SEQ_PREEMPTED;
@@ -38,5 +40,5 @@ class Static {
 
 PATCHBAY_PLUGIN(patchbay::scheduler<Static>({.name = "static",
                                              .version = "1.0.0",
-                                             .summary = "static batching: nobody joins until the whole batch has ended",
+                                             .summary = "static batching: no request joins a running batch",
                                              .state = "static/1"}))

@@ -61,10 +61,10 @@ struct Limits {
 
 const Limits& limits_of(const Machine& machine) {
     static std::map<std::pair<Isa, uint32_t>, Limits> known;
-    const auto [at, fresh] = known.try_emplace({machine.isa, machine.crew.threads});
+    const auto [at, fresh] = known.try_emplace({machine.isa, machine.workers.threads});
     if (fresh) {
         // One thread counts its own time, so that others on the machine hardly matter.
-        const auto now = machine.crew.threads == 1 ? +[](void*) { return now_of(CLOCK_THREAD_CPUTIME_ID); }
+        const auto now = machine.workers.threads == 1 ? +[](void*) { return now_of(CLOCK_THREAD_CPUTIME_ID); }
                                                    : +[](void*) { return now_of(CLOCK_MONOTONIC); };
         at->second = {measure_read(machine, now, nullptr, 256 << 20),
                       measure_multiply_add(machine, now, nullptr, PB_BF16)};

@@ -25,8 +25,8 @@ static pb_status propose(void *self, pb_propose_batch *batch) {
 static const pb_proposer table = {sizeof table, 0, propose, NULL, NULL};
 static const pb_component again = {
     .struct_size = sizeof again,
+    .revision = PB_PROPOSER_REVISION,
     .kind = PB_PROPOSER,
-    .kind_digest = PB_PROPOSER_DIGEST,
     .name = "again",
     .version = "1.0.0",
     .summary = "the newest token, once more",

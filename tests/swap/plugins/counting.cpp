@@ -1,6 +1,6 @@
 // First come, first served out of a queue of its own, which it knows from arrived(), finished() and resync() alone; and
 // it counts its plans, which is state that a swap carries. Built in several versions that differ in what they save:
-//   COUNTING_VERSION 1: plans; 2: plans and moves; 3: as 1, but reads nobody else's state; 4: too much of it; 5: fails
+//   COUNTING_VERSION 1: plans; 2: plans and moves; 3: as 1, but reads only its own state; 4: too much of it; 5: fails
 //   to save where there are 509 KV blocks.
 #include <set>
 
@@ -23,13 +23,13 @@ class Counting {
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         plans_ += 1;
-        elsewhere_ = step.raw.total_blocks == 509;
+        elsewhere_ = step.raw.total_pages == 509;
         metrics_.set("plans", static_cast<double>(plans_));
         patchbay::StepPacker packer(step, plan);
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         for (const pb_sequence& s : step.waiting) {
-            if (!(s.flags & PB_SEQ_PREEMPTED) && !queue_.contains(s.id)) continue; // nobody told us of it
+            if (!(s.flags & PB_SEQ_PREEMPTED) && !queue_.contains(s.id)) continue; // it was not announced
             if (!packer.admit(s)) break;
         }
     }

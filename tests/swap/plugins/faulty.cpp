@@ -29,7 +29,7 @@ class Scheduler { // first come, first served
           blocks_(context.get<uint32_t>("blocks")) {}
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
-        const bool now = (blocks_ == 0 || step.raw.total_blocks == blocks_) && ++plans_ >= at_;
+        const bool now = (blocks_ == 0 || step.raw.total_pages == blocks_) && ++plans_ >= at_;
         if (now && fault_ == "idle") return;
         if (now && fault_ == "exits") std::exit(0);
         if (now && fault_ == "crashes") std::abort();
@@ -45,7 +45,7 @@ class Scheduler { // first come, first served
         if (!packer.preempted_any())
             for (const pb_sequence& s : step.waiting)
                 if (!packer.admit(s)) break;
-        if (now && fault_ == "throws") throw patchbay::Error(PB_FAILED, "told to fail"); // with a plan half made
+        if (now && fault_ == "throws") throw patchbay::Error(PB_FAILED, "fails on purpose"); // with a plan half made
         if (now && fault_ == "slow") dawdle(clock_);
     }
 
@@ -80,7 +80,7 @@ class Sampler { // the likeliest token; writes all over the logits
             std::fill(logits.begin(), logits.end(), 1e30f);
             if (fault_ == "out_of_range") batch.raw.tokens[i] = static_cast<int32_t>(vocab_);
             if (fault_ == "negative") batch.raw.tokens[i] = -1;
-            if (fault_ == "throws") throw patchbay::Error(PB_FAILED, "told to fail");
+            if (fault_ == "throws") throw patchbay::Error(PB_FAILED, "fails on purpose");
         }
         if (now && fault_ == "slow") dawdle(clock_);
     }

@@ -14,8 +14,8 @@ host::ComponentManifest component(const std::string& kind, const std::string& na
                                   std::vector<host::ParamManifest> params = {}) {
     host::ComponentManifest c;
     c.kind = kind;
-    c.kind_id = "patchbay." + kind + "/1-draft";
-    c.kind_digest = "0";
+    c.kind_id = "patchbay." + kind + "/1";
+    c.revision = 1;
     c.name = name;
     c.version = "1.0.0";
     c.summary = "made up for a test";
@@ -42,25 +42,27 @@ ConfigFiles::ConfigFiles() {
             "scheduler", "sjf",
             {{.name = "ageing",
               .type = "float",
-              .fallback = "50",
+              .default_value = "50",
               .min = 0,
               .max = 1e9,
               .unit = "tokens/s",
-              .meaning = "credit for waiting"},
+              .description = "credit for waiting"},
              {.name = "first",
               .type = "enum",
-              .fallback = "short",
+              .default_value = "short",
               .choices = {"short", "long"},
-              .meaning = "who goes first"},
-             {.name = "name", .type = "string", .fallback = "a: b # c", .meaning = "a text that must be quoted"}}),
+              .description = "who goes first"},
+             {.name = "name", .type = "string", .default_value = "a: b # c",
+              .description = "a text that must be quoted"}}),
         component("scheduler", "needy",
-                  {{.name = "must", .type = "int", .min = 1, .max = 8, .meaning = "what it cannot guess"}}),
+                  {{.name = "must", .type = "int", .min = 1, .max = 8, .description = "what it cannot guess"}}),
         component("sampler", "standard"),
         component("attention", "paged"),
         component("device", "cpu"),
         component(
             "proposer", "ngram",
-            {{.name = "n", .type = "int", .fallback = "3", .min = 1, .max = 8, .meaning = "tokens that must match"}}),
+            {{.name = "n", .type = "int", .default_value = "3", .min = 1, .max = 8,
+              .description = "tokens that must match"}}),
         component("model", "llama")};
     fs::create_directory(folder_ / "plugins");
     write("plugins/all.so", "");

@@ -1,4 +1,4 @@
-// A folder of files of a test's own, with the manifests of a few plugins in it.
+// A folder for the files of one test, with the manifests of a few plugins in it.
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class ConfigFiles : public ::testing::Test {
     // Writes a file; names in errors are relative to the folder, which is the current directory.
     std::string write(const std::string& name, const std::string& text) const;
     void make_model(const std::string& folder) const;
-    // What load_engine_config says of a text, or "".
+    // The error of load_engine_config for a text, or "".
     std::string fault_of(const std::string& text, const Overrides& = {}) const;
     Loaded load(const std::string& text, const Overrides& = {}) const; // fails the test on a fault
 

@@ -120,7 +120,7 @@ TEST_F(Show, the_json_schema_names_every_key_and_every_plugins_own) {
 
 TEST_F(Show, the_schema_of_experiments_has_their_keys_besides) {
     const json schema = json::parse(json_schema(
-        registry(), {{.name = "workload", .type = ValueType::kMap, .meaning = "what is asked", .required = true}}));
+        registry(), {{.name = "workload", .type = ValueType::kMap, .description = "what is asked", .required = true}}));
     EXPECT_TRUE(schema["properties"].contains("workload"));
     EXPECT_TRUE(schema["properties"].contains("engine"));
 }
@@ -142,10 +142,12 @@ std::string range_of(const KeyInfo& key) {
 std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
     std::string out;
     for (const KeyInfo& key : keys) {
-        const std::string fallback = !key.fallback ? "" : key.fallback->empty() ? "empty" : "`" + *key.fallback + "`";
+        const auto& given = key.default_value;
+        const std::string shown = !given ? "" : given->empty() ? "empty" : "`" + *given + "`";
         if (key.type == ValueType::kMap) out += rows(key.children, prefix + key.name + ".");
         else
-            out += "| `" + prefix + key.name + "` | " + fallback + " | " + range_of(key) + " | " + key.meaning + " |\n";
+            out += "| `" + prefix + key.name + "` | " + shown + " | " + range_of(key) + " | " + key.description +
+                   " |\n";
     }
     return out;
 }

@@ -167,7 +167,7 @@ TEST(Table, the_effective_tree_has_every_key_with_its_origin) {
 
 TEST(Table, defaults_are_those_of_the_struct) {
     std::map<std::string, std::optional<std::string>> fallbacks;
-    for (const KeyInfo& key : table().keys()) fallbacks[key.name] = key.fallback;
+    for (const KeyInfo& key : table().keys()) fallbacks[key.name] = key.default_value;
     EXPECT_EQ(fallbacks["count"], "4");
     EXPECT_EQ(fallbacks["mode"], "strict");
     EXPECT_EQ(fallbacks["memory"], "3MiB");

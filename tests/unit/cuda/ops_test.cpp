@@ -135,12 +135,12 @@ TEST_P(CudaOps, BiasIsAddedBeforeSumsAreRounded) {
 
 TEST(CudaTokens, AreTakenFromThoseThatWereSampled) {
     Ints ids = {4, -1, 0, -3, -1, 7, -2}, sampled = {900, 901, 902}, fault(1, 0);
-    take_tokens(nullptr, ids.data(), int64_t(ids.size()), sampled.data(), 3, fault.data());
+    fill_placeholders(nullptr, ids.data(), int64_t(ids.size()), sampled.data(), 3, fault.data());
     finish();
     EXPECT_EQ(ids, (Ints{4, 900, 0, 902, 900, 7, 901}));
     EXPECT_EQ(fault[0], 0);
     ids = {-4};
-    take_tokens(nullptr, ids.data(), 1, sampled.data(), 3, fault.data());
+    fill_placeholders(nullptr, ids.data(), 1, sampled.data(), 3, fault.data());
     finish();
     EXPECT_EQ(ids[0], 0);
     EXPECT_EQ(fault[0], int32_t(KernelFault::kTakenToken));

@@ -35,7 +35,7 @@ struct Batch { // every kind of request
             pb_sampling_params& p = params[i];
             p = plain_params();
             p.temperature = i % 5 ? real(0.3f, 1.6f) : 0;
-            p.logprobs = static_cast<int32_t>(i % 6) - 1;
+            p.logprobs = static_cast<uint32_t>(i % 6);
             if (i % 3 == 0) p.top_k = static_cast<int32_t>(draw() % 50);
             if (i % 2 == 0) p.top_p = real(0.1f, 1);
             if (i % 4 == 0) p.min_p = real(0, 0.2f);
@@ -80,9 +80,9 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
     shown.logits.data = nullptr;
     shown.tokens = shown.top_tokens = nullptr;
     shown.logprobs = shown.top_logprobs = nullptr;
-    pb_sample_plan plan{};
-    plan.struct_size = sizeof plan;
-    ASSERT_EQ(plugin.table<pb_sampler>().plan(plugin.self(), &shown, &plan), PB_OK) << plugin.error();
+    pb_sample_plan plan = patchbay::sized<pb_sample_plan>();
+    const auto& on_device = plugin.extension<pb_sampler_device>(PB_SAMPLER_DEVICE);
+    ASSERT_EQ(on_device.plan(plugin.self(), &shown, &plan), PB_OK) << plugin.error();
     std::vector<float> scratch(plan.scratch_bytes / sizeof(float));
     std::vector<int32_t> faults(kRows, -1);
     sample_rows(nullptr, {got.logits.data(), kVocab, kRows, kTop, plan.inputs, scratch.data(), got.tokens.data(),
@@ -92,7 +92,7 @@ TEST(StandardCuda, DrawsWhatStandardDraws) {
     EXPECT_EQ(got.top, want.top);
     EXPECT_EQ(faults, std::vector<int32_t>(kRows, 0));
     for (uint32_t i = 0; i < kRows; ++i) {
-        if (want.params[i].logprobs >= 0) {
+        if (want.params[i].logprobs > 0) {
             EXPECT_FLOAT_EQ(got.logprobs[i], want.logprobs[i]) << "row " << i;
         }
         for (uint32_t k = 0; k < kTop; ++k)
@@ -108,7 +108,7 @@ TEST(StandardCuda, WorksInNoOrderButTheQueues) {
     ASSERT_EQ(plugin.create(""), PB_OK) << plugin.error();
     pb_sample_work work{};
     work.struct_size = sizeof work;
-    EXPECT_EQ(plugin.table<pb_sampler>().enqueue(plugin.self(), &work), PB_UNSUPPORTED);
+    EXPECT_EQ(plugin.extension<pb_sampler_device>(PB_SAMPLER_DEVICE).enqueue(plugin.self(), &work), PB_UNSUPPORTED);
     EXPECT_NE(plugin.error().find("no queue to work in"), std::string::npos) << plugin.error();
 }
 

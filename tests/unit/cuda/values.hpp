@@ -1,4 +1,4 @@
-// Tensors of F32 or BF16 with padding behind each row, in memory that tests and kernels reach.
+// Tensors of F32 or BF16 with padding after each row, in memory that tests and kernels reach.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,7 @@ inline Floats rounded(pb_dtype dtype, Floats values) {
     return values;
 }
 
-// (rows, width), seen as what shape says. What lies behind a row stays NaN.
+// (rows, width), seen as what shape says. The padding after a row stays NaN.
 class Values {
   public:
     Values(pb_dtype dtype, std::vector<int64_t> shape, const Floats& values = {}, int64_t padding = 8)

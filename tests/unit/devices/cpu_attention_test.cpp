@@ -4,6 +4,7 @@
 #include "loaded_plugin.hpp"
 #include "patchbay/abi/attention.h"
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay {
 namespace {
@@ -19,14 +20,14 @@ class CpuAttentionPlugins : public testing::TestWithParam<const char*> {
         attention = &plugin.table<pb_attention>();
     }
     std::string refusal(const pb_attention_spec& spec) {
-        pb_attention_layout layout{};
+        pb_attention_layout layout = patchbay::sized<pb_attention_layout>();
         EXPECT_EQ(attention->describe(plugin.self(), &spec, &layout), PB_UNSUPPORTED);
         void* bound = nullptr;
         EXPECT_EQ(attention->bind(plugin.self(), &spec, &bound), PB_UNSUPPORTED);
         return plugin.error();
     }
     pb_attention_layout layout_of(const pb_attention_spec& spec) {
-        pb_attention_layout layout{};
+        pb_attention_layout layout = patchbay::sized<pb_attention_layout>();
         EXPECT_EQ(attention->describe(plugin.self(), &spec, &layout), PB_OK) << plugin.error();
         return layout;
     }
@@ -76,7 +77,7 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
     std::vector<float> pages(page_bytes / 4 * 3, std::numeric_limits<float>::quiet_NaN());
     void* bound = nullptr;
     ASSERT_EQ(attention->bind(plugin.self(), &kSpec, &bound), PB_OK);
-    const pb_kv_view kv{reinterpret_cast<uint8_t*>(pages.data()), page_bytes, 3, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view), 0, reinterpret_cast<uint8_t*>(pages.data()), page_bytes, 3, 0};
 
     // Tokens 0 … 8 of one sequence: a key is (token, 0, …), a value is the token; so weights follow from e^(token / 4).
     constexpr int kTokens = 9;
@@ -127,7 +128,7 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
     slots.assign(kTokens, -1);
     step();
     check();
-    EXPECT_TRUE(std::isnan(pages[page_bytes / 4])) << "page 1 belongs to nobody";
+    EXPECT_TRUE(std::isnan(pages[page_bytes / 4])) << "page 1 belongs to no sequence";
     attention->unbind(plugin.self(), bound);
 }
 
@@ -146,7 +147,7 @@ TEST_P(CpuAttentionPlugins, RefuseAPlanThatReachesPastTheTable) {
 TEST(PagedAttention, TakesEvenHeadSizesAndNamesTheBackendThatTakesTheOthers) {
     LoadedPlugin plugin("attention-paged", 1);
     ASSERT_EQ(plugin.create("auto"), PB_OK);
-    pb_attention_layout layout{};
+    pb_attention_layout layout = patchbay::sized<pb_attention_layout>();
     pb_attention_spec spec = kSpec;
     for (const uint32_t even : {2u, 20u, 510u}) {
         spec.head_dim = even;
@@ -163,7 +164,7 @@ TEST(PagedAttention, TakesEvenHeadSizesAndNamesTheBackendThatTakesTheOthers) {
 TEST(ReferenceAttention, TakesAnyHeadSize) {
     LoadedPlugin plugin("attention-reference", 1);
     ASSERT_EQ(plugin.create("auto"), PB_OK);
-    pb_attention_layout layout{};
+    pb_attention_layout layout = patchbay::sized<pb_attention_layout>();
     pb_attention_spec spec = kSpec;
     spec.head_dim = 7;
     EXPECT_EQ(plugin.table<pb_attention>().describe(plugin.self(), &spec, &layout), PB_OK);

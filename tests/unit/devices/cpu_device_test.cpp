@@ -8,6 +8,7 @@
 #include "loaded_plugin.hpp"
 #include "patchbay/abi/device.h"
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 
 namespace patchbay {
 namespace {
@@ -44,8 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, CpuDevice, testing::ValuesIn(kernels::available_is
                          [](const auto& test) { return std::string(kernels::isa_name(test.param)); });
 
 TEST_P(CpuDevice, SaysWhatItIs) {
-    pb_device_info info{};
-    info.struct_size = sizeof info;
+    pb_device_info info = patchbay::sized<pb_device_info>();
     ASSERT_EQ(device->info(plugin.self(), &info), PB_OK);
     EXPECT_EQ(info.computes, 1u);
     EXPECT_EQ(info.activation_dtype, PB_F32);
@@ -303,7 +303,7 @@ TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {
     EXPECT_EQ(refused.create("auto"), PB_INVALID);
     unsetenv(kernels::kIsaVariable);
     EXPECT_EQ(refused.error(), "PATCHBAY_CPU_ISA: unknown level 'altivec', expected plain, avx2, avx512 or amx");
-    pb_device_info info{};
+    pb_device_info info = patchbay::sized<pb_device_info>();
     ASSERT_EQ(lowered.table<pb_device>().info(lowered.self(), &info), PB_OK);
     EXPECT_STREQ(info.isa, "plain");
 }

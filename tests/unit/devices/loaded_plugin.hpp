@@ -1,5 +1,5 @@
-// A plugin's library and one component made from it, over a host that offers the thread pool alone and keeps the last
-// error: for tests of what crosses the C tables.
+// A plugin's library and one component made from it, over a host that offers only the thread pool and keeps the last
+// error: for tests of the C tables.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class LoadedPlugin {
         auto opened = host::Library::open(built_plugin(plugin), "");
         if (!opened) throw std::runtime_error(opened.error());
         library_ = *opened;
-        component_ = library_->plugin().components[0];
+        component_ = &library_->components()[0].type();
         host_ = {sizeof(pb_host), 0, this, [](void*, int32_t, pb_str) {},
                  [](void* ctx, pb_str text) { static_cast<LoadedPlugin*>(ctx)->error_.assign(text.data, text.size); },
                  [](void* ctx, const char* id) -> const void* {
@@ -48,6 +48,8 @@ class LoadedPlugin {
 
     template <class T>
     const T& table() const { return *static_cast<const T*>(component_->vtable); }
+    template <class T>
+    const T& extension(const char* id) const { return *static_cast<const T*>(component_->extension(self_, id)); }
     void* self() const { return self_; }
     const std::string& error() const { return error_; }
 

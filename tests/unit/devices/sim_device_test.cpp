@@ -22,7 +22,7 @@ class Sim {
                          {"memory_bytes", "2000000"}});
         auto library = host::Library::open(built_plugin("device-sim"), "");
         if (!library) throw std::runtime_error(library.error());
-        auto made = host::Component::create(*library, *(*library)->plugin().components[0], settings, {});
+        auto made = host::Component::create(*library, (*library)->components()[0].type(), settings, {});
         if (!made) throw std::runtime_error(made.error());
         component_ = *std::move(made);
     }
@@ -31,6 +31,8 @@ class Sim {
     }
 
     const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
+    const pb_device_graphs& graphs() const { return *component_->extension<pb_device_graphs>(); }
+    const pb_device_simulation& simulation() const { return *component_->extension<pb_device_simulation>(); }
     void* self() const { return component_->self(); }
     pb_status prepare(pb_weight_source source) {
         pb_weight* w = nullptr;
@@ -48,10 +50,10 @@ class Sim {
         EXPECT_EQ(table().begin_step(self()), PB_OK);
         f(*table().ops(self()));
         EXPECT_EQ(table().end_step(self()), PB_OK);
-        return table().charged_ns(self());
+        return simulation().charged_ns(self());
     }
     uint64_t free_bytes() const {
-        pb_device_info info{};
+        pb_device_info info = patchbay::sized<pb_device_info>();
         table().info(self(), &info);
         return info.memory_free;
     }
@@ -132,21 +134,21 @@ TEST(SimDevice, ChargesAGraphOnceItIsReplayedAndThenWithoutLaunches) {
     pb_graph* graph = nullptr;
     const uint64_t before = sim.free_bytes();
     const uint64_t recording = sim.charged([&](const pb_ops& o) {
-        ASSERT_EQ(sim.table().graph_begin(sim.self()), PB_OK);
+        ASSERT_EQ(sim.graphs().graph_begin(sim.self()), PB_OK);
         o.add(o.ctx, &x, &x), o.add(o.ctx, &x, &x);
-        ASSERT_EQ(sim.table().graph_end(sim.self(), &graph), PB_OK);
+        ASSERT_EQ(sim.graphs().graph_end(sim.self(), &graph), PB_OK);
     });
     EXPECT_EQ(recording, 2u * 500) << "the host's part of two launches, and nothing is computed";
     ASSERT_TRUE(graph);
-    EXPECT_EQ(sim.table().graph_bytes(sim.self(), graph), 200u);
+    EXPECT_EQ(sim.graphs().graph_bytes(sim.self(), graph), 200u);
     EXPECT_EQ(sim.free_bytes(), before - 200);
-    const auto launch = [&](const pb_ops&) { ASSERT_EQ(sim.table().graph_launch(sim.self(), graph), PB_OK); };
+    const auto launch = [&](const pb_ops&) { ASSERT_EQ(sim.graphs().graph_launch(sim.self(), graph), PB_OK); };
     EXPECT_EQ(sim.charged(launch), 70u + 2 * (120 + 8));
     const pb_cost attention{sizeof(pb_cost), 2, 0, 30, 10, PB_BF16, 1};
-    EXPECT_EQ(sim.charged([&](const pb_ops& o) { launch(o), sim.table().charge(sim.self(), &attention); }),
+    EXPECT_EQ(sim.charged([&](const pb_ops& o) { launch(o), sim.simulation().charge(sim.self(), &attention); }),
               70u + 2 * (120 + 8) + 40 + 2 * 8)
         << "attention of a replayed graph is charged beside it, its launches as nodes";
-    sim.table().graph_free(sim.self(), graph);
+    sim.graphs().graph_free(sim.self(), graph);
     EXPECT_EQ(sim.free_bytes(), before);
 }
 
@@ -155,12 +157,12 @@ TEST(SimDevice, RefusesGraphsWithinGraphsAndThoseThatItsMemoryDoesNotHold) {
     const pb_tensor x = shape({2, 10});
     pb_graph* graph = nullptr;
     ASSERT_EQ(sim.table().begin_step(sim.self()), PB_OK);
-    EXPECT_NE(sim.table().graph_end(sim.self(), &graph), PB_OK);
-    ASSERT_EQ(sim.table().graph_begin(sim.self()), PB_OK);
-    EXPECT_NE(sim.table().graph_begin(sim.self()), PB_OK);
+    EXPECT_NE(sim.graphs().graph_end(sim.self(), &graph), PB_OK);
+    ASSERT_EQ(sim.graphs().graph_begin(sim.self()), PB_OK);
+    EXPECT_NE(sim.graphs().graph_begin(sim.self()), PB_OK);
     const pb_ops& o = *sim.table().ops(sim.self());
     o.add(o.ctx, &x, &x);
-    EXPECT_NE(sim.table().graph_end(sim.self(), &graph), PB_OK);
+    EXPECT_NE(sim.graphs().graph_end(sim.self(), &graph), PB_OK);
     EXPECT_FALSE(graph);
     EXPECT_EQ(sim.table().end_step(sim.self()), PB_OK);
     EXPECT_EQ(sim.charged([&](const pb_ops& ops) { ops.add(ops.ctx, &x, &x); }), 120u) << "nothing is recorded now";
@@ -193,7 +195,7 @@ TEST(SimDevice, RefusesStridesAsDevicesThatComputeDo) {
     o.add(o.ctx, &a, &b);
     o.add(o.ctx, &a, &a); // after the fault it does nothing
     EXPECT_EQ(sim.table().end_step(sim.self()), PB_INVALID);
-    EXPECT_EQ(sim.table().charged_ns(sim.self()), 0u);
+    EXPECT_EQ(sim.simulation().charged_ns(sim.self()), 0u);
     pb_tensor ids = shape({2, 3}, PB_I32);
     ids.strides[0] = 4; // ids have no gaps between rows
     const pb_tensor weights = shape({2, 3}, PB_F32), logits = shape({2, 5});
@@ -221,7 +223,7 @@ TEST(AttentionCost, CountsTheKeysThatQueriesSee) {
     const pb_attention_spec full{sizeof full, 8, 2, 16, 16, 0, PB_BF16, PB_BF16, 1, 0, "sim", 0, 0, 0, 1};
     pb_attention_spec window = full;
     window.sliding_window = 4;
-    // Sequence 0: 3 queries behind 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
+    // Sequence 0: 3 queries after 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
     const int32_t starts[] = {0, 3, 4}, lens[] = {8, 10}, tables[] = {0, 1}, positions[] = {5, 6, 7, 9};
     const int64_t slots[] = {-1, 6, 7, 25};
     const pb_attention_batch batch{sizeof batch, 2, 4, 1, starts, lens, tables, slots, positions, 3, 10};

@@ -117,5 +117,28 @@ TEST(DoctorDevices, TriesEachChoiceOfInstructions) {
     EXPECT_EQ(named(all, "cpu at plain").found, "available");
 }
 
+TEST_F(Doctor, NamesWhatBuildsPluginsAndMakesReports) {
+    std::vector<std::string> ran;
+    machine_.in_path = [](const std::string& program) { return program == "clang++"; };
+    machine_.runs = [&](const std::vector<std::string>& words) { return ran = words, false; };
+    const auto all = check_tools(machine_, "/opt/python");
+    EXPECT_EQ(named(all, "compiler").found, "clang++");
+    EXPECT_EQ(named(all, "CMake").state, State::kAbsent);
+    EXPECT_EQ(named(all, "CMake").remedy, "apt install cmake");
+    EXPECT_EQ(ran, (std::vector<std::string>{"/opt/python", "-c", "import matplotlib"}));
+    EXPECT_THAT(named(all, "report Python").found, testing::HasSubstr("/opt/python has no matplotlib"));
+    machine_.runs = [](const auto&) { return true; };
+    EXPECT_EQ(named(check_tools(machine_, "/opt/python"), "report Python").found, "/opt/python");
+}
+
+TEST_F(Doctor, ListsPluginFolders) {
+    const std::string folder = std::string(kBuildDir) + "/lib/patchbay/plugins";
+    const auto registry = host::Registry::open({folder});
+    ASSERT_TRUE(registry) << registry.error();
+    const Finding found = named(check_plugin_folders(*registry), folder);
+    EXPECT_EQ(found.state, State::kGood);
+    EXPECT_THAT(found.found, testing::EndsWith(" plugins"));
+}
+
 }  // namespace
 }  // namespace patchbay::doctor

@@ -16,7 +16,7 @@ using config::GraphCapture;
 using config::GraphMode;
 using ::testing::HasSubstr;
 
-config::EngineConfig in_turn() {
+config::EngineConfig synchronous() {
     config::EngineConfig c = tiny_model();
     c.device = {"replays", {}};
     c.attention = {"replays", {}};
@@ -29,7 +29,7 @@ config::EngineConfig in_turn() {
 }
 
 config::EngineConfig in_flight() {
-    config::EngineConfig c = in_turn();
+    config::EngineConfig c = synchronous();
     c.device = {"queues", {}};
     c.sampler = {"replays", {}};
     c.engine.async_scheduling = AsyncScheduling::kOn;
@@ -48,7 +48,7 @@ struct Ran {
     std::vector<StepReport> steps;
     uint32_t count(std::string_view reason) const {
         return static_cast<uint32_t>(
-            std::count_if(steps.begin(), steps.end(), [&](const StepReport& r) { return r.in_turn == reason; }));
+            std::count_if(steps.begin(), steps.end(), [&](const StepReport& r) { return r.sync_reason == reason; }));
     }
     uint32_t replayed() const {
         return static_cast<uint32_t>(
@@ -73,7 +73,7 @@ Ran run(const config::EngineConfig& c) {
         h.add(random_prompt(i / 2, 10 + static_cast<uint32_t>(i) * 7), p);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     return {h.outputs, h.steps};
 }
 
@@ -92,7 +92,7 @@ void expect_same(const std::map<RequestId, Output>& want, const std::map<Request
 
 TEST(AsyncOnADevice, LeavesEveryTextAsItIs) {
     for (const uint32_t blocks : {512u, 30u}) {
-        config::EngineConfig plain = in_turn(), overlapped = in_flight();
+        config::EngineConfig plain = synchronous(), overlapped = in_flight();
         plain.engine.num_blocks = overlapped.engine.num_blocks = blocks;
         const Ran want = run(plain);
         EXPECT_TRUE(std::any_of(want.outputs.begin(), want.outputs.end(),
@@ -109,7 +109,7 @@ TEST(AsyncOnADevice, LeavesEveryTextAsItIs) {
 
 // Pages go to the host and come back while the host goes on, in order with what reads and writes them.
 TEST(AsyncOnADevice, SwapsWithoutAChangeOfATextAndWithoutWaiting) {
-    const Ran want = run(in_turn());
+    const Ran want = run(synchronous());
     config::EngineConfig c = in_flight();
     c.engine.num_blocks = 30;
     c.engine.preemption_mode = config::PreemptionMode::kSwap;
@@ -127,7 +127,7 @@ TEST(AsyncOnADevice, SwapsWithoutAChangeOfATextAndWithoutWaiting) {
 }
 
 TEST(AsyncOnADevice, LeavesTextsAsTheyAreByGraphsToo) {
-    const Ran want = run(in_turn());
+    const Ran want = run(synchronous());
     for (const GraphMode mode : {GraphMode::kFullDecodeOnly, GraphMode::kFull})
         for (const GraphCapture capture : {GraphCapture::kEager, GraphCapture::kLazy}) {
             config::EngineConfig c = in_flight();
@@ -141,8 +141,8 @@ TEST(AsyncOnADevice, LeavesTextsAsTheyAreByGraphsToo) {
 }
 
 TEST(AsyncOnADevice, ItsSamplerGivesTheSameTextsInTurn) {
-    const Ran want = run(in_turn());
-    config::EngineConfig c = in_turn();
+    const Ran want = run(synchronous());
+    config::EngineConfig c = synchronous();
     c.sampler = {"replays", {}};
     expect_same(want.outputs, run(c).outputs); // on a device without steps in flight
     c.device = {"queues", {}};
@@ -172,7 +172,7 @@ TEST(AsyncOnADevice, PlansAStepBeforeTheOneBeforeHasBegun) {
     EXPECT_EQ(sums.values["queues overlapped_steps"], 19) << "all but the first";
 }
 
-TEST(AsyncOnADevice, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
+TEST(AsyncOnADevice, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     Harness h(in_flight());
     SamplingParams p = greedy(20);
     p.stop_token_ids.resize(300);
@@ -182,16 +182,16 @@ TEST(AsyncOnADevice, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
     const StepReport second = h.step();
     EXPECT_EQ(h.outputs.at(stops).finish, FinishReason::kStop);
     EXPECT_EQ(second.scheduled_tokens, 2u) << "its placeholder is on the device";
-    EXPECT_EQ(second.used_blocks, 4u) << "which may still write into its blocks";
-    EXPECT_EQ(h.step().used_blocks, 2u);
+    EXPECT_EQ(second.used_pages, 4u) << "which may still write into its blocks";
+    EXPECT_EQ(h.step().used_pages, 2u);
     EXPECT_EQ(h.outputs.at(stops).tokens.size(), 1u);
     h.run_all();
-    Harness alone(in_turn());
+    Harness alone(synchronous());
     EXPECT_EQ(h.outputs.at(stays).tokens, alone.run(alone.add(random_prompt(2, 8), drawn(3, 9))).tokens);
 }
 
 TEST(AsyncOnADevice, AnAbortLeavesOthersAndTheirRowsAlone) {
-    Harness alone(in_turn());
+    Harness alone(synchronous());
     const auto text = alone.run(alone.add(random_prompt(2, 20), drawn(7, 12))).tokens;
     Harness h(in_flight());
     const RequestId gone = h.add(random_prompt(1, 20), greedy(50)), stays = h.add(random_prompt(2, 20), drawn(7, 12));
@@ -200,7 +200,7 @@ TEST(AsyncOnADevice, AnAbortLeavesOthersAndTheirRowsAlone) {
     EXPECT_EQ(h.outputs.at(gone).finish, FinishReason::kAbort);
     EXPECT_EQ(h.run(stays).tokens, text) << "the row before its own has left the flight";
     h.run_all();
-    EXPECT_EQ(h.step().used_blocks, 0u);
+    EXPECT_EQ(h.step().used_pages, 0u);
 }
 
 TEST(AsyncOnADevice, WaitsForTokensThatPenaltiesLookAt) {
@@ -214,7 +214,7 @@ TEST(AsyncOnADevice, WaitsForTokensThatPenaltiesLookAt) {
         h.run_all();
         return Ran{h.outputs, h.steps};
     };
-    const Ran want = penalised(in_turn()), got = penalised(in_flight());
+    const Ran want = penalised(synchronous()), got = penalised(in_flight());
     expect_same(want.outputs, got.outputs);
     EXPECT_EQ(got.count("history"), 14u) << "each of its tokens but the first";
     EXPECT_GT(got.count(""), 8u);
@@ -224,7 +224,7 @@ TEST(AsyncOnADevice, SaysWhyStepsComeInTurn) {
     const auto reason = [](const config::EngineConfig& c) {
         Harness h(c);
         h.add(random_prompt(1, 4), greedy(1));
-        return std::string(h.step().in_turn);
+        return std::string(h.step().sync_reason);
     };
     config::EngineConfig c = in_flight();
     EXPECT_EQ(reason(c), "");
@@ -254,7 +254,7 @@ Ran swapped(config::EngineConfig c, const config::PluginChoice& to) {
     const auto swap = h.engine->swap({SwapSlot::kSampler, to, registry(), prober});
     h.run_all();
     const Ran ran{h.outputs, h.steps};
-    Harness plain(in_turn());
+    Harness plain(synchronous());
     for (uint64_t i = 0; i < 3; ++i) plain.add(random_prompt(i, 45), drawn(i, 20));
     expect_same(plain.run_all(), ran.outputs);
     return ran;
@@ -310,11 +310,11 @@ TEST(AsyncOnADevice, ASamplerOfAnotherDeviceIsRefused) {
                             "which runs beside any)");
 }
 
-// The step behind has taken the token before the host could see it; a part of a prompt is computed in it, too.
+// The next step has taken the token before the host could see it; a part of a prompt is computed in it, too.
 TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
     for (const char* token : {"300", "-1"})
         for (const GraphMode mode : {GraphMode::kNone, GraphMode::kFull}) {
-            config::EngineConfig plain = in_turn(), c = in_flight();
+            config::EngineConfig plain = synchronous(), c = in_flight();
             plain.engine.enable_prefix_caching = c.engine.enable_prefix_caching = true;
             c.engine.cudagraph_mode = mode;
             c.sampler.settings = {{"wrong_at", "33"}, {"wrong_token", token}};
@@ -327,7 +327,7 @@ TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
             EXPECT_EQ(h.outputs.at(wrong).tokens.size(), 3u);
             const RequestId after = h.add(random_prompt(3, 140), greedy(9)); // may share what the others computed
             h.run_all();
-            EXPECT_EQ(h.steps.back().used_blocks, 0u);
+            EXPECT_EQ(h.steps.back().used_pages, 0u);
             EXPECT_EQ(h.outputs.at(others[0]).tokens, alone.run(alone.add(random_prompt(2, 34), drawn(2, 20))).tokens);
             const auto text = alone.run(alone.add(random_prompt(3, 140), greedy(9))).tokens;
             EXPECT_EQ(h.outputs.at(others[1]).tokens, text);
@@ -337,7 +337,7 @@ TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
 }
 
 TEST(AsyncOnADevice, WhatASpoiltStepMadeOfAnAbortedPromptIsNotShared) {
-    config::EngineConfig plain = in_turn(), c = in_flight();
+    config::EngineConfig plain = synchronous(), c = in_flight();
     plain.engine.enable_prefix_caching = c.engine.enable_prefix_caching = true;
     c.sampler.settings = {{"wrong_at", "33"}, {"wrong_token", "300"}};
     Harness h(c), alone(plain);
@@ -367,7 +367,7 @@ TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
     while ((*made)->has_unfinished() && failed)
         if (const auto step = (*made)->step(); !step) failed = fail(step.error());
     ASSERT_FALSE(failed);
-    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: was told to fail"));
+    EXPECT_THAT(failed.error(), HasSubstr("sampler 'replays': plan: fails on purpose"));
     EXPECT_EQ(finish, FinishReason::kError);
     EXPECT_FALSE((*made)->has_unfinished());
 }

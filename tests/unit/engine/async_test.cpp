@@ -44,7 +44,7 @@ std::vector<uint64_t> token_times(const config::EngineConfig& c, uint32_t tokens
 // As in simulation_test.cpp: 122,880 FLOP a token, 38,400 where it has logits, 512 for each key that it sees, 27 ops.
 constexpr uint64_t kPrompt = 4 * 122'880 + 38'400 + 512 * 10 + 27'000;
 constexpr uint64_t decode(uint64_t keys) { return 122'880 + 38'400 + 512 * keys + 27'000; }
-constexpr uint64_t kTake = 1'000; // take_tokens, behind a step in flight
+constexpr uint64_t kTake = 1'000; // fill_placeholders, after a step in flight
 
 TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
     constexpr uint64_t kHost = 100'000; // less than any step
@@ -75,7 +75,7 @@ std::map<RequestId, Output> texts(const config::EngineConfig& c, std::vector<Ste
     for (uint64_t i = 0; i < 12; ++i)
         h.add(random_prompt(i / 2, 10 + static_cast<uint32_t>(i) * 7), seeded(i, 5 + static_cast<uint32_t>(i) * 3));
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     if (steps) *steps = h.steps;
     return h.outputs;
 }
@@ -96,12 +96,12 @@ TEST(AsyncScheduling, LeavesEveryTextAsItIs) {
         uint32_t preemptions = 0, deep = 0, waited = 0;
         for (const StepReport& r : steps) {
             preemptions += r.preemptions;
-            deep += r.in_turn.empty();
-            waited += r.in_turn == "preemption";
+            deep += r.sync_reason.empty();
+            waited += r.sync_reason == "preemption";
         }
         EXPECT_GT(deep, 20u);
         EXPECT_EQ(preemptions > 0, blocks == 30) << preemptions;
-        EXPECT_EQ(waited > 0, preemptions > 0) << "whoever is preempted is back first";
+        EXPECT_EQ(waited > 0, preemptions > 0) << "a preempted sequence was not collected first";
         for (const auto& [id, output] : in_turn) {
             EXPECT_EQ(output.tokens, overlapped.at(id).tokens) << id;
             EXPECT_EQ(output.finish, overlapped.at(id).finish) << id;
@@ -118,7 +118,7 @@ TEST(AsyncScheduling, PlansNoTokenForOneThatIsAboutToEnd) {
     EXPECT_EQ(computed, 4u + 2);
 }
 
-TEST(AsyncScheduling, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
+TEST(AsyncScheduling, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     Harness h(simulated(AsyncScheduling::kOn, 0));
     SamplingParams p = greedy(20);
     p.stop_token_ids.resize(300);
@@ -126,16 +126,16 @@ TEST(AsyncScheduling, DropsTheTokenBehindAStopAndKeepsItsBlocksUntilThen) {
     const RequestId stops = h.add(random_prompt(1, 8), p); // a block of 8; its next token needs another
     const StepReport first = h.step();
     EXPECT_EQ(first.sampled_tokens, 0u) << "nothing is back";
-    EXPECT_EQ(first.used_blocks, 1u);
+    EXPECT_EQ(first.used_pages, 1u);
     const StepReport second = h.step();
     EXPECT_EQ(second.scheduled_tokens, 1u) << "a placeholder";
     EXPECT_EQ(second.sampled_tokens, 1u);
     EXPECT_EQ(h.outputs.at(stops).finish, FinishReason::kStop);
-    EXPECT_EQ(second.used_blocks, 2u) << "the device may still write into them";
+    EXPECT_EQ(second.used_pages, 2u) << "the device may still write into them";
     EXPECT_TRUE(h.engine->has_unfinished());
     const StepReport third = h.step();
     EXPECT_EQ(third.sampled_tokens, 0u);
-    EXPECT_EQ(third.used_blocks, 0u);
+    EXPECT_EQ(third.used_pages, 0u);
     EXPECT_FALSE(h.engine->has_unfinished());
     EXPECT_EQ(h.outputs.at(stops).tokens.size(), 1u);
 }
@@ -153,14 +153,14 @@ TEST(AsyncScheduling, AnAbortLeavesOthersAndTheBlocksInFlightAlone) {
     EXPECT_EQ(h.outputs.at(gone).tokens.size(), made) << "what is in flight is not handed out";
     EXPECT_EQ(h.run(stays).tokens, text);
     EXPECT_EQ(h.run_all().size(), 2u);
-    EXPECT_EQ(h.step().used_blocks, 0u);
+    EXPECT_EQ(h.step().used_pages, 0u);
 }
 
 TEST(AsyncScheduling, SaysWhyStepsComeInTurn) {
     const auto reason = [](const config::EngineConfig& c) {
         Harness h(c);
         h.add(random_prompt(1, 4), greedy(1));
-        return std::string(h.step().in_turn);
+        return std::string(h.step().sync_reason);
     };
     EXPECT_EQ(reason(simulated(AsyncScheduling::kOff, 0)), "off");
     EXPECT_EQ(reason(simulated(AsyncScheduling::kAuto, 0)), "");

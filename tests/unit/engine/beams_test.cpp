@@ -17,7 +17,7 @@ using json = nlohmann::json;
 
 SamplingParams beams(uint32_t width, uint32_t max_tokens) {
     SamplingParams p = greedy(max_tokens);
-    p.temperature = 1; // as nobody says
+    p.temperature = 1; // the default
     p.beam_width = p.n = width;
     return p;
 }
@@ -83,7 +83,7 @@ TEST(Beams, FindWhatHuggingFaceFinds) {
     }
     EXPECT_GT(ended, 20u);
     for (const auto& [name, h] : engines) {
-        EXPECT_EQ(h->steps.back().used_blocks, 0u);
+        EXPECT_EQ(h->steps.back().used_pages, 0u);
         EXPECT_GT(sum(*h, &StepReport::forked), 50u);
     }
 }
@@ -107,7 +107,7 @@ Harness& together(std::unique_ptr<Harness>& h, F&& change) {
         if (!sound) throw std::runtime_error(sound.error());
     }
     for (const auto& [id, one] : ids) expect_golden(one, *h, id);
-    EXPECT_EQ(h->steps.back().used_blocks, 0u);
+    EXPECT_EQ(h->steps.back().used_pages, 0u);
     return *h;
 }
 
@@ -180,7 +180,7 @@ TEST(Beams, TakeNoStepInFlightAndSaySo) {
         c.engine.async_scheduling = config::AsyncScheduling::kOn;
     });
     const auto because = [&](const char* why) {
-        return std::ranges::count_if(h->steps, [&](const StepReport& r) { return r.in_turn == why; });
+        return std::ranges::count_if(h->steps, [&](const StepReport& r) { return r.sync_reason == why; });
     };
     EXPECT_GT(because("beam_search"), 10);
     EXPECT_GT(because(""), 0);
@@ -224,7 +224,7 @@ TEST(Beams, ShareTheirPagesUntilTheyWrite) {
     Harness h(golden_model("llama_gqa_tied"));
     h.add(random_prompt(1, 20, 250), beams(4, 6)); // two full blocks and half of one
     h.step();
-    EXPECT_EQ(h.steps.back().used_blocks, 3u);
+    EXPECT_EQ(h.steps.back().used_pages, 3u);
     EXPECT_EQ(h.steps.back().forked, 3u);
     h.step();
     EXPECT_EQ(h.steps.back().copied_pages, 3u);

@@ -158,8 +158,8 @@ Ran run(const config::EngineConfig& c) {
         out.cached += s.prefix_hit_tokens;
         EXPECT_EQ(s.plan_faults + s.proposer_faults + s.sampler_faults, 0u);
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
-    EXPECT_EQ(h.steps.back().used_swap_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().used_swap_pages, 0u);
     return out;
 }
 

@@ -1,4 +1,4 @@
-// Draft models whose passes fail, on a device whose sampler fails when it is told to.
+// Draft models whose passes fail, on a device whose sampler fails on demand.
 #include <algorithm>
 #include <tuple>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;
 
-// What its pages hold is not known then: whoever was in that pass goes on without drafts, others with theirs.
+// The content of its pages is unknown then: sequences of that pass go on without drafts, others with theirs.
 TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
     config::EngineConfig plain = tiny_model();
     plain.device = {"replays", {}};
@@ -43,7 +43,7 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
         EXPECT_EQ(h.outputs.at(id).finish, FinishReason::kLength);
         EXPECT_EQ(h.outputs.at(id).tokens, alone.run(alone.add(random_prompt(seed, length), greedy(16))).tokens);
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
 }
 
 }  // namespace

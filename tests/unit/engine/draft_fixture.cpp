@@ -62,7 +62,7 @@ Ran run(const config::EngineConfig& c, const std::vector<Case>& all) {
             out.accepted_at[i] += s.accepted_at[i];
         }
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     EXPECT_EQ(out.faults, 0u);
     return out;
 }

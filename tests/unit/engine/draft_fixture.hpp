@@ -1,4 +1,4 @@
-// Runs with and without drafts, of the demo models and of small ones, for tests of those who draft with a model.
+// Runs with and without drafts, of the demo models and of small ones, for tests of proposers that draft with a model.
 #pragma once
 #include "unit/engine/engine_fixture.hpp"
 
@@ -25,8 +25,8 @@ struct Ran {
     std::array<uint64_t, StepReport::kDraftPositions> drafted_at{}, accepted_at{};
 };
 
-Ran run(const config::EngineConfig&, const std::vector<Case>&); // expects that nothing is left, and no fault
+Ran run(const config::EngineConfig&, const std::vector<Case>&); // expects that nothing is left over, and no fault
 void expect_same_texts(const Ran& with, const Ran& without, const std::string& what);
-std::string refusal(const config::EngineConfig&); // empty: there is an engine
+std::string refusal(const config::EngineConfig&); // empty: the engine was created
 
 }  // namespace patchbay::engine::testing

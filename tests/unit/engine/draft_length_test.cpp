@@ -77,7 +77,7 @@ TEST(DraftLength, FollowsAcceptanceAndLoad) {
     EXPECT_LT(settled(policy, kWorlds[5]), 3u) << "the batch has grown";
 }
 
-// What choose() does in a run, on a device that charges time: the same each time, and what metrics are told.
+// What choose() does in a run, on a device that charges time: the same each time, and what metrics record.
 TEST(DraftLength, OfAnEngineIsTheSameInEachRunAndChangesNoText) {
     const auto run = [](config::DraftMode mode, double rate) {
         auto c = tiny_model();

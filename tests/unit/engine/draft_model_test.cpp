@@ -74,7 +74,7 @@ TEST(DraftModel, OfItselfIsRightInEveryDraft) {
     auto c = itself();
     c.engine.max_num_batched_tokens = 7;
     check(c, "chunks");
-    // A step that verifies fewer drafts than there are leaves the others behind the newest token.
+    // A step that verifies fewer drafts than there are leaves the others after the newest token.
     c = itself(9);
     c.engine.max_num_batched_tokens = 12;
     check(c, "drafts that do not fit the step");
@@ -101,7 +101,7 @@ TEST(DraftModel, OfItselfIsRightForSeveralOutputsOfAPrompt) {
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
         for (const StepReport& s : h.steps) drafted_tokens += s.drafted_tokens, accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        EXPECT_EQ(h.steps.back().used_pages, 0u);
         return out;
     };
     uint64_t drafted_tokens = 0, accepted = 0;
@@ -177,7 +177,7 @@ TEST(DraftModel, IsAcceptedLessTheFurtherItLooks) {
 
 TEST(DraftModel, ComputesEachTokenOnceAndAWrongDraftAnew) {
     const std::vector<Case> one = {{random_prompt(1, 30, kVocab), greedy(24)}};
-    auto c = drafted(demo(), "models/demo-target", 3); // never rejected: 23 tokens behind the first in 6 steps
+    auto c = drafted(demo(), "models/demo-target", 3); // never rejected: 23 tokens after the first in 6 steps
     const Ran r = run(c, one);
     EXPECT_EQ(r.draft_passes, 6u * 3 - 1); // of the last step only 2 can be
     EXPECT_EQ(r.draft_tokens, 30u + 23 - 1); // the last but one is the last to be gone on with
@@ -221,7 +221,7 @@ TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 
@@ -261,7 +261,7 @@ TEST(DraftModel, IsRefusedWithAnotherVocabulary) {
 TEST(DraftModel, IsRefusedWhereItsLayersKeepStates) {
     auto c = drafted(tiny_model(), "tests/golden/models/bamba");
     c.model.shape["vocab_size"] = "128";
-    EXPECT_THAT(refusal(c), HasSubstr("model 'bamba' keeps states: a state cannot go back behind a draft"));
+    EXPECT_THAT(refusal(c), HasSubstr("model 'bamba' keeps states: a state cannot go back to before a rejected draft"));
 }
 
 TEST(DraftModel, IsRefusedOnSeveralRanks) {
@@ -293,8 +293,7 @@ TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
     const std::string path = repository("models/demo-draft");
     const pb_setting settings[] = {{{"path", 4}, {path.data(), path.size()}}, {{"dtyp", 4}, {"auto", 4}}};
     const pb_runner_load wrong{sizeof wrong, 2, settings, -1}, right{sizeof right, 1, settings, -1};
-    pb_runner_facts facts{};
-    facts.struct_size = sizeof facts;
+    pb_runner_facts facts = patchbay::sized<pb_runner_facts>();
     const auto load = [&](const pb_runner_load& what) {
         return [&](pb_str* text) { return service.load(service.ctx, &what, &facts, text); };
     };
@@ -305,9 +304,11 @@ TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
     EXPECT_EQ(facts.layer_count, 2u);
     EXPECT_EQ(facts.computes, 1u);
     EXPECT_EQ(why(load(right)), "a model is loaded already, and more than one is not done");
-    pb_runner_batch batch{};
+    pb_runner_batch batch = sized<pb_runner_batch>(), without_size{};
     EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &batch, t); }),
               "a model is run in propose() only");
+    EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &without_size, t); }),
+              "a struct without its struct_size");
     model.end_create();
     EXPECT_EQ(why(load(right)), "a model is loaded in create() only");
 }
@@ -340,7 +341,7 @@ TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
     // The prompt by the target, as there; then it and the first token by the draft model, with 15 keys.
     EXPECT_EQ(first.end_ns - begin - 1000, 562'040u + 5 * 61'440 + 38'400 + 15 * 256 + 16'000);
     EXPECT_EQ(first.draft_pass_ns, 365'440u);
-    const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft behind them
+    const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft after them
     EXPECT_EQ(second.end_ns - first.end_ns - 1000, 2u * 122'880 + 76'800 + 512 * 11 + 27'000);
     EXPECT_EQ(second.accepted_tokens, 1u);
     EXPECT_FALSE(h.engine->has_unfinished());

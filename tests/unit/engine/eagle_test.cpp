@@ -55,7 +55,7 @@ TEST(Eagle, ChangesNoTextWhateverElseHappens) {
     EXPECT_GT(check(c, "prefixes").cached, 0u);
 }
 
-// What it computes of a sequence is the same whoever runs beside it, and however the prompt was cut.
+// What it computes for a sequence is the same in any batch, and however the prompt was cut.
 TEST(Eagle, DraftsByTheSequenceAlone) {
     std::vector<Case> all;
     for (uint64_t i = 0; i < 6; ++i)
@@ -110,7 +110,7 @@ TEST(Eagle, ChangesNoneOfSeveralOutputsOfAPrompt) {
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
         for (const StepReport& s : h.steps) accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        EXPECT_EQ(h.steps.back().used_pages, 0u);
         return out;
     };
     uint64_t none = 0, accepted = 0;
@@ -124,7 +124,7 @@ TEST(Eagle, ComputesEachTokenOnceWhereItDraftsOne) {
     const std::vector<Case> one = {{random_prompt(1, 30, kVocab), greedy(24)}};
     const Ran r = run(drafted(demo(), 1), one); // one draft a step: no pass goes on from the head's own hidden state
     EXPECT_LE(r.draft_tokens, 30u + 24 - 1);
-    EXPECT_GE(r.draft_tokens, 30u + 24 - 1 - 2); // what the last step computes nobody goes on from
+    EXPECT_GE(r.draft_tokens, 30u + 24 - 1 - 2); // no step continues from what the last step computes
 }
 
 TEST(Eagle, EndsAChainThatItDoubts) {
@@ -147,7 +147,7 @@ TEST(Eagle, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 

@@ -39,11 +39,20 @@ config::EngineConfig tiny_model() {
 
 Harness::Harness(const config::EngineConfig& c) : Harness(c, clock) {}
 
-Harness::Harness(const config::EngineConfig& c, Clock& its_own) {
-    auto made = Engine::create(c, registry(), its_own);
+namespace {
+
+std::unique_ptr<Engine> made_with(const config::EngineConfig& c, const host::Registry& plugins, Clock& clock) {
+    auto made = Engine::create(c, plugins, clock);
     if (!made) throw std::runtime_error(made.error());
-    engine = *std::move(made);
+    return *std::move(made);
 }
+
+}  // namespace
+
+Harness::Harness(const config::EngineConfig& c, Clock& its_own) : engine(made_with(c, registry(), its_own)) {}
+
+Harness::Harness(const config::EngineConfig& c, const host::Registry& plugins)
+    : engine(made_with(c, plugins, clock)) {}
 
 RequestId Harness::add(std::vector<TokenId> prompt, SamplingParams sampling) {
     Request r;

@@ -27,11 +27,12 @@ struct Output {
     std::optional<LogitsStatistics> logits;
 };
 
-// One engine, driven to the end of what was added.
+// One engine, run to the end of its requests.
 class Harness {
   public:
     explicit Harness(const config::EngineConfig&);
     Harness(const config::EngineConfig&, Clock& its_own); // `clock` moves nothing then
+    Harness(const config::EngineConfig&, const host::Registry& plugins);
     RequestId add(std::vector<TokenId> prompt, SamplingParams);
     RequestId add(Request);
     const Output& run(RequestId);            // until that one has ended

@@ -71,10 +71,10 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     r.waiting_tokens = 111;
     r.oldest_wait_ns = 2'000'000'000;
     r.preemptions = 1;
-    r.total_blocks = 10;
-    r.used_blocks = 4;
-    r.group_blocks = {0, 3, 1};
-    r.cached_blocks = 1;
+    r.total_pages = 10;
+    r.used_pages = 4;
+    r.group_pages = {0, 3, 1};
+    r.cached_pages = 1;
     r.prefix_query_tokens = 30;
     r.prefix_hit_tokens = 16;
     r.plan_ns = 500'000'000;
@@ -90,9 +90,9 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_waiting_tokens 111");
     s.expect("patchbay_oldest_wait_seconds 2");
     s.expect("patchbay_kv_utilisation_ratio 0.4");
-    s.expect("patchbay_kv_blocks{state=\"free\"} 5");
-    s.expect("patchbay_kv_group_blocks{kind=\"sliding\"} 3");
-    s.expect("patchbay_kv_group_blocks{kind=\"recurrent\"} 1");
+    s.expect("patchbay_kv_pages{state=\"free\"} 5");
+    s.expect("patchbay_kv_group_pages{kind=\"sliding\"} 3");
+    s.expect("patchbay_kv_group_pages{kind=\"recurrent\"} 1");
     s.expect("patchbay_prefix_hit_tokens_total 32");
     s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
     s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
@@ -118,7 +118,7 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     r.graph_miss = "";
     r.graph_size = 8;
     r.graph_capture_ns = 0;
-    r.in_turn = "";
+    r.sync_reason = "";
     r.graphs = 1;
     r.graph_bytes = 4096;
     s.engine.on_step(r);
@@ -173,9 +173,9 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.expect(info("sjf", "ff", "1"));
     s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 0");
     s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"sjf\"} 2");
-    s.expect("patchbay_swap_pause_seconds_count{kind=\"scheduler\"} 1");
-    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
-    s.expect("patchbay_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
+    s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 1");
+    s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
+    s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
     report.swaps = {swap_to_sjf(SwapState::kRolledBack)};
     s.engine.on_step(report);
     s.expect(info("fcfs", "aa", "1"));
@@ -186,9 +186,9 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
                     swap_to_sjf(SwapState::kRefused), swap_to_sjf(SwapState::kRefused)};
     s.engine.on_step(report);
     s.expect(info("sjf", "ff", "1"));
-    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"rolled_back\"} 1");
-    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 1");
-    s.expect("patchbay_swaps_total{kind=\"scheduler\",outcome=\"refused\"} 2");
+    s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"rolled_back\"} 1");
+    s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 1");
+    s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"refused\"} 2");
 }
 
 TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
@@ -247,9 +247,9 @@ TEST(EngineMetricsTest, AScrapeAddsUpToWhatTheRequestsGot) {
         if (h.steps.size() == 5) h.engine->abort(1);
         metrics.on_step(h.step());
         const std::string text = all.text();
-        EXPECT_EQ(value_of(text, "patchbay_kv_blocks{state=\"free\"}") +
-                      value_of(text, "patchbay_kv_blocks{state=\"used\"}") +
-                      value_of(text, "patchbay_kv_blocks{state=\"cached\"}"),
+        EXPECT_EQ(value_of(text, "patchbay_kv_pages{state=\"free\"}") +
+                      value_of(text, "patchbay_kv_pages{state=\"used\"}") +
+                      value_of(text, "patchbay_kv_pages{state=\"cached\"}"),
                   24);
     }
     ASSERT_EQ(ended.size(), 8u);
@@ -264,7 +264,7 @@ TEST(EngineMetricsTest, AScrapeAddsUpToWhatTheRequestsGot) {
     EXPECT_EQ(value_of(text, "patchbay_requests_finished_total{reason=\"length\"}"), 7);
     EXPECT_EQ(value_of(text, "patchbay_requests_finished_total{reason=\"abort\"}"), 1);
     EXPECT_EQ(value_of(text, "patchbay_requests_running"), 0);
-    EXPECT_EQ(value_of(text, "patchbay_kv_blocks{state=\"used\"}"), 0);
+    EXPECT_EQ(value_of(text, "patchbay_kv_pages{state=\"used\"}"), 0);
 }
 
 TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {

@@ -21,7 +21,7 @@ TEST(Engine, EndsByLengthAndFreesItsBlocks) {
     const Output& out = h.run(h.add(random_prompt(1, 30), greedy(10)));
     EXPECT_EQ(out.tokens.size(), 10u);
     EXPECT_EQ(out.finish, FinishReason::kLength);
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     EXPECT_FALSE(h.engine->has_unfinished());
 }
 
@@ -83,7 +83,7 @@ TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
     auto c = tiny_model();
     c.proposer = config::PluginChoice{"foretells", {{"prompt", "40"}, {"output", output}}};
     c.engine.num_speculative_tokens = 4;
-    uint32_t cut = 0; // drafts that were accepted behind a stop
+    uint32_t cut = 0; // drafts that were accepted after a stop
     for (const size_t at : {5u, 9u, 17u, 30u}) {
         SamplingParams p = greedy(40);
         p.stop_token_ids = {all[at]};
@@ -216,7 +216,7 @@ TEST(Engine, RefusalsSayWhatWasGotAndExpected) {
     bad = greedy(4);
     bad.logit_bias[900] = 1;
     EXPECT_EQ(refusal(e, {1}, bad), "logit_bias for token 900, expected 0 to 299");
-    EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal touched somebody else";
+    EXPECT_EQ(h.run(h.add(random_prompt(1, 5), greedy(3))).tokens.size(), 3u) << "a refusal affected another request";
 }
 
 TEST(Engine, AFullQueueIsSaid) {
@@ -310,7 +310,7 @@ TEST(Engine, APlanIsTrimmedToTheBlocksThatAreLeftInItsOrder) {
     EXPECT_EQ(first.trimmed, 2u);
     EXPECT_EQ(first.running_requests, 2u);
     EXPECT_EQ(first.waiting_requests, 1u);
-    EXPECT_EQ(first.used_blocks, 6u);
+    EXPECT_EQ(first.used_pages, 6u);
 }
 
 TEST(Engine, WithoutChunkedPrefillTheLongestSequenceFitsAStep) {
@@ -342,7 +342,7 @@ TEST(Engine, TwoEqualPromptsInOneStepShareTheirFullBlocks) {
     h.add(prompt, greedy(2));
     h.add(prompt, greedy(2));
     const StepReport first = h.step();
-    EXPECT_EQ(first.used_blocks, 5u + 1u + 1u);
+    EXPECT_EQ(first.used_pages, 5u + 1u + 1u);
     EXPECT_EQ(first.prefix_hit_tokens, 40u);
     const auto& all = h.run_all();
     EXPECT_EQ(all.begin()->second.tokens, all.rbegin()->second.tokens);

@@ -54,7 +54,7 @@ Texts alone(const config::EngineConfig& c, size_t count) {
 struct Together {
     Texts texts;
     uint64_t preemptions = 0, accepted = 0;
-    uint32_t cached = 0, most_used = 0;
+    uint32_t cached = 0, max_used = 0;
 };
 
 Together together(const config::EngineConfig& c, size_t count) {
@@ -70,9 +70,9 @@ Together together(const config::EngineConfig& c, size_t count) {
     for (const StepReport& s : h.steps) {
         out.preemptions += s.preemptions;
         out.accepted += s.accepted_tokens;
-        out.most_used = std::max(out.most_used, s.used_blocks);
+        out.max_used = std::max(out.max_used, s.used_pages);
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     return out;
 }
 
@@ -137,15 +137,15 @@ TEST(KvGroups, AWindowHoldsNoMorePagesThanItSees) {
     h.add(random_prompt(1, 400), greedy(50));
     h.run_all();
     for (const StepReport& s : h.steps) {
-        EXPECT_LE(s.used_blocks, 3u); // after the step: a window of 16 in pages of 8
-        EXPECT_EQ(s.group_blocks[static_cast<size_t>(kv::GroupKind::kSliding)], s.used_blocks);
+        EXPECT_LE(s.used_pages, 3u); // after the step: a window of 16 in pages of 8
+        EXPECT_EQ(s.group_pages[static_cast<size_t>(kv::GroupKind::kSliding)], s.used_pages);
         EXPECT_EQ(s.preemptions, 0u);
     }
     EXPECT_EQ(h.outputs.begin()->second.tokens.size(), 50u);
 }
 
 TEST(KvGroups, ASequenceThatFillsThePoolAloneEndsByPartsThatFit) {
-    auto c = local_and_global(); // a block takes three pages, two of which come free behind the window
+    auto c = local_and_global(); // a block takes three pages, two of which become free outside the window
     c.engine.num_blocks = 38;    // 32 global blocks, and three in each window
     Harness wide(local_and_global());
     const auto expected = wide.run(wide.add(random_prompt(1, 200), greedy(50))).tokens;
@@ -179,8 +179,8 @@ TEST(KvGroups, AStateIsOnePageHoweverLongTheSequence) {
     h.add(random_prompt(1, 60, kVocab), greedy(40));
     h.run_all();
     const size_t states = static_cast<size_t>(kv::GroupKind::kRecurrent);
-    for (size_t i = 0; i + 1 < h.steps.size(); ++i) EXPECT_EQ(h.steps[i].group_blocks[states], 3u);
-    EXPECT_EQ(h.steps.back().group_blocks[states], 0u);
+    for (size_t i = 0; i + 1 < h.steps.size(); ++i) EXPECT_EQ(h.steps[i].group_pages[states], 3u);
+    EXPECT_EQ(h.steps.back().group_pages[states], 0u);
 }
 
 // No layer that attends: five pages are five sequences of any length.
@@ -205,7 +205,7 @@ TEST(KvGroups, StatesAloneAreAPageASequence) {
     for (size_t i = 0; i < 9; ++i) EXPECT_EQ(h.outputs.at(i + 1).tokens, expected[i]);
     for (const StepReport& s : h.steps) {
         EXPECT_LE(s.running_requests, 5u);
-        EXPECT_EQ(s.used_blocks, s.running_requests);
+        EXPECT_EQ(s.used_pages, s.running_requests);
     }
 }
 

@@ -71,7 +71,7 @@ TEST(InnerDevice, IsRefusedWhereThereIsNone) {
     EXPECT_THAT(unknown.error(), HasSubstr("device 'cpo': no device 'cpo' (did you mean 'cpu'?)"));
     const auto itself = registry().device("byte_count", {{"inner", "byte_count"}}, {});
     ASSERT_FALSE(itself);
-    EXPECT_THAT(itself.error(), HasSubstr("it stands behind a device itself"));
+    EXPECT_THAT(itself.error(), HasSubstr("it is an inner device itself"));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void expect_unchanged(const config::EngineConfig& base, const config::EngineConf
         if (preemptions) *preemptions += s.preemptions;
         if (accepted) *accepted += s.accepted_tokens;
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u) << what;
+    EXPECT_EQ(h.steps.back().used_pages, 0u) << what;
 }
 
 struct Variation {

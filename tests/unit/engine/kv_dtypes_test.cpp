@@ -29,7 +29,7 @@ std::string refusal(const config::EngineConfig& c) {
     return made ? "" : made.error();
 }
 
-// Behind each of some prompts, the logprobs of the five most likely next tokens.
+// After each of some prompts, the logprobs of the five most likely next tokens.
 std::vector<double> logprobs(const config::EngineConfig& c) {
     Harness h(c);
     SamplingParams p = greedy(1);

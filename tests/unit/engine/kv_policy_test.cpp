@@ -1,5 +1,5 @@
-// What an engine does with its pages beyond giving them out: whom it keeps apart, what it overwrites, whom it lets in,
-// and what it tells of it.
+// What an engine does with its pages beyond giving them out: which requests share, what it overwrites, when it admits,
+// and what it publishes.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -88,7 +88,7 @@ Sum run(const config::EngineConfig& c, uint32_t count) {
     }
     out.steps = h.steps.size();
     out.outputs = h.outputs;
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     return out;
 }
 

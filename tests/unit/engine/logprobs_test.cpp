@@ -85,7 +85,7 @@ TEST(PromptLogprobs, AreTheSameInChunksBesideOthersAndOnOtherPaths) {
         uint64_t preemptions = 0;
         for (const StepReport& r : h.steps) preemptions += r.preemptions;
         EXPECT_EQ(preemptions > 0, preempts);
-        EXPECT_EQ(std::ranges::any_of(h.steps, [](const StepReport& r) { return r.in_turn.empty(); }),
+        EXPECT_EQ(std::ranges::any_of(h.steps, [](const StepReport& r) { return r.sync_reason.empty(); }),
                   c.engine.async_scheduling == config::AsyncScheduling::kOn);
         for (size_t i = 0; i < 4; ++i) expect_equal(want, h.outputs.at(ids[i]).prompt_logprobs, i);
         EXPECT_TRUE(h.others.at({ids[3], 1}).prompt_logprobs.empty());
@@ -180,7 +180,7 @@ TEST(LogitsStatistics, AreMeansOverTheDistributionsOfTheTokens) {
     EXPECT_NEAR(out.logits->entropy, entropy, 1e-4);
     EXPECT_NEAR(out.logits->first_share, share, 1e-5);
     EXPECT_GT(out.logits->max_logit, 0);
-    EXPECT_FALSE(h.run(h.add(random_prompt(1, 20), greedy(3))).logits) << "nobody asked";
+    EXPECT_FALSE(h.run(h.add(random_prompt(1, 20), greedy(3))).logits) << "not requested";
 }
 
 TEST(PrefixCache, IsNotReadWhereARequestSaysSo) {
@@ -219,7 +219,7 @@ TEST(BestOf, GivesTheMostLikelyOfItsOutputs) {
         EXPECT_EQ(got.tokens, alone[i].second) << i;
         EXPECT_EQ(got.cumulative_logprob, alone[i].first);
         EXPECT_EQ(got.finish, FinishReason::kLength);
-        EXPECT_TRUE(got.logprobs.empty()) << "nobody asked for them";
+        EXPECT_TRUE(got.logprobs.empty()) << "not requested";
         EXPECT_EQ(got.cached_tokens, 0u) << "which of them is best says nothing of the prompt";
     }
 }

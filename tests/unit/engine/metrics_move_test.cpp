@@ -46,7 +46,7 @@ class Watched {
         return add(std::move(r));
     }
 
-    // The output is of a and b; the prompt has other letters behind them, which drafts are made of.
+    // The output is of a and b; in the prompt other letters follow them, which drafts are made of.
     void add_structured(uint32_t max_tokens) {
         Request r;
         r.prompt = engine_->tokenizer()->encode("a x a x b y b y ab z ab z ba q ba q aa r aa r bb s bb s");

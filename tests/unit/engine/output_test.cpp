@@ -69,7 +69,7 @@ TEST(Output, DeltasAddUpToTheTextInWholeCharacters) {
             }
             EXPECT_EQ(d.text, h.engine->tokenizer()->decode(d.tokens)) << seed;
             EXPECT_EQ(d.tokens.size(), 30u);
-            EXPECT_EQ(d.all.front().tokens.size(), 1u) << "the first token is not told at once";
+            EXPECT_EQ(d.all.front().tokens.size(), 1u) << "the first token is not published at once";
             cut_off += d.text.ends_with("\xEF\xBF\xBD"); // what was left of a character is flushed
         }
         EXPECT_GT(held_back, 100u);

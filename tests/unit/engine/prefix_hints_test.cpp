@@ -28,7 +28,7 @@ TEST(PrefixHints, OfTheFirstWhoWaitAreThoseOfNow) {
     }
     h.step();
     h.step();
-    waiting = h.engine->view().waiting; // nobody runs
+    waiting = h.engine->view().waiting; // no sequence runs
     EXPECT_EQ(waiting[0].cached_tokens, 2 * kBlock);
     EXPECT_EQ(waiting[0].cached_pages_in_use, 0u);
     h.step();

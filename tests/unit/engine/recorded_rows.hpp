@@ -1,4 +1,4 @@
-// An engine of the tests whose logits are kept, every one of each row that a token came from.
+// An engine of the tests that keeps all logits of each row that a token was sampled from.
 #pragma once
 #include <unistd.h>
 

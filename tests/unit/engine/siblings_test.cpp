@@ -86,7 +86,7 @@ TEST(Siblings, ComputeTheirPromptOnce) {
         EXPECT_EQ(h.steps.back().prefill_tokens, 3u) << "each needs the logits of the last token";
         EXPECT_EQ(h.steps.back().forked, 3u);
         EXPECT_EQ(h.steps.back().copied_pages, copies);
-        EXPECT_EQ(h.steps.back().used_blocks, 3u + 4u);
+        EXPECT_EQ(h.steps.back().used_pages, 3u + 4u);
         h.run_all();
         EXPECT_EQ(sum(h, &StepReport::copied_pages), copies);
     }
@@ -102,7 +102,7 @@ TEST(Siblings, BeginThoughTheFirstHasEnded) {
     }
 }
 
-// Nothing is there to share any more, so schedulers are not told that there is.
+// Nothing is there to share any more, so schedulers see no shared pages.
 TEST(Siblings, ComputeThePromptAnewWhereTheFirstLeftNothing) {
     auto c = tiny_model();
     c.engine.enable_prefix_caching = false;
@@ -116,7 +116,7 @@ TEST(Siblings, ComputeThePromptAnewWhereTheFirstLeftNothing) {
     EXPECT_EQ(h.steps.size(), 3u);
 }
 
-// A sibling far ahead has given back what its window passed; who waits computes the prompt, and thrashes with nobody.
+// A sibling far ahead has given back what its window passed; a waiting one computes the prompt, and does not thrash.
 TEST(Siblings, OfAWindowThatHasPassedComputeThePromptAnew) {
     auto c = tiny_model();
     c.model = {};
@@ -130,7 +130,7 @@ TEST(Siblings, OfAWindowThatHasPassedComputeThePromptAnew) {
     for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(output(h, id, i).preemptions, 0u);
     EXPECT_EQ(sum(h, &StepReport::forked), 1u);
     const auto whole = [](const StepReport& r) { return r.prefill_tokens == 40; };
-    EXPECT_EQ(std::count_if(h.steps.begin(), h.steps.end(), whole), 2) << "it was told of KV that is gone";
+    EXPECT_EQ(std::count_if(h.steps.begin(), h.steps.end(), whole), 2) << "it saw KV that is gone";
 }
 
 TEST(Siblings, EndTogetherWhenTheirRequestIsAborted) {

@@ -203,7 +203,7 @@ TEST(Simulation, NeedsAnAttentionThatTellsItsCost) {
     VirtualClock clock;
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
-    EXPECT_THAT(made.error(), HasSubstr("attention 'reference' does not tell what it costs"));
+    EXPECT_THAT(made.error(), HasSubstr("attention 'reference' does not say what it costs"));
 }
 
 // 8 billion parameters, of which no byte is made or read; the KV of 70 GB is counted and not taken.

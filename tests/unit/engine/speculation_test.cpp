@@ -166,7 +166,7 @@ Ran mixed(const config::EngineConfig& c) {
         h.add(prompt, p);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     for (const auto& [id, o] : h.outputs) {
         EXPECT_EQ(o.finish, FinishReason::kLength) << id;
         EXPECT_EQ(o.tokens.size(), o.logprobs.size()) << id;
@@ -246,7 +246,7 @@ TEST(DraftModel, ThatFailsInAPassCostsDraftsOnly) {
         EXPECT_EQ(sum(h, &StepReport::proposer_faults), 1u) << call;
         EXPECT_GT(sum(h, &StepReport::accepted_tokens), 10u) << "drafts are made again, " << call;
         EXPECT_EQ(sum(h, &StepReport::accepted_tokens), sum(h, &StepReport::drafted_tokens)) << call;
-        EXPECT_EQ(h.steps.back().used_blocks, 0u);
+        EXPECT_EQ(h.steps.back().used_pages, 0u);
     }
 }
 
@@ -267,7 +267,7 @@ TEST(SyntheticAcceptance, IsWhatItIsToldOnADeviceThatComputes) {
     for (uint64_t i = 0; i < 40; ++i) h.add(random_prompt(i, 10), i % 2 ? seeded(i, 200) : greedy(200));
     h.run_all();
     EXPECT_TRUE(h.engine->facts().synthetic_acceptance);
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     expect_rates(h, rates, 0.03);
 }
 

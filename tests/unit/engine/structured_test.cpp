@@ -105,7 +105,7 @@ Together together(const config::EngineConfig& c) {
     std::vector<RequestId> ids;
     for (const Case& one : cases(*h.engine->tokenizer())) ids.push_back(h.add(one.prompt, one.sampling));
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
     Together out;
     for (const RequestId id : ids) out.outputs.push_back(h.outputs.at(id));
     out.steps = h.steps;
@@ -175,8 +175,8 @@ TEST(StructuredOutput, WaitsForTheTokenInFlightAndSaysSo) {
     expect_same(in_turn.outputs, got.outputs);
     size_t waited = 0, overlapped = 0;
     for (const StepReport& r : got.steps) {
-        waited += r.in_turn == "structured_output";
-        overlapped += r.in_turn.empty();
+        waited += r.sync_reason == "structured_output";
+        overlapped += r.sync_reason.empty();
     }
     EXPECT_GT(waited, 20u);
     EXPECT_GT(overlapped, 0u); // once only those without a form are left

@@ -40,8 +40,8 @@ Ran run(const config::EngineConfig& c, uint32_t vocab = 300, uint32_t n = 1) {
         out.accepted += s.accepted_tokens;
         for (size_t i = 0; i < kSwapFallbacks; ++i) out.fallbacks[i] += s.swap_fallbacks[i];
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
-    EXPECT_EQ(h.steps.back().used_swap_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().used_swap_pages, 0u);
     return out;
 }
 

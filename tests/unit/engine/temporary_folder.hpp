@@ -1,4 +1,4 @@
-// A folder of this process alone, gone with it: test programs run beside one another, each writing what it reads.
+// A folder of this process, deleted with it: test programs run at the same time, each writing the files that it reads.
 #pragma once
 #include <stdlib.h>
 

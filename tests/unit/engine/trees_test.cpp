@@ -43,7 +43,7 @@ void run_audited(Harness& h) {
         const auto sound = h.engine->audit();
         ASSERT_TRUE(sound) << sound.error();
     }
-    EXPECT_EQ(h.steps.back().used_blocks, 0u);
+    EXPECT_EQ(h.steps.back().used_pages, 0u);
 }
 
 // The greedy output of one prompt, and an engine that knows it.
@@ -126,7 +126,7 @@ TEST(Trees, WithoutFreePagesTheFirstPathIsLeft) {
     EXPECT_EQ(sum(h, &StepReport::accepted_tokens), 30u);
     EXPECT_GT(sum(h, &StepReport::dropped_branches), 0u);
     EXPECT_GT(sum(h, &StepReport::branches), 0u) << "while there were free ones";
-    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u) << "branches take nobody's place";
+    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u) << "branches never cause preemption";
 }
 
 TEST(Trees, LeaveThePrefixCacheAsItIs) {

@@ -34,10 +34,13 @@ class FakeExecutor final : public execution::Executor {
     };
     bool overlaps = false;       // steps can be in flight
     std::string fails;           // the next submit() does, so
+    double page_ns = 0;          // that a copy of a page takes
+    execution::PassStats passed;
+    execution::TokenSource source = execution::TokenSource::kMadeUp;
     size_t submitted = 0, max_in_flight = 0, cancels = 0;
     std::vector<uint32_t> tokens_of_steps;
 
-    execution::TokenSource tokens() const override { return execution::TokenSource::kMadeUp; }
+    execution::TokenSource tokens() const override { return source; }
     std::string_view sync_reason() const override { return overlaps ? "" : "device"; }
     Result<> check_sampler(const host::Component&) const override { return {}; }
     Result<> submit(const execution::StepInput& in) override {
@@ -66,8 +69,8 @@ class FakeExecutor final : public execution::Executor {
     Result<runner::SampledRows> sample(std::span<const float>, const runner::SampleCall&) override {
         return fail("there are no logits");
     }
-    execution::PassStats stats() const override { return {}; }
-    double page_copy_ns() const override { return 0; }
+    execution::PassStats stats() const override { return passed; }
+    double page_copy_ns() const override { return page_ns; }
 
   private:
     std::deque<std::vector<int32_t>> steps_;

@@ -38,7 +38,7 @@ class Bench {
         form_.block_size = 4;
         auto kv = std::make_unique<kv::KvCache>(64, 4, kv::PrefixCaching::kOn, "model");
         pipeline = std::make_unique<Pipeline>(
-            PipelineInputs{config_, clock_, facts_, executor, form_, nullptr, eos_, nullptr, nullptr,
+            PipelineInputs{config_, clock_, facts_, executor, form_, nullptr, eos_, nullptr,
                            overlaps ? "" : "off"},
             std::move(kv), host::Proposer());
         const host::Services services{&pool_.service(), nullptr, nullptr};
@@ -72,7 +72,7 @@ class Bench {
             clock_.advance_ns(1000);
             const auto step = pipeline->loop.step();
             ASSERT_TRUE(step) << step.error();
-            reasons.push_back(std::string(step->in_turn));
+            reasons.push_back(std::string(step->sync_reason));
         }
     }
     uint32_t used() const { return pipeline->kv->pool().used(); }

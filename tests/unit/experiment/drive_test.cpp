@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 constexpr uint64_t kMs = 1'000'000;
 
-// Serves one token a step to everybody who has arrived; a step takes 10 ms of virtual time.
+// Serves one token a step to every request that has arrived; a step takes 10 ms of virtual time.
 class FakeEngine final : public DrivenEngine {
   public:
     explicit FakeEngine(VirtualClock& clock) : clock_(clock) {}
@@ -36,8 +36,8 @@ class FakeEngine final : public DrivenEngine {
         report.start_ns = clock_.now_ns();
         clock_.advance_ns(10 * kMs);
         report.end_ns = clock_.now_ns();
-        report.total_blocks = 10;
-        report.used_blocks = steps_ == 1 ? 2 : 6;
+        report.total_pages = 10;
+        report.used_pages = steps_ == 1 ? 2 : 6;
         report.sampler_faults = sampler_faults;
         report.proposer_faults = proposer_faults;
         const auto now = live_;

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "experiment/lineup.hpp"
+#include "experiment/prepared_variants.hpp"
 
 namespace patchbay::experiment {
 namespace {

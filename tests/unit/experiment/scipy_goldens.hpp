@@ -1,4 +1,4 @@
-// What SciPy and NumPy say of these numbers. Written by make_scipy_goldens.py.
+// Results of SciPy and NumPy. Written by make_scipy_goldens.py.
 #pragma once
 #include <cstdint>
 #include <vector>

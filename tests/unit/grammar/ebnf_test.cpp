@@ -33,7 +33,7 @@ TEST(Ebnf, RefusesWithTheReason) {
         {"start ::= \"a\"", "no rule is named 'root'"},
         {"root ::= other", "rule 'other' is used and not defined"},
         {"root ::= \"a\"\nroot ::= \"b\"", "defined a second time at line 2, column 9"},
-        {"root = \"a\"", "expected '::=' behind 'root'"},
+        {"root = \"a\"", "expected '::=' after 'root'"},
         {"root ::= \"a", "without its closing"},
         {"root ::= [a", "without its ']'"},
         {"root ::= (\"a\"", "without its ')'"},

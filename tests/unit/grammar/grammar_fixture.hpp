@@ -26,7 +26,7 @@ std::string refusal(const StructuredOutputs&); // empty: it compiles
 bool accepts(const std::shared_ptr<Grammar>& over_bytes, std::string_view text);
 bool accepts(const StructuredOutputs&, std::string_view text);
 
-// The mask by trying each token byte by byte.
+// The mask, found by trying each token byte by byte.
 std::vector<uint32_t> brute_force(const Matcher&, const Vocabulary&);
 std::vector<uint32_t> allowed(Matcher&, const Vocabulary&);
 bool has(const std::vector<uint32_t>& mask, TokenId);

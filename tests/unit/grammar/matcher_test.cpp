@@ -76,8 +76,8 @@ TEST(Matchers, GoOnWhenTheMachineOfTheirGrammarIsExchanged) {
         ASSERT_TRUE(m.complete());
         most = std::max(most, grammar->bytes());
     }
-    EXPECT_GT(most, Grammar::kMostMachineBytes / 10 * 9);
-    EXPECT_LT(most, 2 * Grammar::kMostMachineBytes);
+    EXPECT_GT(most, Grammar::kMaxMachineBytes / 10 * 9);
+    EXPECT_LT(most, 2 * Grammar::kMaxMachineBytes);
     for (const char c : std::string("x])")) ASSERT_TRUE(*waiting.advance(c));
     EXPECT_FALSE(*waiting.advance(')'));
     EXPECT_TRUE(*waiting.advance(']'));
@@ -89,7 +89,7 @@ TEST(Matchers, GoOnWhenTheMachineOfTheirGrammarIsExchanged) {
 TEST(Matchers, FailWhereATextNestsTooDeep) {
     Matcher m(compiled(ebnf(R"x(root ::= "(" root ")" | "x")x")));
     Result<bool> last = true;
-    for (uint32_t i = 0; i <= Machine::kMostDepth && last; ++i) last = m.advance('(');
+    for (uint32_t i = 0; i <= Machine::kMaxDepth && last; ++i) last = m.advance('(');
     ASSERT_FALSE(last);
     EXPECT_EQ(last.error(), "the text nests deeper than 100000");
 }
@@ -129,7 +129,7 @@ TEST(GrammarCache, CompilesOnceWhatIsAskedForAgainAndForgetsTheOldest) {
     EXPECT_EQ(counts.cached, 1u);
     EXPECT_EQ(counts.refused, 2u);
     EXPECT_EQ(made, 1);
-    for (size_t i = 0; i < GrammarCache::kMostGrammars; ++i) (void)cache.get(regex("b" + std::to_string(i)));
+    for (size_t i = 0; i < GrammarCache::kMaxGrammars; ++i) (void)cache.get(regex("b" + std::to_string(i)));
     EXPECT_NE(*first, *cache.get(regex("a+")));
 }
 

@@ -46,14 +46,14 @@ class ComponentTest : public HostTest {
     static Result<std::unique_ptr<Component>> make(const std::string& plugin, const Settings& settings,
                                                    const Services& services = {}, bool* unavailable = nullptr) {
         auto library = must(Library::open(built(plugin), ""));
-        const pb_component* type = library->plugin().components[0];
+        const pb_component* type = &library->components()[0].type();
         return Component::create(std::move(library), *type, settings, services, unavailable);
     }
     static std::string refusal(const std::string& plugin, const Settings& settings) {
         return error_of(make(plugin, settings));
     }
 
-    // Asks a scheduler about nobody.
+    // Calls a scheduler without sequences.
     static Result<> plan(const Component& c) {
         pb_scheduler_in in{};
         in.struct_size = sizeof in;
@@ -69,6 +69,24 @@ TEST_F(ComponentTest, GetsEverySettingOfItsSchemaWithDefaults) {
     CapturedLog log;
     must(make("talker", {{"word", "hello"}, {"volume", "10"}}));
     EXPECT_THAT(log.text(), HasSubstr("warning scheduler talker: hello 10 0.5 false low\n"));
+}
+
+TEST_F(ComponentTest, TakesNewValuesOfItsHotParametersOrKeepsAll) {
+    CapturedLog log;
+    Sums sums;
+    const auto c = must(make("talker", {{"word", "a"}}, {.metrics = &sums}));
+    const auto refusal_of = [&](const Settings& changes) { return error_of(c->configure(changes)); };
+    ASSERT_TRUE(c->configure({{"volume", "7"}}));
+    EXPECT_EQ(sums.values["scheduler talker volume"], 7);
+    EXPECT_EQ(refusal_of({{"volume", "11"}}), "scheduler 'talker': configure: 'volume' is 11, expected 1 to 10 dB");
+    EXPECT_EQ(refusal_of({{"volume", "8"}, {"pitch", "1"}}),
+              "scheduler 'talker': configure: 'pitch' takes another value with a swap only");
+    EXPECT_EQ(refusal_of({{"volume", "9"}}), "scheduler 'talker': configure: no breath left");
+    EXPECT_EQ(c->configure({{"volume", "9"}}).code(), StatusCode::kExhausted);
+    EXPECT_EQ(c->settings().at("volume"), "7");
+    EXPECT_EQ(sums.values["scheduler talker volume"], 7);
+    ASSERT_TRUE(c->configure({{"volume", "2"}, {"pitch", "0.5"}})) << "pitch stays as it is";
+    EXPECT_EQ(c->settings().at("volume"), "2");
 }
 
 TEST_F(ComponentTest, IsNotConstructedWithSettingsThatItsSchemaRefuses) {
@@ -168,7 +186,7 @@ TEST_F(ComponentTest, WhatANotificationThrowsIsLogged) {
     CapturedLog log;
     const auto c = must(make("throwers", {{"at", "notice"}}));
     const pb_sequence s{};
-    static_cast<const pb_scheduler*>(c->type().vtable)->arrived(c->self(), &s);  // has no status
+    static_cast<const pb_scheduler*>(c->type().vtable)->arrived(c->self(), &s, sizeof s);  // has no status
     EXPECT_EQ(log.text(), "error scheduler thrower: arrived: index 7 of 3\n");
     EXPECT_TRUE(plan(*c));
 }

@@ -53,7 +53,7 @@ TEST_F(GuardTest, ASchedulerThatAlwaysThrowsFailsTheRunAfterAFewSteps) {
     EXPECT_EQ(run(*e), "scheduler 'thrower': plan: index 7 of 3 (8 bad plans in a row)");
     EXPECT_EQ(plan_faults_, 7u) << "each earlier step planned nothing and was counted";
     EXPECT_EQ(finish_, FinishReason::kError);
-    EXPECT_THAT(stop_reason_, HasSubstr("index 7 of 3")) << "whoever asked learns why";
+    EXPECT_THAT(stop_reason_, HasSubstr("index 7 of 3")) << "the caller gets the reason";
     EXPECT_FALSE(e->has_unfinished());
 }
 

@@ -55,7 +55,7 @@ Manifest manifest_of(const fs::path& path) {
     const pb_plugin& plugin = library->plugin();
     Manifest m{path, plugin.name, plugin.version, plugin.build, library->sha256(), plugin.abi_major, plugin.abi_minor,
                {}};
-    for (uint32_t i = 0; i < plugin.component_count; ++i) m.components.push_back(describe(*plugin.components[i]));
+    for (const OwnComponent& c : library->components()) m.components.push_back(describe(c.type()));
     return m;
 }
 

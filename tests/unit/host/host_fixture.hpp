@@ -1,4 +1,4 @@
-// Folders, environment variables and plugins of a test's own, for the tests of the plugin host.
+// Folders, environment variables and plugins for the tests of the plugin host.
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace patchbay::host {
 
 namespace fs = std::filesystem;
 
-// A temporary folder that goes with the object.
+// A temporary folder that is deleted with the object.
 class Folder {
   public:
     Folder();
@@ -30,7 +30,7 @@ class Folder {
     fs::path path_;
 };
 
-// An environment variable, set (or, by null, unset) until the object goes.
+// An environment variable that is set (or, by null, unset) during the object's life.
 class Variable {
   public:
     Variable(const char* name, const char* value);
@@ -62,7 +62,7 @@ Manifest manifest_of(const fs::path& library);               // as a probe would
 Manifest install(const std::string& plugin, const fs::path& to);
 int32_t answer_of(const Component&);  // what a proposer of answers.c proposes
 
-// Each test has a folder and a cache of its own, and no folders of plugins from outside.
+// Each test has its own folder and cache, and no plugin folders from outside.
 class HostTest : public ::testing::Test {
   protected:
     Folder folder_;

@@ -127,17 +127,22 @@ TEST_F(LibraryTest, AManifestOfAnotherContractSaysWhatDiffers) {
     m.abi_minor = 1;
     EXPECT_EQ(contract_fault(m), "built for ABI 1.1, this host speaks 1.0");
     m = good;
-    m.components[0].kind_digest = "0123456789abcdef";
+    m.components[0].revision = 99;
     EXPECT_EQ(contract_fault(m),
-              "component 'answer' was built with another version of patchbay/abi/proposer.h (0123456789abcdef, this "
-              "host has " PB_PROPOSER_DIGEST "): build it again");
+              "component 'answer' was built for revision 99 of patchbay.proposer/1, this host has revision 1: build it "
+              "again");
+    m = good;
+    m.components[0].extensions = {{"patchbay.of.another.host/1", 7}};
+    EXPECT_EQ(contract_fault(m), "") << "what it does not know, a host does without";
+    m.components[0].extensions = {{PB_CONFIGURE, 99}};
+    EXPECT_THAT(contract_fault(m), HasSubstr("revision 99 of patchbay.component.configure/1"));
     m = good;
     m.components[0].kind_id = "patchbay.proposer/2";
     EXPECT_EQ(contract_fault(m), "component 'answer' is of kind 'patchbay.proposer/2', which this host does not know");
 }
 
 TEST(KindWord, IsWhatStandsBetweenPatchbayAndTheSlash) {
-    EXPECT_EQ(kind_word("patchbay.scheduler/1-draft"), "scheduler");
+    EXPECT_EQ(kind_word("patchbay.scheduler/1"), "scheduler");
     EXPECT_EQ(kind_word("patchbay.oracle"), "oracle");
     EXPECT_EQ(kind_word("other.scheduler/1"), "other.scheduler/1");
 }

@@ -1,4 +1,4 @@
-// Manifests are files that anybody may have edited: what is read back, and what is refused with its place.
+// Manifests are files that any user may have edited: what is read back, and what is refused with its place.
 #include <nlohmann/json.hpp>
 
 #include "unit/host/host_fixture.hpp"
@@ -16,10 +16,9 @@ Manifest full() {
     ParamManifest whole{"ageing", "float", true, "50", 0.0, 1e9, {}, "tokens/s", "how much"};
     ParamManifest bare{"name", "string", false, std::nullopt, std::nullopt, std::nullopt, {}, "", "who"};
     ParamManifest choice{"order", "enum", false, "up", std::nullopt, std::nullopt, {"up", "down"}, "", "which way"};
-    ComponentManifest first{"scheduler",        PB_SCHEDULER, PB_SCHEDULER_DIGEST,   "mine", "1.2.3",
-                            "says \"hello\"", "mine/1",     {whole, bare, choice}, {},     ""};
-    ComponentManifest second{"model", PB_MODEL, PB_MODEL_DIGEST,    "net",   "0.1.0", "a net",
-                             "",      {},       {"NetForCausalLM"}, "no GPU"};
+    ComponentManifest first{"scheduler",           PB_SCHEDULER,        3,  "mine", "1.2.3", "says \"hello\"", "mine/1",
+                            {whole, bare, choice}, {{PB_CONFIGURE, 2}}, {}, "", {"plan", "arrived"}};
+    ComponentManifest second{"model", PB_MODEL, 1, "net", "0.1.0", "a net", "", {}, {}, {"NetForCausalLM"}, "no GPU"};
     return {"somewhere/p.so", "p", "2.0.0", "GNU-12", std::string(64, 'a'), 1, 0, {first, second}};
 }
 
@@ -38,10 +37,15 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     EXPECT_EQ(c.state, "mine/1");
     ASSERT_EQ(c.params.size(), 3u);
     EXPECT_TRUE(c.params[0].hot);
-    EXPECT_EQ(c.params[0].fallback, "50");
+    EXPECT_EQ(c.revision, 3u);
+    ASSERT_EQ(c.extensions.size(), 1u);
+    EXPECT_EQ(c.extensions[0].id, PB_CONFIGURE);
+    EXPECT_EQ(c.extensions[0].revision, 2u);
+    EXPECT_THAT(c.hooks, ::testing::ElementsAre("plan", "arrived"));
+    EXPECT_EQ(c.params[0].default_value, "50");
     EXPECT_EQ(c.params[0].max, 1e9);
     EXPECT_EQ(c.params[0].unit, "tokens/s");
-    EXPECT_EQ(c.params[1].fallback, std::nullopt);
+    EXPECT_EQ(c.params[1].default_value, std::nullopt);
     EXPECT_EQ(c.params[1].min, std::nullopt);
     EXPECT_THAT(c.params[2].choices, ::testing::ElementsAre("up", "down"));
     EXPECT_THAT(m.components[1].architectures, ::testing::ElementsAre("NetForCausalLM"));
@@ -51,10 +55,10 @@ TEST(Manifest_, EverythingInItIsReadBack) {
 TEST(Manifest_, NothingInItMovesACursor) {
     json j = good();
     j["components"][0]["summary"] = "\033[2J\nnever";
-    j["components"][0]["params"][0]["meaning"] = std::string(100'000, 'x');
+    j["components"][0]["params"][0]["description"] = std::string(100'000, 'x');
     const Manifest m = must(parse_manifest(j.dump(), kFile));
     EXPECT_EQ(m.components[0].summary, "\\x1b[2J\\nnever");
-    EXPECT_LT(m.components[0].params[0].meaning.size(), 3'000u);
+    EXPECT_LT(m.components[0].params[0].description.size(), 3'000u);
 }
 
 TEST(Manifest_, ThatIsNoJsonIsRefusedWithItsPlace) {
@@ -73,12 +77,12 @@ TEST(Manifest_, EveryFieldIsNeededAndOfItsType) {
         for (const json& j : {without, other})
             EXPECT_THAT(fault(j), StartsWith("somewhere/p.plugin.json: not a plugin manifest: ")) << j.dump();
     }
-    for (const char* key : {"kind", "kind_id", "kind_digest", "name", "version", "summary", "params"}) {
+    for (const char* key : {"kind", "kind_id", "revision", "name", "version", "summary", "params"}) {
         json j = good();
         j["components"][0].erase(key);
         EXPECT_THAT(fault(j), HasSubstr("not a plugin manifest")) << key;
     }
-    for (const char* key : {"name", "type", "hot", "meaning"}) {
+    for (const char* key : {"name", "type", "hot", "description"}) {
         json j = good();
         j["components"][0]["params"][0].erase(key);
         EXPECT_THAT(fault(j), HasSubstr("not a plugin manifest")) << key;

@@ -88,7 +88,7 @@ TEST_F(PrivateCopyTest, NobodyElseMayWriteToTheCache) {
     chmod(cache_.c_str(), 01777);
     EXPECT_THAT(error_of(private_copy(source)), HasSubstr("can be written to by others (chmod go-w "));
     ASSERT_EQ(stat(cache_.c_str(), &info), 0);
-    EXPECT_EQ(info.st_mode & 07777, 01777u) << "what somebody else made keeps its mode";
+    EXPECT_EQ(info.st_mode & 07777, 01777u) << "an existing folder keeps its mode";
 }
 
 TEST_F(PrivateCopyTest, AnotherUsersCacheIsRefused) {

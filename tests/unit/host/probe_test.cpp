@@ -157,7 +157,7 @@ TEST_F(ProbeTest, LeavesNothingInTheCache) {
     EXPECT_FALSE(fs::exists(cache_));
 }
 
-// Where in a library's file stands what tells the loader its symbols: cut before it, there are none.
+// Where a library's file describes its symbols to the loader: cut before it, there are none.
 size_t dynamic_section(const std::string& library) {
     Elf64_Ehdr header;
     std::memcpy(&header, library.data(), sizeof header);

@@ -98,7 +98,7 @@ TEST_F(RegistryTest, AFolderThatEverybodyCanWriteToIsRefused) {
     install("says_one", folder("open") / "answer.so");
     chmod(folder("open").c_str(), 0777);
     const Registry r = must(Registry::open({folder("open")}));
-    const std::string fault = "everybody can write to " + folder("open").string() + " (chmod o-w " +
+    const std::string fault = "all users can write to " + folder("open").string() + " (chmod o-w " +
                               folder("open").string() + ")";
     EXPECT_THAT(remarks(r), ElementsAre("open: refused: " + fault));
     EXPECT_THAT(making(r, "answer"), AllOf(StartsWith("no proposer 'answer'"), HasSubstr(fault)));
@@ -113,7 +113,7 @@ TEST_F(RegistryTest, WhatOthersCanWriteToIsRefused) {
     for (const fs::path& path : {folder("a/b"), folder("a"), m.library, json}) {
         const mode_t mode = fs::is_directory(path) ? 0755 : 0644;
         chmod(path.c_str(), mode | 0002);
-        EXPECT_THAT(fault(), HasSubstr("everybody can write to " + path.string() + " (chmod o-w " + path.string()));
+        EXPECT_THAT(fault(), HasSubstr("all users can write to " + path.string() + " (chmod o-w " + path.string()));
         if (geteuid() == 0) { // whose group is no private one
             chmod(path.c_str(), mode | 0020);
             EXPECT_THAT(fault(), HasSubstr("can write to " + path.string() + " (chmod g-w " + path.string()));
@@ -124,7 +124,7 @@ TEST_F(RegistryTest, WhatOthersCanWriteToIsRefused) {
     EXPECT_EQ(fault(), "made") << "a sticky folder above, as /tmp is";
     chmod(folder("a").c_str(), 0755);
     chmod(folder("a/b").c_str(), 01777);
-    EXPECT_THAT(fault(), HasSubstr("everybody can write to ")) << "but not the folder itself";
+    EXPECT_THAT(fault(), HasSubstr("all users can write to ")) << "but not the folder itself";
     chmod(folder("a/b").c_str(), 0755);
     fs::create_directory_symlink(folder("a/b"), folder_ / "link");
     chmod(folder("a").c_str(), 0757);
@@ -237,7 +237,7 @@ TEST_F(RegistryTest, AnOwnPluginOfAnotherContractIsNotReplaced) {
     m.library = folder("p") / "mine.so";
     write(m.library, bytes_of(built("other_contract")));
     m.sha256 = must(file_sha256(m.library));
-    m.components[0].kind_digest = "0123456789abcdef";
+    m.components[0].revision = 99;
     ASSERT_TRUE(write_manifest(m, manifest_path(m.library)));
     const Registry r = must(Registry::open({folder("p"), folder("later")}));
     EXPECT_EQ(must(r.find("proposer", "again")), &r.manifests()[0].components[0]);
@@ -296,9 +296,9 @@ TEST_F(RegistryTest, AManifestThatPromisesTooMuchIsRefused) {
 }
 
 TEST_F(RegistryTest, APluginOfAnotherContractIsAFaultInTheList) {
-    const Registry r = with([](Manifest& m) { m.components[0].kind_digest = "0123456789abcdef"; });
+    const Registry r = with([](Manifest& m) { m.components[0].revision = 99; });
     EXPECT_THAT(Registry::fault_of(r.manifests().front()),
-                HasSubstr("patchbay/abi/proposer.h (0123456789abcdef, this host has"));
+                HasSubstr("revision 99 of patchbay.proposer/1, this host has"));
 }
 
 TEST_F(RegistryTest, ANameThatIsNotThereSaysWhatIs) {

@@ -1,4 +1,4 @@
-// A scheduler that says what it was told and uses every service of the host. It keeps how often it was asked.
+// A scheduler that logs what it is given and uses every service of the host. It keeps how often it was asked.
 #include "patchbay/sdk/scheduler.hpp"
 
 namespace {
@@ -27,9 +27,14 @@ class Talker {
         patchbay::Pool(host).run(8, [&](uint32_t i) { done[i] = i; });
         for (const uint32_t i : done) metrics_.add("work", i);
         if (host.service(host.ctx, "patchbay.teapot/1"))
-            throw patchbay::Error(PB_INVALID, "the host offers what nobody offers");
+            throw patchbay::Error(PB_INVALID, "the host offers an unknown service");
     }
 
+    void configure(const patchbay::Context& context) {
+        const auto volume = context.get<uint32_t>("volume");
+        if (volume == 9) throw patchbay::Error(PB_EXHAUSTED, "no breath left");
+        metrics_.set("volume", volume);
+    }
     void plan(const patchbay::SchedulerStep&, patchbay::Plan&) { asked_ += 1; }
     void save(patchbay::Writer& out) const { out.put("asked", asked_); }
     void load(const patchbay::Reader& in) {
@@ -46,4 +51,4 @@ class Talker {
 }  // namespace
 
 PATCHBAY_PLUGIN(patchbay::scheduler<Talker>(
-    {.name = "talker", .version = "1.2.3", .summary = "says what it was told", .state = "talker/1"}))
+    {.name = "talker", .version = "1.2.3", .summary = "logs what it is given", .state = "talker/1"}))

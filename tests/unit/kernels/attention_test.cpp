@@ -293,8 +293,8 @@ TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
             const std::vector<std::vector<Step>> steps = {{{0, 0, 1290}}, {{0, 1290, 1291}}, {{0, 1291, 1300}}};
             const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)});
             ThreadPool pool(3);
-            for (const Crew& crew : {Crew{}, crew_of(pool.service()), backwards_crew(16)})
-                EXPECT_TRUE(run_fast({GetParam(), crew}, shape, sequences, steps) == want) << crew.threads;
+            for (const Workers& workers : {Workers{}, crew_of(pool.service()), backwards_crew(16)})
+                EXPECT_TRUE(run_fast({GetParam(), workers}, shape, sequences, steps) == want) << workers.threads;
         }
 }
 

@@ -85,8 +85,8 @@ TEST_P(GatedMlp, HasTheSameBitsForAnyNumberOfThreads) {
     const MlpCase c(random, alone, 70, 320, 1024, PB_BF16, true);
     const std::vector<float> want = at_once(alone, c, Gate::kSilu, 0, c.tokens);
     for (const uint32_t threads : {2u, 3u, 7u}) {
-        const Machine crew{GetParam(), backwards_crew(threads)};
-        const std::vector<float> got = at_once(crew, c, Gate::kSilu, 0, c.tokens);
+        const Machine workers{GetParam(), backwards_crew(threads)};
+        const std::vector<float> got = at_once(workers, c, Gate::kSilu, 0, c.tokens);
         ASSERT_TRUE(same_bits(got.data(), want.data(), c.tokens * c.hidden)) << threads << " threads";
     }
 }

@@ -1,5 +1,5 @@
 // Arrays for kernel tests: random inputs, and outputs that are NaN before the kernel runs and must stay NaN outside of
-// what it may write. Also a crew that hands tasks out in an order of its own.
+// their range. Also a workers that runs tasks in another order.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class Poisoned {
         for (int64_t r = 0; r < rows_; ++r) out.insert(out.end(), row(r), row(r) + n_);
         return out;
     }
-    // True if nothing outside of the rows was written.
+    // True if nothing outside the rows was written.
     bool intact() {
         for (size_t i = 0; i < memory_.size(); ++i) {
             const auto at = static_cast<int64_t>(i) - kGuard;
@@ -89,10 +89,10 @@ inline bool same_bits(const float* a, const float* b, int64_t n) {
     return std::memcmp(a, b, static_cast<size_t>(n) * sizeof(float)) == 0;
 }
 
-inline Crew crew_of(const pb_pool& pool) { return {pool.threads, pool.ctx, pool.run}; }
+inline Workers crew_of(const pb_pool& pool) { return {pool.threads, pool.ctx, pool.run}; }
 
 // Claims many threads but runs tasks on this one, last first: work is split as on a large machine, in another order.
-inline Crew backwards_crew(uint32_t threads) {
+inline Workers backwards_crew(uint32_t threads) {
     return {threads, nullptr, [](void*, uint32_t count, void (*task)(void* arg, uint32_t index), void* arg) {
                 while (count > 0) task(arg, --count);
             }};

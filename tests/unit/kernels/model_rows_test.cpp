@@ -184,7 +184,7 @@ TEST_P(ModelRows, ExpertLinearGivesARowTheSameBitsWhoeverElseGoesToItsExpert) {
         Poisoned all(tokens, k * experts.rows), in(tokens, experts.cols);
         in.fill(x);
         expert_linear(with, rows, all.heads_view(k), in.heads_view(1), experts.pointers.data(), count, ids.data());
-        with.crew = {};
+        with.workers = {};
         for (int64_t t = 0; t < tokens; ++t) {
             Poisoned alone(1, k * experts.rows), one(1, experts.cols);
             one.fill({x.begin() + t * experts.cols, x.begin() + (t + 1) * experts.cols});
@@ -199,8 +199,8 @@ TEST_P(ModelRows, GiveTheSameBitsForAnyNumberOfThreads) {
     ThreadPool pool(3);
     const int64_t rows = 150, n = 1000;
     const std::vector<float> x = random.values(rows * 2 * n), w = random.values(n);
-    const auto results = [&](const Crew& crew) {
-        const Machine with{GetParam(), crew};
+    const auto results = [&](const Workers& workers) {
+        const Machine with{GetParam(), workers};
         Poisoned in(rows, 2 * n), out(rows, n);
         in.fill(x);
         gelu_tanh_mul(with, out.view(), in.view());

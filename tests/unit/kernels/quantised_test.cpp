@@ -78,7 +78,7 @@ std::vector<float> run(const Machine& machine, const PackedMatrix& w, const std:
 }
 
 struct Expected {
-    std::vector<double> value, most_error;
+    std::vector<double> value, max_error;
 };
 
 // In double; and how far from it rounding x to 8 bits may lead: half a code's worth of each |w|.
@@ -99,7 +99,7 @@ Expected exact(const QuantisedWeight& w, const std::vector<float>& x) {
                 error += size * most * (0.5 / 127 * 1.001);
             }
             out.value.push_back(sum);
-            out.most_error.push_back(error);
+            out.max_error.push_back(error);
         }
     return out;
 }
@@ -138,8 +138,8 @@ void expect_right(const QuantisedWeight& w, const std::vector<float>& x, const s
     const std::vector<double> close = rounded(w, x);
     ASSERT_EQ(got.size(), want.value.size());
     for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_LE(std::abs(got[i] - want.value[i]), want.most_error[i]) << "element " << i;
-        ASSERT_LE(std::abs(got[i] - close[i]), 1e-6 * (want.most_error[i] * 254 + std::abs(close[i])))
+        ASSERT_LE(std::abs(got[i] - want.value[i]), want.max_error[i]) << "element " << i;
+        ASSERT_LE(std::abs(got[i] - close[i]), 1e-6 * (want.max_error[i] * 254 + std::abs(close[i])))
             << "element " << i << " is " << got[i] << ", by whole numbers " << close[i];
     }
 }

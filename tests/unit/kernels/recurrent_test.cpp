@@ -1,5 +1,5 @@
 // Ops that carry states: against the reference from a sequence's first row on, however its rows are dealt out to calls
-// and whoever is beside it.
+// and the rest of the batch.
 #include <algorithm>
 #include <numeric>
 
@@ -32,7 +32,7 @@ Plan in_chunks(const std::vector<int64_t>& lengths, Random& random) {
     return plan;
 }
 
-// Runs f(rows of the whole input, a States) once a call; rows: of all sequences, one behind the other.
+// Runs f(rows of the whole input, a States) once a call; rows: of all sequences, one after another.
 template <class F>
 void each_call(const Plan& plan, int64_t floats, F&& f) {
     const auto count = static_cast<int64_t>(plan.lengths.size());
@@ -55,7 +55,7 @@ void each_call(const Plan& plan, int64_t floats, F&& f) {
                             .sequences = count,
                             .pages = pages.data(),
                             .query_starts = starts.data(),
-                            .begins = begins.data()};
+                            .is_first_chunk = begins.data()};
         f(rows, states);
     }
     for (int64_t p = 0; p < 2 * count + 1; ++p)
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, Recurrent, each_isa(), isa_test_name);
 
 TEST_P(Recurrent, ConvolutionSeesTheRowsBeforeItWhereverTheyWereComputed) {
     for (int i = 0; i < 12; ++i) {
-        const int64_t n = i == 0 ? 1100 : random.between(1, 70), width = random.between(2, kMostTaps);
+        const int64_t n = i == 0 ? 1100 : random.between(1, 70), width = random.between(2, kMaxTaps);
         const std::vector<int64_t> lengths = {random.between(1, 20), 1, random.between(1, 9)};
         const int64_t rows = sum(lengths);
         const std::vector<float> x = random.values(rows * n), w = random.values(n * width), b = random.values(n);
@@ -162,7 +162,7 @@ TEST_P(Recurrent, ScanInPlaceAndWithoutAPage) {
     std::vector<float> memory(64, 0.0f);
     const std::vector<int32_t> pages = {-1, 0}, starts = {0, 2, 3}, begins = {1, 1};
     const States states{.data = reinterpret_cast<uint8_t*>(memory.data()), .page_stride = 256, .sequences = 2,
-                        .pages = pages.data(), .query_starts = starts.data(), .begins = begins.data()};
+                        .pages = pages.data(), .query_starts = starts.data(), .is_first_chunk = begins.data()};
     const std::vector<float> values = random.values(18), zeros(2, 0.0f), skip = {1, 1};
     Poisoned x(3, heads * dim), dt(3, heads), b(3, n), c(3, n);
     x.fill(values);

@@ -128,8 +128,8 @@ TEST_P(Rows, GiveTheSameBitsForAnyNumberOfThreads) {
     ThreadPool pool(3);
     const int64_t rows = 150, n = 1000;
     const std::vector<float> x = random.values(rows * 2 * n), w = random.values(n);
-    const auto results = [&](const Crew& crew) {
-        const Machine with{GetParam(), crew};
+    const auto results = [&](const Workers& workers) {
+        const Machine with{GetParam(), workers};
         Poisoned in(rows, 2 * n), out(rows, n);
         in.fill(x);
         silu_mul(with, out.view(), in.view());

@@ -46,7 +46,7 @@ TEST(Groups, AFormWithMoreLayersThanAPageHoldsMakesSeveralGroups) {
     EXPECT_EQ(g.page_bytes, 5u * 64);
     ASSERT_EQ(g.groups.size(), 5u); // 20 local layers by 5, and 4 global ones
     EXPECT_GT(g.padding, 0);
-    EXPECT_LE(g.padding, kMostPadding);
+    EXPECT_LE(g.padding, kMaxPadding);
     std::vector<std::vector<uint64_t>> offsets(5);
     for (size_t i = 0; i < layers.size(); ++i) {
         EXPECT_EQ(g.groups[g.layers[i].group], layers[i].spec);
@@ -131,7 +131,7 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
     const uint32_t hit = cache.adopt_prefix(t, prompt);
     EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.name_full_blocks(t, prompt);
+    cache.cache_full_blocks(t, prompt);
     EXPECT_LT(hit, prompt.size());
     return t;
 }
@@ -210,11 +210,11 @@ TEST(KvGroups, AHitNeedsEveryGroup) {
 TEST(KvGroups, WhatOthersHoldTooDoesNotComeFree) {
     KvCache cache(12, 4, PrefixCaching::kOn, "m", {kFull, kWindow});
     BlockTable a = computed(cache, tokens(16));
-    EXPECT_EQ(cache.freeable(a), 8u);
+    EXPECT_EQ(cache.pages_freed_if_preempted(a), 8u);
     BlockTable b = computed(cache, tokens(16)); // shares three blocks; token 12 sees 7 to 12
     EXPECT_EQ(b.held, 3u + 2u + 2u);
-    EXPECT_EQ(cache.freeable(b), 2u);
-    EXPECT_EQ(cache.freeable(a), 8u - 5u);
+    EXPECT_EQ(cache.pages_freed_if_preempted(b), 2u);
+    EXPECT_EQ(cache.pages_freed_if_preempted(a), 8u - 5u);
     cache.pass(a, 16);
     EXPECT_EQ(cache.pool().references(b.pages[1][2]), 2u);
     cache.release(a);

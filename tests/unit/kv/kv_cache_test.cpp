@@ -18,7 +18,7 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
     cache.adopt_prefix(t, prompt);
     EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.name_full_blocks(t, prompt);
+    cache.cache_full_blocks(t, prompt);
     return t;
 }
 
@@ -48,10 +48,10 @@ TEST(KvCache, WhatIsDiscardedIsTakenAgainBeforeCachedBlocks) {
     BlockTable cached = computed(cache, tokens(12));
     BlockTable scratch;
     ASSERT_TRUE(cache.fork(cached, 6, scratch));
-    cache.own_pages(scratch, 6);
+    cache.copy_on_write(scratch, 6);
     const BlockId own = scratch.pages[0][1];
     cache.release(cached);
-    cache.discard(scratch); // shares a named block, which goes behind the others
+    cache.discard(scratch); // shares a named block, which goes after the others
     EXPECT_EQ(cache.pool().free(), 4u);
     for (int i = 0; i < 10; ++i) {
         ASSERT_TRUE(cache.grow(scratch, 4));
@@ -101,14 +101,14 @@ TEST(KvCache, AForkSharesPagesUntilOneIsWrittenTo) {
     EXPECT_EQ(cache.pool().used(), 3u);
     EXPECT_EQ(cache.shared_pages(b, 9), 1u);
     EXPECT_EQ(cache.fitting(b, 9, 100), 19u) << "of five free pages one is for the copy";
-    cache.own_pages(b, 9);
+    cache.copy_on_write(b, 9);
     const std::vector<PageCopy> copies(cache.copies().begin(), cache.copies().end());
     ASSERT_EQ(copies.size(), 1u);
     EXPECT_EQ(copies[0].from, a.pages[0][2]);
     EXPECT_EQ(copies[0].to, b.pages[0][2]);
     EXPECT_NE(copies[0].from, copies[0].to);
     EXPECT_EQ(cache.shared_pages(a, 9) + cache.shared_pages(b, 9), 0u);
-    cache.own_pages(a, 9);
+    cache.copy_on_write(a, 9);
     EXPECT_EQ(cache.copies().size(), 1u) << "it is its own";
     cache.release(a);
     EXPECT_EQ(cache.pool().used(), 3u);
@@ -123,7 +123,7 @@ TEST(KvCache, WhatAForkWritesToIsFoundByNobody) {
     EXPECT_EQ(b.keys.size(), 1u);
     cache.release(a);
     ASSERT_EQ(cache.count_cached(tokens(9)), 8u);
-    cache.own_pages(b, 6);
+    cache.copy_on_write(b, 6);
     EXPECT_TRUE(cache.copies().empty());
     EXPECT_EQ(cache.count_cached(tokens(9)), 4u);
     cache.release(b);
@@ -185,8 +185,8 @@ TEST(KvCache, KeepsTheFirstOfTwoEqualBlocks) {
     BlockTable a, b; // both computed at once, without seeing each other
     ASSERT_TRUE(cache.grow(a, 4));
     ASSERT_TRUE(cache.grow(b, 4));
-    cache.name_full_blocks(a, tokens(4));
-    cache.name_full_blocks(b, tokens(4));
+    cache.cache_full_blocks(a, tokens(4));
+    cache.cache_full_blocks(b, tokens(4));
     BlockTable c;
     EXPECT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
     EXPECT_EQ(c.pages[0][0], a.pages[0][0]);
@@ -201,7 +201,7 @@ TEST(KvCache, FindsTheOtherOfTwoEqualBlocksWhenOneIsEvicted) {
     BlockTable a, b, other;
     for (BlockTable* t : {&a, &b}) {
         ASSERT_TRUE(cache.grow(*t, 4));
-        cache.name_full_blocks(*t, tokens(4));
+        cache.cache_full_blocks(*t, tokens(4));
     }
     const BlockId kept = b.pages[0][0];
     cache.release(a);
@@ -223,7 +223,7 @@ TEST(KvCache, FindsOfEqualBlocksOneThatIsInUse) {
     BlockTable a, b, c;
     for (BlockTable* t : {&a, &b}) {
         ASSERT_TRUE(cache.grow(*t, 4));
-        cache.name_full_blocks(*t, tokens(4));
+        cache.cache_full_blocks(*t, tokens(4));
     }
     cache.release(a);
     const uint32_t free = cache.pool().free();

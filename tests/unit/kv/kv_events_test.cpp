@@ -1,4 +1,4 @@
-// What the prefix cache tells of itself, whom a salt keeps apart, what becomes zero, and how long pages are held.
+// What the prefix cache publishes, what a salt separates, what becomes zero, and how long pages are held.
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -22,7 +22,7 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& text, const Bloc
     BlockTable t;
     cache.adopt_prefix(t, text, salt);
     EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(text.size())));
-    cache.name_full_blocks(t, text);
+    cache.cache_full_blocks(t, text);
     return t;
 }
 
@@ -88,7 +88,7 @@ TEST(CacheEvents, TellOnceOfTwoEqualBlocks) {
     BlockTable a, b, other;
     for (BlockTable* t : {&a, &b}) {
         ASSERT_TRUE(cache.grow(*t, 4));
-        cache.name_full_blocks(*t, tokens(4));
+        cache.cache_full_blocks(*t, tokens(4));
     }
     EXPECT_EQ(cache.take_events().size(), 1u);
     cache.release(a);
@@ -143,7 +143,7 @@ TEST(ZeroFreed, PagesThatNobodyHoldsOrFindsAnyMore) {
     EXPECT_THAT(zeroed(cache), ElementsAre(pages[1])) << "the full one can be found";
     BlockTable all;
     ASSERT_TRUE(cache.grow(all, 16));
-    EXPECT_THAT(zeroed(cache), ElementsAre(pages[0])) << "before somebody else gets it";
+    EXPECT_THAT(zeroed(cache), ElementsAre(pages[0])) << "before another request gets it";
     cache.release(all);
     EXPECT_EQ(zeroed(cache).size(), 4u);
 }
@@ -179,7 +179,7 @@ TEST(Residency, IsTheTimeThatAPageWasHeld) {
     EXPECT_THAT(cache.take_residencies(), IsEmpty());
     ASSERT_TRUE(cache.grow(t, 4));
     ASSERT_TRUE(cache.grow(fork, 4));
-    cache.discard(t); // in the step that took it: it tells nothing of how long pages are held
+    cache.discard(t); // in the step that took it: it says nothing about how long pages are held
     EXPECT_THAT(cache.take_residencies(), IsEmpty());
     cache.set_time(600);
     cache.discard(fork);

@@ -80,7 +80,7 @@ TEST(KvSwap, BlocksThatCanStillBeFoundAreSharedAndNotCopied) {
     KvCache cache = cache_of(6, 6, PrefixCaching::kOn);
     const auto text = tokens(12);
     BlockTable t = grown(cache, 12);
-    cache.name_full_blocks(t, text);
+    cache.cache_full_blocks(t, text);
     const std::vector<BlockId> pages = t.pages[0];
     SwappedTable out;
     ASSERT_TRUE(cache.swap_out(t, 12, out));
@@ -93,7 +93,7 @@ TEST(KvSwap, BlocksThatCanStillBeFoundAreSharedAndNotCopied) {
     EXPECT_EQ(cache.copies().size(), 1u);
     EXPECT_EQ(t.pages[0][0], pages[0]);
     EXPECT_EQ(t.pages[0][1], pages[1]);
-    cache.name_full_blocks(t, text);
+    cache.cache_full_blocks(t, text);
     EXPECT_EQ(t.keys.size(), 3u);
     EXPECT_EQ(cache.count_cached(tokens(13)), 12u) << "what came back can be found again";
 }

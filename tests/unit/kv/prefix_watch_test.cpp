@@ -19,7 +19,7 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
     cache.adopt_prefix(t, prompt);
     EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.name_full_blocks(t, prompt);
+    cache.cache_full_blocks(t, prompt);
     return t;
 }
 
@@ -83,7 +83,7 @@ TEST_P(RandomBlocks, AreFollowedExactly) {
             const auto text = random_text();
             BlockTable t;
             if (below(2)) cache.adopt_prefix(t, text); // else its blocks are the same as others
-            if (cache.grow(t, static_cast<uint32_t>(text.size()))) cache.name_full_blocks(t, text);
+            if (cache.grow(t, static_cast<uint32_t>(text.size()))) cache.cache_full_blocks(t, text);
             held.emplace_back(std::move(t), text);
         } else if (kind < 5 && !held.empty()) {
             const size_t i = below(static_cast<uint32_t>(held.size()));

@@ -51,7 +51,7 @@ TEST(Metrics, EveryNameFollowsPrometheusPractice) {
     for (const Entry& e : parse_catalogue(catalogue_yaml())) {
         EXPECT_TRUE(std::regex_match(e.name, std::regex("patchbay_[a-z0-9_]+"))) << e.name;
         EXPECT_EQ(e.type == "counter", e.name.ends_with("_total")) << e.name;
-        EXPECT_FALSE(e.meaning.empty()) << e.name;
+        EXPECT_FALSE(e.help.empty()) << e.name;
         EXPECT_EQ(e.type == "histogram", !e.buckets.empty()) << e.name;
         EXPECT_TRUE(std::is_sorted(e.buckets.begin(), e.buckets.end())) << e.name;
     }
@@ -63,7 +63,7 @@ TEST(Metrics, DocsNameEveryMetricAndNoOther) {
         std::string labels;
         for (const std::string& l : e.labels) labels += (labels.empty() ? " " : ", ") + l;
         const std::string row = "| `" + e.name + "` | " + e.type + " |" + labels + (labels.empty() ? "  | " : " | ") +
-                                e.meaning + " |\n";
+                                e.help + " |\n";
         EXPECT_NE(docs.find(row), std::string::npos) << row;
     }
     const std::regex row("\\| `(patchbay_[a-z0-9_]+)` \\|");
@@ -116,7 +116,7 @@ TEST(Metrics, AScrapeHasNothingThatIsNotDocumented) {
     m.counter("patchbay_steps_total").Increment();
     const Server server(0, m);
     http_get(server.port(), "/metrics");
-    const std::string got = http_get(server.port(), "/metrics"); // the second one tells of the first
+    const std::string got = http_get(server.port(), "/metrics"); // the second one counts the first
     const std::regex family("# TYPE (\\w+)");
     size_t families = 0;
     for (auto at = std::sregex_iterator(got.begin(), got.end(), family); at != std::sregex_iterator(); ++at, ++families)

@@ -19,7 +19,7 @@ std::pair<Socket, Socket> sockets() {
     return {Socket(ends[0]), Socket(ends[1])};
 }
 
-// What a connection makes of bytes that somebody else wrote.
+// What a connection makes of untrusted bytes.
 std::string error_of(std::string bytes) {
     auto [ours, theirs] = sockets();
     Connection connection(std::move(ours));
@@ -118,7 +118,7 @@ TEST(Connection, TakesLessFromThoseItDoesNotKnow) {
 TEST(Connection, SendsNoMessageThatNobodyWouldTake) {
     auto [one, other] = sockets();
     Connection from(std::move(one));
-    EXPECT_THAT(from.post(MessageType::kReply, std::string(kMostMessage + 1, 'x')).error(), HasSubstr("at most"));
+    EXPECT_THAT(from.post(MessageType::kReply, std::string(kMaxMessage + 1, 'x')).error(), HasSubstr("at most"));
     EXPECT_FALSE(from.has_backlog());
 }
 

@@ -169,7 +169,7 @@ std::string after_signal(Engine& engine, int signal, Clock& clock) {
         if (!step) said = step.error();
     }
     EXPECT_LT(clock.now_ns() - sent, kLatest);
-    EXPECT_EQ(text.error, said) << "the request is told the same";
+    EXPECT_EQ(text.error, said) << "the request gets the same reason";
     return said;
 }
 

@@ -150,7 +150,7 @@ TEST(Hub, LetsARankInThoughStrangersByTheHundredAreSilent) {
 TEST(Hub, SharesAStoreForTheSession) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
-    auto waits = std::async([&] { return p.spokes[1]->get("a/0"); }); // before anybody set it
+    auto waits = std::async([&] { return p.spokes[1]->get("a/0"); }); // before it is set
     ASSERT_TRUE(p.spokes[0]->set("a/1", "one"));
     ASSERT_TRUE(p.hub->set("a/0", "zero"));
     EXPECT_EQ(*waits.get(), "zero");
@@ -163,7 +163,7 @@ TEST(Hub, SharesAStoreForTheSession) {
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
     ASSERT_TRUE(p.spokes[1]->post(MessageType::kEnded, ""));
     p.hub->end("");
-    EXPECT_FALSE(never.get()); // nobody will set it any more
+    EXPECT_FALSE(never.get()); // it will not be set any more
 }
 
 TEST(Hub, GathersOneReplyOfEachRankAndToldAllTheSame) {
@@ -295,7 +295,7 @@ TEST(Spoke, LearnsThatRank0IsGone) {
 
 TEST(Spoke, LearnsThatRank0Hangs) {
     auto [ours, theirs] = sockets();
-    Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // nobody ever answers
+    Spoke spoke(std::move(ours), hello(1, 2), kShort, nullptr); // there is never an answer
     EXPECT_EQ(spoke.next().error(), "rank 0 hangs: no sign of life for more than 1.0 s");
 }
 

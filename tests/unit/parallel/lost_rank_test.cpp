@@ -19,7 +19,7 @@ host::Device cpu_device(const ThreadPool& pool) {
     return *std::move(device);
 }
 
-// A rank's view of the store whose rank is lost once all are ready and it has told its address.
+// A rank's view of the store whose rank is lost once all are ready and it has published its address.
 struct LostGroup {
     explicit LostGroup(const pb_group& whole) : group(whole) {}
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
@@ -44,9 +44,9 @@ TEST(LostRank, EndsTheConnectingOfAnotherOneThatIsDisconnected) {
     theirs.ctx = &lost;
     theirs.set = LostGroup::set;
     theirs.get = LostGroup::get;
-    auto connecting = std::async([&] { return first.checked<&pb_device::connect>(&ours); });
-    EXPECT_FALSE(second.checked<&pb_device::connect>(&theirs));
-    first.call<&pb_device::disconnect>(); // as the host does when it knows of the loss
+    auto connecting = std::async([&] { return first.checked<&pb_device_collectives::connect>(&ours); });
+    EXPECT_FALSE(second.checked<&pb_device_collectives::connect>(&theirs));
+    first.call<&pb_device_collectives::disconnect>(); // as the host does when it knows of the loss
     EXPECT_EQ(connecting.get().error(), "device 'cpu': connect: given up, since another rank is gone");
 }
 

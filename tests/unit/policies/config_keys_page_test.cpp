@@ -71,12 +71,15 @@ void write_rows(std::ostream& out, const Keys& table) {
 std::string page() {
     std::ostringstream out;
     out << "# Keys of config.json\n\n"
-           "What each model does with each key of its `config.json`. *read*: it has the effect that it has in\n"
-           "transformers 5. *no effect*: on logits, in transformers too. *only*: another value, but null, is\n"
-           "refused with the key's name. A key in no table is warned about when the model is loaded. What\n"
-           "transformers 4.57 and 5 read differently is read as 5 does. The tables are the plugins' own\n"
-           "(`plugins/model/*/keys.hpp`); a test writes this page from them, and another changes every key of\n"
-           "small models and holds each result to transformers' (`tests/golden/config_keys_test.cpp`).\n";
+           "This page says what each model plugin does with each key of its `config.json`.\n\n"
+           "- *read*: the key has the effect that it has in transformers 5.\n"
+           "- *no effect*: the key does not change logits, in transformers either.\n"
+           "- *only*: another value, except null, is refused with the key's name.\n"
+           "- *not read, warned about*: the key is ignored, with a warning when the model is loaded.\n"
+           "- A key that is in no table gives a warning when the model is loaded.\n\n"
+           "Where transformers 4.57 and 5 differ, the plugins do as 5. The tables are the plugins' own\n"
+           "(`plugins/model/*/keys.hpp`), and a test writes this page from them. Another test changes every key of\n"
+           "small models and compares each result with transformers' (`tests/golden/config_keys_test.cpp`).\n";
     const std::pair<const char*, Keys> shared[] = {{"All models", kCommonKeys},
                                                    {"Decoders", kDecoderKeys},
                                                    {"Rotary positions", kRopeKeys},

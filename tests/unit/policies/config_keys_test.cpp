@@ -39,9 +39,9 @@ Read read(const std::string& plugin, const std::string& architecture, const Conf
     Loaded l = load(plugin, architecture, changes);
     Read out{l.error, log.text(), {}};
     for (uint32_t i = 0; l.error.empty() && i < l.model.table->weight_count(l.model.self()); ++i) {
-        pb_weight_spec spec{};
+        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
         EXPECT_EQ(l.model.table->weight(l.model.self(), i, &spec), PB_OK);
-        if (spec.part_count > 0 || spec.same_as >= 0) continue;
+        if (spec.part_count > 0 || spec.tied_to > 0) continue;
         out.frequencies.assign(static_cast<size_t>(spec.cols), 0);
         EXPECT_EQ(l.model.table->fill(l.model.self(), i, out.frequencies.data()), PB_OK);
     }

@@ -18,7 +18,7 @@ const Config kGood = {{"hidden_size", "64"},
 
 struct Loaded {
     host::Model model;
-    pb_model_facts facts{};
+    pb_model_facts facts = patchbay::sized<pb_model_facts>();
     std::string error; // empty: loaded
 };
 
@@ -28,7 +28,7 @@ Loaded load(Config changes, uint32_t ranks = 1) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0};
-    Loaded l{must(registry().model("llama", {}, services())), {}, ""};
+    Loaded l{must(registry().model("llama", {}, services())), sized<pb_model_facts>(), ""};
     const auto done =
         l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
     if (!done) l.error = done.error().substr(done.error().find("load_config: ") + 13);
@@ -63,7 +63,7 @@ constexpr uint32_t kHead = 2, kRope = 3, kQkv = 5;
 TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
     Loaded l = load({{"attention_bias", "true"}});
     const auto spec = [&](uint32_t i) {
-        pb_weight_spec s{};
+        pb_weight_spec s = patchbay::sized<pb_weight_spec>();
         EXPECT_EQ(l.model.table->weight(l.model.self(), i, &s), PB_OK);
         return s;
     };
@@ -77,17 +77,17 @@ TEST(Llama, DeclaresFusedWeightsAndTheirShards) {
     EXPECT_EQ(qkv.parts[2].shard_unit, 16);
     EXPECT_EQ(qkv.shard, PB_SHARD_ROWS);
     EXPECT_EQ(spec(kQkv + 1).shard, PB_SHARD_COLS);
-    EXPECT_EQ(spec(kHead).same_as, -1);
+    EXPECT_EQ(spec(kHead).tied_to, 0u);
     EXPECT_STREQ(spec(kHead).parts[0].name, "lm_head.weight");
     Loaded tied = load({{"tie_word_embeddings", "true"}});
-    pb_weight_spec head{};
+    pb_weight_spec head = patchbay::sized<pb_weight_spec>();
     EXPECT_EQ(tied.model.table->weight(tied.model.self(), kHead, &head), PB_OK);
-    EXPECT_EQ(head.same_as, 0);
+    EXPECT_EQ(head.tied_to, 1u);
 }
 
 TEST(Llama, ASlidingWindowReachesTheKvSpec) {
     Loaded l = load({{"architectures.0", "MistralForCausalLM"}, {"sliding_window", "128"}});
-    pb_kv_spec s{};
+    pb_kv_spec s = patchbay::sized<pb_kv_spec>();
     EXPECT_EQ(l.model.table->kv_spec(l.model.self(), 1, &s), PB_OK);
     EXPECT_EQ(s.kind, PB_KV_SLIDING);
     EXPECT_EQ(s.sliding_window, 128u);

@@ -181,7 +181,7 @@ TEST(Models, SurviveAnyValueOfAnyKey) {
                 }
                 EXPECT_GT(l.facts.layer_count, 0u) << key << " " << bad;
                 const uint32_t last = l.model.table->weight_count(l.model.self()) - 1;
-                pb_weight_spec spec{};
+                pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
                 EXPECT_EQ(l.model.table->weight(l.model.self(), last, &spec), PB_OK) << key << " " << bad;
                 const pb_kv_spec kv = l.kv(l.facts.layer_count - 1);
                 if (kv.kind == PB_KV_RECURRENT) {

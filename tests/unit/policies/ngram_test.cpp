@@ -49,7 +49,7 @@ TEST(Ngram, TheLongestAgreementWins) {
 TEST(Ngram, OfEqualAgreementsTheLatestWins) { EXPECT_EQ(propose({2, 3, 7, 2, 3, 5, 2, 3}, 1), (Tokens{5})); }
 
 TEST(Ngram, BranchesToWhatFollowedElsewhere) {
-    // behind "1 2 3" came 7 8, behind "8 2 3" came 5 1
+    // "1 2 3" was followed by 7 8, "8 2 3" by 5 1
     const Tokens history = {1, 2, 3, 7, 8, 2, 3, 5, 1, 2, 3};
     EXPECT_EQ(paths(history, 2, 3), (std::vector<Tokens>{{7, 8}, {5, 1}})) << "the longest agreement first";
     EXPECT_EQ(paths(history, 2, 1), (std::vector<Tokens>{{7, 8}}));

@@ -24,7 +24,7 @@ World::World(const std::string& plugin, const host::Settings& settings)
     in.max_num_seqs = 16;
     in.block_size = 16;
     in.kv_groups = 1;
-    in.free_blocks = in.total_blocks = 1000;
+    in.free_pages = in.total_pages = 1000;
     in.flags = PB_STEP_CHUNKED_PREFILL;
 }
 
@@ -43,8 +43,8 @@ pb_sequence& World::run(uint64_t id, uint32_t prompt, uint32_t output, uint32_t 
     waiting.pop_back();
     s.output_tokens = output;
     s.computed_tokens = computed;
-    s.blocks = s.freeable = (computed + in.block_size - 1) / in.block_size;
-    s.page_room = s.blocks * in.block_size - computed;
+    s.pages = s.pages_freed_if_preempted = (computed + in.block_size - 1) / in.block_size;
+    s.tokens_until_next_page = s.pages * in.block_size - computed;
     running.push_back(s);
     return running.back();
 }
@@ -57,7 +57,8 @@ Planned World::plan() {
     in.step += 1;
     std::vector<pb_plan_item> items(in.max_num_seqs);
     std::vector<pb_preempt_item> preempts(running.size() + 1);
-    pb_scheduler_out out{sizeof out, in.max_num_seqs, items.data(), 0, in.running_count, preempts.data(), 0, 0};
+    pb_scheduler_out out{sizeof out, sizeof(pb_plan_item), in.max_num_seqs, sizeof(pb_preempt_item), items.data(), 0,
+                         in.running_count, preempts.data(), 0, 0};
     const auto done = scheduler.component->check(scheduler.table->plan(scheduler.self(), &in, &out), "plan");
     if (!done) throw std::runtime_error(done.error());
     Planned p;

@@ -16,7 +16,7 @@ struct Row {
     std::vector<float> logits = {0.1f, 2.0f, -1.0f, 1.2f, 0.7f, -3.0f, 1.9f, 0.0f, 0.5f, -0.4f, 1.0f, 0.3f};
     pb_sampling_params params = plain_params();
     std::vector<int32_t> prompt, output, breakers;
-    std::vector<float> surprise;
+    std::vector<float> surprisal;
     std::vector<pb_logit_bias> bias;
     std::vector<uint32_t> mask;
     uint64_t seed = 1, position = 0;
@@ -24,7 +24,7 @@ struct Row {
 
 struct Sampled {
     std::vector<int32_t> tokens, top;
-    std::vector<float> logprobs, top_logprobs, processed, surprise;
+    std::vector<float> logprobs, top_logprobs, processed, surprisal;
     uint64_t faults;
 };
 
@@ -45,12 +45,12 @@ inline Sampled sample(const std::string& plugin, std::vector<Row> rows, Call wha
         wire.push_back({wire.size(), r.seed, r.position, &r.params, r.prompt.data(), r.output.data(),
                         static_cast<uint32_t>(r.prompt.size()), static_cast<uint32_t>(r.output.size()),
                         r.mask.empty() ? nullptr : r.mask.data(),
-                        r.surprise.data()});
+                        r.surprisal.data()});
     }
     const size_t n = rows.size();
     out.tokens.resize(n);
     out.logprobs.resize(n);
-    out.surprise.assign(n, -1);
+    out.surprisal.assign(n, -1);
     out.top.resize(n * 3);
     out.top_logprobs.resize(n * 3);
     pb_sample_batch b{};
@@ -65,7 +65,7 @@ inline Sampled sample(const std::string& plugin, std::vector<Row> rows, Call wha
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top.data();
     b.top_logprobs = out.top_logprobs.data();
-    b.surprise = out.surprise.data();
+    b.surprisal = out.surprisal.data();
     const auto call = what == Call::kProcess ? sampler.table->process : sampler.table->sample;
     const auto done = sampler.component->check(call(sampler.self(), &b), "sample");
     EXPECT_TRUE(done) << (done ? "" : done.error());

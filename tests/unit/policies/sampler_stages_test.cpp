@@ -66,7 +66,7 @@ std::vector<double> exact(const Row& r, Xtc xtc) {
     }
     if (p.mirostat_tau > 0) {
         double mu = 2.0 * p.mirostat_tau;
-        for (const float s : r.surprise) mu -= p.mirostat_eta * (s - p.mirostat_tau);
+        for (const float s : r.surprisal) mu -= p.mirostat_eta * (s - p.mirostat_tau);
         while (left.size() > 1 && -std::log2(left.back().p) > mu) left.pop_back();
         normalise(left);
     }
@@ -99,7 +99,7 @@ std::vector<Named> distributions() {
     out[4].name = "xtc always", out[4].row.params.xtc_probability = 1, out[4].row.params.xtc_threshold = 0.05f;
     out[5].name = "mirostat", out[5].row.params.mirostat_tau = 1.5f, out[5].row.params.mirostat_eta = 0.2f;
     out[6].name = "mirostat after surprises", out[6].row.params = out[5].row.params;
-    out[6].row.output = {1, 2, 3}, out[6].row.surprise = {0.5f, 4.25f, 2};
+    out[6].row.output = {1, 2, 3}, out[6].row.surprisal = {0.5f, 4.25f, 2};
     out[7].name = "all at once";
     out[7].row.params.temperature = 1.4f, out[7].row.params.top_n_sigma = 2.5f, out[7].row.params.top_k = 10;
     out[7].row.params.typical_p = 0.97f, out[7].row.params.top_p = 0.95f, out[7].row.params.min_p = 0.05f;
@@ -192,10 +192,10 @@ TEST(Mirostat, TellsTheSurpriseOfItsTokenInWhatItWasDrawnFrom) {
     for (r.position = 0; r.position < 50; ++r.position) {
         const Sampled drawn = sample("standard", {r});
         const auto p = exact(r, Xtc::kOff);
-        EXPECT_NEAR(drawn.surprise[0], -std::log2(p[static_cast<size_t>(drawn.tokens[0])]), 1e-5);
+        EXPECT_NEAR(drawn.surprisal[0], -std::log2(p[static_cast<size_t>(drawn.tokens[0])]), 1e-5);
     }
     Row without;
-    EXPECT_EQ(sample("standard", {without}).surprise[0], -1) << "nobody asked";
+    EXPECT_EQ(sample("standard", {without}).surprisal[0], -1) << "not requested";
 }
 
 TEST(Mirostat, KeepsTheMeanSurpriseAtItsTarget) {
@@ -207,8 +207,8 @@ TEST(Mirostat, KeepsTheMeanSurpriseAtItsTarget) {
         for (; r.position < 1500; ++r.position) {
             const Sampled drawn = sample("standard", {r});
             r.output.push_back(drawn.tokens[0]);
-            r.surprise.push_back(drawn.surprise[0]);
-            sum += r.position < 100 ? 0 : drawn.surprise[0];
+            r.surprisal.push_back(drawn.surprisal[0]);
+            sum += r.position < 100 ? 0 : drawn.surprisal[0];
         }
         EXPECT_NEAR(sum / 1400, tau, 0.1) << tau;
     }

@@ -156,7 +156,7 @@ TEST(Samplers, LogprobsAreOfTheRawLogitsHighestFirst) {
     for (const char* plugin : {"standard", "greedy"}) {
         Row r;
         r.params.temperature = 0;
-        r.params.logprobs = 3;
+        r.params.logprobs = 4;
         r.bias = {{5, 9}}; // moves standard's choice, not the logprobs
         const auto got = sample(plugin, {r});
         Row raw;

@@ -20,7 +20,7 @@ TEST(Fcfs, APromptThatDoesNotFitIsChunked) {
     uint64_t id = 0;
     for (const uint32_t n : {800u, 800u, 10u, 10u}) w.wait(++id, n);
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}, {2, 224}}));
-    w.in.flags = 0; // without chunks it waits, and nothing behind it passes it
+    w.in.flags = 0; // without chunks it waits, and no later request overtakes it
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 800}}));
 }
 
@@ -58,7 +58,7 @@ TEST(Fcfs, ThePrefixThatIsCachedIsNotPlanned) {
 
 TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNobodyAdmitted) {
     World w("fcfs");
-    w.in.free_blocks = 0;
+    w.in.free_pages = 0;
     w.run(1, 32, 1, 32); // both need a page
     w.run(2, 32, 1, 32);
     w.wait(3, 1);
@@ -72,11 +72,11 @@ TEST(Fcfs, ABlockTakesAPageOfEachGroupAndASequenceItsStates) {
     w.in.kv_groups = 2;
     w.in.state_pages = 3;
     w.wait(1, 40); // three blocks
-    w.in.free_blocks = 9;
+    w.in.free_pages = 9;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}}));
     w.run(9, 15, 1, 10); // has room for its six
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}, {9, 6}}));
-    w.in.free_blocks = 8;
+    w.in.free_pages = 8;
     EXPECT_EQ(w.plan().tokens, (Tokens{{9, 6}}));
 }
 
@@ -84,17 +84,17 @@ TEST(Fcfs, AWindowTakesPagesOfWhatIsComputedNotOfWhatIsCached) {
     World w("fcfs");
     const uint32_t windows[] = {32};
     w.in.group_windows = windows;
-    w.in.free_blocks = 6; // 48 tokens and the 31 before them touch at most six
+    w.in.free_pages = 6; // 48 tokens and the 31 before them touch at most six
     w.run(9, 15, 1, 15);
     w.wait(1, 1000).cached_tokens = 952;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 48}, {9, 1}}));
-    w.in.free_blocks = 5;
+    w.in.free_pages = 5;
     EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
 }
 
 TEST(Fcfs, PagesOfAPrefixThatOthersHoldAreNotCharged) {
     World w("fcfs");
-    w.in.free_blocks = 2;
+    w.in.free_pages = 2;
     w.run(9, 993, 1, 993); // has room for its token
     for (uint64_t id : {1, 2, 3}) {
         pb_sequence& s = w.wait(id, 1000);
@@ -112,7 +112,7 @@ TEST(Fcfs, PagesOfAPrefixThatOthersHoldAreNotCharged) {
 TEST(Edf, PagesOfAPrefixThatTheOneWhoLeavesMayHoldAreCharged) {
     World w("edf");
     w.in.max_num_seqs = 1;
-    w.in.free_blocks = 1;
+    w.in.free_pages = 1;
     pb_sequence& late = w.run(9, 65, 1, 65); // five pages
     late.deadline_us = 900'000'000;
     pb_sequence& s = w.wait(1, 100); // seven pages, four of them those of the other
@@ -120,20 +120,20 @@ TEST(Edf, PagesOfAPrefixThatTheOneWhoLeavesMayHoldAreCharged) {
     s.cached_tokens = 64;
     s.cached_pages_in_use = 4;
     EXPECT_EQ(w.plan().preempted, Ids{}) << "with them there are six";
-    w.in.free_blocks = 2;
+    w.in.free_pages = 2;
     EXPECT_EQ(w.plan().preempted, Ids{9});
 }
 
 TEST(Orca, ReservesPagesForTheLongestOutputOfAllWhoRun) {
     World w("orca");
-    w.in.free_blocks = 20;
+    w.in.free_pages = 20;
     w.run(9, 32, 1, 32); // two pages, and up to seven more for its 100 tokens
     w.wait(1, 32);       // nine
     w.wait(2, 32);
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {9, 1}}));
     w.waiting[1].cached_tokens = 16;
     w.waiting[1].cached_pages_in_use = 1;
-    w.in.free_blocks = 7 + 9 + 8;
+    w.in.free_pages = 7 + 9 + 8;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 16}, {9, 1}}));
 }
 
@@ -141,16 +141,16 @@ TEST(Orca, ReservesPagesForAllBeamsOfASearch) {
     World w("orca");
     w.wait(1, 40).beams = 3; // two pages that all have; and of nine each seven of its own
     w.wait(2, 16).max_tokens = 16;
-    w.in.free_blocks = 2 + 3 * 7 + 1;
+    w.in.free_pages = 2 + 3 * 7 + 1;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}}));
-    w.in.free_blocks += 1;
+    w.in.free_pages += 1;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 40}, {2, 16}}));
     w.waiting.erase(w.waiting.begin());
     w.run(1, 40, 1, 40).beams = 3;
     for (uint64_t id : {11, 12}) w.run(id, 40, 1, 40).beams = 3; // each may have to copy its third page
-    w.in.free_blocks = 3 * 7 + 1;
+    w.in.free_pages = 3 * 7 + 1;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}, {11, 1}, {12, 1}}));
-    w.in.free_blocks += 1;
+    w.in.free_pages += 1;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}, {2, 16}, {11, 1}, {12, 1}}));
 }
 
@@ -158,7 +158,7 @@ TEST(Fcfs, AWindowThatEndsWithAPageTakesNoPageMore) {
     World w("fcfs");
     const uint32_t windows[] = {33};
     w.in.group_windows = windows;
-    w.in.free_blocks = 6; // 49 tokens and the 32 before them touch at most six
+    w.in.free_pages = 6; // 49 tokens and the 32 before them touch at most six
     w.run(9, 15, 1, 15);
     w.wait(1, 1001).cached_tokens = 952;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 49}, {9, 1}}));
@@ -169,7 +169,7 @@ TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
     const uint32_t windows[] = {0, 32};
     w.in.kv_groups = 2;
     w.in.group_windows = windows;
-    w.in.free_blocks = 7;
+    w.in.free_pages = 7;
     w.wait(1, 500);
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 48}}));
     w.in.flags = 0; // it may not be split
@@ -184,7 +184,7 @@ TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
 
 TEST(Fcfs, DraftsPreemptNobody) {
     World w("fcfs");
-    w.in.free_blocks = 0;
+    w.in.free_pages = 0;
     w.run(1, 30, 1, 30).draft_tokens = 4; // its own token fits the page, the drafts need another
     w.run(2, 30, 1, 30);
     const Planned p = w.plan();
@@ -194,7 +194,7 @@ TEST(Fcfs, DraftsPreemptNobody) {
 
 TEST(Fcfs, PreemptingOneNeverLosesAnothersTurn) {
     World w("fcfs");
-    w.in.free_blocks = 0;
+    w.in.free_pages = 0;
     w.run(1, 30, 1, 30); // fits its page
     w.run(2, 32, 1, 32); // needs one
     w.run(3, 30, 1, 30);
@@ -206,8 +206,8 @@ TEST(Fcfs, PreemptingOneNeverLosesAnothersTurn) {
 
 TEST(Fcfs, TheWatermarkIsKeptFreeWhenAdmittingUnlessNothingRuns) {
     World w("fcfs");
-    w.in.free_blocks = 4;
-    w.in.watermark_blocks = 2;
+    w.in.free_pages = 4;
+    w.in.watermark_pages = 2;
     w.wait(1, 48); // three pages
     EXPECT_EQ(w.plan().tokens.size(), 1u);
     w.run(9, 16, 1, 10);
@@ -217,26 +217,26 @@ TEST(Fcfs, TheWatermarkIsKeptFreeWhenAdmittingUnlessNothingRuns) {
 TEST(Fcfs, PagesForAllTokensAreReservedWhereAskedTo) {
     World w("fcfs");
     w.in.long_prefill_token_threshold = 32;
-    w.in.free_blocks = 10;
+    w.in.free_pages = 10;
     w.run(1, 128, 0, 32); // takes two pages now, and four later
     w.wait(2, 80);        // two now, three later
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 32}}));
     w.in.flags |= PB_STEP_RESERVE_FULL;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}}));
-    w.in.free_blocks = 11;
+    w.in.free_pages = 11;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 32}}));
 }
 
 TEST(Fcfs, KvInHostMemoryComesBackWithAToken) {
     World w("fcfs");
-    w.in.free_blocks = 6;
+    w.in.free_pages = 6;
     pb_sequence& s = w.wait(1, 80);
     s.output_tokens = 10;
     s.cached_tokens = 89;
     s.flags = PB_SEQ_PREEMPTED | PB_SEQ_SWAPPED;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}}));
     w.run(2, 16, 1, 10);
-    w.in.free_blocks = 5; // not all of its six pages
+    w.in.free_pages = 5; // not all of its six pages
     EXPECT_EQ(w.plan().tokens, (Tokens{{2, 7}}));
 }
 
@@ -251,7 +251,7 @@ TEST(Priority, LowerValuesFirstThenArrivalThenId) {
 
 TEST(Priority, TheWorstIsPreemptedWhenABetterOneNeedsAPage) {
     World w("priority");
-    w.in.free_blocks = 0;
+    w.in.free_pages = 0;
     w.run(1, 32, 1, 32).priority = 5;
     w.run(2, 32, 1, 32).priority = 0;
     const Planned p = w.plan();

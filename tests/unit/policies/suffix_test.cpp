@@ -97,7 +97,7 @@ struct Oracle {
 };
 
 TEST(Suffix, BranchesWhereAnotherTokenCameToo) {
-    // behind "1 2" came 3 four times, 4 twice, 5 once
+    // "1 2" was followed by 3 four times, by 4 twice, by 5 once
     const Tokens history = {1, 2, 3, 9, 21, 1, 2, 4, 8, 22, 1, 2, 3, 9, 23, 1, 2, 3, 9, 24, 1, 2,
                             5, 7, 25, 1, 2, 4, 8, 26, 1, 2, 3, 9, 27, 1, 2};
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 1), std::pair(Tokens({3, 9}), Tokens({-1, 0})));
@@ -109,7 +109,7 @@ TEST(Suffix, BranchesWhereAnotherTokenCameToo) {
 }
 
 TEST(Suffix, BranchesToWhatCameBehindAShorterMatch) {
-    // behind "0 1 2" came 3 once, behind "1 2" also 4
+    // "0 1 2" was followed by 3 once, "1 2" also by 4
     const Tokens history = {5, 1, 2, 4, 8, 0, 1, 2, 3, 9, 6, 0, 1, 2};
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 3), std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2})));
 }

@@ -55,7 +55,7 @@ constexpr Engine kEngines[] = {
 
 class EveryScheduler : public ::testing::TestWithParam<Engine> {};
 
-TEST_P(EveryScheduler, LetsNobodyStarve) {
+TEST_P(EveryScheduler, LetsNoRequestStarve) {
     host::Prober prober({.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     ASSERT_GE(registry().names("scheduler").size(), 11u);
     for (const std::string& policy : registry().names("scheduler"))

@@ -57,14 +57,14 @@ TEST(ScenarioDifference, IsFoundInEachKindOfExpectation) {
         {"drafted_tokens: 0", "drafted_tokens: 1", "1", "0"},
         {"accepted_tokens: 0", "accepted_tokens: 1", "1", "0"},
         {"steps: 2", "steps: 3", "3", "2"},
-        {"free_blocks: 95", "free_blocks: 96", "96", "95"},
-        {"free_blocks: '>= 95'", "free_blocks: '>= 96'", ">= 96", "95"},
-        {"free_blocks: '<= 95'", "free_blocks: '<= 94'", "<= 94", "95"},
-        {"free_blocks: 95..95", "free_blocks: 96..99", "96..99", "95"},
+        {"free_pages: 95", "free_pages: 96", "96", "95"},
+        {"free_pages: '>= 95'", "free_pages: '>= 96'", ">= 96", "95"},
+        {"free_pages: '<= 95'", "free_pages: '<= 94'", "<= 94", "95"},
+        {"free_pages: 95..95", "free_pages: 96..99", "96..99", "95"},
         {"computed: {a: 9..10}", "computed: {e: '>= 0'}", "{e: >= 0}", "{e: ended}"}, // which is no number
-        {"cached_blocks: 1", "cached_blocks: 0", "0", "1"},
+        {"cached_pages: 1", "cached_pages: 0", "0", "1"},
         {"swapped: []", "swapped: [d]", "[d]", "[]"},
-        {"free_swap_blocks: 0", "free_swap_blocks: 1", "1", "0"},
+        {"free_swap_pages: 0", "free_swap_pages: 1", "1", "0"},
         {"hit_tokens: 8", "hit_tokens: 0", "0", "8"},
         {"query_tokens: 26", "query_tokens: 0", "0", "26"},
         {"plan_faults: 0", "plan_faults: 1", "1", "0"},
@@ -92,10 +92,10 @@ TEST(ScenarioFile, NamesWhatANumberMayBe) {
                 {"2..", " (did you mean \">= 2\"?)"}, {"-1", ""},            {"2000000000000", ""}};
     for (const auto& [given, guess] : each) {
         const std::string text = given, shown = text.starts_with('\'') ? "the text " + text : "'" + text + "'";
-        EXPECT_EQ(faults_of(expecting("free_blocks: " + text)),
-                  "s.yaml:10:27: 'free_blocks' is " + shown + form + guess);
+        EXPECT_EQ(faults_of(expecting("free_pages: " + text)),
+                  "s.yaml:10:26: 'free_pages' is " + shown + form + guess);
     }
-    EXPECT_EQ(faults_of(expecting("free_blocks: [1]")), "s.yaml:10:27: 'free_blocks' is a list" + form);
+    EXPECT_EQ(faults_of(expecting("free_pages: [1]")), "s.yaml:10:26: 'free_pages' is a list" + form);
 }
 
 TEST(ScenarioFile, NamesTotalsThatThereAreNot) {
@@ -113,7 +113,7 @@ TEST(ScenarioFile, NamesBlocksThatAreNone) {
               "s.yaml:10:14: 'a/x' names no block, expected a request and a number such as a/0\n"
               "s.yaml:10:14: no request 'f' was added before (did you mean 'a'?)");
     EXPECT_EQ(faults_of(expecting("evicted_next: []")),
-              "s.yaml:10:28: 'evicted_next' names no block (to expect none: cached_blocks: 0)");
+              "s.yaml:10:28: 'evicted_next' names no block (to expect none: cached_pages: 0)");
     EXPECT_EQ(faults_of(expecting("kv_events: {store: 1}")),
               "s.yaml:10:26: unknown key 'store' (did you mean 'stored'?)");
     EXPECT_THAT(faults_of(expecting("kv_events: {cleared: [a/0]}")), HasSubstr("'kv_events.cleared' is a list, exp"));

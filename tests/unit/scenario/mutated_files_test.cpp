@@ -1,4 +1,4 @@
-// The scenario files that ship, with bytes changed: whatever comes of it is told, and nothing crashes or hangs.
+// The scenario files that ship, with bytes changed: every fault is reported, and nothing crashes or hangs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kBytes = "0123456789abcd:{}[],-# \n'\"&*!\\\x01\xff";
 
-// Another digit in place of one, behind the description; or up to three bytes, which mostly leave no YAML.
+// Another digit in place of one, after the description; or up to three bytes, which mostly leave no YAML.
 std::string mutate(std::string text, const PhiloxBlock& bits) {
     if (bits[3] % 2 == 0) {
         const size_t begin = text.find("\nsteps:");

@@ -1,4 +1,4 @@
-// Scenario files: what is told of a file that is none, and that each kind of expectation can fail.
+// Scenario files: the faults of invalid files, and that each kind of expectation can fail.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -51,7 +51,7 @@ TEST(ScenarioFile, RefusesStepsThatNothingCanComeOf) {
     const std::string add = "  - add: [{id: a, prompt: 8}]\n";
     EXPECT_EQ(faults_of("steps:\n" + add + "  - draft: {a: [1]}\n"),
               "s.yaml:3:12: 'draft' without engine.num_speculative_tokens\n"
-              "s.yaml:3:12: 'draft' stands directly behind the 'output' or 'run' after which the proposer is asked");
+              "s.yaml:3:12: 'draft' stands directly after the 'output' or 'run' after which the proposer is asked");
     EXPECT_EQ(faults_of("steps:\n" + add + "  - in_flight: [a]\n"),
               "s.yaml:3:16: 'in_flight' without engine.async_scheduling: on");
     EXPECT_THAT(faults_of("engine: {async_scheduling: on, num_speculative_tokens: 1}\nsteps:\n" + add),
@@ -175,7 +175,7 @@ TEST(ScenarioFile, EverySubjectIsDocumented) {
     std::stringstream text;
     text << file.rdbuf();
     for (const SubjectInfo& s : subjects())
-        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.meaning;
+        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.description;
 }
 
 // ---- what differs -------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ TEST(ScenarioDifference, IsTheFirstAndNothingIsPlayedAfterIt) {
                          "  - add: [{id: a, prompt: 8}]\n"
                          "  - expect:\n"
                          "      running: []\n"
-                         "      free_blocks: 7\n"
-                         "  - expect: {free_blocks: 8}\n"),
-              difference("5: step 2: free_blocks", "7", "1000"));
+                         "      free_pages: 7\n"
+                         "  - expect: {free_pages: 8}\n"),
+              difference("5: step 2: free_pages", "7", "1000"));
 }
 
 TEST(ScenarioDifference, IsAnOutputThatTheStepCannotMake) {

@@ -96,7 +96,7 @@ TEST_F(EngineThreads, StepOnceMoreAfterAnAbortThatLeavesNothing) {
                [&](const engine::StepReport& report) {
                    if (report.running_requests == 0 && !said.exchange(true)) idle.set_value();
                }});
-    const auto stream = submit(request(1, 2000));
+    const auto stream = submit(request(1, 400));
     service_->abort(stream); // meant for the next turn, with the boundary that reports it
     aborted.set_value();
     EXPECT_EQ(idle.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 #include "weights/gguf_tokenizer.hpp"
@@ -82,9 +83,8 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
     const auto from = WeightSource::from_folder(folder()), own = WeightSource::from_folder(file());
     for (const std::string& name : (*expected)->names()) {
         const auto shape = (*expected)->tensor(name)->shape;
-        pb_weight_spec spec{};
+        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
         spec.part_count = 1;
-        spec.same_as = -1;
         spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
         name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
         spec.parts[0].rows = shape[0];
@@ -297,9 +297,8 @@ TEST(GgufExperts, stay_in_codes) {
         const auto source = WeightSource::from_folder(kFixtures + name + ".gguf");
         const std::string mixtral = "model.layers.0.block_sparse_moe.experts.2.w1.weight",
                           qwen = "model.layers.0.mlp.experts.2.gate_proj.weight";
-        pb_weight_spec spec{};
+        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
         spec.part_count = 1;
-        spec.same_as = -1;
         spec.role = PB_WEIGHT_LINEAR;
         (name == "mixtral" ? mixtral : qwen).copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
         spec.parts[0].rows = spec.cols = 32;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sizes.hpp"
 #include "weights/convert.hpp"
 #include "weights/loader.hpp"
 
@@ -21,11 +22,10 @@ inline pb_weight_part part(const std::string& name, int64_t rows, const std::str
 
 inline pb_weight_spec spec(int64_t cols, const std::vector<pb_weight_part>& parts, pb_shard shard = PB_SHARD_NONE,
                     pb_weight_role role = PB_WEIGHT_LINEAR) {
-    pb_weight_spec out{};
+    pb_weight_spec out = patchbay::sized<pb_weight_spec>();
     out.role = role;
     out.shard = shard;
     out.cols = cols;
-    out.same_as = -1;
     out.part_count = static_cast<uint32_t>(parts.size());
     std::copy(parts.begin(), parts.end(), out.parts);
     return out;

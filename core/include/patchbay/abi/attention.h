@@ -5,18 +5,19 @@
 #define PATCHBAY_ABI_ATTENTION_H
 #include "patchbay/abi.h"
 #include "patchbay/abi/cost.h"
-#include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_ATTENTION "patchbay.attention/1-draft"
+#define PB_ATTENTION "patchbay.attention/1"
+#define PB_ATTENTION_REVISION 1 /* a draft: plugins of another revision are refused */
 
 typedef struct pb_attention_spec { /* [load] what the layers of one KV group need */
     uint32_t    struct_size;
-    uint32_t    heads, kv_heads, head_dim; /* of this rank; heads is a multiple of kv_heads */
+    uint32_t    heads, kv_heads, head_dim; /* of this rank, as a config.json gives them: describe() refuses what is 0, and
+                                            * heads that are no multiple of kv_heads */
     uint32_t    block_size;                /* tokens a page                                 */
     uint32_t    sliding_window;            /* 0: full; else a token sees this many, itself included */
     pb_dtype    activation_dtype;          /* of q, k, v, out                               */
@@ -49,7 +50,7 @@ typedef struct pb_attention_layout { /* filled by describe() */
     char     layout_tag[64]; /* equal tags: the bytes of a page mean the same. Terminated */
 } pb_attention_layout;
 
-typedef struct pb_attention_arrays { /* [step] a batch's metadata in the device's memory, for its kernels */
+typedef struct pb_attention_arrays { /* [step] closed, what comes goes into pb_attention_batch: a batch's metadata in the device's memory, for its kernels */
     const int32_t *query_starts; /* (seq_count + 1)                                                           */
     const int32_t *seq_lens;     /* (seq_count)                                                               */
     const int32_t *block_starts; /* (seq_count + 1): of sequence s are blocks[block_starts[s], block_starts[s + 1]) */
@@ -60,7 +61,7 @@ typedef struct pb_attention_arrays { /* [step] a batch's metadata in the device'
 
 /* A batch that fills a graph's bucket ends with padding sequences. Those of one token have position 0, seq_len 1, slot
  * −1 and a page that may be read: they are computed like any other, and what they give is dropped. With PB_GRAPHS_ANY
- * there may be others behind them without a token, a page, and with seq_len 0. */
+ * there may be others after them without a token, a page, and with seq_len 0. */
 typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
     uint32_t       struct_size;
     uint32_t       seq_count;
@@ -82,6 +83,8 @@ typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
 } pb_attention_batch;
 
 typedef struct pb_kv_view { /* [step] where the pages of one layer are: page p begins at data + p · page_stride */
+    uint32_t struct_size;
+    uint32_t reserved;
     uint8_t *data;
     uint64_t page_stride; /* bytes; pages of all layers of a group lie in one page of the pool */
     uint32_t page_count;
@@ -110,7 +113,7 @@ typedef struct pb_attention {
     /* What append_kv() and run() of one layer take, after plan(). Called in their place on a device that computes
      * nothing; NULL: it serves no such device. */
     pb_status (*cost)(void *self, void *bound, const pb_attention_batch *, pb_cost *out);                /* [step] */
-    const char *device; /* [load] the device whose memory it works in, as in pb_attention_spec; NULL: "cpu" */
+    const char *device; /* [load] the device whose memory it works in, as in pb_attention_spec; NULL: the host's */
 } pb_attention;
 
 #ifdef __cplusplus

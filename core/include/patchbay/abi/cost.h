@@ -1,4 +1,4 @@
-/* patchbay/abi/cost.h - what work takes: told by plugins whose device computes nothing, charged by that device. */
+/* patchbay/abi/cost.h - what work takes: given by plugins whose device computes nothing, charged by that device. */
 #ifndef PATCHBAY_ABI_COST_H
 #define PATCHBAY_ABI_COST_H
 #include "patchbay/abi/tensor.h"

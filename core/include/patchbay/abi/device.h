@@ -5,14 +5,14 @@
 #define PATCHBAY_ABI_DEVICE_H
 #include "patchbay/abi.h"
 #include "patchbay/abi/cost.h"
-#include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_DEVICE "patchbay.device/1-draft"
+#define PB_DEVICE "patchbay.device/1"
+#define PB_DEVICE_REVISION 1 /* a draft: plugins of another revision are refused */
 
 typedef struct pb_weight pb_weight; /* [load] opaque: a weight as this device wants it */
 typedef struct pb_graph  pb_graph;  /* opaque: ops that were captured, to run again; lives until graph_free() */
@@ -53,9 +53,9 @@ typedef struct pb_state { /* [step] where a recurrent layer keeps the states of 
     uint32_t  page_count;
     void     *data;         /* page p begins at data + p · page_stride; 64-byte aligned. NULL if the device computes not */
     uint64_t  page_stride;  /* bytes, a multiple of 64 */
-    pb_tensor pages;        /* (S) i32: each sequence's page, nobody else's; −1: its rows count for nothing */
+    pb_tensor pages;        /* (S) i32: each sequence's page, no other's; −1: its rows count for nothing */
     pb_tensor query_starts; /* (S + 1) i32: rows of sequence s are [starts[s], starts[s + 1]) */
-    pb_tensor begins;       /* (S) i32, 1: it begins here, and its state is zero whatever its page holds; else 0 */
+    pb_tensor is_first_chunk; /* (S) i32, 1: the sequence begins here, and its state is zero whatever its page holds; else 0 */
 } pb_state;
 
 typedef struct pb_scan { /* [call] what ssm_scan() multiplies with: vectors (heads), and bounds of the step */
@@ -126,7 +126,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*gated_mlp)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *gate_up,
                       const pb_weight *down, pb_gate gate);
     /* Those of recurrent layers go through each sequence's rows in order, from its state on, and leave there the state
-     * behind its last row; a row's result must not depend on how the rows before it were dealt out to steps. The state
+     * after its last row; a row's result must not depend on how the rows before it were dealt out to steps. The state
      * is f32 at `offset` bytes into the page, a multiple of 4. */
     /* out (T, n) = silu(bias[c] + sum over j < width of w[c · width + j] · x[t − width + 1 + j, c]): by channel, over
      * time; w vector (n · width), bias vector (n) or NULL. State: the width − 1 rows of x before, (width − 1, n), the
@@ -142,7 +142,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
                      const pb_tensor *c, const pb_scan *weights, const pb_state *state, uint64_t offset);
     /* In place: ids[t] = sampled[−1 − ids[t]] where ids[t] < 0; ids (T), sampled (R) i32. The host calls it between models,
      * never while it captures: ids that a step in flight samples. NULL: they must be seen by the host first. */
-    void (*take_tokens)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
+    void (*fill_placeholders)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */
@@ -162,20 +162,20 @@ typedef struct pb_device_info { /* filled by info() */
     uint32_t struct_size;
     uint32_t computes;         /* 0: charges time instead of computing                */
     pb_dtype activation_dtype; /* of every activation                                 */
-    uint32_t graphs;           /* 1: can capture and replay, has the graph_ calls; not with host_memory = 1 */
+    uint32_t reserved;
     uint64_t memory_total;     /* bytes; of host memory for a CPU                     */
     uint64_t memory_free;      /* bytes                                               */
     char     name[96];         /* "Intel Xeon … (avx512)": terminated                 */
     char     isa[32];          /* "avx512", "sm_90": terminated                       */
     uint32_t host_memory;      /* 1: its memory is the host's, no copies are needed   */
     uint32_t batch_dependent;  /* 1: low bits of a row of linear() may depend on how many rows there are */
-    char     serves_as[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
+    char     compatible_with[32];    /* "cpu": attention and samplers that serve that device serve this one too; empty: only those
                                 * of its own name. Terminated */
     char     visible_by[32];   /* "CUDA_VISIBLE_DEVICES": ranks on one machine take a device each, those that a process sees are
                                 * listed in this environment variable; empty: ranks share what there is. Terminated */
 } pb_device_info;
 
-typedef struct pb_limit { /* what the hardware does at best, measured and not quoted */
+typedef struct pb_limit { /* an element of what measure() fills: what the hardware does at best, measured and not quoted */
     char   name[32]; /* "memory_read", or "matmul_" and a dtype; a device may have others: terminated */
     char   unit[16]; /* "B/s", "FLOP/s" (a multiply-add is two), "OP/s": terminated                   */
     double value;
@@ -186,7 +186,7 @@ typedef struct pb_device {
     uint32_t reserved;
     pb_status (*info)(void *self, pb_device_info *);                                         /* [control] */
     pb_status (*alloc)(void *self, uint64_t bytes, void **out);                              /* [control] 64-byte aligned, zeroed */
-    void (*free)(void *self, void *memory);                                                  /* [control] in order with ops: behind the steps in flight */
+    void (*free)(void *self, void *memory);                                                  /* [control] in order with ops: after the steps in flight */
     /* [step], [control] in order with ops; `from` may change when it returns. */
     pb_status (*to_device)(void *self, void *to, const void *from, uint64_t bytes);
     pb_status (*to_host)(void *self, void *to, const void *from, uint64_t bytes);            /* likewise; done on return */
@@ -197,57 +197,103 @@ typedef struct pb_device {
     pb_status (*begin_step)(void *self);                                                     /* [step] */
     pb_status (*end_step)(void *self);                                                       /* [step] waits; reports the sticky error and clears it */
     pb_status (*copy_page)(void *self, void *to, const void *from, uint64_t bytes);          /* [step] within the device, in order with ops */
-    /* Measures for a second or two, by the clock service; fills out[0, *count) and sets *count, at most what it was.
-     * NULL: it cannot tell. [control] */
-    pb_status (*measure)(void *self, pb_limit *out, uint32_t *count);
-    /* Both of a device with computes = 0, else NULL. charge() is for what is no op: attention. charged_ns() is asked
-     * after end_step or submit_step: what the step's ops and charges take together; the host lets so much time pass. */
-    void (*charge)(void *self, const pb_cost *);                                             /* [step] */
-    uint64_t (*charged_ns)(void *self);                                                      /* [step] */
-    /* Graphs, if info() says that there are any, else NULL. What is called between graph_begin() and graph_end() - ops,
-     * collectives among them, and an attention's append_kv() and run() - is recorded and not run; the host copies
-     * nothing to or from the device, takes no memory and calls no charge() in between, and has run the same shapes once
-     * before. Structs and arrays of an op's arguments are [call] there too: the device keeps copies. graph_launch() runs
-     * it again in order with ops: the same addresses, shapes and scalars, over what memory holds by then. The host
-     * keeps what lies at those addresses (weights, KV, workspace, inputs) until graph_free(). Begin, end and launch
-     * inside one step each. */
-    pb_status (*graph_begin)(void *self);                                                    /* [step] */
-    /* Recording has ended whatever it returns; if not PB_OK, there is no graph. */
-    pb_status (*graph_end)(void *self, pb_graph **out);                                      /* [step] */
-    pb_status (*graph_launch)(void *self, pb_graph *);                                       /* [step] */
-    void (*graph_free)(void *self, pb_graph *);                                              /* [step], between steps; one in flight still runs it */
-    uint64_t (*graph_bytes)(void *self, const pb_graph *);                                   /* [step] of the device's memory; at least 1 */
-    /* A step in flight; both NULL where end_step() is the only end of a step. submit_step() ends what begin_step() began
-     * without waiting for it, then the next may begin, which runs behind it; at most two are submitted and not waited for.
-     * wait_step() waits for the oldest that was submitted, reports its sticky error and clears it. end_step() waits for
-     * its own step, and so for those before it, which wait_step() is called for all the same. */
-    pb_status (*submit_step)(void *self);                                                    /* [step] */
-    pb_status (*wait_step)(void *self);                                                      /* [step] */
-    /* Of a device with computes = 0, may be NULL: what the host of the machine that it stands for takes for a step,
-     * which is no part of charged_ns() and passes while a step in flight runs. */
-    uint64_t (*host_ns)(void *self);                                                         /* [step] */
-    /* Both or neither; neither: one rank only. connect() comes before ops(), once, on every rank; on return the ranks can
-     * reach each other. disconnect() makes each collective that waits and each to come end its step with a fault; it may be
-     * called in the midst of a step. [control], [any] */
-    pb_status (*connect)(void *self, const pb_group *);
-    void (*disconnect)(void *self);
     /* The queue that ops run in, for plugins that put kernels of their own in order with them: a cudaStream_t. The same
      * for the device's life. NULL: it has none. */
     void *(*queue)(void *self);                                                              /* [control] */
+} pb_device;
+
+/* ---- extensions ----------------------------------------------------------------------------- */
+
+/* Graphs; not of a device whose memory is the host's. What is called between graph_begin() and graph_end() - ops, collectives among
+ * them, and an attention's append_kv() and run() - is recorded and not run; the host copies nothing to or from the device,
+ * takes no memory and calls no charge() in between, and has run the same shapes once before. Structs and arrays of an op's
+ * arguments are [call] there too: the device keeps copies. graph_launch() runs it again in order with ops: the same addresses,
+ * shapes and scalars, over what memory holds by then. The host keeps what lies at those addresses (weights, KV, workspace,
+ * inputs) until graph_free(). Begin, end and launch inside one step each. */
+#define PB_DEVICE_GRAPHS "patchbay.device.graphs/1"
+#define PB_DEVICE_GRAPHS_REVISION 1
+typedef struct pb_device_graphs {
+    uint32_t struct_size;
+    uint32_t reserved;
+    pb_status (*graph_begin)(void *self);                          /* [step] */
+    /* Recording has ended whatever it returns; if not PB_OK, there is no graph. */
+    pb_status (*graph_end)(void *self, pb_graph **out);            /* [step] */
+    pb_status (*graph_launch)(void *self, pb_graph *);             /* [step] */
+    void (*graph_free)(void *self, pb_graph *);                    /* [step], between steps; one in flight still runs it */
+    uint64_t (*graph_bytes)(void *self, const pb_graph *);         /* [step] of the device's memory; at least 1 */
+} pb_device_graphs;
+
+/* Steps in flight. Without it end_step() is the only end of a step. */
+#define PB_DEVICE_ASYNC "patchbay.device.async/1"
+#define PB_DEVICE_ASYNC_REVISION 1
+typedef struct pb_device_async {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* Ends what begin_step() began without waiting for it, then the next may begin, which runs after it; at most two are
+     * submitted and not waited for. */
+    pb_status (*submit_step)(void *self);                    /* [step] */
+    /* Waits for the oldest that was submitted, reports its sticky error and clears it. end_step() waits for its own step,
+     * and so for those before it, which wait_step() is called for all the same. */
+    pb_status (*wait_step)(void *self);                      /* [step] */
     /* to_host() that does not wait: `to` is written by the time that end_step() or wait_step() of this step returns, and
      * must stay until then. A few kilobytes a step. NULL: the host waits and then calls to_host(). */
-    pb_status (*to_host_later)(void *self, void *to, const void *from, uint64_t bytes);      /* [step] inside one */
-    /* Pages that lie in host memory while their sequence waits. All four or none; NULL: the host takes memory of its own,
-     * and waits in to_host() and to_device(). host_alloc(): memory that this device copies to and from fast; 64-byte
-     * aligned; of a device with computes = 0 `out` may become NULL. The two copies are in order with ops and with each
-     * other, whoever they are of: what page_to_host() wrote a later page_to_device() reads. page_to_host() has written
-     * `to` by the time that end_step() or wait_step() of its step returns; `from` of page_to_device() may change then.
-     * A device with computes = 0 charges what they take. */
-    pb_status (*host_alloc)(void *self, uint64_t bytes, void **out);                         /* [control] */
-    void (*host_free)(void *self, void *memory);                                             /* [control] no step is in flight */
-    pb_status (*page_to_host)(void *self, void *to, const void *from, uint64_t bytes);       /* [step] inside one */
-    pb_status (*page_to_device)(void *self, void *to, const void *from, uint64_t bytes);     /* [step] inside one */
-} pb_device;
+    pb_status (*to_host_async)(void *self, void *to, const void *from, uint64_t bytes); /* [step] inside one */
+} pb_device_async;
+
+/* Several devices, a rank each, that compute one model together. Without it there is one rank. */
+#define PB_DEVICE_COLLECTIVES "patchbay.device.collectives/1"
+#define PB_DEVICE_COLLECTIVES_REVISION 1
+typedef struct pb_device_collectives {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* Before ops(), once, on every rank; on return the ranks can reach each other. */
+    pb_status (*connect)(void *self, const pb_group *);      /* [control] */
+    /* Makes each collective that waits and each to come end its step with a fault; may be called during a step. */
+    void (*disconnect)(void *self);                          /* [any] */
+} pb_device_collectives;
+
+/* Pages that lie in host memory while their sequence waits. Without it the host takes memory of its own, and waits in
+ * to_host() and to_device(). The two copies are in order with ops and with each other, whatever step they belong to: what
+ * page_to_host() wrote a later page_to_device() reads. page_to_host() has written `to` by the time that end_step() or
+ * wait_step() of its step returns; `from` of page_to_device() may change then. A device with computes = 0 charges what they
+ * take. */
+#define PB_DEVICE_OFFLOAD "patchbay.device.offload/1"
+#define PB_DEVICE_OFFLOAD_REVISION 1
+typedef struct pb_device_offload {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* Memory that this device copies to and from fast; 64-byte aligned; of a device with computes = 0 `out` may become
+     * NULL. */
+    pb_status (*host_alloc)(void *self, uint64_t bytes, void **out);                          /* [control] */
+    void (*host_free)(void *self, void *memory);                                              /* [control] no step is in flight */
+    pb_status (*page_to_host)(void *self, void *to, const void *from, uint64_t bytes);     /* [step] inside one */
+    pb_status (*page_to_device)(void *self, void *to, const void *from, uint64_t bytes);   /* [step] inside one */
+} pb_device_offload;
+
+/* What the hardware does at best. */
+#define PB_DEVICE_LIMITS "patchbay.device.limits/1"
+#define PB_DEVICE_LIMITS_REVISION 1
+typedef struct pb_device_limits {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* Measures for a second or two, by the clock service; fills out[0, *count) and sets *count, at most what it was.
+     * stride: sizeof(pb_limit) at the host. [control] */
+    pb_status (*measure)(void *self, pb_limit *out, uint32_t stride, uint32_t *count);
+} pb_device_limits;
+
+/* Time that passes; of every device with computes = 0, and of no other. */
+#define PB_DEVICE_SIMULATION "patchbay.device.simulation/1"
+#define PB_DEVICE_SIMULATION_REVISION 1
+typedef struct pb_device_simulation {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void (*charge)(void *self, const pb_cost *);             /* [step] for what is no op: attention */
+    /* After end_step() or submit_step(): what the step's ops and charges take together; the host lets so much time pass. */
+    uint64_t (*charged_ns)(void *self);                      /* [step] */
+    /* May be NULL: what the host of the machine that it stands for takes for a step, which is no part of charged_ns() and
+     * passes while a step in flight runs. */
+    uint64_t (*host_ns)(void *self);                         /* [step] */
+} pb_device_simulation;
 
 #ifdef __cplusplus
 }

@@ -4,14 +4,14 @@
 #define PATCHBAY_ABI_MODEL_H
 #include "patchbay/abi.h"
 #include "patchbay/abi/device.h"
-#include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_MODEL "patchbay.model/1-draft"
+#define PB_MODEL "patchbay.model/1"
+#define PB_MODEL_REVISION 1 /* a draft: plugins of another revision are refused */
 
 /* [call] The model folder's config.json, flattened: "rope_scaling.factor" → "8.0". An empty array is "[]", an empty object
  * "{}", and a string that would read as another type keeps its quotes. */
@@ -30,14 +30,12 @@ typedef struct pb_model_facts { /* filled by load_config() */
     uint32_t max_position;   /* tokens that the architecture reaches */
     uint32_t flags;          /* PB_MODEL_… */
     uint32_t embedding, lm_head; /* with PB_MODEL_GIVES_HIDDEN: indices of the weights */
-    uint32_t most_ahead;     /* of a head without layers: tokens that it can tell one after the other; else 0 */
+    uint32_t reserved;
 } pb_model_facts;
 
 /* GIVES_HIDDEN: forward() writes pb_forward.hidden where it is asked to; the token table's rows are what the first layer
- * gets, and logits are the lm head's of the hidden states and nothing more. Without it no head can be had for the model.
- * HEAD: it drafts for another model, its target, from whose hidden states it goes on (EAGLE, Medusa). It runs for proposers
- * only, and its config.json comes with the target's, keys after "target.". */
-enum { PB_MODEL_GIVES_HIDDEN = 1, PB_MODEL_HEAD = 2 };
+ * gets, and logits are the lm head's of the hidden states and nothing more. Without it no head can be had for the model. */
+enum { PB_MODEL_GIVES_HIDDEN = 1 };
 
 typedef int32_t pb_shard;
 enum { PB_SHARD_NONE = 0, PB_SHARD_ROWS = 1 /* output features */, PB_SHARD_COLS = 2 /* input features */ };
@@ -47,7 +45,8 @@ enum { PB_TARGET_NONE = 0, PB_TARGET_EMBEDDING = 1, PB_TARGET_LM_HEAD = 2 };
 
 #define PB_MAX_FUSED 4
 
-typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of one */
+typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of one. Closed: it lies inside of pb_weight_spec,
+                               * which grows by arrays of its own */
     char     name[160];   /* "model.layers.0.self_attn.q_proj.weight" */
     char     bias[160];   /* empty: none */
     int64_t  rows;        /* before sharding */
@@ -58,12 +57,13 @@ typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of
     uint32_t reserved;
 } pb_weight_part;
 
-typedef struct pb_weight_spec { /* one handle: one tensor, or several fused along rows (qkv, gate_up) */
+typedef struct pb_weight_spec { /* filled by weight(): one handle: one tensor, or several fused along rows (qkv, gate_up) */
+    uint32_t       struct_size;
     pb_weight_role role;
     pb_shard       shard;
     int64_t        cols;         /* before sharding; of a vector: its length, with rows 1 */
     uint32_t       part_count;   /* 0: computed by the model, see `fill` */
-    int32_t        same_as;      /* ≥ 0: the handle of that weight (tied embeddings), nothing is loaded; else −1 */
+    uint32_t       tied_to;      /* 1 + the index of the weight whose handle it is (tied embeddings), nothing is loaded; 0: none */
     uint64_t       uses;         /* as pb_weight_source.uses */
     float          offset;       /* of a vector: added to each value, in f32 (norms that are stored as w − 1) */
     uint32_t       exact;        /* 1: not rounded while loading (a router, whose choices turn on small differences) */
@@ -77,13 +77,14 @@ typedef struct pb_weight_spec { /* one handle: one tensor, or several fused alon
 typedef int32_t pb_kv_kind;
 enum { PB_KV_FULL = 0, PB_KV_SLIDING = 1, PB_KV_RECURRENT = 2 };
 
-typedef struct pb_kv_spec { /* of one layer */
+typedef struct pb_kv_spec { /* filled by kv_spec(), of one layer */
+    uint32_t   struct_size;
     pb_kv_kind kind;
     uint32_t   heads, kv_heads, head_dim; /* of this rank; 0 of a recurrent layer */
     uint32_t   sliding_window;
     float      scale, soft_cap;
-    uint32_t   shares;                    /* n > 0: attends over the KV that layer n − 1 keeps, an earlier one of the
-                                           * same kind, window, kv_heads and head_dim, and keeps none. 0: its own */
+    uint32_t   kv_source_layer;           /* 1 + the layer whose KV it attends over, an earlier one of the same kind, window,
+                                           * kv_heads and head_dim: it keeps none itself. 0: its own */
     uint64_t   state_bytes;               /* of a recurrent layer: a sequence's state, of this rank */
 } pb_kv_spec;
 
@@ -97,7 +98,7 @@ typedef struct pb_forward { /* [step] everything one forward pass needs */
     pb_tensor        logit_rows;  /* (R) i32: rows of the batch whose logits are wanted */
     pb_tensor        logits;      /* (R, vocab) f32, out */
     pb_dtype         activation_dtype;
-    uint32_t         ahead;       /* of a head without layers: its rows tell the token so many behind the next one */
+    uint32_t         draft_step;  /* of a head without layers: its rows predict the token so many after the next one */
     void            *ctx;         /* for the calls below */
     /* A temporary tensor from the step's workspace, contiguous; data is not zeroed. Lives until the step ends. */
     pb_tensor (*temp)(void *ctx, pb_dtype, int32_t rank, const int64_t *shape);
@@ -130,6 +131,19 @@ typedef struct pb_model {
     pb_status (*kv_spec)(void *self, uint32_t layer, pb_kv_spec *);                                  /* [control] */
     pb_status (*forward)(void *self, const pb_forward *);                                            /* [step]    */
 } pb_model;
+
+/* ---- extension: a draft head ---------------------------------------------------------------- */
+
+/* The model drafts for another one, its target, from whose hidden states it goes on (EAGLE, Medusa). It runs for proposers
+ * only, and its config.json comes with the target's, keys after "target.". */
+#define PB_MODEL_DRAFT_HEAD "patchbay.model.draft_head/1"
+#define PB_MODEL_DRAFT_HEAD_REVISION 1
+typedef struct pb_draft_head {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* After load_config(): tokens that a head without layers predicts one after the other; 0: it has layers. */
+    uint32_t (*max_draft_depth)(void *self);                                                         /* [control] */
+} pb_draft_head;
 
 #ifdef __cplusplus
 }

@@ -3,20 +3,20 @@
 #ifndef PATCHBAY_ABI_PROPOSER_H
 #define PATCHBAY_ABI_PROPOSER_H
 #include "patchbay/abi.h"
-#include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_PROPOSER "patchbay.proposer/1-draft"
+#define PB_PROPOSER "patchbay.proposer/1"
+#define PB_PROPOSER_REVISION 1 /* a draft: plugins of another revision are refused */
 
-typedef struct pb_propose_row {
+typedef struct pb_propose_row { /* an element of rows */
     uint64_t       id;          /* of the sequence */
     const int32_t *tokens;      /* prompt and output, the newest last */
-    uint32_t       token_count;
-    uint32_t       max_drafts;  /* one behind the other, at most; ≤ the batch's */
+    uint32_t       token_count; /* at least 1 */
+    uint32_t       max_drafts;  /* one after the other, at most; ≤ the batch's */
     uint32_t       max_paths;   /* from the newest token to a draft that none follows, at most; 1: a chain. Drafts in all:
                                    max_drafts · max_paths, ≤ the batch's max_drafts */
     uint32_t       reserved;

@@ -4,16 +4,16 @@
 #ifndef PATCHBAY_ABI_SAMPLER_H
 #define PATCHBAY_ABI_SAMPLER_H
 #include "patchbay/abi.h"
-#include "patchbay/abi/digests.h"
 #include "patchbay/abi/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_SAMPLER "patchbay.sampler/1-draft"
+#define PB_SAMPLER "patchbay.sampler/1"
+#define PB_SAMPLER_REVISION 1 /* a draft: plugins of another revision are refused */
 
-typedef struct pb_logit_bias {
+typedef struct pb_logit_bias { /* closed: a pair of numbers */
     int32_t token;
     float   bias;
 } pb_logit_bias;
@@ -27,7 +27,7 @@ typedef struct pb_sampling_params { /* [step] one request's; meanings as in Open
     float    repetition_penalty; /* 1: off; over prompt and output              */
     float    presence_penalty;   /* 0: off; over output                         */
     float    frequency_penalty;  /* 0: off; over output                         */
-    int32_t  logprobs;           /* −1: none; n: the sampled token's and the n highest */
+    uint32_t logprobs;           /* 0: none; n + 1: the sampled token's and the n highest */
     uint32_t logit_bias_count;
     const pb_logit_bias *logit_bias;
     /* Further stages, each off at 0; docs/sampling.md says what they do and in what order they come */
@@ -46,7 +46,7 @@ typedef struct pb_sampling_params { /* [step] one request's; meanings as in Open
     uint32_t reserved;
 } pb_sampling_params;
 
-typedef struct pb_sample_row {
+typedef struct pb_sample_row { /* an element of rows */
     uint64_t        id;             /* of the sequence */
     uint64_t        seed;           /* Philox key: the request's seed, or one derived from the engine's */
     uint64_t        position;       /* of the token to be sampled, counted from the prompt's first       */
@@ -55,7 +55,7 @@ typedef struct pb_sample_row {
     const int32_t  *output;         /* output tokens so far, accepted drafts of this step included */
     uint32_t        prompt_count, output_count;
     const uint32_t *allowed;        /* bit t set: token t may be sampled; NULL: all */
-    const float    *surprise;       /* of each output token, as pb_sample_batch.surprise told when it was sampled; NULL: the
+    const float    *surprisal;       /* of each output token, as pb_sample_batch.surprisal gave it when it was sampled; NULL: the
                                      * row has no mirostat_tau. With one nothing is drafted */
 } pb_sample_row;
 
@@ -71,7 +71,7 @@ typedef struct pb_sample_batch { /* [call] */
     int32_t             *top_tokens;    /* out, (row_count, max_logprobs), highest first; −1 past a row's number */
     float               *top_logprobs;  /* out, likewise */
     uint64_t             fault_count;   /* out: rows whose logits were NaN or all excluded; such a row still gets an id in range */
-    float               *surprise;      /* out, row_count, of rows with mirostat_tau: −log2 of the sampled token's probability
+    float               *surprisal;      /* out, row_count, of rows with mirostat_tau: −log2 of the sampled token's probability
                                          * among those it was drawn from, which the host keeps with it. NULL: no row has */
 } pb_sample_batch;
 
@@ -85,8 +85,8 @@ typedef struct pb_sample_plan { /* filled by plan() */
 } pb_sample_plan;
 
 typedef struct pb_sample_work { /* [call] the batch of the latest plan(), on the device. Pointers are to its memory, 64-byte
-                                 * aligned, which stays and which nobody else writes until end_step() or wait_step() of the
-                                 * step has returned; tokens until that of the step behind it, which may take them */
+                                 * aligned, which stays and which no other writes until end_step() or wait_step() of the
+                                 * step has returned; tokens until that of the step after it, which may read them */
     uint32_t    struct_size;
     uint32_t    row_count;
     uint32_t    max_logprobs;
@@ -105,22 +105,31 @@ typedef struct pb_sample_work { /* [call] the batch of the latest plan(), on the
 typedef struct pb_sampler {
     uint32_t struct_size;
     uint32_t reserved;
-    const char *device; /* "host": the host copies logits to it; else the device that it runs on, by the plugin's name or
-                         * what that serves_as: it has plan() and enqueue(), and no sample() */
+    const char *device; /* NULL: the host copies logits to it, and it has sample(); else the device that it runs on, by the
+                         * plugin's name or what that is compatible_with: it has the extension below, and no sample() */
     pb_status (*sample)(void *self, pb_sample_batch *);                                  /* [step] */
     /* Optional: the final log-probabilities (after penalties and truncation) of each row, written over the
      * logits. `rejection` verification needs it. Not of a sampler on a device. */
     pb_status (*process)(void *self, pb_sample_batch *);                                 /* [step] */
-    /* On a device, both; else NULL. plan() is shown a batch whose logits and outputs are NULL (their shapes are right) and
-     * reads all it needs of the rows. enqueue() starts the work in order with ops, waits for nothing and is never
-     * captured; once a plan(), inside the same step and behind what makes the logits. Where tokens of a step in flight
-     * are missing from a row's `output`, the row has no parameter that looks at them. */
-    pb_status (*plan)(void *self, const pb_sample_batch *, pb_sample_plan *out);         /* [step] */
-    pb_status (*enqueue)(void *self, const pb_sample_work *);                            /* [step] */
     /* Optional: PB_UNSUPPORTED and, as its error's text, which of these parameters it does not have. Such a request is
      * refused, and so is a swap to it while there is one. NULL: it takes all, and may ignore some. */
     pb_status (*accepts)(void *self, const pb_sampling_params *);                        /* [step] */
 } pb_sampler;
+
+/* ---- extension: sampling on a device -------------------------------------------------------- */
+
+#define PB_SAMPLER_DEVICE "patchbay.sampler.device/1"
+#define PB_SAMPLER_DEVICE_REVISION 1
+typedef struct pb_sampler_device {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* The batch's logits and outputs are NULL (their shapes are right); it reads all it needs of the rows. */
+    pb_status (*plan)(void *self, const pb_sample_batch *, pb_sample_plan *out);         /* [step] */
+    /* Starts the work in order with ops, waits for nothing and is never captured; once a plan(), inside the same step and
+     * after what makes the logits. Where tokens of a step in flight are missing from a row's `output`, the row has no
+     * parameter that looks at them. */
+    pb_status (*enqueue)(void *self, const pb_sample_work *);                            /* [step] */
+} pb_sampler_device;
 
 #ifdef __cplusplus
 }

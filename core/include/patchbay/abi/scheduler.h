@@ -1,17 +1,17 @@
 /* patchbay/abi/scheduler.h - who runs in the next step, with how many tokens; who is preempted.
- * The scheduler decides, the host applies: it allocates the blocks, trims in plan order what does not fit, and
+ * The scheduler decides, the host applies: it allocates the pages, trims in plan order what does not fit, and
  * counts what it trimmed. A plan is a breach (the step is refused) if it names an unknown or repeated id, or
  * exceeds max_num_batched_tokens or max_num_seqs. */
 #ifndef PATCHBAY_ABI_SCHEDULER_H
 #define PATCHBAY_ABI_SCHEDULER_H
 #include "patchbay/abi.h"
-#include "patchbay/abi/digests.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define PB_SCHEDULER "patchbay.scheduler/1-draft"
+#define PB_SCHEDULER "patchbay.scheduler/1"
+#define PB_SCHEDULER_REVISION 1 /* a draft: plugins of another revision are refused */
 
 enum { /* pb_sequence.flags */
     PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
@@ -20,7 +20,7 @@ enum { /* pb_sequence.flags */
                             * any others do, and comes back when the sequence is admitted               */
 };
 
-typedef struct pb_sequence { /* one sequence as a policy sees it */
+typedef struct pb_sequence { /* an element of running and waiting: one sequence as a policy sees it */
     uint64_t id;             /* never reused                                                        */
     uint64_t group;          /* equal for the sequences of one request (n > 1, beams)               */
     uint64_t arrival_us;     /* on the engine's clock                                               */
@@ -31,11 +31,11 @@ typedef struct pb_sequence { /* one sequence as a policy sees it */
     uint32_t output_tokens;  /* made so far; one that a step in flight makes counts, unless it is the last */
     uint32_t max_tokens;     /* output tokens after which it ends at the latest                     */
     uint32_t computed_tokens; /* whose KV is there; a waiting one has 0 until it is admitted        */
-    uint32_t in_flight;      /* tokens of a step not yet back (asynchronous depth 1), else 0        */
+    uint32_t in_flight;      /* tokens of steps that are submitted and not yet back                 */
     uint32_t draft_tokens;   /* proposed for verification in the next step                          */
-    uint32_t blocks;         /* pages held                                                          */
-    uint32_t page_room;      /* tokens that fit before it needs its next page                       */
-    uint32_t freeable;       /* pages that come free if it is preempted                             */
+    uint32_t pages;          /* held                                                                */
+    uint32_t tokens_until_next_page;      /* tokens that fit before it needs its next page                       */
+    uint32_t pages_freed_if_preempted;       /* pages that come free if it is preempted                             */
     uint32_t cached_tokens;  /* waiting: prefix tokens that are cached now, a hint: what counts is what the host
                               * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;
@@ -58,9 +58,9 @@ typedef struct pb_scheduler_in { /* [call] */
     uint32_t max_num_seqs;           /* sequences in a step, and running at once                     */
     uint32_t block_size;             /* tokens a page                                                */
     uint32_t kv_groups;              /* a block of tokens takes a page of each: pages_for() in the SDK */
-    uint32_t free_blocks;            /* cached but unused pages count as free                        */
-    uint32_t total_blocks;
-    uint32_t watermark_blocks;       /* keep so many free when admitting                             */
+    uint32_t free_pages;            /* cached but unused pages count as free                        */
+    uint32_t total_pages;
+    uint32_t watermark_pages;       /* keep so many free when admitting                             */
     uint32_t flags;                  /* PB_STEP_… */
     const pb_sequence *running;      /* in order of admission                                        */
     uint32_t running_count;
@@ -68,7 +68,7 @@ typedef struct pb_scheduler_in { /* [call] */
     const pb_sequence *waiting;      /* in order of arrival; preempted ones in front                 */
     uint32_t long_prefill_token_threshold; /* 0: none; the most prompt tokens of one sequence a step */
     uint32_t state_pages;            /* that a sequence takes with its first token, whatever its length */
-    const uint32_t *group_windows;   /* (kv_groups) tokens behind which a group's pages come free while it goes on;
+    const uint32_t *group_windows;   /* (kv_groups) tokens after which a group's pages come free while it goes on;
                                       * 0: none do. NULL: all 0                                      */
 } pb_scheduler_in;
 
@@ -84,13 +84,13 @@ enum {
     PB_PREEMPT_SWAP      = 1  /* to host memory, where preemption_mode is swap or auto and there is room */
 };
 
-typedef struct pb_plan_item {
+typedef struct pb_plan_item { /* an element of items */
     uint64_t id;
     uint32_t tokens; /* at least 1; never more than it still needs */
     uint32_t reserved;
 } pb_plan_item;
 
-typedef struct pb_preempt_item {
+typedef struct pb_preempt_item { /* an element of preempts */
     uint64_t      id;
     pb_preemption how;
     uint32_t      reserved;
@@ -98,8 +98,10 @@ typedef struct pb_preempt_item {
 
 typedef struct pb_scheduler_out { /* [call] buffers are the host's */
     uint32_t         struct_size;
+    uint32_t         item_stride;   /* sizeof(pb_plan_item) at the host */
     uint32_t         item_capacity; /* max_num_seqs */
-    pb_plan_item    *items;         /* in the order in which blocks are given */
+    uint32_t         preempt_stride; /* sizeof(pb_preempt_item) at the host */
+    pb_plan_item    *items;         /* in the order in which pages are given */
     uint32_t         item_count;
     uint32_t         preempt_capacity; /* running_count */
     pb_preempt_item *preempts;      /* applied before any item */
@@ -112,7 +114,7 @@ typedef struct pb_scheduler {
     uint32_t reserved;
     pb_status (*plan)(void *self, const pb_scheduler_in *, pb_scheduler_out *);  /* [step] */
     /* Optional, for policies that keep their own order and so stay O(scheduled): */
-    void (*arrived)(void *self, const pb_sequence *);                            /* [step] */
+    void (*arrived)(void *self, const pb_sequence *, uint32_t size);             /* [step] size: sizeof(pb_sequence) at the host */
     void (*finished)(void *self, uint64_t id, uint32_t output_tokens);           /* [step] */
     void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] when it takes a slot over: the whole view */
 } pb_scheduler;

@@ -22,7 +22,7 @@ enum {
 
 #define PB_MAX_RANK 4
 
-typedef struct pb_tensor { /* a view: owns nothing */
+typedef struct pb_tensor { /* a view: owns nothing. Closed: kernels are compiled against it */
     void    *data;                 /* NULL on devices that compute nothing               */
     pb_dtype dtype;
     int32_t  rank;                 /* 1 … PB_MAX_RANK                                    */

@@ -20,26 +20,27 @@ template <class T>
 struct AttentionTable {
     using Bound = typename T::Bound;
     static pb_status describe(void* self, const pb_attention_spec* spec, pb_attention_layout* out) {
-        return enter<T>(self, [&](T& t) { *out = t.describe(*spec); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.describe(*Whole(spec))); });
     }
     static pb_status bind(void* self, const pb_attention_spec* spec, void** bound) {
-        return enter<T>(self, [&](T& t) { *bound = t.bind(*spec).release(); });
+        return enter<T>(self, [&](T& t) { *bound = t.bind(*Whole(spec)).release(); });
     }
     static void unbind(void*, void* bound) noexcept { delete static_cast<Bound*>(bound); }
     static pb_status plan(void* self, void* bound, const pb_attention_batch* batch, void* buffer) {
-        return enter<T>(self, [&](T& t) { t.plan(*static_cast<Bound*>(bound), *batch, buffer); });
+        return enter<T>(self, [&](T& t) { t.plan(*static_cast<Bound*>(bound), *Whole(batch), buffer); });
     }
     static void append_kv(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
                           const pb_tensor* k, const pb_tensor* v) noexcept {
-        static_cast<Box<T>*>(self)->value.append_kv(*static_cast<Bound*>(bound), *batch, *kv, *k, *v);
+        static_cast<Box<T>*>(self)->value.append_kv(*static_cast<Bound*>(bound), *Whole(batch), *Whole(kv), *k, *v);
     }
     static void run(void* self, void* bound, const pb_attention_batch* batch, const pb_kv_view* kv,
                     const pb_tensor* out, const pb_tensor* q) noexcept {
-        static_cast<Box<T>*>(self)->value.run(*static_cast<Bound*>(bound), *batch, *kv, *out, *q);
+        static_cast<Box<T>*>(self)->value.run(*static_cast<Bound*>(bound), *Whole(batch), *Whole(kv), *out,
+                                               *q);
     }
     static pb_status cost(void* self, void* bound, const pb_attention_batch* batch, pb_cost* out) {
         return enter<T>(self, [&](T& t) {
-            if constexpr (kCost) *out = t.cost(*static_cast<const Bound*>(bound), *batch);
+            if constexpr (kCost) copy_out(out, t.cost(*static_cast<const Bound*>(bound), *Whole(batch)));
         });
     }
     static constexpr bool kCost =
@@ -68,7 +69,7 @@ inline void check_heads_and_pages(const pb_attention_spec& spec) {
 
 template <class T>
 constexpr pb_component attention(const About& about) {
-    return detail::component<T>(PB_ATTENTION, PB_ATTENTION_DIGEST, about, &detail::AttentionTable<T>::table);
+    return detail::component<T, detail::AttentionTable<T>>(PB_ATTENTION, PB_ATTENTION_REVISION, about);
 }
 
 }  // namespace patchbay

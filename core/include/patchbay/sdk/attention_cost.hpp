@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "patchbay/abi/attention.h"
+#include "patchbay/sizes.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {
@@ -27,8 +28,7 @@ inline pb_cost attention_cost(const pb_attention_spec& spec, const pb_attention_
         tokens_read += uint64_t(length - std::max<int64_t>(before + 1 - window, 0));
     }
     for (uint32_t t = 0; t < batch.token_count; ++t) appended += batch.slot_mapping[t] >= 0;
-    pb_cost out{};
-    out.struct_size = sizeof out;
+    pb_cost out = patchbay::sized<pb_cost>();
     out.launches = 2; // one appends, one attends
     out.flop = 4 * uint64_t{spec.heads} * spec.head_dim * keys_seen;
     out.flop_dtype = spec.activation_dtype;

@@ -22,8 +22,8 @@ struct DecoderShape {
 
     // KV of a layer of this rank; window 0: full. scale: of q·k, mostly 1 / sqrt(head_dim).
     pb_kv_spec kv(uint32_t window, float scale, float soft_cap = 0) const {
-        return {window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim, window, scale, soft_cap,
-                0, 0};
+        return {sizeof(pb_kv_spec), window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim,
+                window, scale, soft_cap, 0, 0};
     }
     float usual_scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
 };
@@ -79,8 +79,8 @@ inline DecoderShape decoder_shape(const ModelConfig& config, const DecoderDefaul
     return s;
 }
 
-inline float norm_epsilon(const ModelConfig& config, const char* key, float fallback) {
-    const float eps = config.get<float>(key, fallback);
+inline float norm_epsilon(const ModelConfig& config, const char* key, float default_value) {
+    const float eps = config.get<float>(key, default_value);
     if (!(eps >= 0 && eps < 1)) throw Error(PB_INVALID, std::string(key) + " is out of range");
     return eps;
 }

@@ -1,5 +1,5 @@
 // patchbay/sdk/decoder_blocks.hpp - the blocks that decoders of the Llama kind are put together from: what is before
-// and behind the layers, rotary positions, attention, the gated MLP. Each lists its weights and computes. For model
+// and after the layers, rotary positions, attention, the gated MLP. Each lists its weights and computes. For model
 // plugins.
 #pragma once
 #include <algorithm>
@@ -85,7 +85,7 @@ struct DecoderEnds {
 struct Rotary {
     // Lowers s.positions to what the frequencies hold for.
     static Rotary list(WeightList& weights, DecoderShape& s, const RopeSettings& settings, uint32_t turned) {
-        s.positions = std::min(s.positions, settings.most_positions);
+        s.positions = std::min(s.positions, settings.max_positions);
         return {weights.computed(rope_frequencies(settings, turned)), settings.cos_scale};
     }
 
@@ -173,7 +173,7 @@ struct GatedMlp {
     pb_tensor gate_up{}, gated{}; // of a device that has no op for the whole
 };
 
-// Decoders whose layers are a rotary attention and a gated SiLU MLP, each behind a norm: what derives from it lists the
+// Decoders whose layers are a rotary attention and a gated SiLU MLP, each after a norm: what derives from it lists the
 // weights in load_config().
 class GatedDecoder : public ListedWeights {
   public:

@@ -1,7 +1,9 @@
-// patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. Optional:
+// patchbay/sdk/device.hpp - a device as a class: the members below mirror pb_device, ops() returns its table. What is
+// optional makes the extensions of abi/device.h; bool has_extension(std::string_view id) const says which of them this
+// instance has, where that depends on the machine:
 // std::vector<pb_limit> measure(); void graph_begin(), pb_graph* graph_end(), void graph_launch(pb_graph*),
 // void graph_free(pb_graph*) noexcept, uint64_t graph_bytes(const pb_graph*) noexcept, all five or none; void
-// submit_step() and wait_step(); void to_host_later(void*, const void*, uint64_t); void* host_alloc(uint64_t),
+// submit_step() and wait_step(); void to_host_async(void*, const void*, uint64_t); void* host_alloc(uint64_t),
 // void host_free(void*) noexcept, void page_to_host(void*, const void*, uint64_t) and page_to_device(…), all four or
 // none; of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and
 // uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept.
@@ -20,7 +22,7 @@ template <class T>
 struct DeviceTable {
     static T& value(void* self) { return static_cast<Box<T>*>(self)->value; }
     static pb_status info(void* self, pb_device_info* out) {
-        return enter<T>(self, [&](T& t) { *out = t.info(); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.info()); });
     }
     static pb_status alloc(void* self, uint64_t bytes, void** out) {
         return enter<T>(self, [&](T& t) { *out = t.alloc(bytes); });
@@ -33,7 +35,7 @@ struct DeviceTable {
         return enter<T>(self, [&](T& t) { t.to_host(to, from, bytes); });
     }
     static pb_status prepare(void* self, const pb_weight_source* source, pb_weight** out) {
-        return enter<T>(self, [&](T& t) { *out = t.prepare(*source); });
+        return enter<T>(self, [&](T& t) { *out = t.prepare(*Whole(source)); });
     }
     static void release(void* self, pb_weight* w) noexcept { value(self).release(w); }
     static uint64_t weight_bytes(void* self, const pb_weight* w) noexcept { return value(self).weight_bytes(w); }
@@ -47,17 +49,17 @@ struct DeviceTable {
     static pb_status copy_page(void* self, void* to, const void* from, uint64_t bytes) {
         return enter<T>(self, [&](T& t) { t.copy_page(to, from, bytes); });
     }
-    static pb_status measure(void* self, pb_limit* out, uint32_t* count) {
+    static pb_status measure(void* self, pb_limit* out, uint32_t stride, uint32_t* count) {
         return enter<T>(self, [&](T& t) {
             if constexpr (requires { t.measure(); }) {
                 const std::vector<pb_limit> limits = t.measure();
                 *count = static_cast<uint32_t>(std::min<size_t>(limits.size(), *count));
-                std::copy_n(limits.begin(), *count, out);
+                for (uint32_t i = 0; i < *count; ++i) write_row(out, i, stride, limits[i]);
             }
         });
     }
     static void charge(void* self, const pb_cost* cost) noexcept {
-        if constexpr (kCharges) value(self).charge(*cost);
+        if constexpr (kCharges) value(self).charge(*Whole(cost));
     }
     static uint64_t charged_ns(void* self) noexcept {
         if constexpr (kCharges) return value(self).charged_ns();
@@ -101,7 +103,7 @@ struct DeviceTable {
     }
     static pb_status connect(void* self, const pb_group* group) {
         return enter<T>(self, [&](T& t) {
-            if constexpr (kConnects) t.connect(*group);
+            if constexpr (kConnects) t.connect(*Whole(group));
         });
     }
     static void disconnect(void* self) noexcept {
@@ -111,9 +113,9 @@ struct DeviceTable {
         if constexpr (kQueue) return value(self).queue();
         return nullptr;
     }
-    static pb_status to_host_later(void* self, void* to, const void* from, uint64_t bytes) {
+    static pb_status to_host_async(void* self, void* to, const void* from, uint64_t bytes) {
         return enter<T>(self, [&](T& t) {
-            if constexpr (kLater) t.to_host_later(to, from, bytes);
+            if constexpr (kLater) t.to_host_async(to, from, bytes);
         });
     }
     static pb_status host_alloc(void* self, uint64_t bytes, void** out) {
@@ -152,7 +154,7 @@ struct DeviceTable {
     };
     static constexpr bool kQueue = requires(T t) { t.queue(); };
     static constexpr bool kLater =
-        requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_later(to, from, bytes); };
+        requires(T t, void* to, const void* from, uint64_t bytes) { t.to_host_async(to, from, bytes); };
     static constexpr bool kPages = requires(T t, void* to, const void* from, uint64_t bytes) {
         to = t.host_alloc(bytes);
         t.host_free(to);
@@ -166,16 +168,31 @@ struct DeviceTable {
     };
     static constexpr pb_device table{sizeof(pb_device), 0, info, alloc, free, to_device, to_host, prepare,
                                      release, weight_bytes, ops, begin_step, end_step, copy_page,
-                                     kMeasure ? measure : nullptr, kCharges ? charge : nullptr,
-                                     kCharges ? charged_ns : nullptr, kGraphs ? graph_begin : nullptr,
-                                     kGraphs ? graph_end : nullptr, kGraphs ? graph_launch : nullptr,
-                                     kGraphs ? graph_free : nullptr, kGraphs ? graph_bytes : nullptr,
-                                     kSubmits ? submit_step : nullptr, kSubmits ? wait_step : nullptr,
-                                     kHost ? host_ns : nullptr,
-                                     kConnects ? connect : nullptr, kConnects ? disconnect : nullptr,
-                                     kQueue ? queue : nullptr, kLater ? to_host_later : nullptr,
-                                     kPages ? host_alloc : nullptr, kPages ? host_free : nullptr,
-                                     kPages ? page_to_host : nullptr, kPages ? page_to_device : nullptr};
+                                     kQueue ? queue : nullptr};
+    static constexpr pb_device_graphs graphs{sizeof(pb_device_graphs), 0,         graph_begin, graph_end,
+                                             graph_launch,             graph_free, graph_bytes};
+    static constexpr pb_device_async async{sizeof(pb_device_async), 0, submit_step, wait_step,
+                                           kLater ? to_host_async : nullptr};
+    static constexpr pb_device_collectives collectives{sizeof(pb_device_collectives), 0, connect, disconnect};
+    static constexpr pb_device_offload offload{sizeof(pb_device_offload), 0,           host_alloc, host_free,
+                                               page_to_host,              page_to_device};
+    static constexpr pb_device_limits limits{sizeof(pb_device_limits), 0, measure};
+    static constexpr pb_device_simulation simulation{sizeof(pb_device_simulation), 0, charge, charged_ns,
+                                                     kHost ? host_ns : nullptr};
+    static constexpr void add_extensions(auto& list) {
+        list.add(kGraphs, PB_DEVICE_GRAPHS, PB_DEVICE_GRAPHS_REVISION, &graphs);
+        list.add(kSubmits, PB_DEVICE_ASYNC, PB_DEVICE_ASYNC_REVISION, &async);
+        list.add(kConnects, PB_DEVICE_COLLECTIVES, PB_DEVICE_COLLECTIVES_REVISION, &collectives);
+        list.add(kPages, PB_DEVICE_OFFLOAD, PB_DEVICE_OFFLOAD_REVISION, &offload);
+        list.add(kMeasure, PB_DEVICE_LIMITS, PB_DEVICE_LIMITS_REVISION, &limits);
+        list.add(kCharges, PB_DEVICE_SIMULATION, PB_DEVICE_SIMULATION_REVISION, &simulation);
+    }
+    static_assert(kGraphs || !PB_HAS_MEMBER(T, graph_begin), "graphs need all five of graph_begin … graph_bytes");
+    static_assert(kSubmits || (!PB_HAS_MEMBER(T, submit_step) && !PB_HAS_MEMBER(T, wait_step) && !kLater),
+                  "steps in flight need both submit_step() and wait_step()");
+    static_assert(kConnects || !PB_HAS_MEMBER(T, connect), "ranks need connect(const pb_group&) and disconnect()");
+    static_assert(kPages || !PB_HAS_MEMBER(T, host_alloc), "pages in host memory need all four calls");
+    static_assert(kCharges || (!PB_HAS_MEMBER(T, charge) && !kHost), "charge and charged_ns need each other");
 };
 
 }  // namespace detail
@@ -190,7 +207,7 @@ inline pb_limit limit(const char* name, const char* unit, double value) {
 
 template <class T>
 constexpr pb_component device(const About& about) {
-    return detail::component<T>(PB_DEVICE, PB_DEVICE_DIGEST, about, &detail::DeviceTable<T>::table);
+    return detail::component<T, detail::DeviceTable<T>>(PB_DEVICE, PB_DEVICE_REVISION, about);
 }
 
 }  // namespace patchbay

@@ -15,14 +15,13 @@ namespace patchbay {
 
 class DraftModel {
   public:
-    // In a proposer's constructor only. `settings`: keys of the section `model:`; the acceptance as in pb_runner_load.
+    // In a proposer's constructor only. `settings`: keys of the section `model:`; the acceptance: −1: not declared.
     // Throws Error where the model cannot be had, or the host offers none.
     DraftModel(const Context& context, const std::vector<pb_setting>& settings, double simulated_acceptance = -1)
-        : runner_(static_cast<const pb_runner*>(context.host().service(context.host().ctx, PB_SERVICE_RUNNER))) {
+        : runner_(service<pb_runner>(context.host(), PB_SERVICE_RUNNER, PB_RUNNER_REVISION)) {
         if (!runner_) throw Error(PB_UNAVAILABLE, "the host runs no models for proposers");
         const pb_runner_load load{sizeof(pb_runner_load), static_cast<uint32_t>(settings.size()), settings.data(),
-                                  simulated_acceptance};
-        facts_.struct_size = sizeof facts_;
+                                  std::max(simulated_acceptance, 0.0), simulated_acceptance >= 0, 0};
         pb_str why{};
         const pb_status status = runner_->load(runner_->ctx, &load, &facts_, &why);
         if (status != PB_OK) throw Error(status, std::string(view(why)));
@@ -60,7 +59,7 @@ class DraftModel {
 
   private:
     const pb_runner* runner_;
-    pb_runner_facts facts_{};
+    pb_runner_facts facts_ = patchbay::sized<pb_runner_facts>();
 };
 
 // Chains of what a model finds, token by token, for all sequences at once; where the host verifies trees, with branches
@@ -72,8 +71,8 @@ class DraftChains {
     static constexpr const char* kFormats[] = {"auto", "dummy", nullptr};
 
   public:
-    static constexpr pb_param model(const char* meaning) {
-        return {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path", meaning};
+    static constexpr pb_param model(const char* description) {
+        return {"model", PB_PARAM_STRING, 0, nullptr, 0, 0, nullptr, "path", description};
     }
     static constexpr pb_param kDtype = param::choice("dtype", "auto", kDtypes, "as model.dtype, of its weights"),
                               kQuantization = param::choice("quantization", "auto", kQuantizations,
@@ -85,7 +84,7 @@ class DraftChains {
     static constexpr pb_param kSimulatedAcceptance =
         param::real("simulated_acceptance", "-1", -1, 1, nullptr,
                     "where the device computes nothing: probability that a draft is accepted once those before it "
-                    "are; -1: not told, and refused there");
+                    "are; -1: not declared, which is refused there");
 
     // plugin: the model plugin, where config.json does not say; empty: it does.
     explicit DraftChains(const Context& context, const char* plugin = "")
@@ -106,7 +105,7 @@ class DraftChains {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             chains_[i].clear();
             others_[i].clear();
-            if (most(batch, i) > 0 && !batch.tokens(i).empty()) going_.push_back(i);
+            if (most(batch, i) > 0) going_.push_back(i);
         }
         uint32_t doubts = 0;
         while (!going_.empty()) doubts += extend(batch);
@@ -130,7 +129,7 @@ class DraftChains {
     }
 
     uint32_t most(const ProposeBatch& batch, uint32_t i) const {
-        const uint32_t ahead = facts().most_ahead ? facts().most_ahead : std::numeric_limits<uint32_t>::max();
+        const uint32_t ahead = facts().max_draft_depth ? facts().max_draft_depth : std::numeric_limits<uint32_t>::max();
         return std::min(batch.row(i).max_drafts, ahead);
     }
 

@@ -15,7 +15,7 @@ namespace patchbay {
 // Linear in x (the Z algorithm, from the end).
 inline std::vector<uint32_t> repeats_of_end(std::span<const int32_t> x, std::span<const int32_t> breakers) {
     const size_t n = x.size();
-    size_t most = 0; // behind the last breaker
+    size_t most = 0; // after the last breaker
     while (most < n && !std::binary_search(breakers.begin(), breakers.end(), x[n - 1 - most])) most += 1;
     std::vector<uint32_t> z(n, 0); // from the end
     for (size_t i = 1, left = 0, right = 0; i < n; ++i) {

@@ -141,7 +141,9 @@ enum class TopK { kAsProbabilities, kSumsToOne };
 
 // What a layer graph is written with: ops on the batch, temporaries, attention.
 struct Forward {
-    explicit Forward(const pb_forward& forward) : raw(forward), ops(*forward.ops) {}
+    explicit Forward(const pb_forward& forward) : raw(forward), whole_ops(forward.ops), ops(*whole_ops) {}
+    Forward(const Forward&) = delete; // ops may point into it
+    Forward& operator=(const Forward&) = delete;
 
     int64_t tokens() const { return raw.token_count; }
     pb_tensor temp(std::initializer_list<int64_t> shape) const { return temp(raw.activation_dtype, shape); }
@@ -237,7 +239,8 @@ struct Forward {
     }
 
     const pb_forward& raw;
-    const pb_ops& ops;
+    const Whole<pb_ops> whole_ops;
+    const pb_ops& ops; // as this plugin knows them
 
   private:
     template <class Op>
@@ -253,20 +256,20 @@ template <class T>
 struct ModelTable {
     static pb_status load_config(void* self, const pb_model_config* config, pb_model_facts* out) {
         const pb_host* const host = static_cast<Box<T>*>(self)->host;
-        return enter<T>(self, [&](T& t) { *out = t.load_config(ModelConfig(*config, host)); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.load_config(ModelConfig(*Whole(config), host))); });
     }
     static uint32_t weight_count(void* self) noexcept { return static_cast<Box<T>*>(self)->value.weight_count(); }
     static pb_status weight(void* self, uint32_t index, pb_weight_spec* out) {
-        return enter<T>(self, [&](T& t) { *out = t.weight(index); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.weight(index)); });
     }
     static pb_status fill(void* self, uint32_t index, float* out) {
         return enter<T>(self, [&](T& t) { t.fill(index, out); });
     }
     static pb_status kv_spec(void* self, uint32_t layer, pb_kv_spec* out) {
-        return enter<T>(self, [&](T& t) { *out = t.kv_spec(layer); });
+        return enter<T>(self, [&](T& t) { copy_out(out, t.kv_spec(layer)); });
     }
     static pb_status forward(void* self, const pb_forward* f) {
-        return enter<T>(self, [&](T& t) { t.forward(Forward(*f)); });
+        return enter<T>(self, [&](T& t) { t.forward(Forward(*Whole(f))); });
     }
     static constexpr const char* const* needs() {
         if constexpr (requires { T::kNeeds; }) return T::kNeeds;
@@ -274,13 +277,22 @@ struct ModelTable {
     }
     static constexpr pb_model table{sizeof(pb_model), 0, T::kArchitectures, needs(), load_config, weight_count,
                                     weight, fill, kv_spec, forward};
+    static uint32_t max_draft_depth(void* self) noexcept {
+        if constexpr (kHead) return static_cast<Box<T>*>(self)->value.max_draft_depth();
+        return 0;
+    }
+    static constexpr bool kHead = requires(const T& t) { t.max_draft_depth(); };
+    static constexpr pb_draft_head draft_head{sizeof(pb_draft_head), 0, max_draft_depth};
+    static constexpr void add_extensions(auto& list) {
+        list.add(kHead, PB_MODEL_DRAFT_HEAD, PB_MODEL_DRAFT_HEAD_REVISION, &draft_head);
+    }
 };
 
 }  // namespace detail
 
 template <class T>
 constexpr pb_component model(const About& about) {
-    return detail::component<T>(PB_MODEL, PB_MODEL_DIGEST, about, &detail::ModelTable<T>::table);
+    return detail::component<T, detail::ModelTable<T>>(PB_MODEL, PB_MODEL_REVISION, about);
 }
 
 }  // namespace patchbay

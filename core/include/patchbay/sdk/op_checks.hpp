@@ -164,7 +164,7 @@ struct OpChecks {
         expect_vector("skip", weights->skip, heads);
         expect_state(*state, offset, heads * x->shape[2] * b->shape[2]);
     }
-    void take_tokens(const pb_tensor* ids, const pb_tensor* sampled) const {
+    void fill_placeholders(const pb_tensor* ids, const pb_tensor* sampled) const {
         expect_rank("ids", *ids, 1, 1);
         expect_indices("ids", *ids, {ids->shape[0]});
         expect_rank("sampled", *sampled, 1, 1);
@@ -240,7 +240,7 @@ struct OpChecks {
         expect_rank("pages", state.pages, 1, 1);
         const int64_t count = state.pages.shape[0];
         expect_indices("pages", state.pages, {count});
-        expect_indices("begins", state.begins, {count});
+        expect_indices("is_first_chunk", state.is_first_chunk, {count});
         expect_indices("query_starts", state.query_starts, {count + 1});
     }
 };

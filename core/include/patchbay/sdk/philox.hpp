@@ -1,4 +1,4 @@
-// patchbay/sdk/philox.hpp - Philox4x32-10, the counter-based generator behind every draw. No state: a draw is a pure
+// patchbay/sdk/philox.hpp - Philox4x32-10, the counter-based generator of every draw. No state: a draw is a pure
 // function of (seed, position, stream, index). Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
 // 2011.
 #pragma once

@@ -11,12 +11,9 @@
 namespace patchbay {
 
 struct ProposeBatch {
-    explicit ProposeBatch(pb_propose_batch& batch) : raw(batch) {}
+    explicit ProposeBatch(pb_propose_batch& batch) : raw(batch), rows(batch.rows, batch.row_count, batch.row_stride) {}
     uint32_t size() const { return raw.row_count; }
-    const pb_propose_row& row(uint32_t i) const {
-        return *reinterpret_cast<const pb_propose_row*>(reinterpret_cast<const char*>(raw.rows) +
-                                                        size_t{i} * raw.row_stride);
-    }
+    const pb_propose_row& row(uint32_t i) const { return rows[i]; }
     std::span<const int32_t> tokens(uint32_t i) const { return {row(i).tokens, row(i).token_count}; }
 
     // Proposes a chain; what is past the row's max_drafts is cut.
@@ -52,7 +49,7 @@ struct ProposeBatch {
         }
     }
     // Whether drafts are verified by rejection: what was drawn at random has to come with what it was drawn from.
-    bool wants_probabilities() const { return raw.struct_size >= sizeof(pb_propose_batch) && raw.probs; }
+    bool wants_probabilities() const { return raw.probs != nullptr; }
     // Where to write that for draft k of row i, which counts as drawn from here on.
     std::span<float> drawn_from(uint32_t i, uint32_t k) {
         const size_t at = size_t{i} * raw.max_drafts + k;
@@ -60,13 +57,14 @@ struct ProposeBatch {
         return {raw.probs + at * raw.vocab_size, raw.vocab_size};
     }
     pb_propose_batch& raw;
+    const Rows<pb_propose_row> rows;
 
   private:
     int32_t parent(uint32_t i, int32_t k) const {
         return raw.parents ? raw.parents[size_t{i} * raw.max_drafts + static_cast<size_t>(k)] : k - 1;
     }
     bool is_followed(uint32_t i, int32_t draft) const { return find(i, draft, std::nullopt) >= 0; }
-    // The first draft behind `draft`, of that token if one is given; −1: there is none.
+    // The first draft after `draft`, of that token if one is given; −1: there is none.
     int32_t find(uint32_t i, int32_t draft, std::optional<int32_t> token) const {
         const auto count = static_cast<int32_t>(raw.counts[i]);
         for (int32_t k = draft + 1; k < count; ++k)
@@ -83,25 +81,31 @@ template <class T>
 struct ProposerTable {
     static pb_status propose(void* self, pb_propose_batch* batch) {
         return enter<T>(self, [&](T& t) {
+            WholeInOut whole(batch);
             std::fill_n(batch->counts, batch->row_count, 0u);
-            ProposeBatch b(*batch);
+            ProposeBatch b(*whole);
             t.propose(b);
         });
     }
     static void observe(void* self, uint64_t id, uint32_t proposed, uint32_t accepted) {
         notify<T>(self, "observe", [&](T& t) {
-            if constexpr (requires { t.observe(id, proposed, accepted); }) t.observe(id, proposed, accepted);
+            if constexpr (kObserve) t.observe(id, proposed, accepted);
         });
     }
     static void finished(void* self, uint64_t id) {
         notify<T>(self, "finished", [&](T& t) {
-            if constexpr (requires { t.finished(id); }) t.finished(id);
+            if constexpr (kFinished) t.finished(id);
         });
     }
     static constexpr bool kObserve = requires(T t) { t.observe(uint64_t{}, uint32_t{}, uint32_t{}); };
     static constexpr bool kFinished = requires(T t) { t.finished(uint64_t{}); };
     static constexpr pb_proposer table{sizeof(pb_proposer), 0, propose, kObserve ? observe : nullptr,
                                        kFinished ? finished : nullptr};
+    static_assert(kObserve || !PB_HAS_MEMBER(T, observe),
+                  "observe is: void observe(uint64_t id, uint32_t proposed, uint32_t accepted)");
+    static_assert(kFinished || !PB_HAS_MEMBER(T, finished), "finished is: void finished(uint64_t id)");
+    static_assert(!PB_HAS_MEMBER(T, observed) && !PB_HAS_MEMBER(T, on_accepted), "it is called observe");
+    static_assert(!PB_HAS_MEMBER(T, finish) && !PB_HAS_MEMBER(T, on_finished), "it is called finished");
 };
 
 }  // namespace detail
@@ -109,7 +113,7 @@ struct ProposerTable {
 template <class T>
     requires requires(T t, ProposeBatch& b) { t.propose(b); }
 constexpr pb_component proposer(const About& about) {
-    return detail::component<T>(PB_PROPOSER, PB_PROPOSER_DIGEST, about, &detail::ProposerTable<T>::table);
+    return detail::component<T, detail::ProposerTable<T>>(PB_PROPOSER, PB_PROPOSER_REVISION, about);
 }
 
 }  // namespace patchbay

@@ -23,7 +23,7 @@ struct RopeSettings {
     bool whole_bounds = true;                         // and whether the pairs between are counted in whole numbers
     std::vector<double> short_factor;                 // longrope, by pair
     float cos_scale = 1;                              // what rope() multiplies cos and sin by
-    uint32_t most_positions = UINT32_MAX;             // for which the frequencies hold
+    uint32_t max_positions = UINT32_MAX;             // for which the frequencies hold
     double turned = 1;                                // part of a head
 };
 
@@ -55,7 +55,7 @@ inline void read_yarn(const ModelConfig& config, const std::string& group, RopeS
 // The factors change with the length of the sequence, under keys that are there already; those for the original range
 // hold within it, so a model is served that far.
 inline void read_longrope(const ModelConfig& config, const std::string& group, double positions, RopeSettings& r) {
-    r.most_positions = static_cast<uint32_t>(r.original_positions);
+    r.max_positions = static_cast<uint32_t>(r.original_positions);
     const double factor = in_range(config.get<double>(group + "factor", positions / r.original_positions), 1e-3, 1e6,
                                    group + "factor");
     const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.original_positions));

@@ -45,13 +45,13 @@ inline double log_sum_exp(std::span<const float> x) {
 
 // Fills logprobs and the top lists of row i from its raw logits, if the row asks for them.
 inline void write_logprobs(SampleBatch& batch, uint32_t i, int32_t token) {
-    const int32_t wanted = batch.row(i).params->logprobs;
-    if (wanted < 0) return;
+    const uint32_t wanted = batch.row(i).params->logprobs;
+    if (wanted == 0) return;
     const auto logits = batch.logits(i);
     const double norm = log_sum_exp(logits);
     const auto logprob = [&](int32_t t) { return static_cast<float>(logits[static_cast<size_t>(t)] - norm); };
     batch.raw.logprobs[i] = logprob(token);
-    const auto n = std::min<size_t>({static_cast<size_t>(wanted), batch.raw.max_logprobs, logits.size()});
+    const auto n = std::min<size_t>({size_t{wanted - 1}, batch.raw.max_logprobs, logits.size()});
     if (n == 0) return;
     std::vector<Candidate> top;
     Highest most(n, top);

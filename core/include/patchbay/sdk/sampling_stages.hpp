@@ -41,7 +41,7 @@ inline void keep_top_n_sigma(Candidates& c, float n) {
     std::erase_if(c, [&](const Candidate& x) { return x.logit < least; });
 }
 
-// Keeps the fewest that make up p, taken by how near their surprise is to the entropy of all: neither what is too
+// Keeps the fewest that make up p, taken by how near their surprisal is to the entropy of all: neither what is too
 // unlikely nor, where much is possible, what is too likely. Source: Meister et al., "Locally Typical Sampling", 2023.
 inline void keep_typical(Candidates& c, float p) {
     struct Scored {
@@ -74,7 +74,7 @@ inline void keep_min_p(Candidates& c, float p) {
 }
 
 // Of those with a probability of at least `threshold` only the least likely stays (XTC, exclude top choices, by
-// p-e-w). Whether it comes to that is drawn by whoever calls.
+// p-e-w). Whether it comes to that is drawn by the caller.
 inline void exclude_top_choices(Candidates& c, float threshold) {
     const double least = log_weight(c) + std::log(static_cast<double>(threshold));
     const auto is_top = [&](const Candidate& x) { return x.logit >= least; };
@@ -86,7 +86,7 @@ inline void exclude_top_choices(Candidates& c, float threshold) {
     std::erase_if(c, [&](const Candidate& x) { return is_top(x) && x.token != stays; });
 }
 
-// Keeps what has a surprise of at most mu bits, and the likeliest in any case.
+// Keeps what has a surprisal of at most mu bits, and the likeliest in any case.
 // Source: Basu et al., "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity", 2021; v2.
 inline void keep_unsurprising(Candidates& c, double mu) {
     const double least = std::min<double>(most_of(c), log_weight(c) - mu * 0.6931471805599453);
@@ -94,9 +94,9 @@ inline void keep_unsurprising(Candidates& c, double mu) {
 }
 
 // Its mu after outputs that came with such surprises: a pure function of them, so that nothing has to be remembered.
-inline double mirostat_mu(double tau, double eta, std::span<const float> surprise) {
+inline double mirostat_mu(double tau, double eta, std::span<const float> surprisal) {
     double mu = 2 * tau;
-    for (const float s : surprise) mu -= eta * (s - tau);
+    for (const float s : surprisal) mu -= eta * (s - tau);
     return mu;
 }
 

@@ -11,30 +11,7 @@
 
 namespace patchbay {
 
-// Sequences as the host lays them out; its records may be larger than ours.
-class Sequences {
-  public:
-    Sequences(const pb_sequence* first, uint32_t count, uint32_t stride)
-        : first_(reinterpret_cast<const char*>(first)), count_(count), stride_(stride) {}
-    uint32_t size() const { return count_; }
-    bool empty() const { return count_ == 0; }
-    const pb_sequence& operator[](uint32_t i) const {
-        return *reinterpret_cast<const pb_sequence*>(first_ + size_t{i} * stride_);
-    }
-    struct Iterator {
-        const Sequences* all;
-        uint32_t i;
-        const pb_sequence& operator*() const { return (*all)[i]; }
-        Iterator& operator++() { return ++i, *this; }
-        bool operator!=(const Iterator& o) const { return i != o.i; }
-    };
-    Iterator begin() const { return {this, 0}; }
-    Iterator end() const { return {this, count_}; }
-
-  private:
-    const char* first_;
-    uint32_t count_, stride_;
-};
+using Sequences = Rows<pb_sequence>; // as the host lays them out; its records may be larger or smaller than ours
 
 // Tokens that a sequence still has to compute: all but one are prompt (or regenerated) tokens.
 inline uint32_t remaining(const pb_sequence& s) {
@@ -60,9 +37,9 @@ struct SchedulerStep {
     // found in the prefix cache: those of them that others hold are free for it.
     uint32_t pages_for(const pb_sequence& s, uint32_t n, uint32_t cached = 0) const {
         const uint64_t wanted = uint64_t{n} + cached;
-        if (wanted <= s.page_room) return s.blocks == 0 && wanted > 0 ? raw.state_pages : 0;
-        const uint64_t blocks = (wanted - s.page_room + raw.block_size - 1) / raw.block_size;
-        uint64_t pages = s.blocks == 0 ? raw.state_pages : 0;
+        if (wanted <= s.tokens_until_next_page) return s.pages == 0 && wanted > 0 ? raw.state_pages : 0;
+        const uint64_t blocks = (wanted - s.tokens_until_next_page + raw.block_size - 1) / raw.block_size;
+        uint64_t pages = s.pages == 0 ? raw.state_pages : 0;
         for (uint32_t g = 0; g < raw.kv_groups; ++g) {
             const uint64_t window = raw.group_windows ? raw.group_windows[g] : 0;
             // Any of the n sees these tokens; they touch one page more where they begin in the midst of one.
@@ -95,20 +72,20 @@ class Plan {
 
     void run(const pb_sequence& s, uint32_t tokens) {
         if (out_->item_count == out_->item_capacity) throw Error(PB_FAILED, "plan exceeds max_num_seqs");
-        out_->items[out_->item_count++] = {s.id, tokens, 0};
+        set(out_->item_count++, {s.id, tokens, 0});
     }
     void preempt(const pb_sequence& s, pb_preemption how = PB_PREEMPT_RECOMPUTE) {
         if (out_->preempt_count == out_->preempt_capacity) throw Error(PB_FAILED, "preempts more than are running");
-        out_->preempts[out_->preempt_count++] = {s.id, how, 0};
+        write_row(out_->preempts, out_->preempt_count++, out_->preempt_stride, {s.id, how, 0});
     }
     uint32_t size() const { return out_->item_count; }
 
     // Takes the last planned item of sequence id back; false if it is not planned.
     bool drop(uint64_t id, uint32_t* tokens) {
         for (uint32_t i = 0; i < out_->item_count; ++i) {
-            if (out_->items[i].id != id) continue;
-            *tokens = out_->items[i].tokens;
-            std::move(out_->items + i + 1, out_->items + out_->item_count, out_->items + i);
+            if (at(i).id != id) continue;
+            *tokens = at(i).tokens;
+            for (; i + 1 < out_->item_count; ++i) set(i, at(i + 1));
             out_->item_count -= 1;
             return true;
         }
@@ -116,6 +93,11 @@ class Plan {
     }
 
   private:
+    pb_plan_item at(uint32_t i) const {
+        return widened<pb_plan_item>(reinterpret_cast<const char*>(out_->items) + size_t{i} * out_->item_stride,
+                                     out_->item_stride);
+    }
+    void set(uint32_t i, const pb_plan_item& item) { write_row(out_->items, i, out_->item_stride, item); }
     pb_scheduler_out* out_;
 };
 
@@ -128,23 +110,28 @@ template <SchedulerLike T>
 struct SchedulerTable {
     static pb_status plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out) {
         return enter<T>(self, [&](T& t) {
-            Plan p(*out);
-            t.plan(SchedulerStep(*in), p);
+            const Whole whole_in(in);
+            WholeInOut whole_out(out);
+            Plan p(*whole_out);
+            t.plan(SchedulerStep(*whole_in), p);
         });
     }
-    static void arrived(void* self, const pb_sequence* s) {
+    static void arrived(void* self, const pb_sequence* s, uint32_t size) {
         notify<T>(self, "arrived", [&](T& t) {
-            if constexpr (requires { t.arrived(*s); }) t.arrived(*s);
+            if constexpr (kArrived) t.arrived(*Whole(s, size));
         });
     }
     static void finished(void* self, uint64_t id, uint32_t output_tokens) {
         notify<T>(self, "finished", [&](T& t) {
-            if constexpr (requires { t.finished(id, output_tokens); }) t.finished(id, output_tokens);
+            if constexpr (kFinished) t.finished(id, output_tokens);
         });
     }
     static void resync(void* self, const pb_scheduler_in* in) {
         notify<T>(self, "resync", [&](T& t) {
-            if constexpr (requires { t.resync(SchedulerStep(*in)); }) t.resync(SchedulerStep(*in));
+            if constexpr (kResync) {
+                const Whole whole(in);
+                t.resync(SchedulerStep(*whole));
+            }
         });
     }
     static constexpr bool kArrived = requires(T t, const pb_sequence& s) { t.arrived(s); };
@@ -152,13 +139,19 @@ struct SchedulerTable {
     static constexpr bool kResync = requires(T t, const SchedulerStep& s) { t.resync(s); };
     static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, plan, kArrived ? arrived : nullptr,
                                         kFinished ? finished : nullptr, kResync ? resync : nullptr};
+    static_assert(kArrived || !PB_HAS_MEMBER(T, arrived), "arrived is: void arrived(const pb_sequence&)");
+    static_assert(kFinished || !PB_HAS_MEMBER(T, finished), "finished is: void finished(uint64_t id, uint32_t tokens)");
+    static_assert(kResync || !PB_HAS_MEMBER(T, resync), "resync is: void resync(const patchbay::SchedulerStep&)");
+    static_assert(!PB_HAS_MEMBER(T, arrive) && !PB_HAS_MEMBER(T, on_arrived), "it is called arrived");
+    static_assert(!PB_HAS_MEMBER(T, finish) && !PB_HAS_MEMBER(T, on_finished), "it is called finished");
+    static_assert(!PB_HAS_MEMBER(T, sync) && !PB_HAS_MEMBER(T, re_sync), "it is called resync");
 };
 
 }  // namespace detail
 
 template <SchedulerLike T>
 constexpr pb_component scheduler(const About& about) {
-    return detail::component<T>(PB_SCHEDULER, PB_SCHEDULER_DIGEST, about, &detail::SchedulerTable<T>::table);
+    return detail::component<T, detail::SchedulerTable<T>>(PB_SCHEDULER, PB_SCHEDULER_REVISION, about);
 }
 
 }  // namespace patchbay

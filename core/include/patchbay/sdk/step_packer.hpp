@@ -11,7 +11,7 @@ namespace patchbay {
 class StepPacker {
   public:
     StepPacker(const SchedulerStep& step, Plan& plan)
-        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_blocks),
+        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_pages),
           seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
 
     uint32_t tokens_left() const { return tokens_; }
@@ -21,15 +21,15 @@ class StepPacker {
     // Prompts get so many tokens of the step together, unless they may not be split.
     void limit_prompts(uint32_t tokens) { prompt_tokens_ = tokens; }
 
-    // Takes a running one's seat and pages for somebody else, before anybody is planned.
+    // Takes a running one's seat and pages for another one, before any is planned.
     void give_up(const pb_sequence& s) {
         take_back(s);
         seats_ += 1;
     }
 
-    // Before anybody is planned: whether s, which waits, would be admitted behind all who run but `leaver`.
+    // Before any is planned: whether s, which waits, would be admitted after all that run but `leaver`.
     bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
-        uint64_t tokens = 0, pages = step_.raw.watermark_blocks; // what the others take
+        uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take
         for (const pb_sequence& other : step_.running) {
             if (other.id == leaver.id) continue;
             const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
@@ -41,7 +41,7 @@ class StepPacker {
         const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
         if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
         const uint32_t cached = remaining(s) - whole;
-        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.freeable;
+        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
     }
 
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
@@ -67,13 +67,13 @@ class StepPacker {
             if (!decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
     }
 
-    // Plans one that waits. False: there is no room for it, and so for none behind it.
+    // Plans one that waits. False: there is no room for it, and so for none after it.
     bool admit(const pb_sequence& s) {
         if (tokens_ == 0 || seats_ == 0) return false;
         const uint32_t whole = uncached(s), cached = remaining(s) - whole;
         uint32_t n = std::min({whole, tokens_, chunk_limit(s)});
         const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
-        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_blocks;
+        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_pages;
         // What does not fit the pages at once may in parts, as windows give pages back.
         if (alone) n = step_.tokens_in(s, n, blocks_, cached);
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
@@ -125,7 +125,7 @@ class StepPacker {
             return;
         }
         if (step_.pages_for(s, n) > blocks_)
-            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts are worth nobody's place
+            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts never cause preemption
         while (step_.pages_for(s, n) > blocks_) {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
@@ -151,7 +151,7 @@ class StepPacker {
             blocks_ += step_.pages_for(victim, n);
             lacking_ -= lacking(victim, n, remaining(victim));
         }
-        blocks_ += victim.freeable;
+        blocks_ += victim.pages_freed_if_preempted;
         plan_.preempt(victim);
         gone_.push_back(victim.id);
     }
@@ -165,30 +165,30 @@ class StepPacker {
     std::vector<uint64_t> gone_; // preempted in this step
 };
 
-// The order of arrival, and its end first: whom most policies preempt.
+// The order of arrival, and its end first: what most policies preempt.
 inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
     return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
 }
 
-// Where no seat is free, whoever runs with the highest key(s), the latest arrival of equals, gives his up, to be
-// recomputed later, if somebody waits whose key is lower by more than price(s) and who would be admitted in his place.
+// Where no seat is free, the running one with the highest key(s), of equals the latest, gives its seat up, to be
+// recomputed later, if one waits whose key is lower by more than price(s) and which would be admitted in its place.
 // One a step, so that those who come do not drive out all who run.
 template <class Key, class Price>
 void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
     if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
-    const auto behind = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
+    const auto later = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
         return key(a) != key(b) ? key(a) > key(b) : arrived_later(a, b);
     };
     const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
     for (const pb_sequence& s : step.running)
-        if (behind(s, *worst)) worst = &s;
+        if (later(s, *worst)) worst = &s;
     for (const pb_sequence& s : step.waiting)
-        if (behind(*best, s)) best = &s;
+        if (later(*best, s)) best = &s;
     if (key(*best) + price(*worst) < key(*worst) && packer.fits_instead(*best, *worst)) packer.give_up(*worst);
 }
 
 // Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be
-// admitted. Nobody is admitted in a step that preempted.
+// admitted. None is admitted in a step that preempted.
 template <class Key>
 void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
     if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0 || packer.seats_left() == 0) return;

@@ -47,7 +47,7 @@ class WeightList {
     uint32_t tied(uint32_t embedding) {
         specs_[embedding].uses |= 1u << PB_WEIGHT_LINEAR;
         const uint32_t index = add(PB_WEIGHT_LINEAR, PB_SHARD_NONE, specs_[embedding].cols, {});
-        specs_[index].same_as = static_cast<int32_t>(embedding);
+        specs_[index].tied_to = embedding + 1;
         return index;
     }
     // Of a head: a weight of its target's.
@@ -102,11 +102,10 @@ class WeightList {
 
     uint32_t add(pb_weight_role role, pb_shard shard, int64_t cols, std::initializer_list<LinearPart> parts) {
         if (specs_.size() == kMost) throw Error(PB_UNSUPPORTED, "more than " + std::to_string(kMost) + " weights");
-        pb_weight_spec s{};
+        pb_weight_spec s = patchbay::sized<pb_weight_spec>();
         s.role = role;
         s.shard = shard;
         s.cols = cols;
-        s.same_as = -1;
         s.uses = 1u << role;
         for (const LinearPart& p : parts) {
             if (s.part_count == PB_MAX_FUSED) throw Error(PB_FAILED, "more parts than a weight may have: " + p.name);

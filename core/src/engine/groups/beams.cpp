@@ -128,7 +128,7 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
     for (Sequence* s : slots) {
         s->output.detokenizer.reset(); // each hypothesis has its own
         s->params.temperature = 0;
-        s->params.logprobs = static_cast<int32_t>(wanted);
+        s->params.logprobs = wanted + 1;
     }
     groups_.emplace(first.id, std::move(g));
 }
@@ -206,7 +206,7 @@ std::optional<BeamSearches::Fault> BeamSearches::take(const Placed& item, const 
     BeamGroup& g = *find(s);
     s.computed = item.confirmed;
     s.idle = true;
-    BeamSearch::Candidates found = samples.logprobs_of(item.first_row, s.params.logprobs).top;
+    BeamSearch::Candidates found = samples.logprobs_of(item.first_row, static_cast<int32_t>(s.params.logprobs) - 1).top;
     const auto in_range = [&](const auto& c) {
         return c.first >= 0 && static_cast<uint32_t>(c.first) < limits_.vocab_size && c.second < 1; // no NaN
     };
@@ -317,7 +317,7 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
         const uint32_t block = s.computed / kv_.block_size();
         if (!s.is_beam() || s.idle || block >= s.table.blocks) continue;
         const kv::BlockId page = s.table.pages[0][block];
-        if (++writers[page] < kv_.pool().references(page)) records[i].page_room = 0;
+        if (++writers[page] < kv_.pool().references(page)) records[i].tokens_until_next_page = 0;
     }
 }
 

@@ -13,15 +13,15 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
         p_.prompt_logprobs.take(item, samples);
         if (item.rows == 0) s.computed += item.tokens;
         else if (s.is_beam()) take_beam(item, samples);
-        else take_tokens(step, i, samples);
+        else fill_placeholders(step, i, samples);
         if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
-        p_.proposals.free_outside_window(s);
+        p_.drafting.free_outside_window(s);
     }
     p_.branches.drop();
 }
 
 // Drafts are accepted while they equal what was sampled.
-void Commit::take_tokens(std::span<const Placed> step, size_t i, const StepSamples& samples) {
+void Commit::fill_placeholders(std::span<const Placed> step, size_t i, const StepSamples& samples) {
     const Placed& item = step[i];
     Sequence& s = *item.sequence;
     if (p_.aborts.has(s)) { // it ends with the step, without the step's tokens
@@ -58,7 +58,7 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
         report.accepted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
     report.drafted_tokens += verified;
     report.accepted_tokens += accepted;
-    p_.proposals.observe(*step[i].sequence, verified, accepted);
+    p_.drafting.observe(*step[i].sequence, verified, accepted);
 }
 
 bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples& samples) {
@@ -113,7 +113,7 @@ void Commit::publish(std::span<const Placed> step) {
     for (auto& s : ended) {
         if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
         if (s->request.on_output) s->request.on_output(s->output.delta);
-        if (s->table.held > 0) p_.proposals.linger(std::move(s));
+        if (s->table.held > 0) p_.drafting.linger(std::move(s));
     }
 }
 

@@ -20,7 +20,7 @@ class Commit {
         Siblings& siblings;
         BeamSearches& beams;
         Branches& branches;
-        Proposals& proposals;
+        DraftFeedback& drafting;
         InFlightSteps& in_flight;
         const SamplerPort& sampler;
         const Aborts& aborts;
@@ -35,7 +35,7 @@ class Commit {
     void publish(std::span<const Placed> step);
 
   private:
-    void take_tokens(std::span<const Placed> step, size_t item, const StepSamples&);
+    void fill_placeholders(std::span<const Placed> step, size_t item, const StepSamples&);
     void count_drafts(std::span<const Placed> step, size_t item, uint32_t accepted);
     void take_beam(const Placed&, const StepSamples&);
     bool append(Sequence&, TokenId, uint32_t row, const StepSamples&); // false: it ended with it

@@ -12,11 +12,11 @@ void Lifecycle::finish(Sequence& s, Ending ending) {
     s.drop_drafts();
     p_.kv.drop(s.swapped);
     if (s.in_flight > 0) p_.in_flight.leave(s);
-    else if (!in_step_ || !p_.proposals.lingers(s)) p_.kv.release(s.table);
+    else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.release(s.table);
     s.ended = true;
     p_.outputs.finish(s, std::move(ending));
     if (s.announced) p_.scheduler.finished(s);
-    p_.proposals.finished(s);
+    p_.drafting.finished(s);
     p_.context.report.finished += 1;
     if (p_.siblings.holds(s)) release_siblings(s);
     if (s.has_siblings()) {

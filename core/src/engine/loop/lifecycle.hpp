@@ -8,8 +8,9 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/output/outputs.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
+#include "engine/sampling/row_constraint.hpp"
 #include "engine/scheduling/admission.hpp"
-#include "engine/speculation/proposals.hpp"
+#include "engine/speculation/draft_feedback.hpp"
 
 namespace patchbay::engine {
 
@@ -28,7 +29,7 @@ class Lifecycle {
         Constraints& constraints;
         PromptLogprobs& prompt_logprobs;
         Surprisals& surprisals;
-        Proposals& proposals;
+        DraftFeedback& drafting;
         Aborts& aborts;
         Clock& clock;
         StepContext& context;

@@ -70,7 +70,7 @@ Result<> StepLoop::advance() {
     }));
     std::vector<Placed>& placed = p_.placement.placed();
     for (StepObserver* o : observers_) o->on_placed(placed);
-    p_.context.report.in_turn = waited;
+    p_.context.report.sync_reason = waited;
     if (!placed.empty()) PB_CHECK(submit(placed, depth > 0));
     while (p_.in_flight.count() > depth || (placed.empty() && p_.in_flight.any())) PB_CHECK(collect());
     if (placed.empty() || p_.in_flight.any() || !p_.proposals.any()) return {};
@@ -160,7 +160,7 @@ Result<> StepLoop::end() {
     if (p_.swaps.on_probation()) p_.swaps.end_step(planned, planned && p_.batches.rows().count() > 0);
     if (p_.settings.adaptive_watermark && planned) p_.pressure.step(p_.context.report.preempted_for_memory);
     if (!has_unfinished()) PB_CHECK(p_.copies.flush());
-    p_.context.report.evicted_blocks = static_cast<uint32_t>(p_.kv.pool().evictions() - evictions_before_);
+    p_.context.report.evicted_pages = static_cast<uint32_t>(p_.kv.pool().evictions() - evictions_before_);
     p_.summary.note_state();
     p_.proposals.observe(p_.context.report);
     for (StepObserver* o : observers_) o->on_end(p_.context.report);

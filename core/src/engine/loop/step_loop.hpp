@@ -8,6 +8,7 @@
 #include "engine/loop/step_summary.hpp"
 #include "engine/loop/swaps.hpp"
 #include "engine/placement/placement.hpp"
+#include "engine/speculation/proposals.hpp"
 
 namespace patchbay::engine {
 

@@ -37,11 +37,11 @@ void StepSummary::note_queue(uint64_t now_ns) {
 void StepSummary::note_pages() {
     StepReport& report = p_.context.report;
     const kv::BlockPool& blocks = p_.kv.pool();
-    report.total_blocks = blocks.total();
-    report.used_blocks = blocks.used();
-    report.cached_blocks = blocks.cached();
+    report.total_pages = blocks.total();
+    report.used_pages = blocks.used();
+    report.cached_pages = blocks.cached();
     for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
-        report.group_blocks[kind] = p_.kv.used(static_cast<kv::GroupKind>(kind));
+        report.group_pages[kind] = p_.kv.used(static_cast<kv::GroupKind>(kind));
     for (const Sequence* s : p_.sequences.running()) {
         const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
         const uint32_t capacity = p_.kv.capacity(s->table);
@@ -50,8 +50,8 @@ void StepSummary::note_pages() {
     }
     report.residencies_ns = p_.kv.take_residencies();
     report.watermark = p_.pressure.watermark();
-    report.swap_blocks = p_.kv.swap_space().total();
-    report.used_swap_blocks = p_.kv.swap_space().used();
+    report.swap_pages = p_.kv.swap_space().total();
+    report.used_swap_pages = p_.kv.swap_space().used();
     report.host_page_ns = p_.executor.page_copy_ns();
     report.token_ns = p_.preemption.token_ns();
 }

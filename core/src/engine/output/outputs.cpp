@@ -59,7 +59,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
         surprisals_.of(s.id).push_back(row < samples.surprisals.size() ? samples.surprisals[row] : 0);
     context_.report.sampled_tokens += 1;
     add_statistics(s, row, samples);
-    if (s.params.logprobs >= 0) out.sums.logprob += samples.logprobs[row];
+    if (s.params.logprobs > 0) out.sums.logprob += samples.logprobs[row];
     if (p.logprobs) out.delta.logprobs.push_back(samples.logprobs_of(row, *p.logprobs));
 
     const uint32_t made = s.outputs();
@@ -95,7 +95,7 @@ void Outputs::close(Sequence& s) const {
         out.delta.text += out.stops.add(out.detokenizer->finish());
         out.delta.text += out.stops.flush();
     }
-    if (s.params.logprobs >= 0) out.delta.cumulative_logprob = out.sums.logprob;
+    if (s.params.logprobs > 0) out.delta.cumulative_logprob = out.sums.logprob;
     const LogitsStatistics& sum = out.sums.logits;
     const double rows = out.sums.logits_rows;
     out.delta.logits.reset();

@@ -32,9 +32,8 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     }
     // With a step in flight: as if it were back, and its token there.
     const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
-    uint32_t wanted = std::min(tokens, s.remaining());
-    if (const uint32_t noted = p_.prompt_logprobs.rows(s, begin, begin + wanted); noted > prompt_rows_left_)
-        wanted -= std::min(wanted, noted - prompt_rows_left_);
+    const uint32_t wanted =
+        p_.prompt_logprobs.tokens_within(s, begin, std::min(tokens, s.remaining()), prompt_rows_left_);
     const uint32_t n = p_.kv.fitting(s.table, begin, wanted);
     report.trimmed += n < wanted;
     const bool split = begin + n < known && !p_.settings.enable_chunked_prefill;
@@ -44,9 +43,9 @@ void Placement::place(Sequence& s, uint32_t tokens) {
         return;
     }
     if (admission) admit(s, adopted);
-    if (s.has_siblings()) p_.kv.own_pages(s.table, begin);
+    if (s.has_siblings()) p_.kv.copy_on_write(s.table, begin);
     const uint32_t end = begin + n;
-    p_.kv.name_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
+    p_.kv.cache_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;

@@ -60,7 +60,7 @@ Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
     if (sampling.beam_width == 0) return out;
     PB_CHECK(p_.beams.check(request));
     pb_sampling_params params = wire_params(sampling, {});
-    params.logprobs = static_cast<int32_t>(p_.beams.candidates_wanted(sampling));
+    params.logprobs = p_.beams.candidates_wanted(sampling) + 1;
     if (model_computes()) PB_CHECK(p_.sampler.accepts(params));
     return out;
 }

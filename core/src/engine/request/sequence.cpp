@@ -16,12 +16,12 @@ pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_s
     r.computed_tokens = s.computed;
     r.in_flight = s.in_flight;
     r.draft_tokens = s.drafts;
-    r.blocks = s.table.held;
-    r.page_room = s.table.blocks * block_size - s.computed - s.in_flight;
-    r.freeable = r.blocks;
+    r.pages = s.table.held;
+    r.tokens_until_next_page = s.table.blocks * block_size - s.computed - s.in_flight;
+    r.pages_freed_if_preempted = r.pages;
     if (s.idle) {
         r.computed_tokens = s.confirmed();
-        r.page_room = 0;
+        r.tokens_until_next_page = 0;
     }
     r.cached_tokens = s.place == Place::kWaiting ? hint.tokens : s.cached_tokens;
     r.cached_pages_in_use = s.place == Place::kWaiting ? hint.pages_in_use : 0;

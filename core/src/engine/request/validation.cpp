@@ -26,9 +26,9 @@ Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t
     const auto all = static_cast<int32_t>(vocab);
     const int32_t limit = max_logprobs < 0 ? all : max_logprobs, wanted = *count == -1 ? all : *count;
     if (wanted < 0 || wanted > limit) {
-        const std::string meaning = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
+        const std::string meant = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
         const bool allowed_elsewhere = wanted > limit && limit < all;
-        return fail(std::string(name) + " is " + std::to_string(*count) + meaning + ", expected 0 to " +
+        return fail(std::string(name) + " is " + std::to_string(*count) + meant + ", expected 0 to " +
                     std::to_string(limit) +
                     (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
     }
@@ -126,7 +126,8 @@ pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_log
     out.repetition_penalty = p.repetition_penalty;
     out.presence_penalty = p.presence_penalty;
     out.frequency_penalty = p.frequency_penalty;
-    out.logprobs = p.logprobs.value_or(p.best_of > p.n ? 0 : -1); // which cumulative_logprob is made of
+    // best_of ranks by cumulative_logprob, which is made of these.
+    out.logprobs = p.logprobs ? static_cast<uint32_t>(*p.logprobs) + 1 : p.best_of > p.n;
     out.logit_bias_count = static_cast<uint32_t>(bias.size());
     out.logit_bias = bias.data();
     out.dry_breakers = p.dry_breakers.data();
@@ -146,7 +147,7 @@ pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_log
 
 pb_sampling_params params_of_prompt(const SamplingParams& p) {
     pb_sampling_params out = wire_params({.temperature = 0}, {});
-    out.logprobs = p.prompt_logprobs.value_or(-1);
+    out.logprobs = p.prompt_logprobs ? static_cast<uint32_t>(*p.prompt_logprobs) + 1 : 0;
     return out;
 }
 

@@ -27,6 +27,11 @@ uint32_t PromptLogprobs::rows(const Sequence& s, uint32_t begin, uint32_t end) c
     return last > first ? last - first : 0;
 }
 
+uint32_t PromptLogprobs::tokens_within(const Sequence& s, uint32_t begin, uint32_t tokens, uint32_t row_limit) const {
+    if (rows(s, begin, begin + tokens) <= row_limit) return tokens;
+    return std::max(begin, records_.find(s.id)->noted - 1) + row_limit - begin;
+}
+
 void PromptLogprobs::add_rows(const Sequence& s, uint32_t begin, uint32_t count, SampleRows& rows) {
     if (count == 0) return;
     Record& r = *records_.find(s.id);

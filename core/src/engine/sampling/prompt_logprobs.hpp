@@ -22,6 +22,8 @@ class PromptLogprobs {
     uint32_t max_rows() const; // of a step
     // Of the chunk [begin, end), which may be computed a second time.
     uint32_t rows(const Sequence&, uint32_t begin, uint32_t end) const;
+    // Of so many tokens from `begin` on, those that come with no more rows than these.
+    uint32_t tokens_within(const Sequence&, uint32_t begin, uint32_t tokens, uint32_t row_limit) const;
     void add_rows(const Sequence&, uint32_t begin, uint32_t count, SampleRows&);
     void take(const Placed&, const StepSamples&); // what they became
 

@@ -24,8 +24,7 @@ struct SampleRows {
     void add(const pb_sample_row& row, bool statistics) {
         if (statistics) with_statistics.push_back(count());
         rows.push_back(row);
-        const int32_t wanted = row.params->logprobs;
-        if (wanted > 0) max_logprobs = std::max(max_logprobs, static_cast<uint32_t>(wanted));
+        if (row.params->logprobs > 0) max_logprobs = std::max(max_logprobs, row.params->logprobs - 1);
     }
     pb_sample_batch batch(float* logits, uint32_t vocab_size) const { // but for what it writes
         pb_sample_batch b{};

@@ -75,7 +75,7 @@ Result<> SamplerPort::ask(const SampleRows& rows, std::span<float> logits, StepS
         b.logprobs = samples.logprobs.data();
         b.top_tokens = samples.top_tokens.data();
         b.top_logprobs = samples.top_logprobs.data();
-        b.surprise = samples.surprisals.data();
+        b.surprisal = samples.surprisals.data();
         PB_CHECK(reader_->read(c, rows, logits));
         PB_CHECK(host::checked<&pb_sampler::sample>(c, &b));
         context_.report.sampler_faults += static_cast<uint32_t>(b.fault_count);

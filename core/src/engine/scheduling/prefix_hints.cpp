@@ -19,7 +19,7 @@ pb_sequence PrefixHints::record(const Sequence& s) const {
     if (prompt <= found.tokens) return record_of(s, found, kv_.block_size());
     pb_sequence out = record_of(s, {prompt, 0}, kv_.block_size());
     // A sibling's pages take none of the free ones; the last is copied if it is not full.
-    out.page_room = prompt / kv_.block_size() * kv_.block_size();
+    out.tokens_until_next_page = prompt / kv_.block_size() * kv_.block_size();
     return out;
 }
 

@@ -14,7 +14,8 @@ std::string SchedulerPort::text() const { return "scheduler '" + std::string(slo
 
 void SchedulerPort::arrived(const pb_sequence& record) {
     slot_.each([&](const host::Component& c) {
-        if (host::table_of<pb_scheduler>(c).arrived) host::call<&pb_scheduler::arrived>(c, &record);
+        if (host::table_of<pb_scheduler>(c).arrived)
+            host::call<&pb_scheduler::arrived>(c, &record, uint32_t{sizeof(pb_sequence)});
     });
 }
 
@@ -59,8 +60,8 @@ Result<> SchedulerPort::ask() {
     const auto running = static_cast<uint32_t>(sequences_.running().size());
     items_.resize(settings_.max_num_seqs);
     preempts_.resize(std::max<size_t>(running, 1));
-    pb_scheduler_out out{sizeof(pb_scheduler_out), static_cast<uint32_t>(items_.size()), items_.data(), 0, running,
-                         preempts_.data(), 0, 0};
+    pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), static_cast<uint32_t>(items_.size()),
+                         sizeof(pb_preempt_item), items_.data(), 0, running, preempts_.data(), 0, 0};
     const uint64_t start = clock_.now_ns();
     in.now_us = start / 1000;
     const Result<> done = host::checked<&pb_scheduler::plan>(slot_.current(), &in, &out);

@@ -16,7 +16,7 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
     running_.clear();
     for (const Sequence* s : running) {
         running_.push_back(record_of(*s, {}, kv_.block_size()));
-        if (scarce) running_.back().freeable = kv_.freeable(s->table);
+        if (scarce) running_.back().pages_freed_if_preempted = kv_.pages_freed_if_preempted(s->table);
     }
     beams_.charge_copies(running_);
     hints_.update();
@@ -31,9 +31,9 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
     in.kv_groups = static_cast<uint32_t>(kv_.windows().size());
     in.group_windows = kv_.windows().data();
     in.state_pages = kv_.state_pages();
-    in.free_blocks = blocks.free();
-    in.total_blocks = blocks.total();
-    in.watermark_blocks = static_cast<uint32_t>(pressure_.watermark() * blocks.total());
+    in.free_pages = blocks.free();
+    in.total_pages = blocks.total();
+    in.watermark_pages = static_cast<uint32_t>(pressure_.watermark() * blocks.total());
     in.flags = settings_.enable_chunked_prefill ? uint32_t{PB_STEP_CHUNKED_PREFILL} : 0u;
     if (settings_.reserve_full_sequence) in.flags |= PB_STEP_RESERVE_FULL;
     in.running = running_.data();

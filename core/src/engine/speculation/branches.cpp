@@ -37,7 +37,7 @@ bool Branches::fork(std::span<const Placed> step, size_t i, const DraftPath& pat
         kv_.discard(b.table);
         return false;
     }
-    kv_.own_pages(b.table, s.computed);
+    kv_.copy_on_write(b.table, s.computed);
     b.shared = common_length(std::span(s.tokens).subspan(item.confirmed, item.rows - 1), path);
     for (const Branch& other : branches_)
         if (other.item == i) b.shared = std::max(b.shared, common_length(other.path(), path));

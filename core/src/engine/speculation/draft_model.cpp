@@ -29,17 +29,22 @@ void settle(const Sequence& s, DraftKv& d) {
     else d.ahead.erase(d.ahead.begin(), d.ahead.begin() + static_cast<ptrdiff_t>(right));
 }
 
+constexpr const char* kNoSize = "a struct without its struct_size";
+
 }  // namespace
 
 DraftModel::DraftModel(const Context& context) : context_(context), computes_(context.computes) {
-    service_ = {sizeof(pb_runner), 0, this,
+    service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
-                    return answer(self, self.load(*what, *facts), why);
+                    if (!has_size(*what) || !has_size(*facts)) return answer(self, fail(kNoSize), why);
+                    return answer(self, self.load(*Whole(what), *facts), why);
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
-                    return answer(self, self.forward(*batch), why);
+                    if (!has_size(*batch)) return answer(self, fail(kNoSize), why);
+                    WholeInOut whole(batch);
+                    return answer(self, self.forward(*whole), why);
                 }};
 }
 
@@ -54,13 +59,14 @@ pb_status DraftModel::answer(DraftModel& self, const Result<>& done, pb_str* why
 
 Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     if (!context_) return fail("a model is loaded in create() only");
-    if (guest_) return fail("a model is loaded already, and more than one is not done");
+    if (draft_) return fail("a model is loaded already, and more than one is not done");
     const Context& c = *context_;
     if (const uint32_t ranks = c.config.engine.tensor_parallel_size; ranks > 1)
         return fail("models that draft are not split over ranks (tensor_parallel_size is " + std::to_string(ranks) +
                     ")");
     const bool by_rates = c.config.speculative.rejection_sample_method == config::Verification::kSynthetic;
-    if (!computes_ && !by_rates && !(what.simulated_acceptance >= 0 && what.simulated_acceptance <= 1))
+    if (!computes_ && !by_rates && !(what.has_simulated_acceptance && what.simulated_acceptance >= 0 &&
+                                    what.simulated_acceptance <= 1))
         return fail("device '" + c.config.device.plugin +
                     "' computes nothing, so which drafts the model accepts has to be declared (set "
                     "simulated_acceptance, 0 to 1, or speculative.rejection_sample_method: synthetic)");
@@ -87,11 +93,12 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     const auto facts_read = runner::read_facts(model, with_target);
     if (!facts_read) return fail((own.model.path.empty() ? "" : own.model.path + ": ") + facts_read.error());
     facts_ = *facts_read;
+    if (runner::is_head(model)) head_depth_ = model.call<&pb_draft_head::max_draft_depth>();
     choice.source.read_with(c.pool);
-    guest_.emplace(runner::GuestModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
+    draft_.emplace(runner::DraftModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});
-    facts = {facts.struct_size,   kModel,         facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
-             facts_.max_position, computes_ ? 1u : 0u, facts_.most_ahead};
+    copy_out(&facts, {sizeof(pb_runner_facts), kModel, facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
+                      facts_.max_position, computes_ ? 1u : 0u, head_depth_.value_or(0)});
     return {};
 }
 
@@ -120,7 +127,7 @@ void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
     for (const Row& r : rows) turns_[r.sequence->id] = {r.sequence, r.max_drafts, kNone};
     work_ = {};
     followed_ = !keeps_kv();
-    in_turn_ = true;
+    in_propose_ = true;
     if (!is_head()) return;
     for (Sequence* s : all_) { // guesses were made from guesses: they are computed anew from what the target has
         kv_of(*s).ahead.clear();
@@ -129,7 +136,7 @@ void DraftModel::begin(std::span<const Row> rows, std::vector<Sequence*> all) {
 }
 
 Result<> DraftModel::end() {
-    in_turn_ = false;
+    in_propose_ = false;
     Result<> done;
     if (!followed_) {
         for (auto& [id, turn] : turns_) turn.asked = kNone;
@@ -149,7 +156,7 @@ uint32_t DraftModel::computed_by_both(const Sequence& s) const {
 }
 
 Result<> DraftModel::forward(pb_runner_batch& b) {
-    if (!in_turn_) return fail("a model is run in propose() only");
+    if (!in_propose_) return fail("a model is run in propose() only");
     const auto max_drafts = [this](uint64_t id) {
         const auto at = turns_.find(id);
         return at == turns_.end() ? std::nullopt : std::optional(at->second.max_drafts);
@@ -188,7 +195,7 @@ void DraftModel::append_drafts(pb_runner_batch& b) {
 }
 
 Result<> DraftModel::check_head_pass(const pb_runner_batch& b) const {
-    const uint32_t most = parts_->runner.goes_on_from()->passes();
+    const uint32_t most = parts_->passes.max_head_passes();
     if (work_.passes >= most)
         return fail("more than " + std::to_string(most) + " passes of a head in one propose()");
     for (uint32_t i = 1; !keeps_kv() && i < b.row_count; ++i)
@@ -223,7 +230,7 @@ void DraftModel::plan_layerless_pass() {
         ahead_ = s->drafts; // of all alike
         const uint32_t from = s->confirmed() - 2;
         const size_t at = features_.size();
-        if (ahead_ < facts_.most_ahead && find_features(*s, from, from + 1))
+        if (ahead_ < head_depth_.value_or(0) && find_features(*s, from, from + 1))
             spans_.push_back({s, from, from + 1, turn->second.asked, at});
     }
 }
@@ -233,7 +240,7 @@ void DraftModel::plan_pass() {
     spans_.clear();
     features_.clear();
     const uint32_t shift = is_head() ? 1 : 0; // from a place to the token that is computed there
-    uint32_t left = parts_->runner.most_tokens();
+    uint32_t left = parts_->passes.max_tokens();
     for (Sequence* s : all_) {
         const auto turn = turns_.find(s->id);
         const uint32_t asked = turn == turns_.end() ? kNone : turn->second.asked;
@@ -273,7 +280,7 @@ pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
         if (span.asked == kNone) continue;
         const Sequence& s = *span.sequence;
         params_.push_back(s.params);
-        params_.back().logprobs = b.logprobs || b.top_count > 0 ? static_cast<int32_t>(b.top_count) : -1;
+        params_.back().logprobs = b.logprobs || b.top_count > 0 ? b.top_count + 1 : 0;
         rows_.push_back(parts_->rows.row(s, s.drafts));
         rows_.back().params = &params_.back();
         rows_.back().seed ^= noise_;
@@ -291,7 +298,7 @@ pb_sample_batch DraftModel::sample_batch(const pb_runner_batch& b) {
 
 Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     if (spans_.empty()) return runner::SampledRows{};
-    batch_.clear(parts_->runner.batch_form());
+    batch_.clear(parts_->passes.batch_form());
     const uint32_t shift = is_head() ? 1 : 0;
     for (const Span& span : spans_) {
         const uint32_t n = span.end - span.begin;
@@ -302,8 +309,8 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     }
     batch_.finish();
     if (is_head()) {
-        batch_.ahead = ahead_;
-        batch_.kept_row = parts_->runner.goes_on_from()->row_of_pass(work_.passes);
+        batch_.draft_step = ahead_;
+        batch_.kept_row = parts_->passes.hidden_row(work_.passes);
     }
     const host::Component& sampler = parts_->sampler.current();
     if (draws_ && runner::runs_on_device(sampler)) return fail("probabilities of a sampler that runs on a device");
@@ -311,11 +318,10 @@ Result<runner::SampledRows> DraftModel::run_pass(const pb_sample_batch& rows) {
     std::span<float> logits;
     Result<runner::SampledRows> sampled{runner::SampledRows{}};
     const auto pass = [&]() -> Result<> {
-        if (on_device) {
-            PB_TRY(sampled, parts_->runner.forward(batch_, runner::SampleCall{sampler, rows}));
-        } else {
-            PB_TRY(logits, parts_->runner.forward(batch_));
-        }
+        const runner::SampleCall call{sampler, rows};
+        PB_TRY(const execution::StepOutput out, parts_->passes.compute(batch_, on_device ? &call : nullptr));
+        if (on_device) sampled = out.sampled;
+        else logits = out.logits;
         return {};
     };
     const uint64_t start = parts_->clock.now_ns();
@@ -382,7 +388,7 @@ Result<> DraftModel::draw_rows(const host::Component& sampler, pb_sample_batch b
         }
         for (float& p : from) p = std::exp(p);
         tokens_[i] = draw_token(from, draw(row.seed, row.position, Stream::kDraft, 1));
-        if (row.params->logprobs < 0 || tokens_[i] < 0) continue;
+        if (row.params->logprobs == 0 || tokens_[i] < 0) continue;
         const auto raw = logits.subspan(i * vocab, vocab);
         logprobs_[i] = static_cast<float>(raw[static_cast<size_t>(tokens_[i])] - log_sum_exp(raw));
     }

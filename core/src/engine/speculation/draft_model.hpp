@@ -12,6 +12,7 @@
 #include "config/engine_config.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/draft_kv.hpp"
+#include "execution/executor.hpp"
 #include "host/registry.hpp"
 #include "host/slot.hpp"
 #include "runner/model_runner.hpp"
@@ -35,11 +36,11 @@ class DraftModel {
     // ---- while the engine is made [control]
     const pb_runner& service() const { return service_; }
     void end_create() { context_.reset(); }  // of the proposer: nothing is loaded from here on
-    runner::GuestModel* guest() { return guest_ ? &*guest_ : nullptr; } // for the runner; null: none was loaded
+    runner::DraftModel* draft() { return draft_ ? &*draft_ : nullptr; } // for the runner; null: none was loaded
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
 
     struct Parts {
-        runner::ModelRunner& runner;      // its own
+        execution::DraftPasses& passes;   // its own
         kv::KvCache& kv;
         const host::Slot& sampler;        // the engine's
         std::span<const TokenId> eos;     // for made-up tokens
@@ -49,7 +50,7 @@ class DraftModel {
     };
     void start(const Parts& parts) { // the runner is made
         parts_.emplace(parts);
-        guest_.reset();
+        draft_.reset();
     }
 
     // ---- steps [step]
@@ -91,7 +92,7 @@ class DraftModel {
     Result<> load(const pb_runner_load&, pb_runner_facts&);
     Result<> forward(pb_runner_batch&);
     void append_drafts(pb_runner_batch&);
-    bool is_head() const { return facts_.flags & PB_MODEL_HEAD; }
+    bool is_head() const { return head_depth_.has_value(); }
     void plan_pass();
     void plan_layerless_pass();
     bool find_features(const Sequence&, uint32_t begin, uint32_t end); // appends to features_
@@ -106,9 +107,10 @@ class DraftModel {
     static pb_status answer(DraftModel&, const Result<>&, pb_str* why);
 
     std::optional<Context> context_;
-    std::optional<runner::GuestModel> guest_;
+    std::optional<runner::DraftModel> draft_;
     std::optional<Parts> parts_;
-    pb_model_facts facts_{};
+    std::optional<uint32_t> head_depth_; // of a head: what max_draft_depth() gave; none: it is a model of its own
+    pb_model_facts facts_ = sized<pb_model_facts>();
     std::string identity_;
     bool computes_;
     double acceptance_ = -1; // of made-up tokens
@@ -117,7 +119,7 @@ class DraftModel {
     std::string why_;
 
     // ---- the propose() under way
-    bool in_turn_ = false, followed_ = false;
+    bool in_propose_ = false, followed_ = false;
     std::vector<Sequence*> all_;
     std::unordered_map<RequestId, Turn> turns_;
     Work work_;

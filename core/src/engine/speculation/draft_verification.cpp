@@ -85,7 +85,7 @@ void DraftVerification::verify(const Placed& item, const SampleRows& rows, std::
             verify_by_rejection(target.subspan(j * vocab, vocab), from, draft, row.seed, row.position);
         if (token < 0) break; // no token has a probability: what the sampler makes of it counts
         Decision d{item.first_row + j, token, 0};
-        if (s.params.logprobs >= 0) {
+        if (s.params.logprobs > 0) {
             const auto raw = logits.subspan(d.row * vocab, vocab);
             d.logprob = static_cast<float>(raw[static_cast<size_t>(token)] - log_sum_exp(raw));
         }

@@ -9,6 +9,7 @@
 #include "engine/groups/beams.hpp"
 #include "engine/loop/aborts.hpp"
 #include "engine/loop/page_copies.hpp"
+#include "engine/speculation/draft_feedback.hpp"
 #include "engine/speculation/draft_length.hpp"
 #include "engine/speculation/draft_model.hpp"
 #include "engine/speculation/draft_verification.hpp"
@@ -16,7 +17,7 @@
 
 namespace patchbay::engine {
 
-class Proposals {
+class Proposals final : public DraftFeedback {
   public:
     struct Parts {
         const config::EngineSettings& settings;
@@ -36,25 +37,22 @@ class Proposals {
     };
     // draft_model: that the proposer drafts with, started; null: it has none. proposer: empty: there are no drafts.
     Proposals(const Parts&, host::Proposer proposer, DraftModel* draft_model);
-    ~Proposals();
+    ~Proposals() override;
 
     bool any() const { return static_cast<bool>(proposer_); }
     const host::Component* component() const { return proposer_.component.get(); } // null: there is none
     void propose(); // for the sequences that run
 
-    // Of a sequence: drafts that a step verified, and how many of them it took.
-    void observe(const Sequence&, uint32_t verified, uint32_t accepted);
+    void observe(const Sequence&, uint32_t verified, uint32_t accepted) override;
     void observe(const StepReport& report) { // of the step that verified what was proposed before it
         if (length_) length_->observe(report);
     }
-    // KV that neither model has to see any more is given up, unless propose() will do so.
-    void free_outside_window(Sequence&);
-    // Whether a sequence that ends keeps its pages until the draft model has computed what others may share.
-    bool lingers(const Sequence&) const;
-    void linger(std::unique_ptr<Sequence> s) { lingering_.push_back(std::move(s)); }
+    void free_outside_window(Sequence&) override; // unless propose() will do so
+    bool lingers(const Sequence&) const override;
+    void linger(std::unique_ptr<Sequence> s) override { lingering_.push_back(std::move(s)); }
     std::span<const std::unique_ptr<Sequence>> lingering() const { return lingering_; }
     void release_lingering();
-    void finished(const Sequence&);
+    void finished(const Sequence&) override;
 
   private:
     struct Row {

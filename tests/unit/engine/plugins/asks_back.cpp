@@ -19,7 +19,7 @@ class AsksBack {
             if (batch.row(i).max_drafts < 3) continue;
             const uint64_t id = batch.row(i).id;
             const Answer first = ask(id, {});
-            if (first.token < 0) continue; // the model is behind
+            if (first.token < 0) continue; // the model has not computed so far
             if (first.top[0] != first.token) fail("the likeliest token", first.top[0], first.token);
             if (first.logprob > 0 || first.top_logprobs[1] > first.top_logprobs[0]) fail("a log-probability");
             const Answer second = ask(id, {first.token});

@@ -16,7 +16,7 @@ class Proposer { // the newest token once more
     explicit Proposer(const patchbay::Context& context) : fail_at_(context.get<int64_t>("fail_at")) {}
 
     void propose(patchbay::ProposeBatch& batch) {
-        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
         for (uint32_t i = 0; i < batch.size(); ++i)
             if (const auto tokens = batch.tokens(i); !tokens.empty() && batch.row(i).max_drafts > 0)
                 batch.propose(i, tokens.last(1));
@@ -26,7 +26,7 @@ class Proposer { // the newest token once more
     int64_t fail_at_, calls_ = 0;
 };
 
-class Foreteller { // drafts what it was told that comes
+class Foreteller { // drafts the tokens that it was given
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("prompt", "0", 0, 1'000'000, "tokens", "length of the prompt"),
@@ -52,8 +52,8 @@ class Foreteller { // drafts what it was told that comes
 class Scheduler { // first come, first served
   public:
     static constexpr pb_param kParams[] = {
-        patchbay::param::boolean("overplans", "false", "plans everybody whole, as if KV blocks never ran out"),
-        patchbay::param::boolean("swaps", "false", "lets nobody run twice in a row, and asks for a swap"),
+        patchbay::param::boolean("overplans", "false", "plans every sequence whole, as if KV blocks never ran out"),
+        patchbay::param::boolean("swaps", "false", "lets no sequence run twice in a row, and requests a swap"),
     };
     explicit Scheduler(const patchbay::Context& context)
         : overplans_(context.get<bool>("overplans")), swaps_(context.get<bool>("swaps")) {}
@@ -87,7 +87,7 @@ class Sampler { // the highest of the allowed logits
         : bad_at_(context.get<int64_t>("bad_at")), fail_at_(context.get<int64_t>("fail_at")) {}
 
     void sample(patchbay::SampleBatch& batch) {
-        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "told to fail");
+        if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const auto logits = batch.logits(i);
             int32_t best = -1;

@@ -16,7 +16,7 @@ class Knows {
         patchbay::param::text("texts", "", "prompts with their outputs, as tokens; a semicolon between them"),
         patchbay::param::integer("paths", "1", 1, 16, nullptr, "proposed, as far as there is room"),
         patchbay::param::integer("right", "-1", -1, 15, nullptr, "path that is right; -1: each in turn, by the place"),
-        patchbay::param::integer("leaves", "0", 0, 64, nullptr, "drafts that all paths begin with, if `right` is told"),
+        patchbay::param::integer("leaves", "0", 0, 64, nullptr, "drafts that all paths begin with, if `right` is set"),
         patchbay::param::choice("parents", "sound", kParents, "of the last draft")};
 
     explicit Knows(const patchbay::Context& context)

@@ -1,4 +1,4 @@
-// Memory of a device's own, and the queue of what it has to do: for replays.cpp.
+// Memory of a device, and the queue of its work: for replays.cpp.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ namespace replays {
 
 using patchbay::Error;
 
-// The same bytes mapped twice: what the host is given can be neither read nor written; only here it is known where they
-// can.
+// The same bytes mapped twice: the host's addresses can be neither read nor written; only this file knows the others,
+// which can.
 class OwnMemory {
   public:
     OwnMemory() {
@@ -48,7 +48,7 @@ class OwnMemory {
         sizes_[away_ + (used_ - size)] = size;
         return away_ + (used_ - size);
     }
-    // Whoever still reads it meets NaN.
+    // A later read of it gives NaN.
     void poison(void* taken) {
         uint64_t size = 0;
         {
@@ -87,8 +87,8 @@ inline pb_tensor here(pb_tensor t) {
     return t;
 }
 
-// Calls that a thread of its own makes, in order. Late: those of a step are not made before the step behind it has been
-// submitted or somebody waits, which is as late as a device may.
+// Calls that a thread of its own makes, in order. Late: it makes those of a step only when the next step has been
+// submitted or the host waits, which is as late as a device may.
 class Queue {
   public:
     explicit Queue(bool late) : late_(late), thread_([this] { work(); }) {}
@@ -107,7 +107,7 @@ class Queue {
         pushed_ += 1;
         if (!late_) release(pushed_);
     }
-    // The end of what was pushed; whether the one before has not been reached yet.
+    // Marks the end of what was pushed; returns whether the previous mark has not been reached yet.
     bool mark() {
         const std::lock_guard lock(mutex_);
         const bool behind = !marks_.empty() && done_ < marks_.back();

@@ -58,13 +58,12 @@ class Device : public specimens::Loops {
         ops_.silu_mul = InOrder<specimens::silu_mul>::call;
         ops_.add = InOrder<specimens::add>::call;
         ops_.gather_rows = InOrder<specimens::gather_rows>::call;
-        ops_.take_tokens = InOrder<take_tokens>::call;
+        ops_.fill_placeholders = InOrder<fill_placeholders>::call;
     }
     Device(const Device&) = delete;
 
     pb_device_info info() const {
         pb_device_info out = Loops::info();
-        out.graphs = 1;
         out.host_memory = 0;
         return out;
     }
@@ -110,12 +109,14 @@ class Device : public specimens::Loops {
             }
         specimens::embedding(ctx, out, w, ids);
     }
-    static void take_tokens(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
+    static void fill_placeholders(void* ctx, const pb_tensor* ids, const pb_tensor* sampled) {
         for (int64_t t = 0; t < ids->shape[0]; ++t) {
             int32_t& at = static_cast<int32_t*>(ids->data)[t];
             if (at >= 0) continue;
             if (~at < sampled->shape[0]) at = static_cast<const int32_t*>(sampled->data)[~at];
-            else static_cast<Device*>(ctx)->fault_ = "take_tokens: row " + std::to_string(~at) + " was not sampled";
+            else
+                static_cast<Device*>(ctx)->fault_ =
+                    "fill_placeholders: row " + std::to_string(~at) + " was not sampled";
         }
     }
 
@@ -142,7 +143,7 @@ class Queues : public Device {
 
     pb_device_info info() const {
         pb_device_info out = Device::info();
-        std::snprintf(out.serves_as, sizeof out.serves_as, "replays");
+        std::snprintf(out.compatible_with, sizeof out.compatible_with, "replays");
         return out;
     }
     void free(void* taken) {
@@ -155,17 +156,17 @@ class Queues : public Device {
         });
     }
     void to_host(void* to, const void* from, uint64_t n) {
-        to_host_later(to, from, n);
+        to_host_async(to, from, n);
         queue_->wait_for_all();
     }
-    void to_host_later(void* to, const void* from, uint64_t n) {
+    void to_host_async(void* to, const void* from, uint64_t n) {
         queue_->push([to, from, n] {
             if (n > 0) std::memcpy(to, memory().here(from), n);
         });
     }
     void* host_alloc(uint64_t n) const { return ::operator new(n, std::align_val_t{64}); }
     void host_free(void* pages) noexcept { ::operator delete(pages, std::align_val_t{64}); }
-    void page_to_host(void* to, const void* from, uint64_t n) { to_host_later(to, from, n); }
+    void page_to_host(void* to, const void* from, uint64_t n) { to_host_async(to, from, n); }
     void page_to_device(void* to, const void* from, uint64_t n) { // read as late as it may be
         queue_->push([to, from, n] { std::memcpy(memory().here(to), from, n); });
     }
@@ -215,8 +216,7 @@ class Attention {
             throw Error(PB_UNSUPPORTED, "only f32 on replays");
         if (spec.kv_heads == 0 || spec.heads % spec.kv_heads != 0 || spec.head_dim == 0 || spec.block_size == 0)
             throw Error(PB_UNSUPPORTED, "no such layer");
-        pb_attention_layout out{};
-        out.struct_size = sizeof out;
+        pb_attention_layout out = patchbay::sized<pb_attention_layout>();
         out.graphs = graphs_ == "any" ? PB_GRAPHS_ANY : graphs_ == "decode" ? PB_GRAPHS_DECODE : PB_GRAPHS_NONE;
         out.page_bytes = kernels::reference::page_bytes(shape_of(spec));
         out.plan_bytes = spec.max_seqs * sizeof(int32_t);

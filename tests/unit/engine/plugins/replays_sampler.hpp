@@ -34,7 +34,7 @@ class Sampler {
             const pb_sample_row& row = batch.row(i);
             if (static_cast<int64_t>(row.position) == fails_at_) {
                 if (fails_once_) fails_at_ = -1;
-                throw Error(PB_FAILED, "was told to fail");
+                throw Error(PB_FAILED, "fails on purpose");
             }
             const auto words = row.allowed ? static_cast<uint32_t>((batch.vocab() + 31) / 32) : 0;
             put(Head{row, *row.params, words});

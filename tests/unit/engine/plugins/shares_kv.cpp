@@ -31,13 +31,13 @@ class SharesKv : public patchbay::GatedDecoder {
 
     pb_kv_spec kv_spec(uint32_t layer) const {
         pb_kv_spec out = shape.kv(0, shape.usual_scale());
-        if (layer > owner_ && !copies_) out.shares = told_ + 1;
+        if (layer > owner_ && !copies_) out.kv_source_layer = told_ + 1;
         return out;
     }
 
     void forward(const patchbay::Forward& f) const {
         const patchbay::Stream stream(f, shape);
-        const patchbay::RotaryAttention own(f, shape); // behind layer owner_, its k and v stay
+        const patchbay::RotaryAttention own(f, shape); // after layer owner_, its k and v stay
         const patchbay::AttentionTensors later(f, shape);
         const patchbay::GatedMlp mlp(f, shape);
         f.embedding(stream.x, ends.embedding);

@@ -1,0 +1,146 @@
+#include "serve/admin.hpp"
+
+#include "serve/admin_json.hpp"
+#include "serve/reply.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+HttpOptions http_options(const AdminAddress& address) {
+    HttpOptions out;
+    out.host = address.host;
+    out.port = address.port;
+    out.socket = address.socket;
+    out.threads = 1;
+    out.max_connections = 64;
+    out.max_body_bytes = 64u << 10;
+    out.keep_alive_seconds = out.read_seconds = out.write_seconds = 5; // which bound how long stop() waits for a client
+    return out;
+}
+
+std::vector<std::string> keys_of(const AdminAddress& address) {
+    return address.token.empty() ? std::vector<std::string>{} : std::vector<std::string>{address.token};
+}
+
+unsigned status_of(const host::SwapRecord& r) {
+    constexpr unsigned kDone = 200, kAccepted = 202, kConflict = 409;
+    if (!r.settled()) return kAccepted;
+    return r.state == host::SwapState::kCommitted ? kDone : kConflict;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled controlled) {
+    PB_TRY(host::Registry registry, options.find_plugins());
+    std::unique_ptr<Admin> out(new Admin(std::move(options), std::move(controlled), std::move(registry)));
+    const Routes& routes = out->routes_;
+    PB_TRY(out->http_, HttpServer::start(http_options(out->options_.address),
+                                         [&routes](const auto& exchange) { routes.handle(exchange); }));
+    return out;
+}
+
+Admin::Admin(AdminOptions options, Controlled controlled, host::Registry registry)
+    : options_(std::move(options)), controlled_(std::move(controlled)),
+      routes_(routes(), keys_of(options_.address), controlled_.metrics),
+      swaps_(controlled_.engine, controlled_.journal),
+      registry_(std::make_shared<const host::Registry>(std::move(registry))) {}
+
+Admin::~Admin() { stop(); }
+
+AdminAddress Admin::address() const {
+    AdminAddress out = options_.address;
+    if (out.socket.empty()) out.port = http_->port();
+    return out;
+}
+
+void Admin::stop() {
+    swaps_.stop();
+    if (!http_) return;
+    http_->stop_listening();
+    http_->wait_until_closed();
+    http_->stop();
+}
+
+std::vector<Route> Admin::routes() {
+    const auto by = [this](void (Admin::*f)(const std::shared_ptr<Exchange>&)) {
+        return [this, f](const std::shared_ptr<Exchange>& exchange) { (this->*f)(exchange); };
+    };
+    return {
+        {"GET", "/status", by(&Admin::status)}, {"GET", "/plugins", by(&Admin::plugins)},
+        {"POST", "/swap", by(&Admin::swap)},    {"POST", "/set", by(&Admin::set)},
+        {"POST", "/reload", by(&Admin::reload)}, {"POST", "/drain", by(&Admin::drain)},
+    };
+}
+
+std::shared_ptr<const host::Registry> Admin::registry() const {
+    const std::lock_guard lock(mutex_);
+    return registry_;
+}
+
+// Of what is known without the engine's thread, which may be in a long step.
+void Admin::status(const std::shared_ptr<Exchange>& exchange) {
+    JournalState journal = controlled_.journal.state();
+    std::vector<PendingSwap> pending = swaps_.pending(journal.step);
+    const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), std::move(journal),
+                              std::move(pending)};
+    routes_.answer(exchange, {200, dumped(status_json(inputs))});
+}
+
+void Admin::plugins(const std::shared_ptr<Exchange>& exchange) {
+    exchange->offload([this, exchange] { routes_.answer(exchange, {200, dumped(plugins_json(*registry()))}); });
+}
+
+void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
+    const auto body = parse_body(exchange->request().body);
+    if (!body) return routes_.refuse(exchange, body.failure());
+    ReadSwap wanted = read_swap(*body);
+    if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
+    const auto done = [this, exchange](const Result<host::SwapRecord>& r) {
+        if (!r) return routes_.refuse(exchange, r.failure());
+        routes_.answer(exchange, {status_of(*r), dumped(swap_json(*r))});
+    };
+    const Result<> added = swaps_.add({wanted.slot, std::move(wanted.choice), registry(), done});
+    if (!added) routes_.refuse(exchange, added.failure());
+}
+
+// Waits for the step under way to end.
+void Admin::set(const std::shared_ptr<Exchange>& exchange) {
+    const auto body = parse_body(exchange->request().body);
+    if (!body) return routes_.refuse(exchange, body.failure());
+    ReadSwap wanted = read_set(*body);
+    if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
+    exchange->offload([this, exchange, wanted = std::move(wanted)] {
+        Result<> done;
+        host::Settings settings;
+        const bool called = controlled_.engine.call([&](engine::Engine& engine) {
+            done = engine.configure(wanted.slot, wanted.choice.settings);
+            settings = engine.settings(wanted.slot);
+        });
+        if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
+        if (!done) return routes_.refuse(exchange, done.failure());
+        const char* const kind = wanted.slot == engine::SwapSlot::kSampler ? "sampler" : "scheduler";
+        routes_.answer(exchange, {200, dumped({{"kind", kind}, {"params", settings}})});
+    });
+}
+
+void Admin::reload(const std::shared_ptr<Exchange>& exchange) {
+    exchange->offload([this, exchange] {
+        auto found = options_.find_plugins();
+        if (!found) return routes_.refuse(exchange, found.failure());
+        const auto after = std::make_shared<const host::Registry>(*std::move(found));
+        std::shared_ptr<const host::Registry> before = after;
+        {
+            const std::lock_guard lock(mutex_);
+            before.swap(registry_);
+        }
+        routes_.answer(exchange, {200, dumped(reload_json(*before, *after))});
+    });
+}
+
+void Admin::drain(const std::shared_ptr<Exchange>& exchange) {
+    controlled_.drain();
+    const service::ServiceStatus now = controlled_.engine.status();
+    routes_.answer(exchange, {202, dumped({{"state", "draining"}, {"unfinished", now.inbox + now.unfinished}})});
+}
+
+}  // namespace patchbay::serve

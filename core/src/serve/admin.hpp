@@ -1,0 +1,65 @@
+// Live control of a running engine, over HTTP with JSON on an address of its own: its status, swaps, draining. Used by
+// Server.
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "config/engine_config.hpp"
+#include "serve/admin_address.hpp"
+#include "serve/fields.hpp"
+#include "serve/live_swaps.hpp"
+#include "serve/routes.hpp"
+#include "serve/served_model.hpp"
+#include "serve/slot_journal.hpp"
+
+namespace patchbay::serve {
+
+struct AdminOptions {
+    AdminAddress address;
+    std::function<Result<host::Registry>()> find_plugins; // at start, and when folders are to be scanned again
+    config::EngineConfig requested;                       // as the engine was made of
+    bool required = true; // else the server does without where the address cannot be had, and logs why
+};
+
+struct Controlled { // what is controlled; all of it outlives the Admin
+    service::EngineThread& engine;
+    SlotJournal& journal;
+    ServeMetrics& metrics;
+    const ServedModel& model;
+    const engine::EngineFacts facts; // at start
+    const std::string version;
+    std::function<void()> drain;
+};
+
+class Admin {
+  public:
+    static Result<std::unique_ptr<Admin>> start(AdminOptions, Controlled);
+    ~Admin(); // stop()
+    AdminAddress address() const; // with the port that was chosen
+    // Swaps that are not settled are answered so; ends when all answers are sent.
+    void stop();
+
+  private:
+    Admin(AdminOptions, Controlled, host::Registry);
+    std::vector<Route> routes();
+
+    void status(const std::shared_ptr<Exchange>&);
+    void plugins(const std::shared_ptr<Exchange>&);
+    void swap(const std::shared_ptr<Exchange>&);
+    void set(const std::shared_ptr<Exchange>&);
+    void reload(const std::shared_ptr<Exchange>&);
+    void drain(const std::shared_ptr<Exchange>&);
+    std::shared_ptr<const host::Registry> registry() const;
+
+    const AdminOptions options_;
+    const Controlled controlled_;
+    const Routes routes_;
+    LiveSwaps swaps_;
+    mutable std::mutex mutex_;
+    std::shared_ptr<const host::Registry> registry_; // under the mutex
+    std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace patchbay::serve

@@ -1,0 +1,99 @@
+#include "serve/live_swaps.hpp"
+
+#include <utility>
+
+namespace patchbay::serve {
+namespace {
+
+Failure stopped() { return fail(StatusCode::kUnavailable, "the engine was stopped before the swap had ended"); }
+
+}  // namespace
+
+std::string kind_of(engine::SwapSlot slot) { return slot == engine::SwapSlot::kSampler ? "sampler" : "scheduler"; }
+
+LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal)
+    : engine_(engine), journal_(journal), thread_([this] { loop(); }) {}
+
+LiveSwaps::~LiveSwaps() { stop(); }
+
+Result<> LiveSwaps::add(SwapOrder order) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopped_) return stopped();
+        if (queue_.size() >= kMaxQueued)
+            return fail(StatusCode::kExhausted, std::to_string(kMaxQueued) + " swaps are queued, no more fit now");
+        queue_.push_back(std::move(order));
+    }
+    added_.notify_one();
+    return {};
+}
+
+std::vector<PendingSwap> LiveSwaps::pending(uint64_t reported_step) {
+    std::vector<PendingSwap> out;
+    std::list<Posted> posted;
+    {
+        const std::lock_guard lock(mutex_);
+        posted = posted_;
+    }
+    for (const Posted& p : posted) { // without the lock: what came out of a slot is destroyed here
+        const host::SwapRecord r = p.swap->record();
+        if (!r.settled() || r.end_step > reported_step)
+            out.push_back({r.kind, p.plugin, std::string(name_of(r.state))});
+    }
+    const std::lock_guard lock(mutex_);
+    out.insert(out.end(), preparing_.begin(), preparing_.end());
+    for (const SwapOrder& order : queue_) out.push_back({kind_of(order.slot), order.choice.plugin, "queued"});
+    return out;
+}
+
+void LiveSwaps::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+    }
+    added_.notify_one();
+    journal_.close();
+    if (thread_.joinable()) thread_.join();
+}
+
+void LiveSwaps::loop() {
+    while (true) {
+        SwapOrder order;
+        {
+            std::unique_lock lock(mutex_);
+            added_.wait(lock, [&] { return stopped_ || !queue_.empty(); });
+            if (queue_.empty()) return;
+            order = std::move(queue_.front());
+            queue_.pop_front();
+            if (!stopped_) preparing_ = {{kind_of(order.slot), order.choice.plugin, "preparing"}};
+        }
+        if (preparing_.empty()) order.done(stopped());
+        else perform(order);
+    }
+}
+
+void LiveSwaps::perform(const SwapOrder& order) {
+    const auto swap = engine_.swap({order.slot, order.choice, *order.registry, prober_});
+    {
+        const std::lock_guard lock(mutex_);
+        preparing_.clear();
+        posted_.remove_if([](const Posted& p) { return p.swap.use_count() == 1; }); // the slot has let go of it
+        posted_.push_back({order.choice.plugin, swap});
+    }
+    order.done(outcome_of(*swap));
+}
+
+Result<host::SwapRecord> LiveSwaps::outcome_of(host::Swap& swap) {
+    while (true) {
+        const JournalState now = journal_.state(); // before the record, which may so be further, never less far
+        const host::SwapRecord r = swap.record();
+        if (r.settled()) return r;
+        const SlotStatus* const slot = now.slot(r.kind);
+        const bool waits = r.state == host::SwapState::kOnProbation ||
+                           (r.state == host::SwapState::kPosted && slot && slot->on_probation);
+        if (now.idle && waits) return r;
+        if (!journal_.wait_for_step(now.steps)) return stopped();
+    }
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,69 @@
+// Swaps that are ordered while an engine runs: one after another on a thread of its own, since a probe takes seconds
+// and an outcome takes steps. Used by Admin.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/prober.hpp"
+#include "serve/slot_journal.hpp"
+#include "service/engine_thread.hpp"
+
+namespace patchbay::serve {
+
+struct SwapOrder {
+    engine::SwapSlot slot = engine::SwapSlot::kScheduler;
+    config::PluginChoice choice;
+    std::shared_ptr<const host::Registry> registry;
+    // Called once, on the thread of the swaps: how it ended; or how far it is where the engine has nothing to compute,
+    // and so nothing to be on probation with. The failure: the engine was stopped first.
+    std::function<void(const Result<host::SwapRecord>&)> done;
+};
+
+struct PendingSwap {
+    std::string kind, plugin, state; // state: queued, preparing, or a swap's
+};
+
+std::string kind_of(engine::SwapSlot);
+
+class LiveSwaps {
+  public:
+    static constexpr size_t kMaxQueued = 64;
+
+    LiveSwaps(service::EngineThread&, SlotJournal&); // both outlive it
+    ~LiveSwaps(); // stop()
+    Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
+    // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
+    std::vector<PendingSwap> pending(uint64_t reported_step);
+    void stop(); // what is not settled is answered with a failure, and takes place nevertheless if it was posted
+
+  private:
+    struct Posted {
+        std::string plugin;
+        std::shared_ptr<host::Swap> swap;
+    };
+
+    void loop();
+    void perform(const SwapOrder&);
+    Result<host::SwapRecord> outcome_of(host::Swap&);
+
+    service::EngineThread& engine_;
+    SlotJournal& journal_;
+    host::Prober prober_;
+
+    std::mutex mutex_; // of what follows
+    std::condition_variable added_;
+    std::deque<SwapOrder> queue_; // the first one is under way where `preparing_`
+    std::vector<PendingSwap> preparing_; // one at most
+    std::list<Posted> posted_;
+    bool stopped_ = false;
+    std::thread thread_;
+};
+
+}  // namespace patchbay::serve

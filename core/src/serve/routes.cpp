@@ -1,0 +1,58 @@
+#include "serve/routes.hpp"
+
+#include "base/printable.hpp"
+#include "serve/error_reply.hpp"
+
+namespace patchbay::serve {
+
+bool Routes::matches(const Route& route, std::string_view path) {
+    const std::string_view own = route.path;
+    return own.ends_with('*') ? path.starts_with(own.substr(0, own.size() - 1)) : path == own;
+}
+
+std::string_view Routes::name_of(std::string_view path) const {
+    for (const Route& route : all_)
+        if (matches(route, path)) return route.path;
+    return "other";
+}
+
+void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
+    const HttpRequest& request = exchange->request();
+    std::string allowed;
+    for (const Route& route : all_) {
+        if (!matches(route, request.path)) continue;
+        if (request.method == route.method || (request.method == "HEAD" && std::string_view(route.method) == "GET"))
+            return dispatch(route, exchange);
+        allowed = route.method;
+    }
+    if (allowed.empty())
+        return refuse(exchange, fail(StatusCode::kNotFound, "there is no " + printable(request.path)));
+    HttpResponse reply = error_reply(
+        fail(StatusCode::kInvalid, printable(request.method, 20) + " " + request.path + ", expected " + allowed));
+    reply.status = 405;
+    reply.headers.emplace_back("Allow", allowed);
+    answer(exchange, std::move(reply));
+}
+
+void Routes::dispatch(const Route& route, const std::shared_ptr<Exchange>& exchange) const {
+    if (!route.open && !keys_.find(exchange->request())) {
+        metrics_.on_rejection("unauthorised");
+        HttpResponse reply =
+            error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
+        reply.status = 401;
+        reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+        return answer(exchange, std::move(reply));
+    }
+    route.answer(exchange);
+}
+
+void Routes::answer(const std::shared_ptr<Exchange>& exchange, HttpResponse response) const {
+    metrics_.on_answer(name_of(exchange->request().path), response.status);
+    exchange->respond(std::move(response));
+}
+
+void Routes::refuse(const std::shared_ptr<Exchange>& exchange, const Failure& failure, const std::string& param) const {
+    answer(exchange, error_reply(failure, param));
+}
+
+}  // namespace patchbay::serve

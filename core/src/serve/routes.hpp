@@ -1,0 +1,44 @@
+// Which part of a server answers which request: methods, paths, keys, and the counts of answers. Used by Server and
+// Admin, each with routes of its own.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/api_keys.hpp"
+#include "serve/http_server.hpp"
+#include "serve/serve_metrics.hpp"
+
+namespace patchbay::serve {
+
+struct Route {
+    const char *method, *path; // a path that ends in '*' stands for all that begin with it
+    std::function<void(const std::shared_ptr<Exchange>&)> answer;
+    bool open = false; // needs no key
+};
+
+class Routes { // [any thread]
+  public:
+    Routes(std::vector<Route> all, std::vector<std::string> keys, ServeMetrics& metrics)
+        : all_(std::move(all)), keys_(std::move(keys)), metrics_(metrics) {}
+
+    // Calls the route's function, or refuses: 404, 405, 401.
+    void handle(const std::shared_ptr<Exchange>&) const;
+    // Counted and sent.
+    void answer(const std::shared_ptr<Exchange>&, HttpResponse) const;
+    void refuse(const std::shared_ptr<Exchange>&, const Failure&, const std::string& param = {}) const;
+    std::string_view name_of(std::string_view path) const; // for metrics; "other"
+    const ApiKeys& keys() const { return keys_; }
+
+  private:
+    static bool matches(const Route&, std::string_view path);
+    void dispatch(const Route&, const std::shared_ptr<Exchange>&) const;
+
+    const std::vector<Route> all_;
+    const ApiKeys keys_;
+    ServeMetrics& metrics_;
+};
+
+}  // namespace patchbay::serve

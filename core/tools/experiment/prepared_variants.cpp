@@ -1,0 +1,196 @@
+#include "experiment/prepared_variants.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json_file.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void flatten(const config::Node& node, const std::string& path, FlatTree& out) {
+    for (const config::Entry& e : node.entries) flatten(e.value, path.empty() ? e.key : path + "." + e.key, out);
+    for (size_t i = 0; i < node.items.size(); ++i) flatten(node.items[i], path + "." + std::to_string(i), out);
+    if (node.kind == config::NodeKind::kScalar) out[path] = node.text;
+}
+
+Json facts_of(const engine::EngineFacts& f) { // by the names under which automatic choices are compared
+    return {{"model_identity", f.model_identity}, {"architecture", f.architecture}, {"vocab_size", f.vocab_size},
+            {"weight_dtype", f.weight_dtype},     {"kv_dtype", f.kv_dtype},         {"max_model_len", f.max_model_len},
+            {"num_blocks", f.num_blocks},         {"block_size", f.block_size},     {"kv_bytes", f.kv_bytes},
+            {"weight_bytes", f.weight_bytes},     {"page_bytes", f.page_bytes},     {"threads", f.threads},
+            {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated},
+            {"kv_groups", f.kv_groups},           {"state_groups", f.state_groups}, {"kv_padding", f.kv_padding},
+            {"prefix_caching", f.prefix_caching}, {"tensor_parallel_size", f.tensor_parallel_size},
+            {"draft_model", f.draft_model},       {"draft_weight_bytes", f.draft_weight_bytes},
+            {"synthetic_acceptance", f.synthetic_acceptance}};
+}
+
+// What an automatic choice follows from.
+struct Cause {
+    const char* fact;
+    std::vector<std::string> keys;
+};
+const std::vector<Cause>& causes() {
+    static const std::vector<Cause> table = {
+        {"model_identity", {"model"}},
+        {"architecture", {"model"}},
+        {"vocab_size", {"model"}},
+        {"weight_dtype", {"model"}},
+        {"weight_bytes", {"model", "device", "engine.tensor_parallel_size"}},
+        {"kv_dtype", {"model", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers"}},
+        {"page_bytes",
+         {"model", "attention", "proposer", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers",
+          "engine.block_size", "engine.tensor_parallel_size"}},
+        {"kv_groups",
+         {"model", "attention", "proposer", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers",
+          "engine.block_size"}},
+        {"state_groups",
+         {"model", "attention", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers", "engine.block_size"}},
+        {"kv_padding",
+         {"model", "attention", "proposer", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers",
+          "engine.block_size"}},
+        {"prefix_caching", {"model", "engine.enable_prefix_caching"}},
+        {"num_blocks",
+         {"model", "attention", "proposer", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers",
+          "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory", "engine.tensor_parallel_size"}},
+        {"kv_bytes",
+         {"model", "attention", "proposer", "engine.kv_cache_dtype", "engine.kv_cache_dtype_layers",
+          "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory", "engine.tensor_parallel_size"}},
+        {"max_model_len",
+         {"model", "attention", "proposer", "engine.max_model_len", "engine.kv_cache_dtype",
+          "engine.kv_cache_dtype_layers", "engine.block_size", "engine.num_blocks", "engine.kv_cache_memory",
+          "engine.tensor_parallel_size"}},
+        {"draft_model", {"proposer"}},
+        {"draft_weight_bytes", {"proposer"}},
+        {"block_size", {"engine.block_size"}},
+        {"threads", {"engine.threads", "engine.tensor_parallel_size", "device"}},
+        {"device_name", {"device", "engine.threads"}},
+        {"isa", {"device"}},
+        {"tensor_parallel_size", {"engine.tensor_parallel_size"}},
+        {"synthetic_acceptance", {"speculative"}},
+        {"simulated", {"device"}}};
+    return table;
+}
+
+bool touches(const std::string& declared, const std::string& key) {
+    return declared == key || declared.starts_with(key + ".") || key.starts_with(declared + ".");
+}
+
+Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e) {
+    const auto folder = [](const PreparedVariant& of) {
+        return of.loaded.config.model.tokenizer.empty() ? of.loaded.config.model.path
+                                                        : of.loaded.config.model.tokenizer;
+    };
+    const PreparedVariant& base = prepared.variants[prepared.baseline];
+    if (folder(e) == folder(base)) return {};
+    constexpr uint64_t kMost = 256ull << 20;
+    const auto a = read_whole_file(std::filesystem::path(folder(base)) / "tokenizer.json", kMost);
+    const auto b = read_whole_file(std::filesystem::path(folder(e)) / "tokenizer.json", kMost);
+    if (a && b && *a == *b) return {};
+    return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
+                "', so they cannot be given the same prompts");
+}
+
+}  // namespace
+
+bool PreparedVariant::comparable() const {
+    return std::all_of(differences.begin(), differences.end(), [](const ConfigDifference& d) { return d.declared; });
+}
+
+Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
+    PreparedVariants prepared;
+    prepared.baseline = spec.baseline;
+    const config::Node base = config::engine_part(spec.document);
+    for (const VariantSpec& v : spec.variants) {
+        auto loaded = config::load_engine_config(config::merge(base, v.patch), registry);
+        const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
+        if (!loaded) return fail(where + loaded.error());
+        std::vector<TimedSwap> timed = spec.workload.at;
+        timed.insert(timed.end(), v.at.begin(), v.at.end());
+        config::Faults faults;
+        auto swaps = swap_tasks(timed, registry, faults);
+        if (faults.any()) return fail(where + faults.failure().text);
+        config::Node patch = v.patch;
+        if (!v.at.empty()) patch.set("at", v.at_given);
+        prepared.variants.push_back({v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}});
+    }
+    return prepared;
+}
+
+FlatTree effective_tree(const config::Loaded& loaded, const engine::EngineFacts& facts) {
+    FlatTree tree;
+    flatten(loaded.effective, "", tree);
+    const Json chosen = facts_of(facts);
+    for (const auto& [name, value] : chosen.items())
+        tree["automatic." + name] = value.is_string() ? value.get<std::string>() : value.dump();
+    for (const host::Identity& p : facts.plugins) {
+        tree["plugins." + p.kind + ".name"] = p.name;
+        tree["plugins." + p.kind + ".version"] = p.version;
+        tree["plugins." + p.kind + ".sha256"] = p.sha256;
+    }
+    return tree;
+}
+
+std::vector<std::string> explained_paths(const std::vector<std::string>& declared) {
+    std::vector<std::string> out;
+    for (std::string path : declared) {
+        // Another plugin brings keys of its own, another model its automatic choices.
+        for (const char* last : {".plugin", ".path"})
+            if (path.ends_with(last)) path.resize(path.size() - std::string_view(last).size());
+        out.push_back(path);
+        for (const Cause& c : causes())
+            if (std::any_of(c.keys.begin(), c.keys.end(), [&](const std::string& key) { return touches(path, key); }))
+                out.push_back(std::string("automatic.") + c.fact);
+        out.push_back("plugins." + path.substr(0, path.find('.')));
+    }
+    return out;
+}
+
+Result<> try_out(PreparedVariants& prepared, const host::Registry& registry, host::Prober& prober, Clock& clock,
+                 parallel::World& world) {
+    prepared.limits = {~0u, ~0u};
+    for (PreparedVariant& e : prepared.variants) {
+        auto engine = engine::Engine::create(e.loaded.config, registry, clock, nullptr, &world);
+        if (!engine) return fail("variant '" + e.name + "': " + engine.error());
+        e.facts = (*engine)->facts();
+        if (const auto swaps = RunSwaps::prepare(**engine, e.swaps, registry, prober); !swaps)
+            return fail("variant '" + e.name + "': " + swaps.error());
+        if (&e == &prepared.variants[prepared.baseline]) prepared.tokenizer = (*engine)->tokenizer();
+        prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);
+        prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.vocab_size);
+    }
+    const PreparedVariant& base = prepared.variants[prepared.baseline];
+    const auto tree_of = [](const PreparedVariant& e) {
+        FlatTree tree = effective_tree(e.loaded, e.facts);
+        for (size_t i = 0; i < e.swaps.size(); ++i) tree["at." + std::to_string(i)] = e.swaps[i].text();
+        return tree;
+    };
+    const FlatTree base_tree = tree_of(base);
+    for (PreparedVariant& e : prepared.variants) {
+        if (prepared.tokenizer) PB_CHECK(same_tokens(prepared, e));
+        std::vector<std::string> declared = leaf_paths(e.patch);
+        for (std::string& path : leaf_paths(base.patch)) declared.push_back(std::move(path));
+        if (e.patch.find("at") || base.patch.find("at")) declared.push_back("at");
+        e.differences = differences(base_tree, tree_of(e), explained_paths(declared));
+    }
+    return {};
+}
+
+std::string facts_json(const engine::EngineFacts& f) { return facts_of(f).dump(); }
+
+std::string plugins_json(const engine::EngineFacts& f) {
+    Json list = Json::array();
+    for (const host::Identity& p : f.plugins)
+        list.push_back({{"kind", p.kind},
+                        {"name", p.name},
+                        {"version", p.version},
+                        {"sha256", p.sha256},
+                        {"build", p.build},
+                        {"path", p.path}});
+    return list.dump();
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,49 @@
+// The variants of an experiment made ready: configurations loaded, engines tried once, differences laid open. So a
+// mistake in the last variant shows before the first run, not after an hour.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "config/load.hpp"
+#include "engine/engine.hpp"
+#include "experiment/matrix.hpp"
+#include "experiment/spec.hpp"
+#include "experiment/timed_swaps.hpp"
+#include "experiment/workload.hpp"
+#include "host/registry.hpp"
+
+namespace patchbay::experiment {
+
+struct PreparedVariant {
+    std::string name;
+    config::Node patch;                         // with `at`, where it has that
+    config::Loaded loaded;
+    std::vector<SwapTask> swaps;                // in each of its runs
+    engine::EngineFacts facts{};                // once tried
+    std::vector<ConfigDifference> differences;  // from the baseline, once tried
+
+    bool comparable() const; // no undeclared difference
+};
+
+struct PreparedVariants {
+    std::vector<PreparedVariant> variants;
+    size_t baseline = 0;
+    std::shared_ptr<const text::Tokenizer> tokenizer; // of the baseline; may be null
+    WorkloadLimits limits;                            // of what all of them take
+};
+
+// Configurations only.
+Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
+// Makes an engine of each once and prepares its swaps, and fills in what that shows.
+Result<> try_out(PreparedVariants&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
+
+// Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
+FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);
+std::vector<std::string> explained_paths(const std::vector<std::string>& declared);
+
+std::string facts_json(const engine::EngineFacts&);
+std::string plugins_json(const engine::EngineFacts&);
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,211 @@
+// patchbay/sdk/step_packer.hpp - what most schedulers have in common: packing sequences into one step under a token
+// budget, preempting when pages run out, admitting while there is room. A policy brings only its two orders.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "patchbay/sdk/scheduler.hpp"
+
+namespace patchbay {
+
+class StepPacker {
+  public:
+    StepPacker(const SchedulerStep& step, Plan& plan)
+        : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_pages),
+          seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
+
+    uint32_t tokens_left() const { return tokens_; }
+    bool preempted_any() const { return pressed_; } // as pages ran out
+    uint32_t seats_left() const { return seats_; }
+
+    // Prompts get so many tokens of the step together, unless they may not be split.
+    void limit_prompts(uint32_t tokens) { prompt_tokens_ = tokens; }
+
+    // Takes a running one's seat and pages for another one, before any is planned.
+    void give_up(const pb_sequence& s) {
+        take_back(s);
+        seats_ += 1;
+    }
+
+    // Before any is planned: whether s, which waits, would be admitted after all that run but `leaver`.
+    bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
+        uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take
+        for (const pb_sequence& other : step_.running) {
+            if (other.id == leaver.id) continue;
+            const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
+            tokens += n;
+            pages += step_.pages_for(other, n);
+        }
+        if (tokens >= tokens_) return false;
+        const uint32_t whole = uncached(s);
+        const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
+        if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
+        const uint32_t cached = remaining(s) - whole;
+        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
+    }
+
+    // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
+    // sequence for which sooner(victim, other) holds against all others is preempted.
+    template <class Sooner>
+    void keep_running(Sooner&& sooner) {
+        keep_decodes(sooner);
+        keep_prompts(sooner);
+    }
+    template <class Sooner>
+    void keep_decodes(Sooner&& sooner) {
+        for (const pb_sequence& s : step_.running)
+            if (decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
+    }
+    // Decodes are not planned before others are admitted: what they lack counts where that looks ahead.
+    void pass_over_decodes() {
+        for (const pb_sequence& s : step_.running)
+            if (decoding(s) && !is_gone(s.id)) lacking_ += lacking(s, 0, remaining(s));
+    }
+    template <class Sooner>
+    void keep_prompts(Sooner&& sooner) {
+        for (const pb_sequence& s : step_.running)
+            if (!decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
+    }
+
+    // Plans one that waits. False: there is no room for it, and so for none after it.
+    bool admit(const pb_sequence& s) {
+        if (tokens_ == 0 || seats_ == 0) return false;
+        const uint32_t whole = uncached(s), cached = remaining(s) - whole;
+        uint32_t n = std::min({whole, tokens_, chunk_limit(s)});
+        const bool alone = step_.running.empty() && plan_.size() == 0; // else a full cache could keep it out for ever
+        const uint32_t kept_free = alone ? 0 : step_.raw.watermark_pages;
+        // What does not fit the pages at once may in parts, as windows give pages back.
+        if (alone) n = step_.tokens_in(s, n, blocks_, cached);
+        if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
+        const uint32_t pages = gone_.empty() ? step_.pages_for(s, n, cached) : pages_alone(s, n, cached);
+        if (uint64_t{pages} + kept_free > blocks_) return false;
+        const uint64_t later = lacking(s, n, whole, cached);
+        if (!alone && later + lacking_ + pages + kept_free > blocks_) return false;
+        run(s, n);
+        seats_ -= 1;
+        blocks_ -= pages;
+        lacking_ += later;
+        return true;
+    }
+
+  private:
+    bool is_gone(uint64_t id) const { return std::find(gone_.begin(), gone_.end(), id) != gone_.end(); }
+
+    // Of a prompt in this step.
+    uint32_t chunk_limit(const pb_sequence& s) const {
+        if (!step_.chunked() || decoding(s)) return UINT32_MAX;
+        const uint32_t t = step_.raw.long_prefill_token_threshold;
+        const uint32_t share = s.flags & PB_SEQ_NO_CHUNK ? UINT32_MAX : prompt_tokens_;
+        return std::min(t > 0 ? t : UINT32_MAX, share);
+    }
+
+    // Where a running sequence gives way: pages in use that s would share may be its own, and come free with it.
+    uint32_t pages_alone(const pb_sequence& s, uint32_t n, uint32_t cached) const {
+        return step_.pages_for(s, n, cached) + (cached > 0 ? s.cached_pages_in_use : 0);
+    }
+
+    // Pages of its `all` tokens that it does not get with n of them, where admitting is to look so far ahead.
+    uint64_t lacking(const pb_sequence& s, uint32_t n, uint32_t all, uint32_t cached = 0) const {
+        if (!(step_.raw.flags & PB_STEP_RESERVE_FULL)) return 0;
+        const uint32_t in_all = step_.pages_for(s, all, cached);
+        return in_all - std::min(in_all, step_.pages_for(s, n, cached));
+    }
+
+    void run(const pb_sequence& s, uint32_t n) {
+        plan_.run(s, n);
+        tokens_ -= n;
+        if (!decoding(s) && prompt_tokens_ != UINT32_MAX) prompt_tokens_ -= std::min(prompt_tokens_, n);
+    }
+
+    template <class Sooner>
+    void plan_running(const pb_sequence& s, Sooner&& sooner) {
+        uint32_t n = std::min({remaining(s), tokens_, chunk_limit(s)});
+        if (n == 0 || plan_.size() == step_.raw.max_num_seqs) {
+            lacking_ += lacking(s, 0, remaining(s));
+            return;
+        }
+        if (step_.pages_for(s, n) > blocks_)
+            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts never cause preemption
+        while (step_.pages_for(s, n) > blocks_) {
+            const pb_sequence* victim = nullptr;
+            for (const pb_sequence& other : step_.running)
+                if (!is_gone(other.id) && (!victim || sooner(other, *victim))) victim = &other;
+            if (step_.chunked() && gone_.size() + 1 == step_.running.size()) { // there is no victim but s
+                n = step_.tokens_in(s, n, blocks_);
+                if (n > 0) break;
+            }
+            take_back(*victim);
+            pressed_ = true;
+            if (victim->id == s.id) return;
+            n = std::min(remaining(s) - s.draft_tokens, std::max(n, std::min(tokens_, chunk_limit(s))));
+        }
+        run(s, n);
+        blocks_ -= step_.pages_for(s, n);
+        lacking_ += lacking(s, n, remaining(s));
+    }
+
+    void take_back(const pb_sequence& victim) {
+        uint32_t n = 0;
+        if (plan_.drop(victim.id, &n)) {
+            tokens_ += n;
+            blocks_ += step_.pages_for(victim, n);
+            lacking_ -= lacking(victim, n, remaining(victim));
+        }
+        blocks_ += victim.pages_freed_if_preempted;
+        plan_.preempt(victim);
+        gone_.push_back(victim.id);
+    }
+
+    const SchedulerStep& step_;
+    Plan& plan_;
+    uint32_t tokens_, blocks_, seats_;
+    uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
+    uint64_t lacking_ = 0;                // pages that those who run lack for tokens of later steps
+    bool pressed_ = false;
+    std::vector<uint64_t> gone_; // preempted in this step
+};
+
+// The order of arrival, and its end first: what most policies preempt.
+inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
+    return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
+}
+
+// Where no seat is free, the running one with the highest key(s), of equals the latest, gives its seat up, to be
+// recomputed later, if one waits whose key is lower by more than price(s) and which would be admitted in its place.
+// One a step, so that those who come do not drive out all who run.
+template <class Key, class Price>
+void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
+    if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
+    const auto later = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
+        return key(a) != key(b) ? key(a) > key(b) : arrived_later(a, b);
+    };
+    const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
+    for (const pb_sequence& s : step.running)
+        if (later(s, *worst)) worst = &s;
+    for (const pb_sequence& s : step.waiting)
+        if (later(*best, s)) best = &s;
+    if (key(*best) + price(*worst) < key(*worst) && packer.fits_instead(*best, *worst)) packer.give_up(*worst);
+}
+
+// Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be
+// admitted. None is admitted in a step that preempted.
+template <class Key>
+void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
+    if (packer.preempted_any() || step.waiting.empty() || packer.tokens_left() == 0 || packer.seats_left() == 0) return;
+    struct Entry {
+        double key;
+        const pb_sequence* s;
+    };
+    std::vector<Entry> order;
+    order.reserve(step.waiting.size());
+    for (const pb_sequence& s : step.waiting) order.push_back({static_cast<double>(key(s)), &s});
+    const auto first = [](const Entry& a, const Entry& b) {
+        return a.key != b.key ? a.key < b.key : arrived_later(*b.s, *a.s);
+    };
+    const size_t most = std::min<size_t>(order.size(), step.raw.max_num_seqs);
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(), first);
+    for (size_t i = 0; i < most; ++i)
+        if (!packer.admit(*order[i].s)) return;
+}
+
+}  // namespace patchbay

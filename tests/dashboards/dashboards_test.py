@@ -1,0 +1,192 @@
+"""python3 dashboards_test.py PATCHBAY SOURCE BUILD: has a Prometheus scrape a server of the demo model under load and an
+experiment, both with swaps or variants under way, and asks it every query of every rule, alert and panel. Each must
+return a number. Of an alert the compared value is asked for, since its whole expression is empty while all is well."""
+
+import json
+import math
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+DEADLINE_S = 200  # after which a query that has returned nothing yet fails the test
+VARIABLES = {"$job": ".*", "$instance": ".*", "$__rate_interval": "10s"}
+
+
+def json_of(url: str, data: dict | None = None) -> dict:
+    with urllib.request.urlopen(url, None if data is None else json.dumps(data).encode(), timeout=60) as answer:
+        return json.load(answer)
+
+
+def first_line_with(stream, text: str) -> str:
+    for line in stream:
+        if text in line:
+            threading.Thread(target=lambda: [None for _ in stream], daemon=True).start()  # so that it never fills
+            return line
+    raise SystemExit(f"no line with {text!r}")
+
+
+class Running:
+    """Programs that end with the test."""
+
+    def __init__(self) -> None:
+        self.all: list[subprocess.Popen] = []
+
+    def start(self, *command: str, ready: str) -> str:
+        self.all.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        return first_line_with(self.all[-1].stderr, ready)
+
+    def end(self) -> None:
+        for process in self.all:
+            process.terminate()
+        for process in self.all:
+            process.wait()
+
+
+def load(url: str, ended: threading.Event, number: int, faults: list[str]) -> None:
+    request = {"prompt": "the cat and the dog and the cat and the dog and the", "max_tokens": 20 + number, "seed": number}
+    while not ended.is_set():
+        try:
+            json_of(url + "/v1/completions", request)
+        except urllib.error.HTTPError as error:
+            if error.code != 429:  # --max-requests is less than there are clients
+                faults.append(str(error))
+        except OSError as error:
+            if not ended.is_set():
+                faults.append(str(error))
+                return
+
+
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+def panel_queries(source: Path) -> dict[str, str]:
+    out = {}
+    for file in sorted((source / "metrics/grafana").glob("*.json")):
+        dashboard = json.loads(file.read_text())
+        for panel in dashboard["panels"]:
+            assert panel["targets"], (file, panel["title"])
+            for target in panel["targets"]:
+                query = target["expr"]
+                for name, value in VARIABLES.items():
+                    query = query.replace(name, value)
+                assert "$" not in query, query
+                out[f"{file.name}: {panel['title']}: {target['refId']}"] = query
+    return out
+
+
+def rule_queries(prometheus: str) -> dict[str, str]:
+    out = {}
+    for group in json_of(prometheus + "/api/v1/rules")["data"]["groups"]:
+        for rule in group["rules"]:
+            compared = re.fullmatch(r"(.*) (<|>) [0-9.]+", rule["query"])
+            assert (rule["type"] == "alerting") == bool(compared), rule["query"]
+            out[f"{rule['type']}: {rule['name']}"] = compared[1] if compared else rule["query"]
+    return out
+
+
+def has_number(prometheus: str, query: str) -> bool:
+    answer = json_of(prometheus + "/api/v1/query?" + urllib.parse.urlencode({"query": query}))
+    return any(math.isfinite(float(sample["value"][1])) for sample in answer["data"]["result"])
+
+
+def check_files(source: Path) -> None:
+    rules = source / "metrics/prometheus"
+    for command in (["check", "config", "prometheus.yaml"], ["check", "rules", "rules.yaml", "alerts.yaml"],
+                    ["test", "rules", "alerts_test.yaml"]):
+        subprocess.run(["promtool", *command], cwd=rules, check=True, stdout=subprocess.DEVNULL)
+    everything = "".join(file.read_text() for file in (source / "metrics").rglob("*") if file.suffix in (".json", ".yaml"))
+    assert not re.search(r"\bvector\(", everything), "a query that makes up its own data"
+
+
+def start_server(running: Running, patchbay: str, source: Path, build: Path, folder: Path) -> str:
+    line = running.start(patchbay, "serve", "--model", str(source / "models/demo-draft"), "--port", "0",
+                         "--admin", str(folder / "admin.sock"), "--plugin-dir", str(build / "tests/swap_plugins"),
+                         "--proposer", "ngram", "--num-speculative-tokens", "3", "--num-blocks", "2048",
+                         "--threads", "1", "--max-requests", "4", ready="serving")
+    return re.search(r"http://\S+", line).group()
+
+
+def start_experiment(running: Running, patchbay: str, source: Path, folder: Path) -> str:
+    file = folder / "experiment.yaml"
+    file.write_text(f"include: {source}/configs/models/tiny.yaml\nengine: {{threads: 1}}\nvariants: {{fcfs: {{}}, "
+                    "sjf: {scheduler: sjf}}\nrepeats: 10\nworkload:\n  requests: 20000\n"
+                    "  prompts: {synthetic: {tokens: 20}}\n  output_tokens: 20\n"
+                    "  arrivals: {deterministic: {rate: 100}}\n")
+    line = running.start(patchbay, "run", str(file), "--results", str(folder / "results"), "--no-report",
+                         "--metrics-port", "0", ready="http://")
+    return re.search(r"http://[^/]+", line).group()
+
+
+def start_prometheus(running: Running, source: Path, folder: Path, targets: list[str]) -> str:
+    shutil.copytree(source / "metrics/prometheus", folder / "prometheus")
+    config = folder / "prometheus/prometheus.yaml"
+    text = config.read_text()
+    for found, needed in (('"127.0.0.1:8000"', ", ".join(json.dumps(t.removeprefix("http://")) for t in targets)),
+                          ("_interval: 5s", "_interval: 1s")):
+        assert found in text
+        text = text.replace(found, needed)
+    config.write_text(text)
+    port = free_port()
+    running.start("prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
+                  f"--web.listen-address=127.0.0.1:{port}", ready="Server is ready")
+    return f"http://127.0.0.1:{port}"
+
+
+def swap(patchbay: str, folder: Path, *words: str) -> None:
+    subprocess.run([patchbay, "swap", "scheduler", *words, "--admin", str(folder / "admin.sock")],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)  # some are refused
+
+
+def main() -> None:
+    patchbay, source, build = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    if not shutil.which("prometheus") or not shutil.which("promtool"):
+        print("no prometheus and promtool here (Debian package prometheus)")
+        sys.exit(77)
+    check_files(source)
+    running, ended = Running(), threading.Event()
+    clients, faults = [], []
+    folder = Path(tempfile.mkdtemp(prefix="pb-"))
+    try:
+        server = start_server(running, patchbay, source, build, folder)
+        experiment = start_experiment(running, patchbay, source, folder)
+        prometheus = start_prometheus(running, source, folder, [server, experiment])
+        clients = [threading.Thread(target=load, args=(server, ended, i, faults)) for i in range(6)]
+        for client in clients:
+            client.start()
+        missing = panel_queries(source) | rule_queries(prometheus)
+        asked = len(missing)
+        assert asked > 60, "queries are not found any more"
+        begin = time.monotonic()
+        while missing and time.monotonic() < begin + DEADLINE_S:
+            swap(patchbay, folder, "sjf")
+            swap(patchbay, folder, "fcfs")
+            swap(patchbay, folder, "faulty", "fault=over_budget", "blocks=2048")
+            missing = {name: query for name, query in missing.items() if not has_number(prometheus, query)}
+        assert all(process.poll() is None for process in running.all), "one of the programs has ended"
+        assert not faults, faults[:3]
+        for name, query in missing.items():
+            print(f"returns no number: {name}: {query}")
+        print(f"{asked - len(missing)} of {asked} queries return numbers, after {time.monotonic() - begin:.0f} s")
+        sys.exit(1 if missing else 0)
+    finally:
+        ended.set()
+        running.end()
+        for client in clients:
+            client.join()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

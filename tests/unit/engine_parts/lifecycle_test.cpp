@@ -1,0 +1,165 @@
+// How sequences end: what each part holds of them is given back, and each output is closed exactly once.
+#include "engine/loop/lifecycle.hpp"
+
+#include <gmock/gmock.h>
+
+#include "unit/engine_parts/commit_neighbours.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+using Bench = EndingNeighbours;
+
+TEST(Lifecycle, AnEndGivesBackPagesSlotsAndRecords) {
+    World w;
+    w.slots = 8;
+    Bench b(std::move(w));
+    Sequence& runs = b.run(6, 6);
+    b.surprisals.of(runs.id).push_back(1);
+    b.lifecycle.finish(runs, {FinishReason::kStop, "33"});
+    EXPECT_EQ(b.kv.pool().used(), 0u);
+    EXPECT_TRUE(runs.ended);
+    EXPECT_TRUE(b.sequences.running().empty());
+    EXPECT_EQ(b.surprisals.find(runs.id), nullptr);
+    EXPECT_EQ(runs.output.delta.finish, FinishReason::kStop);
+    EXPECT_EQ(runs.output.delta.stop_reason, "33");
+    EXPECT_THAT(b.policy.finished, ElementsAre(Pair(runs.id, 0u)));
+    EXPECT_THAT(b.drafting.ended, ElementsAre(runs.id));
+    EXPECT_EQ(b.report().finished, 1u);
+    EXPECT_EQ(b.sequences.find(runs.id), &runs) << "until its delta is handed out";
+
+    Sequence& swapped = b.run(6, 6);
+    ASSERT_TRUE(b.kv.swap_out(swapped.table, 6, swapped.swapped));
+    swapped.computed = 0;
+    b.admission.put_first(swapped);
+    b.lifecycle.finish(swapped, {FinishReason::kAbort, ""});
+    EXPECT_EQ(b.kv.swap_space().used(), 0u);
+    EXPECT_THAT(b.waiting(), IsEmpty());
+}
+
+TEST(Lifecycle, TheSchedulerHearsOnlyOfTheEndOfWhatItWasShown) {
+    Bench b;
+    Sequence& pending = b.sequences.add(sequence(9, 4));
+    b.lifecycle.finish(pending, {FinishReason::kAbort, ""});
+    EXPECT_THAT(b.policy.finished, IsEmpty());
+    EXPECT_TRUE(b.sequences.pending().empty());
+}
+
+TEST(Lifecycle, PagesThatAStepInFlightMayWriteToStayUntilItIsBack) {
+    Bench b;
+    Sequence& s = b.run(6, 4);
+    ASSERT_TRUE(b.kv.grow(s.table, 6));
+    b.in_flight.push({.items = {{&s, 2, 6, 1}}, .held = {}});
+    b.lifecycle.finish(s, {FinishReason::kAbort, ""});
+    EXPECT_EQ(b.kv.pool().used(), 2u);
+    EXPECT_TRUE(b.in_flight.oldest().items.empty());
+    b.in_flight.drop_oldest();
+    EXPECT_EQ(b.kv.pool().used(), 0u);
+}
+
+TEST(Lifecycle, PagesThatADraftModelStillWantsStayWithASequenceThatEndsInAStep) {
+    Bench b;
+    b.drafting.keeps_pages = true;
+    Sequence &in_step = b.run(4, 4), &between = b.run(4, 4);
+    b.lifecycle.begin_step();
+    b.lifecycle.finish(in_step, {FinishReason::kLength, ""});
+    b.lifecycle.end_step();
+    EXPECT_EQ(in_step.table.held, 1u);
+    b.lifecycle.finish(between, {FinishReason::kAbort, ""});
+    EXPECT_EQ(between.table.held, 0u) << "between steps nothing would come to take them";
+    b.kv.release(in_step.table);
+}
+
+TEST(Lifecycle, TheFirstOfARequestReleasesThoseThatItHeldInTheirOrder) {
+    Bench b;
+    const auto all = b.add_siblings(3, 6);
+    Sequence& other = b.wait(4);
+    b.lifecycle.release_siblings(*all[0]);
+    EXPECT_THAT(b.waiting(), ElementsAre(all[1]->id, all[2]->id, all[0]->id, other.id));
+}
+
+TEST(Lifecycle, AnAbortBetweenStepsEndsEachOutputOfTheRequestAtOnce) {
+    Bench b;
+    const auto all = b.add_siblings(3, 6);
+    Sequence& other = b.wait(4);
+    std::vector<uint32_t> ended;
+    for (Sequence* s : all)
+        s->request.on_output = [&ended](const RequestOutput& out) {
+            EXPECT_EQ(out.finish, FinishReason::kAbort);
+            EXPECT_EQ(out.time_ns, 5u);
+            ended.push_back(out.index);
+        };
+    for (Sequence* s : all) s->output.delta.index = s->index;
+    b.clock.advance_ns(5);
+    b.lifecycle.abort(all[0]->id);
+    EXPECT_THAT(ended, ElementsAre(2, 1, 0));
+    EXPECT_EQ(b.sequences.all().size(), 1u);
+    EXPECT_THAT(b.waiting(), ElementsAre(other.id));
+    EXPECT_TRUE(b.siblings.all().empty());
+    b.lifecycle.abort(777); // which there is not
+    EXPECT_EQ(b.sequences.all().size(), 1u);
+}
+
+TEST(Lifecycle, AnAbortWithinAStepIsKeptForItsEnd) {
+    Bench b;
+    Sequence& s = b.run(4, 4);
+    b.lifecycle.begin_step();
+    b.lifecycle.abort(s.id);
+    EXPECT_FALSE(s.ended);
+    EXPECT_TRUE(b.aborts.has(s));
+    EXPECT_THAT(b.aborts.take(), ElementsAre(s.id));
+    EXPECT_FALSE(b.aborts.has(s));
+}
+
+TEST(Lifecycle, AnIdOfAFurtherOutputIsNoRequest) {
+    Bench b;
+    const auto all = b.add_siblings(2, 6);
+    b.lifecycle.abort(all[1]->id);
+    EXPECT_FALSE(all[0]->ended);
+    EXPECT_FALSE(all[1]->ended);
+}
+
+TEST(Lifecycle, ACallbackMayEndAnotherSequenceOfItsRequest) {
+    Bench b;
+    const auto all = b.add_siblings(3, 6);
+    const RequestId request = all[0]->id;
+    int calls = 0;
+    for (Sequence* s : all)
+        s->request.on_output = [&](const RequestOutput&) {
+            calls += 1;
+            b.lifecycle.abort(request);
+        };
+    b.lifecycle.abort(request);
+    EXPECT_EQ(calls, 3);
+    EXPECT_TRUE(b.sequences.empty());
+}
+
+TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
+    Bench b;
+    std::vector<RequestId> ended;
+    Sequence &waits = b.wait(4), &runs = b.run(4, 4), &done = b.run(4, 4);
+    for (Sequence* s : {&waits, &runs, &done}) {
+        s->request.on_output = [&](const RequestOutput& out) {
+            EXPECT_TRUE(b.sequences.empty()) << "all have left before the first hears of it";
+            ended.push_back(out.id);
+            if (out.id == done.id) {
+                EXPECT_EQ(out.finish, FinishReason::kLength) << "it ended in this step";
+            } else {
+                EXPECT_EQ(out.finish, FinishReason::kError);
+                EXPECT_EQ(out.stop_reason, "the device is gone");
+            }
+        };
+    }
+    b.lifecycle.finish(done, {FinishReason::kLength, ""});
+    b.lifecycle.fail_all("the device is gone");
+    EXPECT_THAT(ended, ElementsAre(1, 2, 3));
+    EXPECT_EQ(b.kv.pool().used(), 0u);
+    EXPECT_EQ(b.report().finished, 3u);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing

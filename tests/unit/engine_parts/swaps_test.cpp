@@ -1,0 +1,184 @@
+// Swaps as the loop sees them: who is let in, who stays, and what the record says of it.
+#include "engine/loop/swaps.hpp"
+
+#include <gmock/gmock.h>
+
+#include "engine/scheduling/scheduler_view.hpp"
+#include "unit/engine_parts/neighbours.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using host::SwapState;
+
+host::Identity named(const char* kind, const char* name) {
+    return {.kind = kind, .name = name, .version = "1.0.0", .sha256 = {}, .build = {}, .path = {}};
+}
+
+struct Bench : RowNeighbours {
+    explicit Bench(config::SwapSettings s = {.probation_steps = 2, .max_call_ms = 1000})
+        : RowNeighbours(), swap_settings(s) {
+        plugins = {named("scheduler", "fake"), named("sampler", "fake")};
+        scheduler.connect(view);
+    }
+    template <class T>
+    T& post(host::Slot& slot, const pb_component& type, const char* kind) {
+        Played<T> next = play<T>(type);
+        pending = slot.prepare(std::move(next.component), named(kind, "next"));
+        slot.post(pending);
+        return next.policy;
+    }
+    std::vector<SwapState> states() {
+        std::vector<SwapState> out;
+        for (const host::SwapRecord& r : report().swaps) out.push_back(r.state);
+        return out;
+    }
+
+    config::SwapSettings swap_settings;
+    PressureMonitor pressure;
+    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    SamplerPort sampler{kVocab, clock, context, journal};
+    FakeSampler& sampling = install<FakeSampler>(sampler.slot(), kFakeSampler);
+    Swaps part{{swap_settings, sequences, scheduler, sampler, prompt_logprobs, journal, context}};
+    std::shared_ptr<host::Swap> pending;
+};
+
+TEST(Swaps, ASchedulerIsLetInAtTheBoundaryAndShownAllThereIs) {
+    Bench b;
+    b.run(4, 4);
+    b.wait(4);
+    b.wait(4);
+    FakeScheduler& next = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    EXPECT_FALSE(b.part.on_probation());
+    b.part.at_boundary();
+    EXPECT_TRUE(b.part.on_probation());
+    EXPECT_THAT(next.resyncs, ElementsAre(Pair(1, 2)));
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation));
+    EXPECT_EQ(b.plugins[0].name, "next");
+    EXPECT_EQ(b.plugins[1].name, "fake");
+}
+
+TEST(Swaps, BothHearOfSequencesDuringProbation) {
+    Bench b;
+    FakeScheduler& next = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    b.part.at_boundary();
+    Sequence& s = b.wait(4);
+    EXPECT_THAT(next.arrived, ElementsAre(s.id));
+    EXPECT_THAT(b.policy.arrived, ElementsAre(s.id));
+}
+
+TEST(Swaps, ProbationCountsTheStepsInWhichOneWasCalled) {
+    Bench b;
+    b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    b.part.at_boundary();
+    b.part.end_step(true, false);
+    b.part.end_step(false, true); // it was not asked for a plan
+    EXPECT_TRUE(b.part.on_probation());
+    b.part.end_step(true, false);
+    EXPECT_FALSE(b.part.on_probation());
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kCommitted));
+    EXPECT_EQ(b.plugins[0].name, "next");
+}
+
+TEST(Swaps, ACallThatTakesTooLongBringsThePredecessorBack) {
+    Bench b;
+    b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
+    b.part.at_boundary();
+    b.report().sample_ns = 1'000'000'000;
+    b.part.end_step(true, true);
+    EXPECT_TRUE(b.part.on_probation()) << "so long it may take";
+    b.report().sample_ns = 1'234'000'000;
+    b.part.end_step(true, true);
+    EXPECT_FALSE(b.part.on_probation());
+    const host::SwapRecord& r = b.report().swaps.back();
+    EXPECT_EQ(r.state, SwapState::kRolledBack);
+    EXPECT_EQ(r.phase, "time");
+    EXPECT_EQ(r.reason, "sample took 1234 ms, more than max_call_ms of 1000");
+    EXPECT_EQ(b.plugins[1].name, "fake");
+}
+
+TEST(Swaps, WithoutABoundACallMayTakeAnyTime) {
+    Bench b({.probation_steps = 1, .max_call_ms = 0});
+    b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    b.part.at_boundary();
+    b.report().plan_ns = UINT64_MAX;
+    b.part.end_step(true, false);
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kCommitted));
+}
+
+TEST(Swaps, ASamplerThatCannotServeARequestThatIsThereGivesItsPlaceBackAtOnce) {
+    for (const bool of_prompt : {false, true}) {
+        Bench b;
+        SamplingParams p;
+        p.temperature = 0.5f;
+        Sequence& s = b.wait(4, p);
+        pb_sampling_params prompt = wire_params({.temperature = 0}, {});
+        b.prompt_logprobs.add(s, prompt);
+        FakeSampler& next = b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
+        next.accepted = [of_prompt](const pb_sampling_params& asked) {
+            if ((asked.temperature == 0) == of_prompt) throw Error(PB_UNSUPPORTED, "not that");
+        };
+        b.part.at_boundary();
+        EXPECT_FALSE(b.part.on_probation());
+        ASSERT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kRolledBack));
+        EXPECT_EQ(b.report().swaps[1].phase, "accepts");
+        EXPECT_EQ(b.plugins[1].name, "fake");
+    }
+}
+
+TEST(Swaps, ASamplerWithNothingToRefuseStays) {
+    Bench b;
+    FakeSampler& next = b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
+    next.accepted = [](const pb_sampling_params&) { throw Error(PB_UNSUPPORTED, "nothing at all"); };
+    b.part.at_boundary();
+    EXPECT_TRUE(b.part.on_probation()) << "there is no request";
+}
+
+TEST(Swaps, ARefusalIsReportedWithTheNextStepAndChangesNoOne) {
+    Bench b;
+    const auto refused = b.scheduler.slot().refuse(named("scheduler", "absent"), "find", "there is none");
+    b.part.at_boundary();
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kRefused));
+    EXPECT_EQ(b.plugins[0].name, "fake");
+    b.part.at_boundary();
+    EXPECT_EQ(b.report().swaps.size(), 1u) << "once";
+}
+
+TEST(Swaps, TheNextInLineWaitsForTheEndOfProbation) {
+    Bench b({.probation_steps = 1, .max_call_ms = 0});
+    FakeScheduler& first = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    const auto kept = b.pending;
+    FakeScheduler& second = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    b.part.at_boundary();
+    b.part.at_boundary();
+    EXPECT_EQ(first.resyncs.size(), 1u);
+    EXPECT_EQ(second.resyncs.size(), 0u);
+    b.part.end_step(true, true);
+    b.part.at_boundary();
+    EXPECT_EQ(second.resyncs.size(), 1u);
+}
+
+TEST(SwapJournal, KeepsTheRecordOfThoseInTheSlotsTrue) {
+    StepContext context;
+    std::vector<host::Identity> plugins = {named("model", "llama"), named("sampler", "a"), named("scheduler", "a")};
+    SwapJournal journal(context, plugins);
+    host::SwapRecord r;
+    r.kind = "sampler";
+    r.from = named("sampler", "a");
+    r.to = named("sampler", "b");
+    const std::pair<SwapState, const char*> cases[] = {{SwapState::kRefused, "a"},    {SwapState::kOnProbation, "b"},
+                                                       {SwapState::kCommitted, "b"},  {SwapState::kRolledBack, "a"}};
+    for (const auto& [state, expected] : cases) {
+        r.state = state;
+        journal.note(r);
+        EXPECT_EQ(plugins[1].name, expected);
+    }
+    EXPECT_EQ(plugins[0].name, "llama");
+    EXPECT_EQ(plugins[2].name, "a");
+    EXPECT_EQ(context.report.swaps.size(), 4u);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
