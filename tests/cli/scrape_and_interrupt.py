@@ -22,7 +22,7 @@ while run.poll() is None and not re.search(r'^patchbay_requests_finished_total{r
     page = scrape()
 for line in sorted(re.findall(r"^patchbay_experiment_info.*", page, re.M)):
     print(line)
-schedulers = re.findall(r'^patchbay_plugin_info\{.*kind="scheduler",name="(\w+)".*\} 1$', page, re.M)
+schedulers = re.findall(r'^patchbay_plugin_info\{.*kind="scheduler",plugin="(\w+)".*\} 1$', page, re.M)
 print("schedulers in a slot:", *schedulers)
 run.send_signal(signal.SIGINT)
 out, err = run.communicate()

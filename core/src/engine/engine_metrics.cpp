@@ -40,7 +40,7 @@ struct EngineMetrics::Series {
         const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
         return all.gauge(
             "patchbay_plugin_info",
-            {{"kind", p.kind}, {"name", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}});
+            {{"kind", p.kind}, {"plugin", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}});
     }
     void enter(const host::Identity& p) { // the component is in its slot now
         plugins.insert(&info(p));
@@ -50,10 +50,10 @@ struct EngineMetrics::Series {
     }
     prometheus::Counter& call(const host::Identity& p, const char* name) {
         return all.counter("patchbay_plugin_call_seconds_total",
-                           {{"kind", p.kind}, {"name", p.name}, {"call", name}});
+                           {{"kind", p.kind}, {"plugin", p.name}, {"call", name}});
     }
     prometheus::Counter& faults(const host::Identity& p) {
-        return all.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"name", p.name}});
+        return all.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"plugin", p.name}});
     }
 
     void on_swap(const host::SwapRecord& r) {

@@ -97,8 +97,8 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
     s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
     s.expect("patchbay_step_phase_seconds_total{phase=\"run\"} 0.5");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 1");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"end_step\",kind=\"device\",name=\"cpu\"} 0.25");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 1");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"end_step\",kind=\"device\",plugin=\"cpu\"} 0.25");
     s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
     s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
     s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\",size=\"0\"} 2");
@@ -144,7 +144,7 @@ TEST(EngineMetricsTest, AStepWithoutWorkIsNoForwardPass) {
 TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
     Scrape s;
     s.expect("patchbay_build_info{version=\"9.9\"} 1");
-    EXPECT_NE(s.all.text().find("kind=\"proposer\",name=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"),
+    EXPECT_NE(s.all.text().find("kind=\"proposer\",plugin=\"ngram\",sha256=\"dd\",version=\"1.0.0\"} 1"),
               std::string::npos);
 }
 
@@ -166,13 +166,13 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     report.swaps = {swap_to_sjf(SwapState::kOnProbation)};
     s.engine.on_step(report);
     const auto info = [](const char* name, const char* sha256, const char* value) {
-        return std::string("patchbay_plugin_info{abi=\"1.0\",kind=\"scheduler\",name=\"") + name + "\",sha256=\"" +
+        return std::string("patchbay_plugin_info{abi=\"1.0\",kind=\"scheduler\",plugin=\"") + name + "\",sha256=\"" +
                sha256 + "\",version=\"1.0.0\"} " + value;
     };
     s.expect(info("fcfs", "aa", "0"));
     s.expect(info("sjf", "ff", "1"));
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 0");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"sjf\"} 2");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"sjf\"} 2");
     s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
@@ -180,8 +180,8 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.engine.on_step(report);
     s.expect(info("fcfs", "aa", "1"));
     s.expect(info("sjf", "ff", "0"));
-    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",name=\"sjf\"} 1");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",name=\"fcfs\"} 2");
+    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",plugin=\"sjf\"} 1");
+    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
     report.swaps = {swap_to_sjf(SwapState::kOnProbation), swap_to_sjf(SwapState::kCommitted),
                     swap_to_sjf(SwapState::kRefused), swap_to_sjf(SwapState::kRefused)};
     s.engine.on_step(report);
@@ -200,8 +200,8 @@ TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
     next.plugins = {{"scheduler", "sjf", "1.0.0", "ee", "", ""}};
     EngineMetrics second(all, next, "9.9");
     const std::string text = all.text();
-    EXPECT_NE(text.find("name=\"fcfs\",sha256=\"aa\",version=\"1.0.0\"} 0"), std::string::npos) << text;
-    EXPECT_NE(text.find("name=\"sjf\",sha256=\"ee\",version=\"1.0.0\"} 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("plugin=\"fcfs\",sha256=\"aa\",version=\"1.0.0\"} 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("plugin=\"sjf\",sha256=\"ee\",version=\"1.0.0\"} 1"), std::string::npos) << text;
     EXPECT_NE(text.find("patchbay_requests_waiting 0"), std::string::npos) << text;
     EXPECT_NE(text.find("patchbay_steps_total 1"), std::string::npos) << text;
 }
