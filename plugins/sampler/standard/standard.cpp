@@ -1,76 +1,16 @@
 // standard - the sampling of OpenAI's, vLLM's and llama.cpp's APIs, in the order that the README gives, then one draw
 // by Gumbel-max with noise that is a pure function of (seed, position, token).
-#include <bit>
-#include <unordered_map>
-
 #include "noise.hpp"
-#include "patchbay/sdk/dry.hpp"
+#include "patchbay/sdk/gumbel_max.hpp"
+#include "patchbay/sdk/logit_adjustments.hpp"
 #include "patchbay/sdk/sampler.hpp"
-#include "truncation.hpp"
+#include "patchbay/sdk/truncation.hpp"
 
 namespace {
 
 using patchbay::Candidate;
 using patchbay::Distances;
 using patchbay::each_candidate;
-
-bool counts_tokens(const pb_sampling_params& p) {
-    return p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0;
-}
-
-void penalise_tokens(std::span<float> logits, const pb_sample_row& row) {
-    const pb_sampling_params& p = *row.params;
-    std::unordered_map<int32_t, uint32_t> counts; // of output tokens; prompt tokens appear with 0
-    for (uint32_t i = 0; i < row.prompt_count; ++i) counts.emplace(row.prompt[i], 0);
-    for (uint32_t i = 0; i < row.output_count; ++i) counts[row.output[i]] += 1;
-    for (const auto& [token, count] : counts) {
-        float& x = logits[static_cast<size_t>(token)];
-        x = x > 0 ? x / p.repetition_penalty : x * p.repetition_penalty;
-        if (count > 0) x -= p.presence_penalty + p.frequency_penalty * static_cast<float>(count);
-    }
-}
-
-bool adjusts(const pb_sampling_params& p) {
-    return p.logit_bias_count > 0 || counts_tokens(p) || p.dry_multiplier > 0;
-}
-
-void adjust(std::span<float> logits, const pb_sample_row& row) {
-    const pb_sampling_params& p = *row.params;
-    for (uint32_t i = 0; i < p.logit_bias_count; ++i)
-        if (const auto t = static_cast<size_t>(p.logit_bias[i].token); t < logits.size())
-            logits[t] += p.logit_bias[i].bias;
-    if (counts_tokens(p)) penalise_tokens(logits, row);
-    if (p.dry_multiplier > 0) patchbay::penalise_repetitions(logits, row);
-}
-
-// The argmax of logit + Gumbel noise. Noise is computed only for tokens that can still win: −log(−log(u)) is at most
-// −log(1 − u), which the leading bits of 1 − u bound.
-class GumbelMax {
-  public:
-    GumbelMax(uint64_t seed, uint64_t position) : seed_(seed), position_(position) {}
-
-    // Whether a token with this logit can still win.
-    bool may_win(float logit) const { return !(logit + 33 * kBit < best_); }
-
-    void offer(int32_t token, float logit, uint32_t bits) {
-        if (logit + (std::countl_zero(~bits) + 1) * kBit < best_) return;
-        const double x = logit + patchbay::gumbel_of(bits);
-        if (x > best_ || (x == best_ && token < token_)) best_ = x, token_ = token;
-    }
-    void offer(int32_t token, float logit) {
-        if (!may_win(logit)) return;
-        const auto t = static_cast<uint32_t>(token);
-        offer(token, logit, patchbay::draw(seed_, position_, patchbay::Stream::kSample, t / 4)[t % 4]);
-    }
-    int32_t token() const { return token_; } // −1: none was offered
-
-  private:
-    static constexpr double kBit = 0.6931471806; // ln 2, rounded up
-
-    uint64_t seed_, position_;
-    double best_ = -INFINITY;
-    int32_t token_ = -1;
-};
 
 class Standard {
   public:
@@ -88,7 +28,7 @@ class Standard {
             const auto logits = batch.logits(i);
             const pb_sample_row& row = batch.row(i);
             RowMemory& m = memory_[i];
-            adjust(logits, row);
+            patchbay::adjust_logits(logits, row);
             std::vector<Candidate> left;
             const Distances all(logits, row);
             if (row.params->temperature > 0 && patchbay::has_rare_stages(*row.params) && !all.empty()) {
@@ -116,9 +56,9 @@ class Standard {
     uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
         const pb_sample_row& row = batch.row(i);
         std::span<const float> logits = batch.logits(i);
-        if (adjusts(*row.params)) { // in a copy: logprobs are those of the raw logits
+        if (patchbay::adjusts_logits(*row.params)) { // in a copy: logprobs are those of the raw logits
             m.logits.assign(logits.begin(), logits.end());
-            adjust(m.logits, row);
+            patchbay::adjust_logits(m.logits, row);
             logits = m.logits;
         }
         int32_t token = -1;
@@ -127,7 +67,7 @@ class Standard {
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
-            GumbelMax most(row.seed, row.position);
+            patchbay::GumbelMax most(row.seed, row.position);
             if (patchbay::has_rare_stages(*row.params)) {
                 patchbay::keep_by_stages(all, row, m.kept, m.before);
                 for (const Candidate& c : m.kept) most.offer(c.token, c.logit);

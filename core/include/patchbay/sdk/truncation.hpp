@@ -1,5 +1,5 @@
-// Which tokens remain after a row's temperature, top-k, top-p and min-p, in time linear in the vocabulary; and after
-// the rarer stages of the SDK, at their places among those. For standard.cpp.
+// patchbay/sdk/truncation.hpp - for samplers: which tokens remain after a row's temperature, top-k, top-p and min-p, in
+// time linear in the vocabulary; and after the rarer stages of sampling_stages.hpp, at their places among those.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -129,7 +129,7 @@ inline bool has_rare_stages(const pb_sampling_params& p) {
     return p.top_n_sigma > 0 || (p.typical_p > 0 && p.typical_p < 1) || p.xtc_probability > 0 || p.mirostat_tau > 0;
 }
 
-// What is left in the end. The order is the README's.
+// What is left in the end, in the order of docs/sampling.md.
 inline void keep_by_stages(const Distances& all, const pb_sample_row& row, Candidates& kept, Candidates& before) {
     const pb_sampling_params& p = *row.params;
     kept.clear();
