@@ -28,6 +28,12 @@ if(PATCHBAY_SANITIZE)
     if(PATCHBAY_SANITIZE MATCHES "undefined")
         add_compile_options(-fno-sanitize-recover=undefined)
     endif()
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # its false warnings of instrumented code, in headers of Boost
+        add_compile_options(-Wno-maybe-uninitialized)
+        if(PATCHBAY_SANITIZE MATCHES "thread")
+            add_compile_options(-Wno-tsan)
+        endif()
+    endif()
 endif()
 
 # Paths are relative to the checkout, so that another checkout of the same sources finds its objects in the cache.
