@@ -13,7 +13,7 @@
 
 namespace patchbay::host {
 
-inline constexpr uint32_t kMaxTopTokens = 100; // as many as a request may ask for
+inline constexpr uint32_t kMaxTopTokens = 100; // as many as a request may have
 
 inline pb_runner_row row_of(const pb_runner_batch& batch, uint32_t i) {
     return widened<pb_runner_row>(reinterpret_cast<const char*>(batch.rows) + size_t{i} * batch.row_stride,

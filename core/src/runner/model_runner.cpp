@@ -74,7 +74,7 @@ RunnerSettings draft_settings(const RunnerSettings& of_model, const DraftModel& 
     out.kv_dtypes = draft.kv_dtypes;
     if (out.max_num_batched_tokens > 0) out.max_num_batched_tokens += out.max_num_seqs;
     out.num_speculative_tokens = 0;
-    if (draft.facts.layer_count == 0) out.cudagraph_mode = GraphMode::kNone; // passes differ in which token they tell
+    if (draft.facts.layer_count == 0) out.cudagraph_mode = GraphMode::kNone; // passes differ in the token they predict
     return out;
 }
 

@@ -13,7 +13,7 @@
 
 namespace patchbay::text {
 
-constexpr TokenId kMaxTokenId = (1 << 22) - 1; // bounds the table that a hostile file can ask for
+constexpr TokenId kMaxTokenId = (1 << 22) - 1; // bounds the table that a hostile file can cause
 constexpr size_t kMaxTokenBytes = 1024;        // of one token's spelling: bounds what is searched at every position
 
 struct TextHash : std::hash<std::string_view> { // lets a map of strings be asked with a view

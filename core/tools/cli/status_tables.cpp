@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
-constexpr size_t kHashDigits = 12; // as many as tell two builds from each other
+constexpr size_t kHashDigits = 12; // enough to distinguish two builds
 
 std::string text_of(const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();

@@ -89,15 +89,20 @@ TEST_F(EngineThreads, GiveRequestsOfManyThreadsTheTokensOfAPlainLoop) {
 }
 
 TEST_F(EngineThreads, StepOnceMoreAfterAnAbortThatLeavesNothing) {
-    std::promise<void> aborted, idle;
+    std::promise<void> taken, aborted, idle;
     std::atomic<bool> said{false};
-    start({.on_request = [&](auto, const auto&) { aborted.get_future().wait(); }, // the turn's tasks are taken already
+    start({.on_request =
+               [&](auto, const auto&) { // the turn has taken its tasks
+                   taken.set_value();
+                   aborted.get_future().wait();
+               },
            .on_step =
                [&](const engine::StepReport& report) {
                    if (report.running_requests == 0 && !said.exchange(true)) idle.set_value();
                }});
     const auto stream = submit(request(1, 400));
-    service_->abort(stream); // meant for the next turn, with the boundary that reports it
+    taken.get_future().wait();
+    service_->abort(stream); // for the next turn, with the boundary that reports it
     aborted.set_value();
     EXPECT_EQ(idle.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
     EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});

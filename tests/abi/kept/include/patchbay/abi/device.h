@@ -126,7 +126,7 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*gated_mlp)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *gate_up,
                       const pb_weight *down, pb_gate gate);
     /* Those of recurrent layers go through each sequence's rows in order, from its state on, and leave there the state
-     * after its last row; a row's result must not depend on how the rows before it were dealt out to steps. The state
+     * after its last row; a row's result must not depend on how the rows before it were split over steps. The state
      * is f32 at `offset` bytes into the page, a multiple of 4. */
     /* out (T, n) = silu(bias[c] + sum over j < width of w[c · width + j] · x[t − width + 1 + j, c]): by channel, over
      * time; w vector (n · width), bias vector (n) or NULL. State: the width − 1 rows of x before, (width − 1, n), the
