@@ -17,8 +17,8 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       rows(token_rules, surprisals), sampler(in.facts.vocab_size, in.clock, context, journal),
       verification(speculation, in.facts.vocab_size, drafts), branches(settings, *kv, drafts, draft_kv, context),
       preemption({settings, sequences, *kv, admission, hints, beams, draft_kv, executor, context}),
-      placement({settings, sequences, *kv, admission, scheduler, hints, siblings, beams, preemption, prompt_logprobs,
-                 draft_kv, context}),
+      placement({settings, sequences, *kv, admission, scheduler, hints, siblings, beams, preemption, pressure,
+                 prompt_logprobs, draft_kv, context}),
       batches({in.batch_form, *kv, rows, constraints, prompt_logprobs, branches, draft_kv, in.facts.vocab_size,
                context}),
       copies(batches, executor, *kv),
@@ -34,18 +34,19 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
               context}),
       swaps({swap_settings, sequences, scheduler, sampler, prompt_logprobs, journal, context}),
       summary({sequences, *kv, pressure, preemption, executor, structured_output, in.clock, context}),
+      passes({in.clock, context, *kv, batches, executor, in_flight, sampler, verification, preemption, commit,
+              summary}),
       intake({settings, in.facts.vocab_size, in.facts.max_model_len, in.facts.synthetic_acceptance,
               in.tokenizer != nullptr, sequences, siblings, beams, admission, outputs, sampler, executor, token_rules,
               structured_output, constraints, prompt_logprobs, in.clock}),
-      loop({in.clock, settings, context, sequences, *kv, admission, scheduler, placement, pressure, preemption,
-            branches, batches, copies, executor, in_flight, sampler, verification, commit, proposals, beams, lifecycle,
-            aborts, swaps, summary},
+      loop({in.clock, context, sequences, *kv, admission, scheduler, placement, branches, passes, copies, proposals,
+            beams, lifecycle, swaps, summary},
            in.sync_reason),
       kv_events(*kv, in.clock) {
     scheduler.connect(view);
     sampler.connect(executor, verification);
-    if (execution::DraftPasses* const passes = executor.drafts())
-        in.draft_model->start({*passes, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
+    if (execution::DraftPasses* const drafting = executor.drafts())
+        in.draft_model->start({*drafting, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
     loop.add(kv_events);
 }
 

@@ -70,6 +70,7 @@ struct Pipeline {
     Commit commit;
     Swaps swaps;
     StepSummary summary;
+    Passes passes;
     Intake intake;
     StepLoop loop;
     KvEventFeed kv_events;

@@ -138,6 +138,28 @@ TEST(Lifecycle, ACallbackMayEndAnotherSequenceOfItsRequest) {
     EXPECT_TRUE(b.sequences.empty());
 }
 
+TEST(Lifecycle, WithAStepEndWhatItRefusedAndWhatWasAbortedInIt) {
+    World w;
+    w.settings.max_waiting = 1;
+    Bench b(std::move(w));
+    std::vector<std::pair<RequestId, std::string>> ended;
+    const auto watched = [&](Sequence& s) {
+        s.request.on_output = [&](const RequestOutput& out) {
+            ended.push_back({out.id, std::string(name_of(out.finish)) + ": " + out.stop_reason});
+        };
+        return s.id;
+    };
+    const RequestId runs = watched(b.run(4, 4));
+    b.lifecycle.begin_step();
+    for (RequestId id : {11, 12}) watched(b.sequences.add(sequence(id, 4)));
+    b.admission.admit();
+    b.lifecycle.abort(runs);
+    EXPECT_THAT(ended, IsEmpty()) << "they end with the step";
+    b.lifecycle.end_step();
+    EXPECT_THAT(ended, ElementsAre(Pair(12, "error: the queue is full: max_waiting is 1"), Pair(runs, "abort: ")));
+    EXPECT_THAT(b.waiting(), ElementsAre(11));
+}
+
 TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
     Bench b;
     std::vector<RequestId> ended;
@@ -154,9 +176,11 @@ TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
             }
         };
     }
+    b.in_flight.push({.items = {{&runs, 2, 6, 1}}, .held = {}});
     b.lifecycle.finish(done, {FinishReason::kLength, ""});
     b.lifecycle.fail_all("the device is gone");
     EXPECT_THAT(ended, ElementsAre(1, 2, 3));
+    EXPECT_FALSE(b.in_flight.any());
     EXPECT_EQ(b.kv.pool().used(), 0u);
     EXPECT_EQ(b.report().finished, 3u);
 }

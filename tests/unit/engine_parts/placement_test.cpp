@@ -32,7 +32,8 @@ struct Bench : QueueNeighbours {
 
     PromptLogprobs prompt_logprobs{settings, kVocab};
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Placement placement{{settings, sequences, kv, admission, scheduler, hints, siblings, beams, preemption,
+    PressureMonitor pressure{0.1};
+    Placement placement{{settings, sequences, kv, admission, scheduler, hints, siblings, beams, preemption, pressure,
                          prompt_logprobs, draft_kv, context}};
 };
 
@@ -57,6 +58,19 @@ TEST(Placement, GivesPagesInPlanOrderAndTrimsWhatDoesNotFit) {
     EXPECT_EQ(third.place, Place::kWaiting);
     EXPECT_EQ(third.table.held, 0u);
     EXPECT_THAT(b.waiting(), ElementsAre(third.id));
+}
+
+TEST(Placement, KeepsMorePagesFreeAfterPreemptionsForMemoryWhereThatIsAdaptive) {
+    for (const bool adaptive : {false, true}) {
+        World w = with_blocks(3);
+        w.settings.adaptive_watermark = adaptive;
+        Bench b(std::move(w));
+        Sequence &stays = b.run(8, 4), &goes = b.run(8, 8);
+        b.apply({{&stays, 4}}, {&goes});
+        EXPECT_EQ(b.report().preempted_for_memory, 1u);
+        if (adaptive) EXPECT_GT(b.pressure.watermark(), 0.1);
+        else EXPECT_EQ(b.pressure.watermark(), 0.1);
+    }
 }
 
 TEST(Placement, GivesNoMoreThanASequenceStillNeeds) {

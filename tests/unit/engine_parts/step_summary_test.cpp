@@ -69,6 +69,26 @@ TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
     EXPECT_EQ(b.report().watermark, 0.25);
 }
 
+TEST(StepSummary, CountsThePagesThatTheCacheLostSinceTheStepBefore) {
+    World w;
+    w.blocks = 2;
+    w.caching = kv::PrefixCaching::kOn;
+    Bench b(std::move(w));
+    const auto fill = [&](uint32_t pages) { // all of them, with KV that can be found again
+        Sequence& s = b.run(4 * pages, 4 * pages);
+        b.kv.cache_full_blocks(s.table, s.tokens);
+        b.kv.release(s.table);
+    };
+    fill(2);
+    b.part.note_state();
+    EXPECT_EQ(b.report().evicted_pages, 0u);
+    fill(1);
+    b.part.note_state();
+    EXPECT_EQ(b.report().evicted_pages, 1u);
+    b.part.note_state();
+    EXPECT_EQ(b.report().evicted_pages, 0u);
+}
+
 TEST(StepSummary, SaysWhatTokensAndCopiesTakeAsMeasured) {
     Bench b;
     b.executor.page_ns = 40;

@@ -7,6 +7,12 @@
 
 namespace patchbay::engine {
 
+void Lifecycle::end_step() {
+    in_step_ = false;
+    for (const RequestId id : p_.admission.take_refused()) end(id, {FinishReason::kError, p_.admission.full_queue()});
+    for (const RequestId id : p_.aborts.take()) abort(id);
+}
+
 void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.admission.leave(s);
     s.drop_drafts();
@@ -63,6 +69,7 @@ void Lifecycle::fail_all(const std::string& reason) {
         s.output.delta.time_ns = p_.clock.now_ns();
         ended.push_back(p_.sequences.remove(id));
     }
+    p_.in_flight.clear();
     for (const auto& s : ended)
         if (s->request.on_output) s->request.on_output(s->output.delta);
 }

@@ -37,7 +37,7 @@ class Lifecycle {
     explicit Lifecycle(const Parts& parts) : p_(parts) {}
 
     void begin_step() { in_step_ = true; }
-    void end_step() { in_step_ = false; }
+    void end_step(); // requests that were refused or aborted within it end
     bool in_step() const { return in_step_; }
 
     // Within a step or without: it stays among the sequences until its delta is handed out.
@@ -46,7 +46,7 @@ class Lifecycle {
     // Between steps: all sequences of a request, each with its last delta.
     void end(RequestId, const Ending&);
     void abort(RequestId);                        // between steps at once; within one, with it
-    void fail_all(const std::string& reason);     // the engine cannot go on
+    void fail_all(const std::string& reason);     // the engine cannot go on, and the executor computes nothing
 
   private:
     void end_one(Sequence&, const Ending&);

@@ -3,9 +3,9 @@
 #pragma once
 #include <vector>
 
-#include "engine/loop/commit.hpp"
+#include "engine/loop/page_copies.hpp"
+#include "engine/loop/passes.hpp"
 #include "engine/loop/step_observer.hpp"
-#include "engine/loop/step_summary.hpp"
 #include "engine/loop/swaps.hpp"
 #include "engine/placement/placement.hpp"
 #include "engine/speculation/proposals.hpp"
@@ -16,27 +16,18 @@ class StepLoop {
   public:
     struct Parts {
         Clock& clock;
-        const config::EngineSettings& settings;
         StepContext& context;
-        Sequences& sequences;
+        const Sequences& sequences;
         kv::KvCache& kv;
         Admission& admission;
         SchedulerPort& scheduler;
         Placement& placement;
-        PressureMonitor& pressure;
-        Preemption& preemption;
         Branches& branches;
-        BatchBuilder& batches;
+        Passes& passes;
         PageCopies& copies;
-        execution::Executor& executor;
-        InFlightSteps& in_flight;
-        SamplerPort& sampler;
-        DraftVerification& verification;
-        Commit& commit;
         Proposals& proposals;
         const BeamSearches& beams;
         Lifecycle& lifecycle;
-        Aborts& aborts;
         Swaps& swaps;
         StepSummary& summary;
     };
@@ -47,27 +38,20 @@ class StepLoop {
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go
     // on: then all requests have ended.
     Result<StepReport> step();
-    bool has_unfinished() const { return !p_.sequences.empty() || p_.in_flight.any(); }
+    bool has_unfinished() const { return !p_.sequences.empty() || p_.passes.in_flight() > 0; }
     std::string_view sync_reason() const; // of the next step, whatever it has: likewise
 
   private:
     void begin();
     Result<> advance();
-    Result<> submit(std::vector<Placed>&, bool overlaps);
-    Result<> collect();
-    void compute_anew(InFlightStep&);
     Result<> check_progress();
     Result<> end();
-    template <class F>
-    Result<> phase(Phase, F&&); // adds up its time, with what little came before it
 
     const Parts p_;
+    const PhaseTimer timer_;
     const std::string_view sync_reason_;
     std::vector<StepObserver*> observers_;
-    StepSamples samples_;
-    uint64_t evictions_before_ = 0; // the step
-    uint64_t latest_collect_ns_ = 0;
-    bool has_collected_ = false;    // in the step
+    uint64_t collected_before_ = 0; // the step
     uint32_t idle_steps_ = 0;       // in a row
 };
 

@@ -1,6 +1,7 @@
 #include "engine/loop/step_summary.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace patchbay::engine {
 
@@ -48,6 +49,7 @@ void StepSummary::note_pages() {
         report.token_slots += (s->table.blocks - gone) * p_.kv.block_size();
         report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
     }
+    report.evicted_pages = static_cast<uint32_t>(blocks.evictions() - std::exchange(evictions_, blocks.evictions()));
     report.residencies_ns = p_.kv.take_residencies();
     report.watermark = p_.pressure.watermark();
     report.swap_pages = p_.kv.swap_space().total();

@@ -12,6 +12,7 @@ void Placement::apply(const StepPlan& plan) {
     prompt_rows_left_ = p_.prompt_logprobs.max_rows();
     for (const StepPlan::Preemption& item : plan.preemptions) p_.preemption.preempt(*item.sequence, item.how);
     for (const StepPlan::Item& item : plan.items) place(*item.sequence, item.tokens);
+    if (p_.settings.adaptive_watermark && !placed_.empty()) p_.pressure.step(p_.context.report.preempted_for_memory);
 }
 
 void Placement::place(Sequence& s, uint32_t tokens) {

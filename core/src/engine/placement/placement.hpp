@@ -6,6 +6,7 @@
 #include "engine/groups/siblings.hpp"
 #include "engine/placement/placed.hpp"
 #include "engine/placement/preemption.hpp"
+#include "engine/placement/pressure.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 
@@ -23,6 +24,7 @@ class Placement {
         const Siblings& siblings;
         BeamSearches& beams;
         Preemption& preemption;
+        PressureMonitor& pressure;
         PromptLogprobs& prompt_logprobs;
         DraftKvTable& draft_kv;
         StepContext& context;

@@ -1,0 +1,111 @@
+// Steps through an executor that a test plays: in which order they come back, and what a poisoned one costs.
+#include "engine/loop/passes.hpp"
+
+#include <gmock/gmock.h>
+
+#include "unit/engine_parts/commit_neighbours.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Bench : EndingNeighbours {
+    Bench() : EndingNeighbours() {
+        sampler.connect(executor, verification);
+        executor.overlaps = true;
+    }
+    // Tokens of the prompt of one that runs, and a row once all are computed; with a step in flight: the token after.
+    Result<> submit(Sequence& s, uint32_t tokens) {
+        const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
+        if (!kv.grow(s.table, begin + tokens)) return fail("there are too few pages");
+        step = {{&s, tokens, known, begin + tokens >= known ? begin + tokens - known + 1 : 0}};
+        return part.submit(step, true);
+    }
+
+    SamplerPort sampler{kVocab, clock, context, journal};
+    FakeSampler& sampler_policy = install<FakeSampler>(sampler.slot(), kFakeSampler);
+    config::SpeculationSettings speculation;
+    DraftVerification verification{speculation, kVocab, drafts};
+    Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
+    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, branches, draft_kv, kVocab, context}};
+    Commit commit{{sequences, lifecycle, outputs, constraints, prompt_logprobs, siblings, beams, branches, drafting,
+                   in_flight, sampler, aborts, kVocab, true, context}};
+    PressureMonitor pressure;
+    StructuredOutput structured_output{nullptr, eos, kVocab, clock, context};
+    StepSummary summary{{sequences, kv, pressure, preemption, executor, structured_output, clock, context}};
+    std::vector<Placed> step;
+    Passes part{{clock, context, kv, batches, executor, in_flight, sampler, verification, preemption, commit, summary}};
+};
+
+// A token is its position in the sequence.
+TEST(Passes, StepsComeBackInTheOrderInWhichTheyWereSubmitted) {
+    Bench b;
+    Sequence& s = b.run(6, 0);
+    ASSERT_TRUE(b.submit(s, 6));
+    ASSERT_TRUE(b.submit(s, 1)) << "the token that the first one makes";
+    EXPECT_EQ(b.part.in_flight(), 2u);
+    EXPECT_EQ(s.outputs(), 0u);
+    ASSERT_TRUE(b.part.collect());
+    EXPECT_EQ(b.part.in_flight(), 1u);
+    EXPECT_EQ(b.part.collected(), 1u);
+    EXPECT_EQ(s.tokens.back(), 6);
+    EXPECT_EQ(s.computed, 6u);
+    ASSERT_TRUE(b.part.collect());
+    EXPECT_EQ(s.tokens.back(), 7);
+    EXPECT_EQ(s.outputs(), 2u);
+    EXPECT_EQ(b.part.in_flight(), 0u);
+}
+
+TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
+    Bench b;
+    Sequence &good = b.run(4, 0), &bad = b.run(4, 0);
+    b.executor.token = [&](const pb_sample_row& row) {
+        return row.id == bad.id ? -7 : static_cast<int32_t>(row.position);
+    };
+    for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.grow(s->table, 5));
+    b.step = {{&good, 4, 4, 1}, {&bad, 4, 4, 1}};
+    ASSERT_TRUE(b.part.submit(b.step, true));
+    b.step = {{&good, 1, 5, 1}, {&bad, 1, 5, 1}};
+    ASSERT_TRUE(b.part.submit(b.step, true));
+    ASSERT_FALSE(b.part.oldest_is_poisoned());
+    const RequestId failed = bad.id;
+    ASSERT_TRUE(b.part.collect());
+    EXPECT_EQ(b.sequences.find(failed), nullptr) << "it failed alone";
+    EXPECT_TRUE(b.part.oldest_is_poisoned());
+    ASSERT_TRUE(b.part.collect());
+    EXPECT_EQ(b.part.in_flight(), 0u);
+    EXPECT_EQ(b.part.collected(), 1u) << "the poisoned one gave nothing";
+    EXPECT_EQ(b.executor.cancels, 1u);
+    EXPECT_EQ(good.computed, 0u);
+    EXPECT_THAT(std::vector(good.tokens.begin() + 4, good.tokens.end()), ElementsAre(4)) << "what it had before";
+    EXPECT_EQ(good.in_flight, 0u);
+    EXPECT_EQ(b.kv.pool().used(), good.table.held);
+}
+
+TEST(Passes, AFailureOfTheExecutorIsTheSteps) {
+    Bench b;
+    Sequence& s = b.run(6, 0);
+    b.executor.fails = "the device is gone";
+    const auto done = b.submit(s, 6);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error(), "the device is gone");
+    EXPECT_EQ(b.part.in_flight(), 0u);
+    EXPECT_EQ(s.in_flight, 0u);
+}
+
+TEST(Passes, TimesGoToTheirPhases) {
+    Bench b;
+    Sequence& s = b.run(6, 0);
+    b.executor.token = [&](const pb_sample_row&) {
+        b.clock.advance_ns(40);
+        return 9;
+    };
+    b.context.now_ns = b.clock.now_ns();
+    ASSERT_TRUE(b.submit(s, 6));
+    EXPECT_EQ(b.report().phase_ns[static_cast<size_t>(Phase::kRun)], 40u);
+    EXPECT_EQ(b.report().phase_ns[static_cast<size_t>(Phase::kBuild)], 0u);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
