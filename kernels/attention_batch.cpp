@@ -13,10 +13,10 @@ std::string fault_of(const AttentionShape& shape, const AttentionBatch& batch) {
             return in(s) + "rows " + std::to_string(from) + " to " + std::to_string(to) + " of " +
                    std::to_string(batch.token_count);
         const int64_t length = batch.seq_lens[s], blocks = (length + shape.block_size - 1) / shape.block_size;
-        if (length < 0 || blocks > int64_t(batch.max_blocks))
+        if (length < 0 || blocks > batch.table_length(s))
             return in(s) + std::to_string(length) + " tokens need " + std::to_string(blocks) +
-                   " blocks, the table has " + std::to_string(batch.max_blocks);
-        const int32_t* table = batch.block_tables + uint64_t(s) * batch.max_blocks;
+                   " blocks, the table has " + std::to_string(batch.table_length(s));
+        const int32_t* table = batch.table(s);
         int64_t seen = length; // the first key that any row sees
         for (int32_t t = from; t < to; ++t) {
             const int64_t position = batch.positions[t];

@@ -173,7 +173,7 @@ AttendPart CpuAttention::part_of(const Call& call, const Tile& tile) const {
     part.page_shift = page_shift_;
     part.head_dim = shape_.head_dim;
     part.window = shape_.window;
-    part.table = call.batch.block_tables + uint64_t(tile.seq) * call.batch.max_blocks;
+    part.table = call.batch.table(tile.seq);
     part.keys = call.kv.data + uint64_t(tile.kv_head) * head_bytes(shape_);
     part.values = part.keys + key_bytes(shape_);
     part.key_scales = part.values + value_bytes(shape_);

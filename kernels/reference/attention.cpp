@@ -80,7 +80,7 @@ void append_kv(const AttentionShape& s, const AttentionBatch& batch, const KvPag
 
 void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out,
             const pb_tensor& q, uint32_t seq, int32_t from, int32_t to) {
-    const int32_t* table = batch.block_tables + uint64_t(seq) * batch.max_blocks;
+    const int32_t* table = batch.table(seq);
     const int32_t group = s.heads / s.kv_heads;
     std::vector<double> weights, sum(size_t(s.head_dim));
     for (int32_t t = from; t < to; ++t) {

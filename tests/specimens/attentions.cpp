@@ -103,8 +103,8 @@ struct WritesIntoAFreePage : Softmax {
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
         Softmax::append_kv(bound, batch, kv, k, v);
-        const int32_t* tables = batch.block_tables;
-        const int32_t* end = tables + size_t{batch.seq_count} * batch.max_blocks;
+        const int32_t* tables = batch.blocks + batch.block_starts[0];
+        const int32_t* end = batch.blocks + batch.block_starts[batch.seq_count];
         for (uint32_t page = 0; page < kv.page_count; ++page)
             if (std::find(tables, end, static_cast<int32_t>(page)) == end) {
                 std::memset(kv.data + page * kv.page_stride, 0, 4);

@@ -95,7 +95,7 @@ Component::Component(std::unique_ptr<Parts> parts, const pb_component& type) : t
 
 Component::~Component() {
     if (!self_) return;
-    const PluginCall noted(label(), "destroy");
+    const ComponentCall noted(label(), calls_, "destroy");
     type_.destroy(self_);
 }
 
@@ -150,14 +150,14 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     const WireSettings wire(p.settings);
     void* self = nullptr;
     const pb_status status = [&] {
-        const PluginCall noted(component->label(), "create");
+        const ComponentCall noted(component->label(), component->calls(), "create");
         return type.create(&p.host, &wire.config(), &self);
     }();
     if (unavailable) *unavailable = status == PB_UNAVAILABLE;
     PB_CHECK(component->check(status, "create"));
     if (!self) return fail(p.label + ": create: gave no object");
     component->self_ = self;
-    const PluginCall noted(component->label(), "extension");
+    const ComponentCall noted(component->label(), component->calls(), "extension");
     if (auto read = component->extensions_.read(component->type_, self); !read)
         return fail(read.code(), p.label + ": " + read.error());
     return component;
@@ -187,14 +187,14 @@ Result<std::string> Component::save() const {
     const pb_sink sink{sizeof(pb_sink), 0, &bytes, [](void* ctx, const void* data, size_t size) {
                            static_cast<std::string*>(ctx)->append(static_cast<const char*>(data), size);
                        }};
-    const PluginCall noted(label(), "save");
+    const ComponentCall noted(label(), calls_, "save");
     PB_CHECK(check(type_.save(self_, &sink), "save"));
     return bytes;
 }
 
 Result<> Component::load(const std::string& schema, std::string_view bytes) {
     if (!type_.load) return {};
-    const PluginCall noted(label(), "load");
+    const ComponentCall noted(label(), calls_, "load");
     return check(type_.load(self_, schema.c_str(), {bytes.data(), bytes.size()}), "load");
 }
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/plugin_call.hpp"
 #include "base/result.hpp"
+#include "host/component_call.hpp"
 #include "host/contract.hpp"
 #include "host/schema.hpp"
 #include "patchbay/abi.h"
@@ -49,6 +49,7 @@ class Component {
     void* self() const { return self_; }
     const char* label() const; // "scheduler 'fcfs'", for as long as the component lives
     const Library& library() const;
+    CallOwner& calls() const { return calls_; }
     Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);
     // Its hot parameters get these values, between two steps: all of them or none. What is not given stays.
@@ -77,6 +78,7 @@ class Component {
     Component(std::unique_ptr<Parts>, const pb_component&);
     const pb_component& type_;
     void* self_ = nullptr; // null: it was not made
+    mutable CallOwner calls_;
     ExtensionTables extensions_;
     std::unique_ptr<Parts> parts_;
 };
@@ -91,11 +93,16 @@ constexpr std::string_view call_name() {
 }
 static_assert(call_name<&pb_scheduler::plan>() == "plan");
 
+template <auto Function>
+constexpr bool kOnAnyThread = false; // abi.h says of it: [any]
+template <>
+inline constexpr bool kOnAnyThread<&pb_device_collectives::disconnect> = true;
+
 // Calls a function of a component's tables, noted as what this thread does: call<&pb_scheduler::plan>(c, …).
 template <auto Function, class... Args>
 auto call(const Component& c, Args&&... args) {
     return [&]<class Table, class F>(F* Table::*) {
-        const PluginCall noted(c.label(), call_name<Function>());
+        const ComponentCall noted(c.label(), c.calls(), call_name<Function>(), kOnAnyThread<Function>);
         return (c.table<Table>()->*Function)(c.self(), std::forward<Args>(args)...);
     }(Function);
 }
@@ -114,7 +121,8 @@ struct Typed {
     template <auto Function, class... Args>
     auto call(Args&&... args) const {
         return [&]<class Of, class F>(F* Of::*) {
-            const PluginCall noted(component->label(), call_name<Function>());
+            const Component& c = *component;
+            const ComponentCall noted(c.label(), c.calls(), call_name<Function>(), kOnAnyThread<Function>);
             const Of* of = nullptr;
             if constexpr (std::is_same_v<Of, Table>) of = table;
             else of = component->extension<Of>();

@@ -28,7 +28,7 @@ Result<> save_bounded(const Component& c, std::string& bytes, size_t most) {
                            b.full |= size > b.most - b.bytes.size();
                            if (!b.full) b.bytes.append(static_cast<const char*>(data), size);
                        }};
-    const PluginCall noted(c.label(), "save");
+    const ComponentCall noted(c.label(), c.calls(), "save");
     PB_CHECK(c.check(c.type().save(c.self(), &sink), "save"));
     if (to.full) return fail("more than " + std::to_string(most) + " bytes of state");
     return {};

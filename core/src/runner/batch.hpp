@@ -19,7 +19,7 @@ struct BatchRow { // one sequence's share of the step
     std::span<const int32_t> tokens;         // ids to compute, in order
     uint32_t computed;                       // tokens before them whose KV is there
     uint32_t logit_rows;                     // of the last so many tokens the logits are wanted
-    const kv::BlockTable& table;             // with room for computed + tokens; until finish()
+    const kv::BlockTable& table;             // with room for computed + tokens
     std::span<const int32_t> features{};     // of a head: by token, the row of the hidden states that it goes on from
 };
 
@@ -28,7 +28,7 @@ class Batch {
     void clear(const BatchForm&);
     void add(const BatchRow&);
     void copy(const kv::PageCopy& page) { copies_.push_back(page); } // before anything of the step is computed
-    void finish(); // lays the block tables out in rows of equal length
+    void finish(); // puts the block tables of all groups into one list
     // Fills up a finished batch, to no fewer sequences than tokens: sequences of one token that write no KV and keep no
     // state, then some without a token; logit rows of no matter.
     void pad(uint32_t tokens, uint32_t sequences, uint32_t logit_rows);
@@ -43,8 +43,8 @@ class Batch {
     pb_attention_batch attention(uint32_t group) const; // of tokens; valid until the batch changes
     uint32_t max_query_len() const { return max_query_; }
     std::span<const int32_t> seq_lens() const { return seq_lens_; }
-    // Appends the pages of all sequences; those of sequence s are blocks[starts[s], starts[s + 1]).
-    void list_blocks(uint32_t group, std::vector<int32_t>& starts, std::vector<int32_t>& blocks) const;
+    // Of all groups, one after the other: pb_attention_batch.blocks.
+    std::span<const int32_t> blocks() const { return blocks_; }
     // By sequence: its page in a group of states, and whether this step computes its first tokens.
     std::span<const int32_t> state_pages(uint32_t group) const { return states_[group - form_.token_groups]; }
     std::span<const int32_t> is_first_chunk() const { return is_first_chunk_; }
@@ -57,11 +57,12 @@ class Batch {
   private:
     BatchForm form_;
     std::vector<int32_t> ids_, positions_, query_starts_, seq_lens_, logit_rows_, is_first_chunk_, features_;
-    std::vector<std::vector<int32_t>> tables_, states_; // by group: (sequences, max_blocks), (sequences)
-    std::vector<std::vector<int64_t>> slots_;           // by group: (tokens)
-    std::vector<const kv::BlockTable*> rows_;
+    std::vector<std::vector<int32_t>> tables_, states_;  // by group: pages of all sequences; (sequences)
+    std::vector<std::vector<int32_t>> block_starts_;     // by group: (sequences + 1), in blocks_ once it is finished
+    std::vector<std::vector<int64_t>> slots_;            // by group: (tokens)
+    std::vector<int32_t> table_lengths_, blocks_;        // by sequence
     std::vector<kv::PageCopy> copies_;
-    uint32_t max_blocks_ = 0, max_query_ = 0, max_seq_ = 0;
+    uint32_t max_query_ = 0, max_seq_ = 0;
 };
 
 }  // namespace patchbay::runner

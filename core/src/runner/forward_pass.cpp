@@ -104,11 +104,8 @@ uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
 Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
                                                       const std::optional<GraphBucket>& bucket) {
     if (has_own_memory()) {
-        blocks_.clear();
-        block_starts_.resize(form_.token_groups);
-        for (uint32_t g = 0; g < form_.token_groups; ++g) batch.list_blocks(g, block_starts_[g], blocks_);
         const uint64_t bytes = input_bytes({batch.tokens(), batch.sequences(), batch.logit_rows().size(),
-                                            blocks_.size()});
+                                            batch.blocks().size()});
         if (bytes > inputs_->bytes()) { // they move, from under the graphs
             graphs_->invalidate();
             PB_CHECK(inputs_->reserve(bytes + bytes / 2));
@@ -131,13 +128,13 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
         }
         if (has_own_memory())
             b.device = {static_cast<const int32_t*>(starts.data), static_cast<const int32_t*>(lengths.data),
-                        inputs_->place(std::span<const int32_t>(block_starts_[g])), nullptr,
+                        inputs_->place(std::span(b.block_starts, b.seq_count + 1)), nullptr,
                         inputs_->place(std::span(b.slot_mapping, b.token_count)),
                         static_cast<const int32_t*>(inputs.positions.data)};
         batches_.push_back(b);
     }
     if (!has_own_memory()) return inputs;
-    const int32_t* const blocks = inputs_->place(std::span<const int32_t>(blocks_));
+    const int32_t* const blocks = inputs_->place(batch.blocks());
     for (pb_attention_batch& b : batches_) b.device.blocks = blocks;
     PB_CHECK(inputs_->send());
     return inputs;
@@ -462,7 +459,6 @@ Result<> ModelRunner::capture_graphs() {
     const uint64_t begin_ns = clock_.now_ns();
     for (const GraphBucket& bucket : graphs_->missing()) {
         padded_.clear(form_);
-        padded_.finish();
         padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
         PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}, nullptr, End::kWait));
     }

@@ -239,8 +239,6 @@ class ModelRunner {
     std::deque<uint64_t> ready_ns_;    // likewise: when each submitted step will be done
     bool capturing_ = false, replaying_ = false;
     std::vector<uint32_t> attended_;   // layers, in order, while capturing
-    std::vector<std::vector<int32_t>> block_starts_; // by group of tokens
-    std::vector<int32_t> blocks_;                    // of all groups, one after the other
     std::vector<pb_attention_batch> batches_; // by group of tokens
     std::vector<int64_t> no_slots_;           // of a layer that appends nothing, where it is only charged for
     std::vector<pb_state> states_;            // by group of states, for a layer at offset 0

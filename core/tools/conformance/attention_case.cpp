@@ -146,13 +146,12 @@ Result<std::vector<uint8_t>> Pages::page(uint32_t index) const {
 Result<std::vector<float>> Pages::step(const std::vector<Part>& parts) { return step(parts, Write::kYes); }
 
 Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write write) {
+    constexpr int32_t kOtherGroups = 3; // pages that come before, as those of other groups do
     const size_t width = size_t{shape_.heads} * shape_.head_dim, kv_width = size_t{shape_.kv_heads} * shape_.head_dim;
-    std::vector<int32_t> starts = {0}, lens, positions, tables;
+    std::vector<int32_t> starts = {0}, lens, positions, block_starts = {kOtherGroups}, blocks(kOtherGroups, -1);
     std::vector<int64_t> slots;
     std::vector<float> q, k, v;
-    uint32_t max_blocks = 0, max_query = 0, max_len = 0;
-    for (const Part& p : parts)
-        max_blocks = std::max(max_blocks, (p.to + shape_.block_size - 1) / shape_.block_size + 2);
+    uint32_t max_query = 0, max_len = 0;
     for (const Part& p : parts) {
         const auto add = [&](std::vector<float>& to, const std::vector<float>& from, size_t w) {
             to.insert(to.end(), from.begin() + static_cast<ptrdiff_t>(p.from * w),
@@ -170,8 +169,8 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
         starts.push_back(static_cast<int32_t>(positions.size()));
         lens.push_back(static_cast<int32_t>(p.to));
         const uint32_t used = (p.to + shape_.block_size - 1) / shape_.block_size;
-        for (uint32_t b = 0; b < max_blocks; ++b)
-            tables.push_back(b < used ? static_cast<int32_t>(page_of(p.sequence, b)) : -1);
+        for (uint32_t b = 0; b < used; ++b) blocks.push_back(static_cast<int32_t>(page_of(p.sequence, b)));
+        block_starts.push_back(static_cast<int32_t>(blocks.size()));
         max_query = std::max(max_query, p.to - p.from);
         max_len = std::max(max_len, p.to);
     }
@@ -179,10 +178,11 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
     const pb_attention_batch batch{sizeof batch,
                                    static_cast<uint32_t>(parts.size()),
                                    static_cast<uint32_t>(tokens),
-                                   max_blocks,
+                                   0,
                                    starts.data(),
                                    lens.data(),
-                                   tables.data(),
+                                   block_starts.data(),
+                                   blocks.data(),
                                    slots.data(),
                                    positions.data(),
                                    max_query,
@@ -217,13 +217,6 @@ Result<> Pages::compute_there(const Step& s) {
     const auto& its = *static_cast<const pb_device*>(device.type().vtable);
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
     pb_attention_batch b = s.batch;
-    std::vector<int32_t> block_starts = {0}, blocks; // without the places after the last
-    for (uint32_t i = 0; i < b.seq_count; ++i) {
-        const int32_t* const row = b.block_tables + size_t{i} * b.max_blocks;
-        const auto used = (static_cast<uint32_t>(b.seq_lens[i]) + shape_.block_size - 1) / shape_.block_size;
-        blocks.insert(blocks.end(), row, row + used);
-        block_starts.push_back(static_cast<int32_t>(blocks.size()));
-    }
     const auto copy = [&](const auto* values, size_t count) {
         std::vector copied(values, values + count);
         return send(device, copied);
@@ -232,8 +225,8 @@ Result<> Pages::compute_there(const Step& s) {
     PB_TRY(const auto lens, copy(b.seq_lens, b.seq_count));
     PB_TRY(const auto slots, copy(b.slot_mapping, b.token_count));
     PB_TRY(const auto positions, copy(b.positions, b.token_count));
-    PB_TRY(const auto firsts, send(device, block_starts));
-    PB_TRY(const auto listed, send(device, blocks));
+    PB_TRY(const auto firsts, copy(b.block_starts, b.seq_count + 1));
+    PB_TRY(const auto listed, copy(b.blocks, static_cast<size_t>(b.block_starts[b.seq_count])));
     PB_TRY(const auto q, send(device, *s.q));
     PB_TRY(const auto k, send(device, *s.k));
     PB_TRY(const auto v, send(device, *s.v));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "conformance/check.hpp"
+#include "conformance/model_forward.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -32,6 +33,9 @@ Config small_config(const pb_model& table) {
             {"n_head", "4"},
             {"n_positions", "256"},
             {"ffn_dim", "96"},
+            {"num_experts", "4"}, // so few that a short text has tokens for each
+            {"num_local_experts", "4"},
+            {"num_experts_per_tok", "2"},
             {"target.hidden_size", "64"}, // for a head
             {"target.vocab_size", "128"}};
 }
@@ -94,11 +98,15 @@ struct Small {
     Loaded loaded;
 };
 Result<Small> load_small(Subject& subject) {
-    PB_TRY(auto component, subject.make());
-    Loaded loaded = load(*component, small_config(subject.table<pb_model>()));
-    return Small{std::move(component), std::move(loaded)};
+    Small out;
+    for (const char* activation : {"silu", "gelu_pytorch_tanh"}) { // a family has the one or the other
+        PB_TRY(out.component, subject.make());
+        out.loaded = load(*out.component, changed(small_config(subject.table<pb_model>()), "hidden_act", activation));
+        if (out.loaded.status != PB_UNSUPPORTED) break;
+    }
+    return out;
 }
-template <Result<> (*Run)(const host::Component&, const pb_model&, const pb_model_facts&)>
+template <auto Run> // (component, its table, its facts) → Result<> or Outcome
 Outcome when_loaded(Subject& subject) {
     PB_TRY(const Small small, load_small(subject));
     if (small.loaded.status == PB_UNSUPPORTED)
@@ -231,6 +239,16 @@ Result<> heads(const host::Component& c, const pb_model& table, const pb_model_f
     return {};
 }
 
+// What a model computes is looked at where what it says of itself is right.
+template <auto Run>
+Outcome when_sound(Subject& subject) {
+    for (const auto check : {when_loaded<facts>, when_loaded<weights>, when_loaded<heads>, when_loaded<fill>,
+                             when_loaded<kv>})
+        if (const Outcome outcome = check(subject); outcome.what != Outcome::What::kOk)
+            return Outcome::skip(outcome.what == Outcome::What::kSkipped ? outcome.reason : "it fails a check before");
+    return when_loaded<Run>(subject);
+}
+
 constexpr Check kChecks[] = {
     {"model.architectures", "names the architectures that it serves", architectures},
     {"model.refuses", "refuses a config.json that makes no sense, with a reason", refuses},
@@ -240,6 +258,12 @@ constexpr Check kChecks[] = {
     {"model.heads", "is a head, or has what heads go on from, or neither", when_loaded<heads>},
     {"model.fill", "fills the weights that it computes, wholly and no further", when_loaded<fill>},
     {"model.kv", "describes the KV of every layer", when_loaded<kv>},
+    {"model.forward", "computes finite logits, and the same ones again", when_sound<computes>},
+    {"model.causal", "makes logits of all tokens so far and of no later one", when_sound<is_causal>},
+    {"model.chunks", "gives a prompt that comes in chunks the same logits", when_sound<computes_in_pieces>},
+    {"model.residual", "adds each layer to the residual stream", when_sound<keeps_the_residual>},
+    {"model.uses_weights", "computes with every weight and bias that it asks for", when_sound<uses_each_weight>},
+    {"model.hidden", "gives the hidden states that the lm head makes its logits of", when_sound<gives_hidden_states>},
 };
 
 }  // namespace

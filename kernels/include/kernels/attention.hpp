@@ -18,13 +18,17 @@ struct AttentionShape {
 };
 
 struct AttentionBatch {
-    uint32_t seq_count = 0, max_blocks = 0;
+    uint32_t seq_count = 0;
     int32_t token_count = 0;
     const int32_t* query_starts = nullptr; // (seq_count + 1)
     const int32_t* seq_lens = nullptr;     // (seq_count)
-    const int32_t* block_tables = nullptr; // (seq_count, max_blocks)
+    const int32_t* block_starts = nullptr; // (seq_count + 1): the pages of a sequence begin there in
+    const int32_t* blocks = nullptr;       // page ids
     const int64_t* slot_mapping = nullptr; // (token_count): page · block_size + offset; −1: do not write
     const int32_t* positions = nullptr;    // (token_count): absolute
+
+    const int32_t* table(uint32_t seq) const { return blocks + block_starts[seq]; }
+    int64_t table_length(uint32_t seq) const { return int64_t{block_starts[seq + 1]} - block_starts[seq]; }
 };
 
 struct KvPages {
@@ -47,11 +51,11 @@ constexpr AttentionShape shape_of(const Spec& s) {
 template <class Batch>
 constexpr AttentionBatch batch_of(const Batch& b) {
     return {.seq_count = b.seq_count,
-            .max_blocks = b.max_blocks,
             .token_count = int32_t(b.token_count),
             .query_starts = b.query_starts,
             .seq_lens = b.seq_lens,
-            .block_tables = b.block_tables,
+            .block_starts = b.block_starts,
+            .blocks = b.blocks,
             .slot_mapping = b.slot_mapping,
             .positions = b.positions};
 }

@@ -89,13 +89,14 @@ struct AttentionBench {
         table.resize(size_t(batch * blocks));
         for (size_t i = 0; i < table.size(); ++i) table[i] = int32_t(i * 5 % table.size());
         for (int64_t s = 0; s <= batch; ++s) starts.push_back(int32_t(s * queries));
+        for (int64_t s = 0; s <= batch; ++s) block_starts.push_back(int32_t(s * blocks));
         for (int64_t s = 0; s < batch; ++s) {
             lens.push_back(int32_t(context));
             for (int64_t i = 0; i < queries; ++i) positions.push_back(int32_t(context - queries + i));
         }
-        view = {.seq_count = uint32_t(batch), .max_blocks = uint32_t(blocks), .token_count = int32_t(positions.size()),
-                .query_starts = starts.data(), .seq_lens = lens.data(), .block_tables = table.data(),
-                .positions = positions.data()};
+        view = {.seq_count = uint32_t(batch), .token_count = int32_t(positions.size()),
+                .query_starts = starts.data(), .seq_lens = lens.data(), .block_starts = block_starts.data(),
+                .blocks = table.data(), .positions = positions.data()};
         attention.plan(view);
         const uint64_t bytes = attention.page_bytes() * table.size();
         for (int64_t l = 0; l < layers; ++l) {
@@ -113,7 +114,7 @@ struct AttentionBench {
         const pb_tensor k = tensor(rows.data(), PB_F32, {context, kv_heads, 64});
         std::vector<int64_t> slots(static_cast<size_t>(context));
         for (const AlignedBytes& layer : pages)
-            for (size_t first = 0; first < table.size(); first += size_t(view.max_blocks)) {
+            for (size_t first = 0; first < table.size(); first += size_t(block_starts[1])) {
                 for (size_t t = 0; t < slots.size(); ++t) slots[t] = table[first + t / 16] * 16 + int64_t(t % 16);
                 const AttentionBatch batch{.token_count = int32_t(context), .slot_mapping = slots.data()};
                 attention.append_kv(batch, {layer.get(), attention.page_bytes()}, k, k);
@@ -126,7 +127,7 @@ struct AttentionBench {
     CpuAttention attention;
     std::vector<float> q, out;
     pb_tensor q_view, out_view;
-    std::vector<int32_t> starts, lens, table, positions;
+    std::vector<int32_t> starts, lens, block_starts, table, positions;
     AttentionBatch view;
     std::vector<AlignedBytes> pages;
     size_t turn = 0;

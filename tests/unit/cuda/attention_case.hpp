@@ -31,24 +31,21 @@ class Case {
         int32_t taken = 0;
         for (size_t s = 0; s < spans_.size(); ++s) {
             const int32_t kept = shape.window > 0 ? int32_t(first_key(shape, spans_[s].from)) / shape.block_size : 0;
-            for (int32_t b = 0; b < max_blocks_; ++b) {
-                const bool used = b < blocks_of(spans_[s].to) && b >= kept; // earlier pages were freed
-                tables_.push_back(used ? (taken++ * 2 + 1) % pages : -1);
-                if (b < blocks_of(spans_[s].to)) packed_.push_back(tables_.back());
-            }
+            for (int32_t b = 0; b < blocks_of(spans_[s].to); ++b) // earlier pages were freed
+                blocks_.push_back(b >= kept ? (taken++ * 2 + 1) % pages : -1);
             for (int32_t t = spans_[s].from; t < spans_[s].to; ++t) {
                 positions_.push_back(t);
-                const int64_t page = tables_[s * size_t(max_blocks_) + size_t(t / shape.block_size)];
+                const int64_t page = blocks_[size_t(block_starts_[s] + t / shape.block_size)];
                 slots_.push_back(page * shape.block_size + t % shape.block_size);
             }
             starts_.push_back(int32_t(positions_.size()));
             lengths_.push_back(spans_[s].to);
-            block_starts_.push_back(int32_t(packed_.size()));
+            block_starts_.push_back(int32_t(blocks_.size()));
         }
     }
     AttentionBatch batch() const {
-        return {uint32_t(spans_.size()), uint32_t(max_blocks_), int32_t(positions_.size()), starts_.data(),
-                lengths_.data(), tables_.data(), slots_.data(), positions_.data()};
+        return {uint32_t(spans_.size()), int32_t(positions_.size()), starts_.data(), lengths_.data(),
+                block_starts_.data(), blocks_.data(), slots_.data(), positions_.data()};
     }
     int64_t tokens() const { return int64_t(positions_.size()); }
     const AttentionShape& shape() const { return shape_; }
@@ -82,7 +79,7 @@ class Case {
         std::copy(plan.items.begin(), plan.items.end(), reinterpret_cast<AttentionItem*>(bytes + layout.items));
         std::copy(plan.merges.begin(), plan.merges.end(), reinterpret_cast<AttentionMerge*>(bytes + layout.merges));
         Values q = rows(0, shape_.heads), out(dtype_, {tokens(), shape_.heads, shape_.head_dim}, {}, 16);
-        attend(nullptr, {shape_, kv(), bytes, layout, block_starts_.data(), packed_.data(), positions_.data(), grid},
+        attend(nullptr, {shape_, kv(), bytes, layout, block_starts_.data(), blocks_.data(), positions_.data(), grid},
                out.tensor(), q.tensor());
         return out.padding_is_untouched() ? out.dense() : Floats{};
     }
@@ -115,7 +112,7 @@ class Case {
         pages_.resize(pages * page_stride() / 16 + 1, {~0ull, ~0ull});
         for (size_t s = 0; s < spans_.size(); ++s)
             for (int32_t t = 0; t < spans_[s].to; ++t) {
-                const int32_t page = tables_[s * size_t(max_blocks_) + size_t(t / shape_.block_size)];
+                const int32_t page = blocks_[size_t(block_starts_[s] + t / shape_.block_size)];
                 if (page < 0) continue;
                 const int64_t slot = int64_t{page} * shape_.block_size + t % shape_.block_size;
                 auto k = row_of(1, s, t, shape_.kv_heads), v = row_of(2, s, t, shape_.kv_heads);
@@ -133,7 +130,7 @@ class Case {
     std::vector<Span> spans_;
     ValuesOfToken values_;
     int32_t max_blocks_ = 1;
-    Ints starts_, lengths_, tables_, packed_, block_starts_, positions_;
+    Ints starts_, lengths_, blocks_, block_starts_, positions_;
     Shared<int64_t> slots_;
     Shared<Line> pages_;
 };

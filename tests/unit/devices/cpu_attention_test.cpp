@@ -90,15 +90,17 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
             }
             q[size_t(t * 64 + i)] = i % 16 == 0 ? 1.0f : 0;
         }
-    std::vector<int32_t> starts = {0, kTokens}, lens = {kTokens}, table = {2, 0}, positions(kTokens);
+    const std::vector<int32_t> starts = {0, kTokens}, lens = {kTokens}, block_starts = {0, 2}, table = {2, 0};
+    std::vector<int32_t> positions(kTokens);
     std::vector<int64_t> slots(kTokens);
     for (int t = 0; t < kTokens; ++t) {
         positions[size_t(t)] = t;
         slots[size_t(t)] = t < 8 ? 2 * 8 + t : 0 * 8 + t - 8;
     }
     const auto step = [&] {
-        const pb_attention_batch batch{sizeof batch, 1, kTokens, 2, starts.data(), lens.data(), table.data(),
-                                       slots.data(), positions.data(), kTokens, kTokens};
+        const pb_attention_batch batch{sizeof batch,        1,            kTokens,      0,
+                                       starts.data(),       lens.data(),  block_starts.data(), table.data(),
+                                       slots.data(),        positions.data(), kTokens,  kTokens};
         const pb_tensor k_view = tensor(k.data(), PB_F32, {kTokens, 2, 16}),
                         v_view = tensor(v.data(), PB_F32, {kTokens, 2, 16}),
                         q_view = tensor(q.data(), PB_F32, {kTokens, 4, 16}),
@@ -135,10 +137,11 @@ TEST_P(CpuAttentionPlugins, AttendOverPagesAndSkipSlotsThatAreNotToBeWritten) {
 TEST_P(CpuAttentionPlugins, RefuseAPlanThatReachesPastTheTable) {
     void* bound = nullptr;
     ASSERT_EQ(attention->bind(plugin.self(), &kSpec, &bound), PB_OK);
-    const std::vector<int32_t> starts = {0, 1}, lens = {30}, table = {0}, positions = {29};
+    const std::vector<int32_t> starts = {0, 1}, lens = {30}, block_starts = {0, 1}, table = {0},
+                               positions = {29};
     const int64_t slot = 0;
-    const pb_attention_batch batch{sizeof batch, 1, 1, 1, starts.data(), lens.data(), table.data(), &slot,
-                                   positions.data(), 1, 30};
+    const pb_attention_batch batch{sizeof batch, 1, 1, 0, starts.data(), lens.data(), block_starts.data(),
+                                   table.data(), &slot, positions.data(), 1, 30};
     EXPECT_EQ(attention->plan(plugin.self(), bound, &batch, nullptr), PB_INVALID);
     EXPECT_EQ(plugin.error(), "sequence 0 of the batch: 30 tokens need 4 blocks, the table has 1");
     attention->unbind(plugin.self(), bound);

@@ -224,9 +224,10 @@ TEST(AttentionCost, CountsTheKeysThatQueriesSee) {
     pb_attention_spec window = full;
     window.sliding_window = 4;
     // Sequence 0: 3 queries after 5 tokens; 1: a decode step of 10 tokens. The first token is not to be written.
-    const int32_t starts[] = {0, 3, 4}, lens[] = {8, 10}, tables[] = {0, 1}, positions[] = {5, 6, 7, 9};
+    const int32_t starts[] = {0, 3, 4}, lens[] = {8, 10}, blocks[] = {0, 1}, block_starts[] = {0, 1, 2},
+                  positions[] = {5, 6, 7, 9};
     const int64_t slots[] = {-1, 6, 7, 25};
-    const pb_attention_batch batch{sizeof batch, 2, 4, 1, starts, lens, tables, slots, positions, 3, 10};
+    const pb_attention_batch batch{sizeof batch, 2, 4, 0, starts, lens, block_starts, blocks, slots, positions, 3, 10};
     const pb_cost all = attention_cost(full, batch), near = attention_cost(window, batch);
     EXPECT_EQ(all.flop, 4u * 8 * 16 * (6 + 7 + 8 + 10));
     EXPECT_EQ(near.flop, 4u * 8 * 16 * 16); // four keys each
@@ -241,7 +242,7 @@ TEST(AttentionCost, OfAPromptWithinItsWindowIsThatWithoutOne) {
     pb_attention_spec spec{sizeof spec, 1, 1, 1, 16, 4, PB_F32, PB_F32, 1, 0, "sim", 0, 0, 0, 1};
     const int32_t starts[] = {0, 6}, lens[] = {6};
     const int64_t slots[6] = {};
-    const pb_attention_batch batch{sizeof batch, 1, 6, 1, starts, lens, nullptr, slots, nullptr, 6, 6};
+    const pb_attention_batch batch{sizeof batch, 1, 6, 0, starts, lens, nullptr, nullptr, slots, nullptr, 6, 6};
     EXPECT_EQ(attention_cost(spec, batch).flop, 4u * (1 + 2 + 3 + 4 + 4 + 4));
     spec.sliding_window = 6;
     const uint64_t whole = attention_cost(spec, batch).flop;

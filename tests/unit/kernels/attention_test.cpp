@@ -60,7 +60,7 @@ class Layer {
     // append_kv and run for these rows; the outputs by sequence go into `out` (tokens, heads · head_dim).
     void step(const std::vector<Step>& steps, const Call& append, const Call& attend,
               std::vector<std::vector<float>>& out) {
-        std::vector<int32_t> starts = {0}, lens, tables, positions;
+        std::vector<int32_t> starts = {0}, lens, block_starts = {0}, blocks, positions;
         std::vector<int64_t> slots;
         int32_t rows = 0;
         for (const Step& s : steps) rows += s.to - s.from;
@@ -82,12 +82,13 @@ class Layer {
             std::vector<int32_t> table = tables_[s.seq];
             // The host takes back what has left the window.
             for (int64_t b = 0; (b + 1) * shape_.block_size <= first_key(shape_, s.from); ++b) table[size_t(b)] = -1;
-            tables.insert(tables.end(), table.begin(), table.end());
+            blocks.insert(blocks.end(), table.begin(), table.end());
+            block_starts.push_back(int32_t(blocks.size()));
         }
-        const AttentionBatch batch{.seq_count = uint32_t(steps.size()), .max_blocks = uint32_t(max_blocks_),
-                                   .token_count = rows, .query_starts = starts.data(), .seq_lens = lens.data(),
-                                   .block_tables = tables.data(), .slot_mapping = slots.data(),
-                                   .positions = positions.data()};
+        const AttentionBatch batch{.seq_count = uint32_t(steps.size()), .token_count = rows,
+                                   .query_starts = starts.data(), .seq_lens = lens.data(),
+                                   .block_starts = block_starts.data(), .blocks = blocks.data(),
+                                   .slot_mapping = slots.data(), .positions = positions.data()};
         ASSERT_EQ(fault_of(shape_, batch), "");
         const KvPages kv{reinterpret_cast<uint8_t*>(memory_.data()), stride_};
         append(batch, kv, k.heads_view(shape_.kv_heads), v.heads_view(shape_.kv_heads));
@@ -415,14 +416,15 @@ TEST_P(Attention, WritesTheSamePagesAtEveryLevel) {
 
 TEST(AttentionBatch, IsRefusedWhenARowSeesWhatIsNotThere) {
     const AttentionShape shape{.heads = 1, .kv_heads = 1, .head_dim = 8, .block_size = 4};
-    std::vector<int32_t> starts = {0, 1}, lens = {6}, tables = {3, 4}, positions = {5};
-    AttentionBatch batch{.seq_count = 1, .max_blocks = 2, .token_count = 1, .query_starts = starts.data(),
-                         .seq_lens = lens.data(), .block_tables = tables.data(), .positions = positions.data()};
+    std::vector<int32_t> starts = {0, 1}, lens = {6}, block_starts = {1, 3}, blocks = {7, 3, 4},
+                         positions = {5};
+    AttentionBatch batch{.seq_count = 1, .token_count = 1, .query_starts = starts.data(), .seq_lens = lens.data(),
+                         .block_starts = block_starts.data(), .blocks = blocks.data(), .positions = positions.data()};
     EXPECT_EQ(fault_of(shape, batch), "");
     positions[0] = 6;
     EXPECT_EQ(fault_of(shape, batch), "sequence 0 of the batch: position 6 of 6 tokens");
     positions[0] = 5;
-    tables[0] = -1;
+    blocks[1] = -1;
     EXPECT_EQ(fault_of(shape, batch), "sequence 0 of the batch: no page for block 0, which its rows see");
     AttentionShape windowed = shape;
     windowed.window = 2;

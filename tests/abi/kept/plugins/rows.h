@@ -62,7 +62,7 @@ static inline void rows_attend(const struct rows_shape *s, const pb_attention_ba
                                double *acc) {
     const uint32_t group = head / (s->heads / s->kv_heads);
     const int32_t window = (int32_t)s->window;
-    const int32_t *const blocks = b->block_tables + (size_t)sequence * b->max_blocks;
+    const int32_t *const blocks = b->blocks + b->block_starts[sequence];
     double highest = -INFINITY, sum = 0;
     for (uint32_t i = 0; i < s->head_dim; ++i) acc[i] = 0;
     for (int32_t j = window > 0 && position >= window ? position - window + 1 : 0; j <= position; ++j) {

@@ -164,8 +164,8 @@ void time_attention(Bench& bench, const cudaDeviceProp& gpu, int32_t seqs, int32
             slots.push_back((int64_t{s} * blocks + t / kBlock) * kBlock + t % kBlock);
         }
     }
-    const AttentionBatch batch{uint32_t(seqs),  uint32_t(blocks), tokens,       starts.data(),
-                               lengths.data(), table.data(),     slots.data(), positions.data()};
+    const AttentionBatch batch{uint32_t(seqs), tokens,       starts.data(), lengths.data(), block_starts.data(),
+                               table.data(),   slots.data(), positions.data()};
     const uint32_t each = blocks_per_multiprocessor(shape, gpu.sharedMemPerMultiprocessor);
     const AttentionLimits limits =
         attention_limits(shape, seqs, tokens, context, int32_t(each) * gpu.multiProcessorCount);

@@ -238,16 +238,14 @@ class Attention {
                    const pb_tensor& v) const noexcept {
         Queue* const queue = static_cast<Queue*>(batch.queue);
         enqueue(queue, [bound, sizes = sizes_of(batch), kv = here(kv), k = here(k), v = here(v)] {
-            Tables tables;
-            kernels::reference::append_kv(bound.shape, tables.read(bound, sizes), {kv.data, kv.page_stride}, k, v);
+            kernels::reference::append_kv(bound.shape, read(bound, sizes), {kv.data, kv.page_stride}, k, v);
         });
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
         Queue* const queue = static_cast<Queue*>(batch.queue);
         enqueue(queue, [bound, sizes = sizes_of(batch), kv = here(kv), out = here(out), q = here(q)] {
-            Tables tables;
-            const kernels::AttentionBatch b = tables.read(bound, sizes);
+            const kernels::AttentionBatch b = read(bound, sizes);
             for (uint32_t s = 0; s < b.seq_count; ++s)
                 kernels::reference::attend(bound.shape, b, {kv.data, kv.page_stride}, out, q, s, b.query_starts[s],
                                            b.query_starts[s + 1]);
@@ -272,26 +270,16 @@ class Attention {
     }
     static pb_tensor here(const pb_tensor& t) { return replays::here(t); }
 
-    struct Tables { // in rows of equal length
-        std::vector<int32_t> rows;
-        kernels::AttentionBatch read(const Bound& bound, const Sizes& b) {
-            int32_t most = 1;
-            for (uint32_t s = 0; s < b.sequences; ++s)
-                most = std::max(most, b.device.block_starts[s + 1] - b.device.block_starts[s]);
-            rows.assign(size_t{b.sequences} * size_t(most), -1);
-            for (uint32_t s = 0; s < b.sequences; ++s)
-                std::copy(b.device.blocks + b.device.block_starts[s], b.device.blocks + b.device.block_starts[s + 1],
-                          rows.begin() + int64_t{s} * most);
-            return {.seq_count = b.sequences,
-                    .max_blocks = uint32_t(most),
-                    .token_count = int32_t(b.tokens),
-                    .query_starts = b.device.query_starts,
-                    .seq_lens = bound.lengths,
-                    .block_tables = rows.data(),
-                    .slot_mapping = b.device.slot_mapping,
-                    .positions = b.device.positions};
-        }
-    };
+    static kernels::AttentionBatch read(const Bound& bound, const Sizes& b) {
+        return {.seq_count = b.sequences,
+                .token_count = int32_t(b.tokens),
+                .query_starts = b.device.query_starts,
+                .seq_lens = bound.lengths,
+                .block_starts = b.device.block_starts,
+                .blocks = b.device.blocks,
+                .slot_mapping = b.device.slot_mapping,
+                .positions = b.device.positions};
+    }
 
     static kernels::AttentionShape shape_of(const pb_attention_spec& s) {
         return {.heads = int32_t(s.heads),

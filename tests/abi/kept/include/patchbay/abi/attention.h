@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define PB_ATTENTION "patchbay.attention/1"
-#define PB_ATTENTION_REVISION 1 /* a draft: plugins of another revision are refused */
+#define PB_ATTENTION_REVISION 2 /* a draft: plugins of another revision are refused */
 
 typedef struct pb_attention_spec { /* [load] what the layers of one KV group need */
     uint32_t    struct_size;
@@ -53,8 +53,8 @@ typedef struct pb_attention_layout { /* filled by describe() */
 typedef struct pb_attention_arrays { /* [step] closed, what comes goes into pb_attention_batch: a batch's metadata in the device's memory, for its kernels */
     const int32_t *query_starts; /* (seq_count + 1)                                                           */
     const int32_t *seq_lens;     /* (seq_count)                                                               */
-    const int32_t *block_starts; /* (seq_count + 1): of sequence s are blocks[block_starts[s], block_starts[s + 1]) */
-    const int32_t *blocks;       /* page ids of all sequences, in order, no rows of equal length; −1: freed   */
+    const int32_t *block_starts; /* (seq_count + 1)                                                           */
+    const int32_t *blocks;       /* page ids                                                                  */
     const int64_t *slot_mapping; /* (token_count)                                                             */
     const int32_t *positions;    /* (token_count)                                                             */
 } pb_attention_arrays;
@@ -66,18 +66,19 @@ typedef struct pb_attention_batch { /* [step] one KV group's view of the step */
     uint32_t       struct_size;
     uint32_t       seq_count;
     uint32_t       token_count;      /* sum of the query lengths                                         */
-    uint32_t       max_blocks;       /* row length of block_tables                                       */
-    const int32_t *query_starts;     /* (seq_count + 1): rows of sequence s are [starts[s], starts[s+1]) */
-    const int32_t *seq_lens;         /* (seq_count): tokens with KV after this step                      */
-    const int32_t *block_tables;     /* (seq_count, max_blocks): page ids; −1 past the last, or freed    */
-    const int64_t *slot_mapping;     /* (token_count): page · block_size + offset; −1: do not write      */
-    const int32_t *positions;        /* (token_count): absolute, from 0                                  */
-    uint32_t       max_query_len, max_seq_len;
     /* 1: append_kv() and run() are captured, or were, for such a batch. Which kernels they start, how large and with
      * which arguments may depend on seq_count, token_count, max_query_len and max_seq_len only, which all batches of a
      * graph share (the two maxima are bounds then); all else they read from `device` and from the plan buffer. */
     uint32_t       graph;
-    uint32_t       reserved;
+    const int32_t *query_starts; /* (seq_count + 1): rows of sequence s are [query_starts[s], query_starts[s + 1])   */
+    const int32_t *seq_lens;     /* (seq_count): tokens with KV after this step                                      */
+    /* The block table of sequence s, one page id for each block_size tokens of seq_lens[s], is
+     * blocks[block_starts[s], block_starts[s + 1]); block_starts[0] need not be 0. −1: freed, no row sees it.       */
+    const int32_t *block_starts; /* (seq_count + 1)                                                                  */
+    const int32_t *blocks;
+    const int64_t *slot_mapping; /* (token_count): page · block_size + offset; −1: do not write                      */
+    const int32_t *positions;    /* (token_count): absolute, from 0                                                  */
+    uint32_t       max_query_len, max_seq_len;
     pb_attention_arrays device; /* NULL each where memory is the host's or nothing is computed; of a graph: fixed */
     void *queue; /* the device's, see pb_device.queue: what reads or writes its memory goes there. NULL: it has none */
 } pb_attention_batch;

@@ -1,0 +1,168 @@
+#include "conformance/model_forward.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/model_case.hpp"
+#include "conformance/noise.hpp"
+
+namespace patchbay::conformance {
+namespace {
+
+using Computed = ModelCase::Computed;
+constexpr uint32_t kTokens = 24;
+
+std::vector<int32_t> draw_ids(uint32_t vocab) {
+    Noise noise(7);
+    std::vector<int32_t> ids(kTokens);
+    for (int32_t& id : ids) id = static_cast<int32_t>(noise.below(vocab));
+    return ids;
+}
+
+// How far apart, as a share of the largest value; of rows [from, to). Values that are not finite are model.forward's.
+double distance(const std::vector<float>& a, const std::vector<float>& b, size_t from = 0, size_t to = kTokens) {
+    const size_t width = a.size() / kTokens;
+    double most = 0, apart = 0;
+    for (const float x : a) most = std::max(most, std::abs(double{x}));
+    for (size_t i = from * width; i < to * width; ++i) apart = std::max(apart, std::abs(double{a[i]} - b[i]));
+    return most == 0 ? apart : apart / most;
+}
+constexpr double kSame = 1e-4, kOther = 1e-4;
+
+
+std::string name_of(const ModelCase& model, size_t weight) {
+    const pb_weight_spec& s = model.spec(weight);
+    return "weight " + std::to_string(weight) + (s.part_count > 0 ? " (" + std::string(s.parts[0].name) + ")" : "");
+}
+
+// Whether a weight makes what a layer adds to the residual stream: among ranks it is sharded by its columns. Recurrent
+// layers are on one rank only, there the width says it.
+bool is_output_projection(ModelCase& model, size_t i) {
+    if (model.spec(i).role != PB_WEIGHT_LINEAR) return false;
+    if (model.has_states()) return model.weight(i).rows == model.facts().hidden_size;
+    return model.spec(i).shard == PB_SHARD_COLS;
+}
+
+}  // namespace
+
+Outcome computes(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    const std::vector<int32_t> ids = draw_ids(f.vocab_size);
+    PB_TRY(const Computed first, model->compute(ids));
+    PB_TRY(const Computed again, model->compute(ids));
+    for (size_t i = 0; i < first.logits.size(); ++i)
+        if (!std::isfinite(first.logits[i]))
+            return fail("logit " + std::to_string(i % f.vocab_size) + " of row " + std::to_string(i / f.vocab_size) +
+                        " is " + std::to_string(first.logits[i]));
+    if (first.logits != again.logits) return fail("the same tokens have other logits the second time");
+    return {};
+}
+
+// A decoder's logits depend on the tokens so far: on each of them, and on none that comes later.
+Outcome is_causal(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    if (f.layer_count == 0) return Outcome::skip("it has no layers");
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    std::vector<int32_t> ids = draw_ids(f.vocab_size);
+    PB_TRY(const Computed before, model->compute(ids));
+    constexpr uint32_t kChanged = kTokens - 3; // within any window of the rows after it
+    ids[kChanged] = (ids[kChanged] + 1) % static_cast<int32_t>(f.vocab_size);
+    PB_TRY(const Computed after, model->compute(ids));
+    if (distance(before.logits, after.logits, 0, kChanged) > kSame)
+        return fail("another token at position " + std::to_string(kChanged) + " changes logits of positions before it");
+    for (uint32_t row = kChanged; row < kTokens; ++row)
+        if (distance(before.logits, after.logits, row, row + 1) < kOther)
+            return fail("another token at position " + std::to_string(kChanged) + " changes no logit of position " +
+                        std::to_string(row));
+    return {};
+}
+
+Outcome computes_in_pieces(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    if (model->has_states()) return Outcome::skip("it is recurrent");
+    if (f.layer_count == 0) return Outcome::skip("it has no layers");
+    const std::vector<int32_t> ids = draw_ids(f.vocab_size);
+    PB_TRY(const Computed whole, model->compute(ids));
+    const std::vector<uint32_t> pieces = {7, 1, 1, kTokens - 9};
+    PB_TRY(const Computed split, model->compute(ids, pieces));
+    if (distance(whole.logits, split.logits) > kSame)
+        return fail("a prompt in chunks of 7, 1, 1 and " + std::to_string(kTokens - 9) +
+                    " tokens has other logits than in one");
+    return {};
+}
+
+// With all output projections at zero a layer adds nothing: the token itself is left, and no other one.
+Outcome keeps_the_residual(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    if (model->is_head()) return Outcome::skip("it is a head: it goes on from another model's states");
+    bool any = false;
+    for (size_t i = 0; i < model->weight_count(); ++i) {
+        if (!is_output_projection(*model, i)) continue;
+        std::ranges::fill(model->weight(i).values, 0.0f);
+        std::ranges::fill(model->weight(i).bias, 0.0f);
+        any = true;
+    }
+    if (!any) return Outcome::skip("no weight of it is sharded by its columns");
+    std::vector<int32_t> ids = draw_ids(f.vocab_size);
+    PB_TRY(const Computed before, model->compute(ids));
+    constexpr uint32_t kChanged = 5;
+    ids[kChanged] = (ids[kChanged] + 1) % static_cast<int32_t>(f.vocab_size);
+    PB_TRY(const Computed after, model->compute(ids));
+    if (distance(before.logits, after.logits, kChanged, kChanged + 1) < kOther)
+        return fail("with all output projections 0, logits do not depend on the row's own token: "
+                    "is the residual added?");
+    if (distance(before.logits, after.logits, kChanged + 1) > kSame)
+        return fail("with all output projections 0, logits depend on an earlier token: "
+                    "is one of them not sharded by its columns?");
+    return {};
+}
+
+Outcome uses_each_weight(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    const std::vector<int32_t> ids = draw_ids(f.vocab_size);
+    PB_TRY(const Computed before, model->compute(ids));
+    Noise noise(11);
+    const auto changes = [&](std::vector<float>& values) -> Result<bool> {
+        const std::vector<float> kept = values;
+        for (float& x : values) x = x * noise.real(0.5f, 1.5f) + noise.real(-0.1f, 0.1f);
+        PB_TRY(const Computed after, model->compute(ids));
+        values = kept;
+        double apart = 0;
+        for (size_t i = 0; i < before.logits.size(); ++i)
+            apart = std::max(apart, std::abs(double{before.logits[i]} - after.logits[i]));
+        return apart > 1e-5;
+    };
+    bool has_experts = false, uses_experts = false;
+    for (size_t i = 0; i < model->weight_count(); ++i) {
+        const pb_weight_spec& s = model->spec(i);
+        const bool of_attention_alone = s.part_count == 0 && s.of_target == PB_TARGET_NONE && model->has_states();
+        if (s.tied_to > 0 || of_attention_alone) continue;
+        PB_TRY(const bool by_values, changes(model->weight(i).values));
+        const bool of_expert = s.share > 0 && s.share < 1; // one that no token chooses changes nothing
+        has_experts |= of_expert;
+        uses_experts |= of_expert && by_values;
+        if (of_expert) continue;
+        if (!by_values) return fail("other values in " + name_of(*model, i) + " change no logit");
+        if (model->weight(i).bias.empty()) continue;
+        PB_TRY(const bool by_bias, changes(model->weight(i).bias));
+        if (!by_bias) return fail("another bias of " + name_of(*model, i) + " changes no logit");
+    }
+    if (has_experts && !uses_experts) return fail("other values in an expert's weights change no logit");
+    return {};
+}
+
+Outcome gives_hidden_states(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+    if (!(f.flags & PB_MODEL_GIVES_HIDDEN)) return Outcome::skip("it does not say that it gives them");
+    PB_TRY(const auto model, ModelCase::make(c, f));
+    PB_TRY(const Computed got, model->compute(draw_ids(f.vocab_size)));
+    const pb_weight& lm_head = model->weight(f.lm_head);
+    std::vector<float> expected(got.logits.size());
+    kernels::reference::linear(expected.data(), got.hidden.data(), lm_head.values.data(),
+                               lm_head.bias.empty() ? nullptr : lm_head.bias.data(), kTokens, lm_head.rows,
+                               lm_head.cols);
+    for (const float x : got.hidden)
+        if (!std::isfinite(x)) return fail("hidden states are not written, or not finite");
+    if (distance(got.logits, expected) > kSame) return fail("its logits are not the lm head's of its hidden states");
+    return {};
+}
+
+}  // namespace patchbay::conformance
