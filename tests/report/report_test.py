@@ -340,5 +340,22 @@ class Report(unittest.TestCase):
         self.assertEqual(out.read_text(), "old")
 
 
+class TracePlot(unittest.TestCase):
+    def test_is_made_of_what_describe_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = Path(folder) / "t.csv"
+            rows = "".join(f"{i},{10 + i % 7},5,{'a' if i % 3 else 'b'}\n" for i in range(60))
+            trace.write_text("Timestamp,Request tokens,Response tokens,Log Type\n" + rows)
+            for name in ("t.svg", "t.png"):
+                out = Path(folder) / name
+                subprocess.run([os.environ["PATCHBAY"], "workload", "describe", trace, "--plot", out], check=True,
+                               env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, stdout=subprocess.DEVNULL)
+                self.assertGreater(out.stat().st_size, 5000)
+            wrong = subprocess.run([os.environ["PATCHBAY"], "workload", "describe", trace, "--plot", "t.gif"],
+                                   env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, capture_output=True, text=True)
+            self.assertIn("expected .svg, .png or .pdf", wrong.stderr)
+            self.assertEqual(wrong.returncode, 1)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

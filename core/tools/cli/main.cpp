@@ -26,6 +26,7 @@
 #include "cli/serve_command.hpp"
 #include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
+#include "cli/workload_command.hpp"
 #include "patchbay/abi.h"
 
 namespace patchbay::cli {
@@ -84,6 +85,7 @@ int run(int argc, char** argv) {
     add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);
+    add_workload_command(commands);
     add_bench_command(commands);
     add_scenario_command(commands);
     add_doctor_command(commands);

@@ -66,14 +66,21 @@ std::string in_shell_quotes(const std::string& word) {
 
 std::string report_python() { return python_for(support_folder()); }
 
-Result<fs::path> make_report(const fs::path& database) {
-    const fs::path support = support_folder(), report = database.parent_path() / "report.html";
+Result<> run_report_script(const std::string& file, const std::vector<std::string>& arguments) {
+    const fs::path support = support_folder();
     if (support.empty()) return fail("scripts/report is nowhere above the program: is it installed as a whole?");
     const std::string python = python_for(support);
-    const int status = run_program(
-        {python, "-B", (support / "scripts" / "report").string(), database.string(), "--out", report.string()});
+    std::vector<std::string> words{python, "-B", (support / "scripts" / "report" / file).string()};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const int status = run_program(words);
     if (status == 127) return fail("cannot start '" + python + "': the report needs Python with matplotlib");
     if (status != 0) return fail("scripts/report ended with status " + std::to_string(status));
+    return {};
+}
+
+Result<fs::path> make_report(const fs::path& database) {
+    const fs::path report = database.parent_path() / "report.html";
+    PB_CHECK(run_report_script("__main__.py", {database.string(), "--out", report.string()}));
     return report;
 }
 

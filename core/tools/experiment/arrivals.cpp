@@ -1,9 +1,40 @@
 #include "experiment/arrivals.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace patchbay::experiment {
 namespace {
+
+// The time by which `expected` arrivals are due, of a rate that changes: the inverse of its integral.
+double time_of(const RampArrivals& a, double expected) {
+    const double slope = (a.to - a.from) / a.over_s, during = (a.from + a.to) / 2 * a.over_s;
+    if (expected >= during) return a.over_s + (expected - during) / a.to;
+    // from t + slope t² / 2 = expected, by the form that does not cancel.
+    return 2 * expected / (a.from + std::sqrt(a.from * a.from + 2 * slope * expected));
+}
+
+double time_of(const OnOffArrivals& a, double expected) {
+    const double on = a.rate * a.on_s, off = a.off_rate * a.off_s, periods = std::floor(expected / (on + off));
+    const double left = expected - periods * (on + off), start = periods * (a.on_s + a.off_s);
+    return left <= on || off <= 0 ? start + left / a.rate : start + a.on_s + (left - on) / a.off_rate;
+}
+
+double time_of(const DiurnalArrivals& a, double expected) {
+    constexpr double kTurn = 2 * std::numbers::pi;
+    const double swing = a.amplitude * a.period_s / kTurn;
+    const auto integral = [&](double t) {
+        return a.mean_rate * (t - swing * (std::cos(kTurn * (t / a.period_s + a.phase)) - std::cos(kTurn * a.phase)));
+    };
+    // The integral is within 2 swing of the mean's: bisection between the two.
+    double low = std::max(0.0, expected / a.mean_rate - 2 * swing), high = expected / a.mean_rate + 2 * swing;
+    for (int i = 0; i < 200 && high - low > 1e-10; ++i) {
+        const double middle = (low + high) / 2;
+        (integral(middle) < expected ? low : high) = middle;
+    }
+    return (low + high) / 2;
+}
 
 uint64_t ns(double seconds) { return static_cast<uint64_t>(std::llround(seconds * 1e9)); }
 
@@ -34,8 +65,24 @@ struct TimesOf {
         for (uint32_t i = 0; i < count; ++i) times.push_back(ns(i / a.size * a.every_s));
     }
     void operator()(const TraceArrivals& a) {
+        const double seconds = static_cast<double>(trace[count - 1].at_ns - trace[0].at_ns) * 1e-9;
+        const double scale = a.rate > 0 && seconds > 0 ? (count - 1) / (seconds * a.rate) : a.time_scale;
         for (uint32_t i = 0; i < count; ++i)
-            times.push_back(ns(static_cast<double>(trace[i].at_ns - trace[0].at_ns) * 1e-9 * a.time_scale));
+            times.push_back(ns(static_cast<double>(trace[i].at_ns - trace[0].at_ns) * 1e-9 * scale));
+    }
+    // Times at which a Poisson process of rate 1 is to have its arrivals, stretched as the rate changes.
+    template <class Rate>
+    void stretch(const Rate& rate) {
+        double expected = 0;
+        for (uint32_t i = 0; i < count; ++i)
+            times.push_back(ns(time_of(rate, expected += draws.exponential(Purpose::kArrival, i))));
+    }
+    void operator()(const RampArrivals& a) { stretch(a); }
+    void operator()(const OnOffArrivals& a) { stretch(a); }
+    void operator()(const DiurnalArrivals& a) { stretch(a); }
+    void operator()(const ClosedLoop& a) { // of the first request of each user; the others follow
+        for (uint32_t i = 0; i < count; ++i)
+            times.push_back(i < a.users ? ns(draws.seconds(Purpose::kUserThink, i, a.think)) : 0);
     }
 };
 

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "experiment/draws.hpp"
-#include "experiment/input_files.hpp"
 #include "experiment/spec.hpp"
+#include "experiment/traces/trace.hpp"
 
 namespace patchbay::experiment {
 
-// `count` times in ns, never going back. The trace must have `count` rows where the process is TraceArrivals.
+// `count` times in ns, never going back but in a closed loop. The trace must have `count` rows where the process is
+// TraceArrivals.
 std::vector<uint64_t> arrival_times(const Arrivals&, uint32_t count, const Draws&, std::span<const TraceRow> trace);
 
 }  // namespace patchbay::experiment

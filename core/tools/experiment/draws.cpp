@@ -50,6 +50,15 @@ double Draws::gamma(Purpose p, uint64_t n, double shape) const {
     }
 }
 
+double Draws::seconds(Purpose p, uint64_t n, const Duration& duration) const {
+    if (const auto* t = std::get_if<FixedTime>(&duration)) return t->seconds;
+    if (const auto* t = std::get_if<ExponentialTime>(&duration)) return t->mean * exponential(p, n);
+    if (const auto* t = std::get_if<UniformTime>(&duration)) return t->min + (t->max - t->min) * uniform(p, n);
+    const auto& t = std::get<LognormalTime>(duration);
+    const double variance = std::log1p(t.cv * t.cv);
+    return t.mean * std::exp(std::sqrt(variance) * normal(p, n) - variance / 2);
+}
+
 std::vector<uint32_t> Draws::permutation(Purpose p, uint32_t count) const { // Fisher and Yates
     std::vector<uint32_t> order(count);
     std::iota(order.begin(), order.end(), 0u);

@@ -10,7 +10,8 @@ namespace patchbay::experiment {
 
 enum class Purpose : uint32_t {
     kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kWindow,
-    kTenant, kPriority, kDeadline, kStepJitter, kRunJitter
+    kTenant, kPriority, kDeadline, kStepJitter, kRunJitter, kDeclared, kBlockIds, kPrefixIds, kPrefixLength,
+    kPrefixChoice, kHasPrefix, kTurns, kThink, kUserThink, kAnswerIds
 };
 
 class Draws {
@@ -25,6 +26,7 @@ class Draws {
     double exponential(Purpose, uint64_t number) const;                    // mean 1
     double normal(Purpose, uint64_t number) const;                         // mean 0, variance 1
     double gamma(Purpose, uint64_t number, double shape) const;            // mean `shape`, scale 1
+    double seconds(Purpose, uint64_t number, const Duration&) const;
     std::vector<uint32_t> permutation(Purpose, uint32_t count) const;      // of 0 … count − 1
 
   private:

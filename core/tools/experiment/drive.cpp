@@ -2,6 +2,7 @@
 #include "service/run_to_end.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace patchbay::experiment {
 namespace {
@@ -65,55 +66,124 @@ std::vector<std::string> faults_of(const RunRecord& run) {
     return faults;
 }
 
+constexpr uint32_t kNone = ~uint32_t{0};
+
+// Gives the engine its requests: those with a time of their own at the start, the others when what they follow is done.
+class Feed {
+  public:
+    Feed(DrivenEngine& engine, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks, RunRecord& run,
+         uint64_t start_ns)
+        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), start_(start_ns), next_(planned.size(), kNone),
+          unfinished_(planned.size()), histories_(planned.size()) {
+        run.requests.assign(planned.size(), {});
+        for (uint32_t i = 0; i < planned.size(); ++i) {
+            RequestRecord& record = run.requests[i];
+            record.others.resize(planned[i].sampling.n - 1);
+            record.tenant = planned[i].tenant;
+            record.priority = planned[i].priority;
+            record.label = planned[i].label;
+            unfinished_[i] = planned[i].sampling.n;
+            if (planned[i].follows) next_[*planned[i].follows] = i;
+        }
+    }
+
+    void add_all() {
+        for (uint32_t i = 0; i < planned_.size(); ++i)
+            if (!planned_[i].follows) add(i, planned_[i].arrival_ns);
+        add_due();
+    }
+    // Requests whose predecessors are done by now. Not from inside a step.
+    void add_due() {
+        while (!due_.empty()) { // those that are refused may end others
+            const auto due = std::exchange(due_, {});
+            for (const uint32_t i : due) add_after(i, *planned_[i].follows);
+        }
+    }
+    void abort_all() {
+        for (const engine::RequestId id : ids_) engine_.abort(id);
+    }
+    size_t finished() const { return finished_; }
+
+  private:
+    void add_after(uint32_t i, uint32_t before) {
+        RequestRecord& previous = run_.requests[before];
+        if (!previous.completed()) return refuse(i, "the request that it follows failed");
+        if (planned_[i].continues) {
+            histories_[i] = std::move(histories_[before]);
+            histories_[i].insert(histories_[i].end(), planned_[before].prompt.begin(), planned_[before].prompt.end());
+            histories_[i].insert(histories_[i].end(), previous.output.begin(), previous.output.end());
+        }
+        histories_[before] = {};
+        add(i, previous.finish_ns + planned_[i].think_ns);
+    }
+
+    void add(uint32_t i, uint64_t arrival_ns) { // since the start
+        const PlannedRequest& planned = planned_[i];
+        RequestRecord& record = run_.requests[i];
+        record.arrival_ns = arrival_ns;
+        record.deadline_ns = planned.deadline_ns + (planned.follows && planned.deadline_ns > 0 ? arrival_ns : 0);
+        engine::Request request;
+        request.prompt = histories_[i];
+        request.prompt.insert(request.prompt.end(), planned.prompt.begin(), planned.prompt.end());
+        record.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+        request.sampling = planned.sampling;
+        request.arrival_ns = start_ + arrival_ns;
+        request.deadline_ns = record.deadline_ns > 0 ? start_ + record.deadline_ns : 0;
+        request.tenant = planned.tenant;
+        request.priority = planned.priority;
+        request.expected_output_tokens = planned.output_tokens;
+        request.ends_after = planned.ends_after;
+        request.on_output = [this, i](const engine::RequestOutput& out) {
+            take(run_.requests[i], out, start_);
+            if (out.finish != engine::FinishReason::kNone && --unfinished_[i] == 0) end(i);
+            if (hooks_.on_output) hooks_.on_output(out);
+        };
+        const auto id = engine_.add_request(std::move(request));
+        if (!id) return refuse(i, id.error());
+        ids_.push_back(*id);
+        if (hooks_.on_request) hooks_.on_request(*id, start_ + arrival_ns, record.prompt_tokens, planned.sampling.n);
+    }
+    void refuse(uint32_t i, const std::string& why) {
+        run_.requests[i].finish = engine::FinishReason::kError;
+        run_.requests[i].error = why;
+        end(i);
+    }
+    void end(uint32_t i) {
+        finished_ += 1;
+        if (next_[i] != kNone) due_.push_back(next_[i]);
+        else histories_[i] = {};
+    }
+
+    DrivenEngine& engine_;
+    const std::vector<PlannedRequest>& planned_;
+    const DriveHooks& hooks_;
+    RunRecord& run_;
+    uint64_t start_;
+    std::vector<uint32_t> next_, due_; // next_: the request that follows
+    std::vector<uint32_t> unfinished_; // outputs
+    std::vector<std::vector<engine::TokenId>> histories_; // of what continues: all that was said before it
+    std::vector<engine::RequestId> ids_;
+    size_t finished_ = 0;
+};
+
 }  // namespace
 
 void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks,
            RunRecord& run) {
     constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
-    run.requests.assign(planned.size(), {});
     const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
-    size_t finished = 0;
-    std::vector<uint32_t> unfinished(planned.size()); // outputs
-    std::vector<engine::RequestId> ids;
-    for (size_t i = 0; i < planned.size(); ++i) {
-        RequestRecord& record = run.requests[i];
-        record.arrival_ns = planned[i].arrival_ns;
-        record.prompt_tokens = static_cast<uint32_t>(planned[i].prompt.size());
-        record.others.resize(planned[i].sampling.n - 1);
-        unfinished[i] = planned[i].sampling.n;
-        engine::Request request;
-        request.prompt = planned[i].prompt;
-        request.sampling = planned[i].sampling;
-        request.arrival_ns = start + planned[i].arrival_ns;
-        request.deadline_ns = planned[i].deadline_ns > 0 ? start + planned[i].deadline_ns : 0;
-        request.tenant = record.tenant = planned[i].tenant;
-        request.priority = record.priority = planned[i].priority;
-        record.deadline_ns = planned[i].deadline_ns;
-        request.expected_output_tokens = planned[i].output_tokens;
-        request.on_output = [&, i, start](const engine::RequestOutput& out) {
-            take(run.requests[i], out, start);
-            finished += out.finish != engine::FinishReason::kNone && --unfinished[i] == 0;
-            if (hooks.on_output) hooks.on_output(out);
-        };
-        const auto id = engine.add_request(std::move(request));
-        if (!id) {
-            record.finish = engine::FinishReason::kError;
-            record.error = id.error();
-            finished += 1;
-            continue;
-        }
-        ids.push_back(*id);
-        if (hooks.on_request) hooks.on_request(*id, start + planned[i].arrival_ns, record.prompt_tokens, unfinished[i]);
-    }
+    Feed feed(engine, planned, hooks, run, start);
+    feed.add_all();
     if (hooks.on_start) hooks.on_start(start);
     const auto go_on = [&] {
+        feed.add_due();
         if (!engine.has_unfinished() || !hooks.interrupted || !hooks.interrupted()) return true;
         run.end = RunEnd::kInterrupted;
-        for (const engine::RequestId id : ids) engine.abort(id);
+        feed.abort_all();
         return false;
     };
     const auto keep = [&](engine::StepReport& report) {
-        if (hooks.on_step) hooks.on_step(report, finished);
+        if (hooks.on_step) hooks.on_step(report, feed.finished());
         report.start_ns = since(report.start_ns, start);
         report.end_ns = since(report.end_ns, start);
         run.steps.push_back(report);

@@ -20,6 +20,7 @@ struct RequestRecord { // of several outputs it finishes with the last one; what
     uint64_t deadline_ns = 0; // 0: none
     uint32_t tenant = 0;
     int32_t priority = 0;
+    std::string label; // of its class, by the trace; empty: none
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string error; // why it was refused or failed
 

@@ -29,7 +29,7 @@ CREATE TABLE request(
     run_id INTEGER REFERENCES run(id), number INTEGER, arrival_ns INTEGER, first_scheduled_ns INTEGER,
     first_token_ns INTEGER, finish_ns INTEGER, prompt_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER,
     preemptions INTEGER, finish_reason TEXT, error TEXT, token_ns BLOB, output_ids BLOB,
-    tenant INTEGER, priority INTEGER, deadline_ns INTEGER,
+    tenant INTEGER, priority INTEGER, deadline_ns INTEGER, class TEXT,
     PRIMARY KEY(run_id, number)) WITHOUT ROWID;
 CREATE TABLE step(
     run_id INTEGER REFERENCES run(id), step INTEGER, start_ns INTEGER, end_ns INTEGER, admit_ns INTEGER,
@@ -135,7 +135,7 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
     s.text(engine::name_of(r.finish)).text(r.error).blob(r.token_ns).blob(r.output);
     s.integer(r.tenant).integer(static_cast<uint64_t>(r.priority));
     r.deadline_ns > 0 ? s.integer(r.deadline_ns) : s.null();
-    return s.run();
+    return s.text(r.label).run();
 }
 
 Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
@@ -237,7 +237,7 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position);
         s.text(std::to_string(seed)).text(run.started);
         PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
-        Statement request(db_->handle, insert_into("request", 17)), step(db_->handle, insert_into("step", 46));
+        Statement request(db_->handle, insert_into("request", 18)), step(db_->handle, insert_into("step", 46));
         for (size_t i = 0; i < run.requests.size(); ++i)
             PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
         for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));

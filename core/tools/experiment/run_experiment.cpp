@@ -216,11 +216,17 @@ std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& 
         const Clipping c = source.repeat(spec.seed, r).clipped;
         all.prompts += c.prompts;
         all.outputs += c.outputs;
+        all.histories += c.histories;
         all.prompt_tokens += c.prompt_tokens;
         all.output_tokens += c.output_tokens;
     }
-    if (all.prompts + all.outputs == 0) return "";
-    return "the workload was cut to what the model holds or the file allows, the same for every variant: " +
+    const std::string lost =
+        all.histories == 0 ? ""
+                           : std::to_string(all.histories) + " turns begin without what was said before them, which is "
+                             "longer than the model holds or the file allows";
+    if (all.prompts + all.outputs == 0) return lost;
+    return (lost.empty() ? "" : lost + "; ") +
+           "the workload was cut to what the model holds or the file allows, the same for every variant: " +
            cut_text(all.prompts, "prompt", all.prompt_tokens) + (all.prompts && all.outputs ? " and " : "") +
            cut_text(all.outputs, "output", all.output_tokens) + " over all repeats";
 }
@@ -328,6 +334,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
     for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared)})
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
+    for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
     if (std::string notice = clipping_notice(source, spec); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));

@@ -10,6 +10,7 @@
 
 #include "config/document.hpp"
 #include "engine/request.hpp"
+#include "experiment/traces/trace.hpp"
 
 namespace patchbay::experiment {
 
@@ -48,11 +49,26 @@ struct TextPrompts { // cut from a text file at random places
 struct SyntheticPrompts { // random token ids
     Length tokens = FixedLength{128};
 };
-struct TracePrompts { // CSV with TIMESTAMP,ContextTokens,GeneratedTokens: lengths of both sides; ids are random
+struct TracePrompts { // lengths, times and whatever else the file has
     std::filesystem::path path;
-    uint32_t skip = 0; // rows left out at the start
+    TraceOptions options;
 };
 using Prompts = std::variant<JsonlPrompts, TextPrompts, SyntheticPrompts, TracePrompts>;
+
+// ---- times that users wait, in s ----
+struct FixedTime {
+    double seconds = 0;
+};
+struct ExponentialTime {
+    double mean = 1;
+};
+struct UniformTime {
+    double min = 0, max = 0;
+};
+struct LognormalTime {
+    double mean = 1, cv = 1; // cv: standard deviation over mean
+};
+using Duration = std::variant<FixedTime, ExponentialTime, UniformTime, LognormalTime>;
 
 // ---- arrivals ----
 struct AllAtOnce {};
@@ -69,11 +85,40 @@ struct BurstArrivals { // `size` requests together, every `every_s`
     uint32_t size = 1;
     double every_s = 1;
 };
-struct TraceArrivals { // the trace's own times, multiplied by time_scale
-    double time_scale = 1;
+struct TraceArrivals { // the trace's own times, multiplied by time_scale, or so that the mean rate is `rate`
+    double time_scale = 1, rate = 0;
 };
-using Arrivals =
-    std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals, TraceArrivals>;
+// Poisson processes whose rate changes with time.
+struct RampArrivals { // from one rate to another, evenly; then it stays
+    double from = 1, to = 1, over_s = 60;
+};
+struct OnOffArrivals { // `rate` for on_s, then off_rate for off_s, again and again
+    double rate = 1, on_s = 1, off_s = 1, off_rate = 0;
+};
+struct DiurnalArrivals { // mean_rate (1 + amplitude sin 2π(t / period_s + phase))
+    double mean_rate = 1, amplitude = 0.5, period_s = 86400, phase = 0;
+};
+struct ClosedLoop { // each of the users sends a request, waits for its end, thinks, sends the next one
+    uint32_t users = 1;
+    Duration think = FixedTime{0};
+};
+using Arrivals = std::variant<AllAtOnce, DeterministicArrivals, PoissonArrivals, GammaArrivals, BurstArrivals,
+                              TraceArrivals, RampArrivals, OnOffArrivals, DiurnalArrivals, ClosedLoop>;
+
+// ---- what requests have in common ----
+struct SharedPrefixes { // each session begins with one of them, the k-th with a probability ∝ k^-exponent
+    uint32_t number = 0;  // 0: none
+    Length tokens = FixedLength{256};
+    double exponent = 1;
+    double share = 1;     // of the sessions that have one
+};
+
+enum class History { kGenerated, kRecorded };
+struct Sessions { // of several turns: each is sent after the one before it is done, and has all that was said before it
+    std::optional<Length> turns; // none: only as a trace has them
+    Duration think = FixedTime{0};
+    History history = History::kGenerated; // what the model said, or what the trace has (else random tokens)
+};
 
 // ---- which rows of a trace each repeat has ----
 struct DisjointWindows {}; // one after another
@@ -100,11 +145,14 @@ struct WorkloadSpec {
     Prompts prompts = SyntheticPrompts{};
     std::optional<Length> output_tokens; // none: the trace's; otherwise required
     bool ignore_eos = true;              // output lengths are forced; false: they are the most
+    std::optional<Length> max_tokens;    // declared, apart from the length that outputs have; none: that length
     uint32_t max_prompt_tokens = 0;      // longer prompts are cut; 0: only what the model holds
     uint32_t max_output_tokens = 0;
     engine::SamplingParams sampling;     // temperature and the like; lengths and seeds come from the workload
     Arrivals arrivals = AllAtOnce{};
     Windows windows = DisjointWindows{}; // of a trace
+    SharedPrefixes shared_prefixes;
+    Sessions sessions;
     std::vector<double> tenants;         // shares of the requests, of tenants 1, 2, …; empty: none has one
     std::vector<double> priorities;      // likewise, of the values 0, 1, …
     Deadlines deadline;

@@ -98,6 +98,17 @@ std::vector<VariantSpec> read_factors(const Node& factors, Faults& faults) {
 
 // A swap that no request of the workload would bring about.
 void check_swaps(const ExperimentSpec& spec, Faults& faults) {
+    const WorkloadSpec& w = spec.workload;
+    const auto refuse_requests = [&](const std::vector<TimedSwap>& swaps) { // whose number is known only as they come
+        for (const TimedSwap& s : swaps)
+            if (s.request)
+                faults.add(s.origin, "'request' is of requests with planned arrivals, and these follow one another; "
+                                     "say when with 't'");
+    };
+    if (std::holds_alternative<ClosedLoop>(w.arrivals) || w.sessions.turns) {
+        refuse_requests(w.at);
+        for (const VariantSpec& v : spec.variants) refuse_requests(v.at);
+    }
     if (!spec.workload.requests) return;
     const auto check = [&](const std::vector<TimedSwap>& swaps) {
         for (const TimedSwap& s : swaps)

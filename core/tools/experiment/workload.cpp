@@ -5,7 +5,7 @@
 
 #include "experiment/arrivals.hpp"
 #include "experiment/draws.hpp"
-#include "experiment/input_files.hpp"
+#include "experiment/sessions.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -32,91 +32,6 @@ void fit(uint32_t& prompt, uint32_t& output, const WorkloadSpec& spec, uint32_t 
     clipped.output_tokens += output_before - output;
 }
 
-}  // namespace
-
-Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::shared_ptr<const text::Tokenizer> tokenizer,
-                                            WorkloadLimits limits, uint32_t repeats, uint64_t seed) {
-    WorkloadSource s;
-    s.spec_ = spec;
-    s.limits_ = limits;
-    const uint32_t asked = spec.requests.value_or(0);
-    const auto needs_tokenizer = [&](const char* what) -> Result<> {
-        if (!tokenizer) return fail(std::string("workload: ") + what + " needs a tokenizer, and the model has none");
-        return {};
-    };
-    if (const auto* p = std::get_if<JsonlPrompts>(&spec.prompts)) {
-        PB_CHECK(needs_tokenizer("a file of prompts"));
-        PB_TRY(const auto texts, read_jsonl_prompts(p->path, p->field));
-        for (const std::string& text : texts) {
-            s.prompts_.push_back(tokenizer->encode(text));
-            if (s.prompts_.back().empty())
-                return fail(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
-        }
-        s.count_ = asked > 0 ? asked : static_cast<uint32_t>(texts.size());
-    } else if (const auto* t = std::get_if<TextPrompts>(&spec.prompts)) {
-        PB_CHECK(needs_tokenizer("a text file"));
-        PB_TRY(const std::string text, read_text(t->path));
-        s.text_ = tokenizer->encode(text);
-        s.prompt_lengths_ = std::make_shared<LengthSource>(t->tokens);
-        s.count_ = asked;
-    } else if (const auto* y = std::get_if<SyntheticPrompts>(&spec.prompts)) {
-        s.prompt_lengths_ = std::make_shared<LengthSource>(y->tokens);
-        s.count_ = asked;
-    } else {
-        const auto& trace = std::get<TracePrompts>(spec.prompts);
-        PB_TRY(s.trace_, read_azure_trace(trace.path, trace.skip, InputLimits{}.rows));
-        const auto rows = static_cast<uint32_t>(s.trace_.size());
-        if (asked > rows)
-            return fail(trace.path.string() + " has " + count_of(rows, "rows") + ", the workload asks for " +
-                        count_of(asked, "requests"));
-        auto plan = plan_windows(spec.windows, rows, asked, repeats, seed);
-        if (!plan) return fail(trace.path.string() + ": " + plan.error());
-        s.windows_ = *std::move(plan);
-        s.count_ = s.windows_.rows;
-    }
-    if (s.count_ == 0) return fail("workload: no requests (give `requests`)");
-    if (spec.output_tokens) s.output_lengths_ = std::make_shared<LengthSource>(*spec.output_tokens);
-    if (s.prompts_.empty() && s.text_.empty()) {
-        for (uint32_t id = 0; id < limits.vocab_size; ++id)
-            if (!tokenizer || (id < tokenizer->vocab_size() && !tokenizer->is_special(static_cast<text::TokenId>(id))))
-                s.plain_ids_.push_back(static_cast<text::TokenId>(id));
-        if (s.plain_ids_.empty()) return fail("workload: the tokenizer has only special tokens");
-    }
-    return s;
-}
-
-std::span<const TraceRow> WorkloadSource::window(uint32_t repeat) const {
-    if (trace_.empty()) return {};
-    const uint32_t start = repeat < windows_.starts.size() ? windows_.starts[repeat] : 0; // a warm-up has the first
-    return std::span(trace_).subspan(start, windows_.rows);
-}
-
-std::optional<uint32_t> WorkloadSource::independent() const {
-    if (trace_.empty() || windows_.independent == windows_.starts.size()) return std::nullopt;
-    return windows_.independent;
-}
-
-std::vector<text::TokenId> WorkloadSource::prompt_of(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i,
-                                                     uint32_t wanted) const {
-    if (!prompts_.empty()) {
-        const auto& whole = prompts_[order[i % order.size()]];
-        return {whole.begin(), whole.begin() + std::min<size_t>(wanted, whole.size())};
-    }
-    std::vector<text::TokenId> ids;
-    if (!text_.empty()) { // a slice; from the front again where the text ends
-        const uint64_t offset = draws.below(Purpose::kOffset, i, text_.size());
-        for (uint64_t k = 0; k < wanted; ++k) ids.push_back(text_[(offset + k) % text_.size()]);
-        return ids;
-    }
-    for (uint32_t k = 0; k < wanted; ++k) {
-        const uint32_t word = draws.bits(Purpose::kPromptIds, i, k / 4)[k % 4];
-        ids.push_back(plain_ids_[uint64_t{word} * plain_ids_.size() >> 32]);
-    }
-    return ids;
-}
-
-namespace {
-
 // Which of the shares holds u of (0, 1); 0 where there are none.
 uint32_t chosen(const std::vector<double>& shares, double u) {
     double left = u * std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -125,43 +40,142 @@ uint32_t chosen(const std::vector<double>& shares, double u) {
     return i;
 }
 
+// Arrivals of the requests that follow none, 0 of the others.
+std::vector<uint64_t> times_of(const WorkloadSpec& spec, const Draws& draws, std::span<const TraceRow> rows,
+                               const std::vector<Turn>& turns) {
+    if (std::holds_alternative<TraceArrivals>(spec.arrivals))
+        return arrival_times(spec.arrivals, static_cast<uint32_t>(turns.size()), draws, rows);
+    std::vector<uint64_t> times(turns.size());
+    std::vector<uint32_t> first;
+    for (uint32_t i = 0; i < turns.size(); ++i)
+        if (!turns[i].follows) first.push_back(i);
+    const auto arrivals = arrival_times(spec.arrivals, static_cast<uint32_t>(first.size()), draws, {});
+    for (size_t k = 0; k < first.size(); ++k) times[first[k]] = arrivals[k];
+    return times;
+}
+
 }  // namespace
 
-Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
-    const Draws draws(seed, repeat);
-    const auto* jsonl = std::get_if<JsonlPrompts>(&spec_.prompts);
-    const auto files = static_cast<uint32_t>(prompts_.size());
-    std::vector<uint32_t> order;
-    if (jsonl && jsonl->order == Order::kShuffled) order = draws.permutation(Purpose::kPromptChoice, files);
-    else for (uint32_t i = 0; i < files; ++i) order.push_back(i);
+Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::shared_ptr<const text::Tokenizer> tokenizer,
+                                            WorkloadLimits limits, uint32_t repeats, uint64_t seed) {
+    WorkloadSource s;
+    s.spec_ = spec;
+    s.limits_ = limits;
+    const uint32_t asked = spec.requests.value_or(0);
+    PB_TRY(s.prompts_, PromptSource::open(spec, tokenizer.get(), limits.vocab_size));
+    s.count_ = asked > 0 ? asked : s.prompts_.prompts();
+    if (const Trace* trace = s.prompts_.trace()) {
+        const std::string path = std::get<TracePrompts>(spec.prompts).path.string();
+        const auto rows = static_cast<uint32_t>(trace->rows.size());
+        if (asked > rows)
+            return fail(path + " has " + count_of(rows, "rows") + ", the workload asks for " +
+                        count_of(asked, "requests"));
+        if (!trace->timed && std::holds_alternative<TraceArrivals>(spec.arrivals))
+            return fail(path + " has no times; say when requests come with `arrivals`, for example poisson: {rate: 2}");
+        auto plan = plan_windows(spec.windows, rows, asked, repeats, seed);
+        if (!plan) return fail(path + ": " + plan.error());
+        s.windows_ = *std::move(plan);
+        s.count_ = s.windows_.rows;
+    }
+    if (s.count_ == 0) return fail("workload: no requests (give `requests`)");
+    if (spec.output_tokens) s.output_lengths_ = std::make_shared<LengthSource>(*spec.output_tokens);
+    if (spec.max_tokens) s.max_tokens_ = std::make_shared<LengthSource>(*spec.max_tokens);
+    return s;
+}
 
-    Workload out;
-    const auto rows = window(repeat);
-    const auto times = arrival_times(spec_.arrivals, count_, draws, rows);
-    for (uint32_t i = 0; i < count_; ++i) {
-        uint32_t prompt = 0, output = 0;
-        if (!prompts_.empty()) prompt = static_cast<uint32_t>(prompts_[order[i % order.size()]].size());
-        else if (prompt_lengths_) prompt = prompt_lengths_->draw(draws, Purpose::kPromptLength, i);
-        else prompt = rows[i].prompt_tokens;
-        output = output_lengths_ ? output_lengths_->draw(draws, Purpose::kOutputLength, i) : rows[i].output_tokens;
-        prompt = std::max(1u, prompt);
-        output = std::max(1u, output);
-        fit(prompt, output, spec_, limits_.max_model_len, out.clipped);
-        PlannedRequest r;
-        r.prompt = prompt_of(draws, order, i, prompt);
-        r.sampling = spec_.sampling;
-        r.sampling.max_tokens = output;
-        r.output_tokens = spec_.ignore_eos ? output : 0;
-        r.sampling.ignore_eos = spec_.ignore_eos;
-        r.sampling.seed = draws.word(Purpose::kSampling, i);
-        r.arrival_ns = times[i];
-        r.tenant = spec_.tenants.empty() ? 0 : 1 + chosen(spec_.tenants, draws.uniform(Purpose::kTenant, i));
+std::span<const TraceRow> WorkloadSource::window(uint32_t repeat) const {
+    const Trace* trace = prompts_.trace();
+    if (!trace) return {};
+    const uint32_t start = repeat < windows_.starts.size() ? windows_.starts[repeat] : 0; // a warm-up has the first
+    return std::span(trace->rows).subspan(start, windows_.rows);
+}
+
+std::optional<uint32_t> WorkloadSource::independent() const {
+    if (!prompts_.trace() || windows_.independent == windows_.starts.size()) return std::nullopt;
+    return windows_.independent;
+}
+
+struct WorkloadSource::Plan { // of a repeat
+    Draws draws;
+    std::span<const TraceRow> rows;
+    std::vector<uint32_t> order;
+    std::vector<Turn> turns;
+    std::vector<uint64_t> times;
+    std::vector<uint32_t> totals; // prompt and output tokens of each request, with what it continues
+    const TraceRow* row(uint32_t i) const { return rows.empty() ? nullptr : &rows[i]; }
+};
+
+PlannedRequest WorkloadSource::planned(const Plan& plan, uint32_t i, Workload& out) const {
+    const Draws& draws = plan.draws;
+    const TraceRow* row = plan.row(i);
+    const Turn& turn = plan.turns[i];
+    const bool has_output_length = !output_lengths_ && row;
+    uint32_t output = has_output_length ? row->output_tokens : output_lengths_->draw(draws, Purpose::kOutputLength, i);
+    output = std::max(1u, output);
+    uint32_t tokens = std::max(1u, prompts_.length(draws, plan.order, i, row));
+    const uint32_t before = turn.continues ? plan.totals[*turn.follows] : 0;
+    const uint64_t most = spec_.max_prompt_tokens > 0 ? spec_.max_prompt_tokens : limits_.max_model_len;
+    const bool continues = turn.continues && uint64_t{before} + tokens <= most &&
+                           uint64_t{before} + tokens + output <= limits_.max_model_len;
+    out.clipped.histories += turn.continues && !continues;
+    TokenIds prefix = turn.continues ? TokenIds() : prompts_.prefix(draws, turn.session);
+    const auto of_prefix = static_cast<uint32_t>(prefix.size());
+    tokens += of_prefix;
+    if (!continues) fit(tokens, output, spec_, limits_.max_model_len, out.clipped);
+    PlannedRequest r;
+    r.prompt = std::move(prefix);
+    r.prompt.resize(std::min(of_prefix, tokens));
+    const TokenIds own = prompts_.prompt(draws, plan.order, i, row, tokens - static_cast<uint32_t>(r.prompt.size()));
+    r.prompt.insert(r.prompt.end(), own.begin(), own.end());
+    r.follows = turn.follows;
+    r.think_ns = turn.think_ns;
+    r.continues = continues;
+    if (continues && spec_.sessions.history == History::kRecorded) { // known beforehand, and the same for all variants
+        const PlannedRequest& previous = out.requests[*turn.follows];
+        const TokenIds answer = prompts_.answer(draws, *turn.follows, plan.row(*turn.follows), previous.output_tokens);
+        TokenIds whole = previous.prompt;
+        whole.insert(whole.end(), answer.begin(), answer.end());
+        whole.insert(whole.end(), r.prompt.begin(), r.prompt.end());
+        r.prompt = std::move(whole);
+        r.continues = false;
+    }
+    const uint32_t whole = tokens + (continues ? before : 0);
+    const uint32_t declared = max_tokens_ ? max_tokens_->draw(draws, Purpose::kDeclared, i) : row ? row->max_tokens : 0;
+    r.sampling = spec_.sampling;
+    r.sampling.max_tokens = std::clamp(declared, output, std::max(output, limits_.max_model_len - whole));
+    if (declared > 0 && spec_.ignore_eos) r.ends_after = output;
+    r.output_tokens = output;
+    r.sampling.ignore_eos = spec_.ignore_eos;
+    r.sampling.seed = draws.word(Purpose::kSampling, i);
+    r.arrival_ns = plan.times[i];
+    r.tenant = row ? row->tenant : 0;
+    r.priority = row ? row->priority : 0;
+    if (row) r.label = prompts_.trace()->labels[row->label];
+    if (!spec_.tenants.empty()) r.tenant = 1 + chosen(spec_.tenants, draws.uniform(Purpose::kTenant, i));
+    if (!spec_.priorities.empty())
         r.priority = static_cast<int32_t>(chosen(spec_.priorities, draws.uniform(Purpose::kPriority, i)));
-        const Deadlines& d = spec_.deadline;
-        const double after_s = d.min_s + (d.max_s - d.min_s) * draws.uniform(Purpose::kDeadline, i);
-        if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
+    const Deadlines& d = spec_.deadline;
+    const double after_s = d.min_s + (d.max_s - d.min_s) * draws.uniform(Purpose::kDeadline, i);
+    if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
+    return r;
+}
+
+Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
+    Plan plan{Draws(seed, repeat), window(repeat), {}, {}, {}, std::vector<uint32_t>(count_)};
+    plan.order = prompts_.order(plan.draws);
+    plan.turns = plan_turns(spec_, plan.draws, plan.rows, count_);
+    plan.times = times_of(spec_, plan.draws, plan.rows, plan.turns);
+    Workload out;
+    for (uint32_t i = 0; i < count_; ++i) {
+        PlannedRequest r = planned(plan, i, out);
+        plan.totals[i] = static_cast<uint32_t>(r.prompt.size()) + r.output_tokens +
+                         (r.continues ? plan.totals[*r.follows] : 0);
         out.requests.push_back(std::move(r));
     }
+    if (!spec_.ignore_eos) // how long outputs will be is not known
+        for (PlannedRequest& r : out.requests) r.output_tokens = 0;
+    for (PlannedRequest& r : out.requests)
+        if (r.ends_after > 0) r.output_tokens = 0; // nor does its sender know it
     return out;
 }
 
@@ -169,11 +183,17 @@ std::vector<PlannedRequest> WorkloadSource::warmup(uint64_t seed, uint32_t count
     if (count == 0) return {};
     WorkloadSource source = *this;
     source.spec_.arrivals = AllAtOnce{};
-    if (source.trace_.empty()) source.count_ = count;
+    source.spec_.sessions.history = History::kRecorded; // so that none has to wait for another
+    if (!source.prompts_.trace()) source.count_ = count;
     std::vector<PlannedRequest> requests;
     while (requests.size() < count) // a trace may have fewer rows
-        for (PlannedRequest& r : source.repeat(seed, kWarmupRepeat).requests)
-            if (requests.size() < count) requests.push_back(std::move(r));
+        for (PlannedRequest& r : source.repeat(seed, kWarmupRepeat).requests) {
+            if (requests.size() == count) break;
+            r.follows.reset();
+            r.deadline_ns = r.deadline_ns > r.arrival_ns ? r.deadline_ns - r.arrival_ns : 0;
+            r.arrival_ns = 0;
+            requests.push_back(std::move(r));
+        }
     return requests;
 }
 

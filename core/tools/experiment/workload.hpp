@@ -9,33 +9,35 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "experiment/input_files.hpp"
+#include "experiment/prompts.hpp"
 #include "experiment/spec.hpp"
 #include "experiment/windows.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::experiment {
 
-class Draws;
-class LengthSource;
-
 struct PlannedRequest {
     std::vector<text::TokenId> prompt;
     engine::SamplingParams sampling; // with max_tokens and seed set
     uint32_t output_tokens = 0;      // that it will make; 0: not known
-    uint64_t arrival_ns = 0;         // since the start of the run
-    uint64_t deadline_ns = 0;        // likewise; 0: none
+    uint64_t arrival_ns = 0;         // since the start of the run; 0 where it follows
+    uint64_t deadline_ns = 0;        // likewise, of one that follows since its arrival; 0: none
     uint32_t tenant = 0;
     int32_t priority = 0;
+    std::string label;               // of its class; empty: none
+    uint32_t ends_after = 0;         // its output ends there though max_tokens is more; 0: it does not
+    std::optional<uint32_t> follows; // the request that is done before it arrives, think_ns after that; else arrival_ns
+    uint64_t think_ns = 0;
+    bool continues = false;          // its prompt is put after the prompt and the output of `follows`
 };
 
 struct Clipping { // what had to be cut, in requests and tokens
-    uint32_t prompts = 0, outputs = 0;
+    uint32_t prompts = 0, outputs = 0, histories = 0; // histories: turns that lost what was said before them
     uint64_t prompt_tokens = 0, output_tokens = 0;
 };
 
 struct Workload {
-    std::vector<PlannedRequest> requests; // by arrival
+    std::vector<PlannedRequest> requests; // by arrival; a session's in one piece
     Clipping clipped;
 };
 
@@ -56,22 +58,21 @@ class WorkloadSource {
     // Of the repeats those that share no rows of a trace; none: nothing is shared.
     std::optional<uint32_t> independent() const;
 
+    // What must be known of the files that were read.
+    const std::vector<std::string>& notices() const { return prompts_.notices(); }
+
   private:
     WorkloadSource() = default;
     std::span<const TraceRow> window(uint32_t repeat) const;
-
-    std::vector<text::TokenId> prompt_of(const Draws&, const std::vector<uint32_t>& order, uint32_t i,
-                                         uint32_t wanted) const;
+    struct Plan;
+    PlannedRequest planned(const Plan&, uint32_t i, Workload& out) const;
 
     WorkloadSpec spec_;
     WorkloadLimits limits_;
     uint32_t count_ = 0;
-    std::vector<std::vector<text::TokenId>> prompts_; // of a JSONL file
-    std::vector<text::TokenId> text_;                 // of a text file
-    std::vector<text::TokenId> plain_ids_;            // ids that random prompts are made of
-    std::vector<TraceRow> trace_;
-    WindowPlan windows_;                              // of the trace
-    std::shared_ptr<const LengthSource> prompt_lengths_, output_lengths_;
+    PromptSource prompts_;
+    WindowPlan windows_; // of the trace
+    std::shared_ptr<const LengthSource> output_lengths_, max_tokens_;
 };
 
 }  // namespace patchbay::experiment

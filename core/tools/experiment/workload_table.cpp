@@ -1,11 +1,9 @@
 #include "experiment/workload_table.hpp"
 
-#include <algorithm>
-#include <functional>
-#include <memory>
 #include <numeric>
 
-#include "base/suggest.hpp"
+#include "experiment/arrivals_table.hpp"
+#include "experiment/lengths_table.hpp"
 #include "experiment/sampling_table.hpp"
 #include "experiment/timed_swaps.hpp"
 
@@ -13,66 +11,11 @@ namespace patchbay::experiment {
 namespace {
 
 using config::Bounds;
-using config::Entry;
 using config::Faults;
 using config::Node;
-using config::NodeKind;
 using config::Table;
 
-constexpr double kMaxRequests = 4e6, kMaxTokens = 1 << 26;
-const Bounds kTokens{.min = 1, .max = kMaxTokens, .unit = "tokens"};
 const Bounds kTokensOrNone{.min = 0, .max = kMaxTokens, .unit = "tokens"};
-const Bounds kRate{.min = 1e-6, .max = 1e6, .unit = "requests per second"};
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
-    return out;
-}
-
-// ---- a value that is one of several kinds: {kind: …}, or just the kind's name ----
-template <class V>
-struct Kind {
-    std::string name;
-    std::function<V(const Node&, Faults&)> read;
-};
-
-template <class V>
-std::optional<V> choose(const Node& given, const std::string& what, const std::vector<Kind<V>>& kinds, Faults& faults) {
-    std::vector<std::string> names;
-    for (const Kind<V>& k : kinds) names.push_back(k.name);
-    const auto kind_named = [&](const std::string& name, const config::Origin& at) -> const Kind<V>* {
-        for (const Kind<V>& k : kinds)
-            if (k.name == name) return &k;
-        faults.add(at, "unknown '" + config::printable(name) + "' in " + what + did_you_mean(name, names) +
-                           ", expected one of " + joined(names));
-        return nullptr;
-    };
-    if (given.kind == NodeKind::kScalar) {
-        const Kind<V>* kind = kind_named(given.text, given.origin);
-        return kind ? std::optional<V>(kind->read(Node::map(given.origin), faults)) : std::nullopt;
-    }
-    if (given.kind != NodeKind::kMap || given.entries.size() != 1) {
-        faults.add(given.origin, what + " is " + given.describe() + ", expected exactly one of " + joined(names));
-        return std::nullopt;
-    }
-    const Entry& only = given.entries.front();
-    const Kind<V>* kind = kind_named(only.key, only.key_origin);
-    return kind ? std::optional<V>(kind->read(only.value, faults)) : std::nullopt;
-}
-
-// A kind whose settings are a map with a table. `check` may add faults about how they fit together.
-template <class V, class S>
-Kind<V> table_kind(std::string name, Table<S> table, std::function<void(const Node&, const S&, Faults&)> check = {}) {
-    auto shared = std::make_shared<const Table<S>>(std::move(table));
-    return {name, [name, shared, check](const Node& given, Faults& faults) -> V {
-                S settings;
-                if (!config::is_section(given, "'" + name + "'", faults)) return settings;
-                shared->read(given, settings, faults);
-                if (check) check(given, settings, faults);
-                return settings;
-            }};
-}
 
 // A file beside the one that names it, if there is one, else in the current folder.
 template <class T>
@@ -93,74 +36,35 @@ void path_key(Table<T>& table, std::filesystem::path T::*field, std::string desc
     }).required();
 }
 
-// ---- lengths ----
-template <class S>
-void check_span(const Node& given, const S& s, Faults& faults) {
-    if (s.min > s.max)
-        faults.add(given.origin, "'max' is " + std::to_string(s.max) + ", less than 'min' of " + std::to_string(s.min));
-}
-
-template <class S>
-Table<S> span_table() {
-    Table<S> t;
-    t.key("min", &S::min, kTokens, "least tokens").key("max", &S::max, kTokens, "most tokens");
+Table<TraceOptions> trace_table() {
+    using O = TraceOptions;
+    std::vector<config::Word<TraceFormat>> formats;
+    for (const auto& [name, format] : trace_formats()) formats.push_back({name, format});
+    Table<O> t;
+    t.word("format", &O::format, std::move(formats), "of the file; auto: seen by its first line")
+        .key("skip", &O::skip, Bounds{0, kMaxRequests, "rows"}, "rows left out at the start")
+        .key("from_s", &O::from_s, Bounds{0, 1e9, "s"}, "rows before this time of the file are left out")
+        .key("until_s", &O::until_s, Bounds{0, 1e9, "s"}, "rows from this time of the file on are left out; 0: none")
+        .key("block_tokens", &O::block_tokens, Bounds{1, 1 << 20, "tokens"}, "of a block of a Mooncake trace")
+        .key("length_scale", &O::length_scale, Bounds{1e-6, 1e3, ""}, "lengths are multiplied by it");
     return t;
 }
 
-EmpiricalLength read_values(const Node& given, Faults& faults) {
-    struct Values {
-        std::vector<uint32_t> values;
-    } v;
-    Node map = Node::map(given.origin);
-    map.set("empirical", given);
-    Table<Values>().values("empirical", &Values::values, kTokens, "lengths").read(map, v, faults);
-    if (v.values.empty() && given.items.empty()) faults.add(given.origin, "'empirical' has no lengths");
-    if (v.values.empty()) v.values.push_back(1);
-    return {v.values};
+TracePrompts read_trace_prompts(const Node& given, Faults& faults) {
+    TracePrompts out;
+    if (!config::is_section(given, "'trace'", faults)) return out;
+    Table<TracePrompts> path;
+    path_key(path, &TracePrompts::path, "a recorded trace");
+    Table<TraceOptions> options = trace_table();
+    for (const config::KeyInfo& key : options.keys()) path.leave({key.name});
+    options.leave({"path"});
+    path.read(given, out, faults);
+    options.read(given, out.options, faults);
+    if (out.options.until_s > 0 && out.options.until_s <= out.options.from_s)
+        faults.add(given.origin, "'until_s' is not after 'from_s'");
+    return out;
 }
 
-FixedLength read_fixed(const Node& given, Faults& faults) {
-    FixedLength l{1};
-    Node map = Node::map(given.origin);
-    map.set("fixed", given);
-    Table<FixedLength>().key("fixed", &FixedLength::tokens, kTokens, "tokens").read(map, l, faults);
-    return l;
-}
-
-std::optional<Length> read_length(const Node& given, const std::string& what, Faults& faults) {
-    if (given.kind == NodeKind::kScalar) return read_fixed(given, faults);
-    if (given.kind == NodeKind::kList) return read_values(given, faults);
-    Table<LognormalLength> lognormal = span_table<LognormalLength>();
-    lognormal.key("mean", &LognormalLength::mean, Bounds{1, kMaxTokens, "tokens"}, "mean of the distribution")
-        .key("cv", &LognormalLength::cv, Bounds{0, 100, ""}, "standard deviation over mean");
-    Table<ZipfLength> zipf;
-    zipf.key("exponent", &ZipfLength::exponent, Bounds{0, 20, ""}, "P(min + k) is in proportion to (k + 1)^-exponent")
-        .key("min", &ZipfLength::min, kTokens, "least tokens")
-        .key("max", &ZipfLength::max, Bounds{1, 1 << 20, "tokens"}, "most tokens");
-    return choose<Length>(
-        given, what,
-        {{"fixed", read_fixed},
-         table_kind<Length, UniformLength>("uniform", span_table<UniformLength>(), check_span<UniformLength>),
-         table_kind<Length, LognormalLength>("lognormal", lognormal, check_span<LognormalLength>),
-         table_kind<Length, ZipfLength>("zipf", zipf, check_span<ZipfLength>),
-         {"empirical", read_values}},
-        faults);
-}
-
-template <class T, class L> // L: Length or std::optional<Length>
-void length_key(Table<T>& table, std::string name, L T::*field, std::string description) {
-    config::KeyInfo info{.name = std::move(name),
-                         .description = std::move(description),
-                         .unit = "tokens",
-                         .json_schema = R"({"type": ["integer", "array", "object"]})"};
-    table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
-        if (!given) return Node{};
-        if (auto length = read_length(*given, "'" + info.name + "'", faults)) out.*field = *std::move(length);
-        return *given;
-    });
-}
-
-// ---- prompts, arrivals, workload ----
 std::optional<Prompts> read_prompts(const Node& given, Faults& faults) {
     Table<JsonlPrompts> jsonl;
     path_key(jsonl, &JsonlPrompts::path, "file with a JSON object a line");
@@ -172,59 +76,31 @@ std::optional<Prompts> read_prompts(const Node& given, Faults& faults) {
     length_key(text, "tokens", &TextPrompts::tokens, "length of a prompt");
     Table<SyntheticPrompts> synthetic;
     length_key(synthetic, "tokens", &SyntheticPrompts::tokens, "length of a prompt of random tokens");
-    Table<TracePrompts> trace;
-    path_key(trace, &TracePrompts::path, "CSV with TIMESTAMP,ContextTokens,GeneratedTokens");
-    trace.key("skip", &TracePrompts::skip, Bounds{0, kMaxRequests, "rows"}, "rows left out at the start");
     return choose<Prompts>(given, "'prompts'",
                            {table_kind<Prompts>("jsonl", jsonl), table_kind<Prompts>("text", text),
-                            table_kind<Prompts>("synthetic", synthetic), table_kind<Prompts>("trace", trace)},
+                            table_kind<Prompts>("synthetic", synthetic),
+                            {"trace", [](const Node& of, Faults& f) { return Prompts(read_trace_prompts(of, f)); }}},
                            faults);
 }
 
-std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
-    Table<DeterministicArrivals> deterministic;
-    deterministic.key("rate", &DeterministicArrivals::rate, kRate, "requests per second").required();
-    Table<PoissonArrivals> poisson;
-    poisson.key("rate", &PoissonArrivals::rate, kRate, "requests per second").required();
-    Table<GammaArrivals> gamma;
-    gamma.key("rate", &GammaArrivals::rate, kRate, "requests per second").required();
-    gamma.key("cv", &GammaArrivals::cv, Bounds{1e-2, 100, ""},
-              "standard deviation of the gaps over their mean; above 1: bursty");
-    Table<BurstArrivals> burst;
-    burst.key("size", &BurstArrivals::size, Bounds{1, kMaxRequests, "requests"}, "requests that come together")
-        .required();
-    burst.key("every_s", &BurstArrivals::every_s, Bounds{0, 1e6, "s"}, "from burst to burst").required();
-    Table<TraceArrivals> trace;
-    trace.key("time_scale", &TraceArrivals::time_scale, Bounds{0, 1e6, ""}, "times of the trace are multiplied by it");
-    return choose<Arrivals>(
-        given, "'arrivals'",
-        {table_kind<Arrivals>("all_at_once", Table<AllAtOnce>()), table_kind<Arrivals>("deterministic", deterministic),
-         table_kind<Arrivals>("poisson", poisson), table_kind<Arrivals>("gamma", gamma),
-         table_kind<Arrivals>("burst", burst), table_kind<Arrivals>("trace", trace)},
-        faults);
+Table<SharedPrefixes> prefixes_table() {
+    using S = SharedPrefixes;
+    Table<S> t;
+    t.key("number", &S::number, Bounds{0, 1 << 20, "prefixes"}, "of different ones; 0: none");
+    length_key(t, "tokens", &S::tokens, "length of each prefix, which comes before the prompt");
+    t.key("exponent", &S::exponent, Bounds{0, 20, ""}, "prefix k is as likely as k^-exponent (Zipf); 0: all alike")
+        .key("share", &S::share, Bounds{0, 1, ""}, "of the sessions that have a prefix");
+    return t;
 }
 
-std::optional<Windows> read_windows(const Node& given, Faults& faults) {
-    Table<DrawnWindows> drawn;
-    drawn.key("overlap", &DrawnWindows::overlap, Bounds{0, 0.99, ""},
-              "share of its rows that a window may have in common with another");
-    return choose<Windows>(given, "'windows'",
-                           {table_kind<Windows>("disjoint", Table<DisjointWindows>()),
-                            table_kind<Windows>("drawn", drawn), table_kind<Windows>("same", Table<SameWindow>())},
-                           faults);
-}
-
-// A key that a function reads, which returns nothing where it found a fault.
-template <class T, class V>
-void read_key(Table<T>& table, std::string name, V T::*field, std::optional<V> (*read)(const Node&, Faults&),
-              std::string description) {
-    config::KeyInfo info{
-        .name = std::move(name), .description = std::move(description), .json_schema = R"({"type": ["string", "object"]})"};
-    table.custom(info, [field, read](const Node* given, T& out, Faults& faults) {
-        if (!given) return Node{};
-        if (auto value = read(*given, faults)) out.*field = *std::move(value);
-        return *given;
-    });
+Table<Sessions> sessions_table() {
+    using S = Sessions;
+    Table<S> t;
+    length_key(t, "turns", &S::turns, "requests of a session; default: 1, of a trace what it has");
+    duration_key(t, "think_s", &S::think, "from the end of a turn to the next one");
+    t.word("history", &S::history, {{"generated", History::kGenerated}, {"recorded", History::kRecorded}},
+           "what a turn continues: the outputs of the model, or those of the trace (else random tokens)");
+    return t;
 }
 
 Table<Deadlines> deadline_table() {
@@ -249,12 +125,17 @@ Table<WorkloadSpec> workload_table() {
              "longer prompts are cut; 0: no limit but the model's")
         .key("max_output_tokens", &W::max_output_tokens, kTokensOrNone,
              "longer outputs are cut; 0: no limit but the model's");
+    length_key(t, "max_tokens", &W::max_tokens,
+               "that requests declare; outputs end at their length. Default: that length");
     read_key(t, "arrivals", &W::arrivals, read_arrivals,
-             "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, trace");
+             "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, ramp, on_off, diurnal, "
+             "closed_loop, trace");
     read_key(t, "windows", &W::windows, read_windows,
              "rows of the trace that each repeat has: one of disjoint (default), drawn, same");
     t.values("tenants", &W::tenants, Bounds{0, 1e9, ""}, "shares of the requests that tenants 1, 2, … send")
         .values("priorities", &W::priorities, Bounds{0, 1e9, ""}, "shares of the requests with priority 0, 1, …")
+        .section("shared_prefixes", &W::shared_prefixes, prefixes_table(), "what prompts begin with")
+        .section("sessions", &W::sessions, sessions_table(), "requests that follow one another in a conversation")
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     t.custom({.name = "at",
@@ -282,6 +163,10 @@ void finish_workload(const Node& given, WorkloadSpec& w, Faults& faults) {
     if (!given.find("prompts")) return; // said already
     if (!trace && std::holds_alternative<TraceArrivals>(w.arrivals))
         faults.add(given.find("arrivals")->origin, "arrivals from a trace need prompts from a trace");
+    if (trace && w.shared_prefixes.number > 0)
+        faults.add(given.find("shared_prefixes")->origin, "the prompts of a trace have prefixes of their own");
+    if (trace && w.sessions.turns)
+        faults.add(given.find("sessions")->origin, "'turns' are drawn, and a trace has its own");
     if (!trace && given.find("windows"))
         faults.add(given.find("windows")->origin, "windows are of a trace, and the prompts are from none");
     if (!trace && !given.find("output_tokens"))

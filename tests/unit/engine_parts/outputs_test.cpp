@@ -44,6 +44,13 @@ TEST(Outputs, EndAtTheirLength) {
     EXPECT_EQ(by_model.context.report.sampled_tokens, 6u);
 }
 
+TEST(Outputs, EndWhereTheirWorkloadSaysThoughTheyMayBeLonger) {
+    Ids x(up_to(8));
+    x.s->request.ends_after = 2;
+    EXPECT_FALSE(x.append(7));
+    EXPECT_EQ(x.append(8)->reason, FinishReason::kStop);
+}
+
 TEST(Outputs, EndAtEndTokensOnceTheyMay) {
     SamplingParams p = up_to(8);
     p.min_tokens = 2;

@@ -148,6 +148,65 @@ TEST(Drive, TellsTheEngineWhoseARequestIsAndByWhenItIsToEnd) {
     EXPECT_EQ(run.requests[1].priority, 2);
 }
 
+TEST(Drive, SendsARequestWhenTheOneThatItFollowsIsDone) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    auto requests = planned({{0, 2}, {0, 1}, {0, 3}});
+    requests[1].follows = 0;
+    requests[1].think_ns = 500 * kMs;
+    requests[1].continues = true;
+    requests[1].prompt = {4};
+    requests[1].deadline_ns = 70 * kMs; // after its arrival
+    requests[2].follows = 1;
+    requests[2].continues = true;
+    std::vector<uint64_t> starts;
+    DriveHooks hooks;
+    hooks.on_request = [&](engine::RequestId, uint64_t at, uint32_t, uint32_t) { starts.push_back(at); };
+    RunRecord run;
+    drive(engine, clock, requests, hooks, run);
+    EXPECT_TRUE(run.valid());
+    EXPECT_EQ(run.requests[1].arrival_ns, 520 * kMs);
+    EXPECT_EQ(run.requests[1].deadline_ns, 590 * kMs);
+    EXPECT_THAT(run.requests[1].token_ns, ElementsAre(530 * kMs));
+    EXPECT_EQ(run.requests[2].arrival_ns, 530 * kMs);
+    EXPECT_EQ(starts.size(), 3u);
+    ASSERT_EQ(engine.given.size(), 3u);
+    EXPECT_THAT(engine.given[1].prompt, ElementsAre(1, 2, 3, 7, 7, 4)) << "prompt, output, what is new";
+    EXPECT_THAT(engine.given[2].prompt, ElementsAre(1, 2, 3, 7, 7, 4, 7, 1, 2, 3));
+    EXPECT_EQ(run.requests[2].prompt_tokens, 10u);
+}
+
+TEST(Drive, GivesUpWhatFollowsARequestThatFailed) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    engine.longest_prompt = 3;
+    auto requests = planned({{0, 1}, {0, 1}, {0, 1}});
+    requests[0].prompt.push_back(4);
+    requests[1].follows = 0;
+    requests[2].follows = 1;
+    RunRecord run;
+    drive(engine, clock, requests, {}, run);
+    EXPECT_THAT(run.faults, ElementsAre("3 of 3 requests failed: too long"));
+    EXPECT_EQ(run.requests[2].error, "the request that it follows failed");
+    EXPECT_TRUE(engine.given.empty());
+}
+
+TEST(Drive, SendsNothingMoreOnceInterrupted) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    auto requests = planned({{0, 3}, {0, 1}});
+    requests[1].follows = 0;
+    int steps = 0;
+    DriveHooks hooks;
+    hooks.on_step = [&](const engine::StepReport&, size_t) { steps += 1; };
+    hooks.interrupted = [&] { return steps == 1; };
+    RunRecord run;
+    drive(engine, clock, requests, hooks, run);
+    EXPECT_EQ(run.end, RunEnd::kInterrupted);
+    EXPECT_EQ(engine.given.size(), 1u);
+    EXPECT_FALSE(engine.has_unfinished());
+}
+
 TEST(Drive, EndsARequestOfSeveralOutputsWithTheLast) {
     VirtualClock clock;
     FakeEngine engine(clock);

@@ -24,6 +24,61 @@ std::string error_of(const std::string& yaml) {
     return spec ? "" : spec.error();
 }
 
+TEST(Spec, ReadsGeneratedLoads) {
+    const auto workload = [](const std::string& keys) {
+        const auto spec = load(kWorkload + keys);
+        EXPECT_TRUE(spec) << spec.error();
+        return spec ? spec->workload : WorkloadSpec{};
+    };
+    const auto ramp = workload("  arrivals: {ramp: {from: 1, to: 9, over_s: 60}}\n");
+    EXPECT_EQ(std::get<RampArrivals>(ramp.arrivals).to, 9);
+    const auto on_off = workload("  arrivals: {on_off: {rate: 5, on_s: 2, off_s: 8, off_rate: 1}}\n");
+    EXPECT_EQ(std::get<OnOffArrivals>(on_off.arrivals).off_rate, 1);
+    const auto day = workload("  arrivals: {diurnal: {mean_rate: 5, amplitude: 1, period_s: 60, phase: 0.5}}\n");
+    EXPECT_EQ(std::get<DiurnalArrivals>(day.arrivals).phase, 0.5);
+    const auto loop = workload("  arrivals: {closed_loop: {users: 3, think_s: {lognormal: {mean: 2, cv: 0.5}}}}\n");
+    EXPECT_EQ(std::get<ClosedLoop>(loop.arrivals).users, 3u);
+    EXPECT_EQ(std::get<LognormalTime>(std::get<ClosedLoop>(loop.arrivals).think).mean, 2);
+    const auto sessions = workload("  max_tokens: 99\n  sessions: {turns: {uniform: {min: 2, max: 5}}, think_s: 1.5, "
+                                   "history: recorded}\n  shared_prefixes: {number: 8, tokens: 64, exponent: 1.1, "
+                                   "share: 0.5}\n");
+    EXPECT_EQ(std::get<UniformLength>(*sessions.sessions.turns).max, 5u);
+    EXPECT_EQ(std::get<FixedTime>(sessions.sessions.think).seconds, 1.5);
+    EXPECT_EQ(sessions.sessions.history, History::kRecorded);
+    EXPECT_EQ(sessions.shared_prefixes.number, 8u);
+    EXPECT_EQ(sessions.shared_prefixes.share, 0.5);
+    EXPECT_EQ(std::get<FixedLength>(*sessions.max_tokens).tokens, 99u);
+}
+
+TEST(Spec, ReadsATraceWithItsOptions) {
+    const auto spec = load("workload:\n  prompts: {trace: {path: t.jsonl, format: mooncake, skip: 3, from_s: 10, "
+                           "until_s: 20, block_tokens: 64, length_scale: 0.1}}\n  arrivals: {trace: {rate: 4}}\n");
+    ASSERT_TRUE(spec) << spec.error();
+    const auto& trace = std::get<TracePrompts>(spec->workload.prompts);
+    EXPECT_EQ(trace.path, "t.jsonl");
+    EXPECT_EQ(trace.options.format, TraceFormat::kMooncake);
+    EXPECT_EQ(trace.options.skip, 3u);
+    EXPECT_EQ(trace.options.until_s, 20);
+    EXPECT_EQ(trace.options.block_tokens, 64u);
+    EXPECT_EQ(trace.options.length_scale, 0.1);
+    EXPECT_EQ(std::get<TraceArrivals>(spec->workload.arrivals).rate, 4);
+}
+
+TEST(Spec, RefusesLoadsThatMeanNothing) {
+    const std::string trace = "workload:\n  prompts: {trace: {path: t}}\n";
+    EXPECT_THAT(error_of(trace + "  sessions: {turns: 3}\n"), HasSubstr("a trace has its own"));
+    EXPECT_THAT(error_of(trace + "  shared_prefixes: {number: 3}\n"), HasSubstr("prefixes of their own"));
+    EXPECT_THAT(error_of("workload:\n  prompts: {trace: {path: t, from_s: 5, until_s: 4}}\n"),
+                HasSubstr("'until_s' is not after 'from_s'"));
+    EXPECT_THAT(error_of("workload:\n  prompts: {trace: {path: t, format: moon}}\n"), HasSubstr("mooncake"));
+    EXPECT_THAT(error_of("workload:\n  prompts: {trace: {format: azure}}\n"), HasSubstr("'path' is missing"));
+    EXPECT_THAT(error_of(kWorkload + "  arrivals: {closed_loop: {users: 2}}\n"
+                                     "  at: {request: 3, swap: {scheduler: sjf}}\n"),
+                HasSubstr("these follow one another; say when with 't'"));
+    EXPECT_THAT(error_of(kWorkload + "  arrivals: {closed_loop: {users: 2, think_s: {uniform: {min: 3, max: 1}}}}\n"),
+                HasSubstr("'max' is less than 'min'"));
+}
+
 TEST(Spec, ReadsEverything) {
     const auto spec = load(R"(question: does it matter
 name: q

@@ -80,47 +80,6 @@ TEST(JsonlPrompts, AreLimitedInLengthAndNumber) {
 
 constexpr const char* kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
 
-TEST(AzureTrace, TimesCountFromTheFirstRowThatIsTaken) {
-    const Folder f;
-    const auto path =
-        f.file("t.csv",
-               std::string(kHeader) +
-                   "2023-11-16 23:59:58.5,10,1\r\n2023-11-16 23:59:59.0000001,20,2\r\n2023-11-17 00:00:01.0,30,3\r\n");
-    const auto rows = *read_azure_trace(path, 1, 10);
-    ASSERT_EQ(rows.size(), 2u);
-    EXPECT_EQ(rows[0].prompt_tokens, 20u);
-    EXPECT_EQ(rows[1].at_ns, 1'999'999'900u);
-    EXPECT_EQ(rows[1].output_tokens, 3u);
-    EXPECT_EQ(read_azure_trace(path, 0, 1)->size(), 1u);
-}
-
-TEST(AzureTrace, FaultsNameTheFileAndTheLine) {
-    const Folder f;
-    const auto error = [&](const std::string& text) { return read_azure_trace(f.file("t.csv", text), 0, 100).error(); };
-    EXPECT_THAT(error("a,b,c\n"), HasSubstr("t.csv:1: 'a,b,c', expected the header"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,1\n"), HasSubstr("t.csv:2: 2 cells, expected 3"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-13-16 18:15:46,1,2\n"),
-                HasSubstr("t.csv:2: '2023-13-16 18:15:46', expected a time"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,-1,2\n"),
-                HasSubstr("t.csv:2: '-1', expected a number of tokens"));
-    EXPECT_THAT(error(std::string(kHeader) + "2023-11-16 18:15:46,1,2\n2023-11-16 18:15:45,1,2\n"),
-                HasSubstr("t.csv:3: a time before"));
-    EXPECT_THAT(error(kHeader), HasSubstr("no rows"));
-}
-
-TEST(AzureTrace, ReadsTheRealOne) {
-    const char* data = std::getenv("PATCHBAY_TEST_DATA");
-    const std::filesystem::path path =
-        (data ? std::filesystem::path(data) : std::filesystem::path(kSourceDir) / ".." / "shared" / "data") /
-        "traces" / "azure2023_conv.csv";
-    if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-    const auto rows = read_azure_trace(path, 0, ~0u);
-    ASSERT_TRUE(rows) << rows.error();
-    EXPECT_EQ(rows->size(), 19366u);
-    EXPECT_EQ((*rows)[0].prompt_tokens, 374u);
-    EXPECT_EQ((*rows)[1].at_ns, 4'314'579'000u);
-}
-
 TEST(Arrivals, FollowTheirProcess) {
     const Draws d(1, 0);
     EXPECT_THAT(arrival_times(AllAtOnce{}, 3, d, {}), ElementsAre(0, 0, 0));
@@ -267,7 +226,7 @@ TEST(Workload, TakesLengthsAndTimesFromATrace) {
     const Folder f;
     WorkloadSpec spec;
     spec.prompts =
-        TracePrompts{f.file("t.csv", std::string(kHeader) + "2023-11-16 18:15:46,12,3\n2023-11-16 18:15:48,5,0\n"), 0};
+        TracePrompts{f.file("t.csv", std::string(kHeader) + "2023-11-16 18:15:46,12,3\n2023-11-16 18:15:48,5,0\n"), {}};
     spec.arrivals = TraceArrivals{0.25};
     const Workload w = workload_of(spec);
     ASSERT_EQ(w.requests.size(), 2u);
@@ -285,7 +244,7 @@ TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
     WorkloadSpec spec;
     std::string csv(kHeader);
     for (int i = 0; i < 6; ++i) csv += "2023-11-16 18:15:4" + std::to_string(i) + "," + std::to_string(10 + i) + ",3\n";
-    spec.prompts = TracePrompts{f.file("t.csv", csv), 0};
+    spec.prompts = TracePrompts{f.file("t.csv", csv), {}};
     spec.arrivals = TraceArrivals{};
     const auto lengths = [&](const WorkloadSource& source, uint32_t repeat) {
         std::vector<size_t> out;
@@ -317,6 +276,184 @@ TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
     for (const PlannedRequest& w : warmup)
         for (const PlannedRequest& r : source->repeat(1, 0).requests) EXPECT_NE(w.prompt, r.prompt);
     EXPECT_TRUE(source->warmup(1, 0).empty());
+}
+
+using Ids = std::vector<text::TokenId>;
+Ids head(const Ids& ids, size_t n) { return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n)}; }
+
+WorkloadSpec of_trace(const Folder& f, const std::string& text, TraceOptions options = {}) {
+    WorkloadSpec spec;
+    spec.prompts = TracePrompts{f.file("trace", text), options};
+    spec.arrivals = TraceArrivals{};
+    return spec;
+}
+
+TEST(Workload, MakesEqualBlocksOfATraceEqualTokens) {
+    const Folder f;
+    const WorkloadSpec spec =
+        of_trace(f, "{\"timestamp\": 0, \"input_length\": 10, \"output_length\": 2, \"hash_ids\": [5, 9, 7]}\n"
+                    "{\"timestamp\": 9, \"input_length\": 12, \"output_length\": 2, \"hash_ids\": [5, 9, 8]}\n",
+                 {.block_tokens = 4});
+    const Workload w = workload_of(spec);
+    EXPECT_EQ(head(w.requests[0].prompt, 8), head(w.requests[1].prompt, 8));
+    EXPECT_NE(w.requests[0].prompt[8] * 1000 + w.requests[0].prompt[9],
+              w.requests[1].prompt[8] * 1000 + w.requests[1].prompt[9]);
+    EXPECT_NE(head(w.requests[0].prompt, 4), Ids(w.requests[0].prompt.begin() + 4, w.requests[0].prompt.begin() + 8));
+    EXPECT_EQ(w.requests[1].arrival_ns, 9'000'000u);
+    EXPECT_NE(workload_of(spec, 1, 1).requests[0].prompt, w.requests[0].prompt) << "another repeat, other tokens";
+}
+
+TEST(Workload, TakesATracesTokensAndKeepsThemApartBeyondTheVocabulary) {
+    const Folder f;
+    const std::string line = "{\"arrival_time_ns\": 0, \"input_tok_ids\": [5, 6, 7], \"output_toks\": 4}\n";
+    EXPECT_THAT(workload_of(of_trace(f, line)).requests[0].prompt, ElementsAre(5, 6, 7));
+    const WorkloadSpec beyond = of_trace(
+        f, line + "{\"arrival_time_ns\": 5, \"input_tok_ids\": [5, 90000, 90000, 90001], \"output_toks\": 4}\n");
+    const auto source = WorkloadSource::open(beyond, kTokenizer(), {1000, 128});
+    ASSERT_TRUE(source) << source.error();
+    const Workload w = source->repeat(1, 0);
+    const Ids& other = w.requests[1].prompt;
+    EXPECT_EQ(w.requests[0].prompt[0], other[0]);
+    EXPECT_EQ(other[1], other[2]);
+    EXPECT_NE(other[2], other[3]);
+    EXPECT_THAT(other, ::testing::Each(::testing::AllOf(::testing::Gt(0), ::testing::Lt(128))));
+    EXPECT_THAT(source->notices(), ElementsAre(HasSubstr("beyond the vocabulary")));
+}
+
+constexpr const char* kTalks =
+    R"([{"conversations": [{"from": "human", "value": "ab"}, {"from": "gpt", "value": "xyz"},
+                           {"from": "human", "value": "cd"}, {"from": "gpt", "value": "uv"}]},
+        {"conversations": [{"from": "human", "value": "efg"}, {"from": "gpt", "value": "w"}]}])";
+
+TEST(Workload, MakesConversationsOfTurnsThatFollowOneAnother) {
+    const Folder f;
+    WorkloadSpec spec = of_trace(f, kTalks);
+    EXPECT_THAT(WorkloadSource::open(spec, kTokenizer(), {100, 128}).error(), HasSubstr("has no times"));
+    spec.arrivals = DeterministicArrivals{2};
+    spec.sessions.think = FixedTime{3};
+    const Workload w = workload_of(spec);
+    ASSERT_EQ(w.requests.size(), 3u);
+    EXPECT_THAT(w.requests[0].prompt, ElementsAre('a', 'b'));
+    EXPECT_EQ(w.requests[0].sampling.max_tokens, 3u);
+    EXPECT_FALSE(w.requests[0].follows);
+    EXPECT_EQ(w.requests[1].follows, 0u);
+    EXPECT_TRUE(w.requests[1].continues);
+    EXPECT_EQ(w.requests[1].think_ns, 3'000'000'000u);
+    EXPECT_THAT(w.requests[1].prompt, ElementsAre('c', 'd')) << "what was said is known only when it is";
+    EXPECT_FALSE(w.requests[2].follows);
+    EXPECT_EQ(w.requests[2].arrival_ns, 500'000'000u) << "the second session's";
+    spec.sessions.history = History::kRecorded;
+    const Workload recorded = workload_of(spec);
+    EXPECT_THAT(recorded.requests[1].prompt, ElementsAre('a', 'b', 'x', 'y', 'z', 'c', 'd'));
+    EXPECT_FALSE(recorded.requests[1].continues);
+    EXPECT_EQ(recorded.requests[1].follows, 0u);
+}
+
+TEST(Workload, BeginsATurnAnewWhereItsHistoryDoesNotFit) {
+    const Folder f;
+    WorkloadSpec spec = of_trace(f, kTalks);
+    spec.arrivals = AllAtOnce{};
+    const Workload w = workload_of(spec, 1, 0, {8, 128}); // 2 + 3 of the first, 2 + 2 of the second
+    EXPECT_FALSE(w.requests[1].continues);
+    EXPECT_EQ(w.requests[1].follows, 0u);
+    EXPECT_EQ(w.clipped.histories, 1u);
+    EXPECT_TRUE(workload_of(spec, 1, 0, {9, 128}).requests[1].continues);
+}
+
+TEST(Workload, DrawsSessionsOfTurns) {
+    WorkloadSpec spec = synthetic(10, FixedLength{4}, FixedLength{2});
+    spec.sessions.turns = FixedLength{3};
+    spec.arrivals = DeterministicArrivals{1};
+    const Workload w = workload_of(spec);
+    for (uint32_t i = 0; i < 10; ++i) {
+        EXPECT_EQ(w.requests[i].follows.has_value(), i % 3 != 0) << i;
+        if (i % 3 != 0) {
+            EXPECT_EQ(w.requests[i].follows, i - 1);
+        }
+    }
+    EXPECT_EQ(w.requests[9].arrival_ns, 3'000'000'000u);
+    spec.sessions.history = History::kRecorded;
+    const Workload recorded = workload_of(spec);
+    EXPECT_EQ(recorded.requests[2].prompt.size(), 3 * 4 + 2 * 2u);
+    EXPECT_EQ(head(recorded.requests[2].prompt, 10), recorded.requests[1].prompt);
+}
+
+TEST(Workload, OfAClosedLoopHasOneRequestAUserAtATime) {
+    WorkloadSpec spec = synthetic(7, FixedLength{4}, FixedLength{2});
+    spec.arrivals = ClosedLoop{3, FixedTime{0.5}};
+    const Workload w = workload_of(spec);
+    for (uint32_t i = 0; i < 3; ++i) {
+        EXPECT_FALSE(w.requests[i].follows);
+        EXPECT_EQ(w.requests[i].arrival_ns, 500'000'000u);
+    }
+    for (uint32_t i = 3; i < 7; ++i) {
+        EXPECT_EQ(w.requests[i].follows, i - 3);
+        EXPECT_FALSE(w.requests[i].continues);
+        EXPECT_EQ(w.requests[i].think_ns, 500'000'000u);
+    }
+    spec.sessions.turns = FixedLength{2}; // a user's next session begins after the last turn of the one before
+    spec.arrivals = ClosedLoop{2, FixedTime{0}};
+    const Workload turns = workload_of(spec);
+    EXPECT_EQ(turns.requests[4].follows, 1u);
+    EXPECT_FALSE(turns.requests[4].continues);
+    EXPECT_EQ(turns.requests[5].follows, 4u);
+    EXPECT_TRUE(turns.requests[5].continues);
+}
+
+TEST(Workload, PutsASharedPrefixBeforeThePromptsOfASession) {
+    WorkloadSpec spec = synthetic(400, FixedLength{3}, FixedLength{2});
+    spec.shared_prefixes = {.number = 4, .tokens = FixedLength{5}, .exponent = 0, .share = 0.5};
+    const Workload w = workload_of(spec);
+    std::map<Ids, int> prefixes;
+    uint32_t with = 0;
+    for (const PlannedRequest& r : w.requests) {
+        if (r.prompt.size() == 3) continue;
+        ASSERT_EQ(r.prompt.size(), 8u);
+        with += 1;
+        prefixes[head(r.prompt, 5)] += 1;
+    }
+    EXPECT_EQ(prefixes.size(), 4u);
+    EXPECT_NEAR(with, 200, 40);
+    spec.max_prompt_tokens = 4;
+    for (const PlannedRequest& r : workload_of(spec).requests) EXPECT_LE(r.prompt.size(), 4u);
+}
+
+TEST(Workload, DeclaresMaxTokensApartFromWhereOutputsEnd) {
+    WorkloadSpec spec = synthetic(3, FixedLength{4}, FixedLength{7});
+    spec.max_tokens = FixedLength{50};
+    const Workload w = workload_of(spec);
+    EXPECT_EQ(w.requests[0].sampling.max_tokens, 50u);
+    EXPECT_EQ(w.requests[0].ends_after, 7u);
+    EXPECT_EQ(w.requests[0].output_tokens, 0u) << "its sender does not know";
+    EXPECT_EQ(workload_of(spec, 1, 0, {20, 128}).requests[0].sampling.max_tokens, 16u) << "what the model holds";
+    spec.max_tokens = FixedLength{2};
+    EXPECT_EQ(workload_of(spec).requests[0].sampling.max_tokens, 7u);
+    spec.max_tokens.reset();
+    EXPECT_EQ(workload_of(spec).requests[0].ends_after, 0u);
+}
+
+TEST(Workload, TakesClassTenantAndPriorityFromATrace) {
+    const Folder f;
+    const WorkloadSpec spec =
+        of_trace(f, "{\"at_s\": 0, \"prompt_tokens\": 4, \"output_tokens\": 3, \"class\": \"chat\", "
+                    "\"tenant\": 2, \"priority\": -1, \"max_tokens\": 9}\n");
+    const PlannedRequest r = workload_of(spec).requests[0];
+    EXPECT_EQ(r.label, "chat");
+    EXPECT_EQ(r.tenant, 2u);
+    EXPECT_EQ(r.priority, -1);
+    EXPECT_EQ(r.sampling.max_tokens, 9u);
+    EXPECT_EQ(r.ends_after, 3u);
+}
+
+TEST(Workload, WarmUpOfSessionsWaitsForNone) {
+    WorkloadSpec spec = synthetic(10, FixedLength{4}, FixedLength{2});
+    spec.sessions.turns = FixedLength{3};
+    spec.arrivals = ClosedLoop{1, FixedTime{9}};
+    const auto source = WorkloadSource::open(spec, kTokenizer(), {100, 128});
+    for (const PlannedRequest& r : source->warmup(1, 5)) {
+        EXPECT_FALSE(r.follows);
+        EXPECT_EQ(r.arrival_ns, 0u);
+    }
 }
 
 TEST(Workload, OfTextWithoutATokenizerIsRefused) {

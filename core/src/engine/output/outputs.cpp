@@ -73,6 +73,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
         if (!out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
     }
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
+    if (s.request.ends_after > 0 && made >= s.request.ends_after) return Ending{FinishReason::kStop, ""};
     if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};
     if (may_stop && repeats(std::span(s.tokens).last(made), p.repetition_detection))
         return Ending{FinishReason::kRepetition, "repetition_detected"};

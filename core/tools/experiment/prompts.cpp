@@ -1,0 +1,160 @@
+#include "experiment/prompts.hpp"
+
+#include <algorithm>
+
+#include "experiment/input_files.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+Result<> needs_tokenizer(const text::Tokenizer* tokenizer, const char* what) {
+    if (!tokenizer) return fail(std::string("workload: ") + what + " needs a tokenizer, and the model has none");
+    return {};
+}
+
+} // namespace
+
+Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::Tokenizer* tokenizer,
+                                        uint32_t vocab_size) {
+    PromptSource s;
+    s.spec_ = spec.prompts;
+    s.shared_ = spec.shared_prefixes;
+    for (uint32_t id = 0; id < vocab_size; ++id)
+        if (!tokenizer || (id < tokenizer->vocab_size() && !tokenizer->is_special(static_cast<text::TokenId>(id))))
+            s.plain_ids_.push_back(static_cast<text::TokenId>(id));
+    if (s.plain_ids_.empty()) return fail("workload: the tokenizer has only special tokens");
+    if (const auto* p = std::get_if<JsonlPrompts>(&spec.prompts)) {
+        PB_CHECK(needs_tokenizer(tokenizer, "a file of prompts"));
+        PB_TRY(const auto texts, read_jsonl_prompts(p->path, p->field));
+        for (const std::string& text : texts) {
+            s.prompts_.push_back(tokenizer->encode(text));
+            if (s.prompts_.back().empty())
+                return fail(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
+        }
+    } else if (const auto* t = std::get_if<TextPrompts>(&spec.prompts)) {
+        PB_CHECK(needs_tokenizer(tokenizer, "a text file"));
+        PB_TRY(const std::string text, read_text(t->path));
+        s.text_ = tokenizer->encode(text);
+        s.lengths_ = std::make_shared<LengthSource>(t->tokens);
+    } else if (const auto* y = std::get_if<SyntheticPrompts>(&spec.prompts)) {
+        s.lengths_ = std::make_shared<LengthSource>(y->tokens);
+    } else {
+        PB_CHECK(s.open_trace(std::get<TracePrompts>(spec.prompts), tokenizer));
+    }
+    if (s.shared_.number > 0) {
+        s.prefix_lengths_ = std::make_shared<LengthSource>(s.shared_.tokens);
+        s.prefix_choice_ = std::make_shared<LengthSource>(ZipfLength{s.shared_.exponent, 1, s.shared_.number});
+    }
+    return s;
+}
+
+Result<> PromptSource::open_trace(const TracePrompts& given, const text::Tokenizer* tokenizer) {
+    PB_TRY(trace_, read_trace(given.path, given.options));
+    if (trace_.left_out > 0)
+        notices_.push_back(std::to_string(trace_.left_out) + " entries of " + given.path.string() +
+                           " hold no request (they failed, or have no answer) and are left out");
+    const auto vocabulary = static_cast<text::TokenId>(plain_ids_.back());
+    if (std::ranges::any_of(trace_.ids, [&](text::TokenId id) { return id > vocabulary; })) {
+        // Equal ids remain equal, so that prefixes that were shared still are.
+        for (text::TokenId& id : trace_.ids) id = plain_ids_[static_cast<size_t>(id) % plain_ids_.size()];
+        notices_.push_back("token ids of " + given.path.string() +
+                           " are beyond the vocabulary: all are taken modulo its size, so that the text means nothing");
+    }
+    if (trace_.texts.empty()) return {};
+    PB_CHECK(needs_tokenizer(tokenizer, "a trace of texts"));
+    return tokenise(given.path.string(), *tokenizer);
+}
+
+Result<> PromptSource::tokenise(const std::string& path, const text::Tokenizer& tokenizer) {
+    for (TraceRow& row : trace_.rows) {
+        if (row.content != PromptContent::kText) continue;
+        const size_t text = row.first;
+        row.content = PromptContent::kIds;
+        row.first = trace_.ids.size();
+        const TokenIds prompt = tokenizer.encode(trace_.texts[text]);
+        if (prompt.empty()) return fail(path + ": a prompt has no tokens: '" + trace_.texts[text].substr(0, 60) + "'");
+        trace_.ids.insert(trace_.ids.end(), prompt.begin(), prompt.end());
+        row.prompt_tokens = row.count = static_cast<uint32_t>(prompt.size());
+        if (!row.has_answer) continue;
+        const TokenIds answer = tokenizer.encode(trace_.texts[text + 1]);
+        trace_.ids.insert(trace_.ids.end(), answer.begin(), answer.end());
+        row.output_tokens = static_cast<uint32_t>(answer.size());
+    }
+    trace_.texts = std::vector<std::string>(); // {} would keep their memory
+    return {};
+}
+
+std::vector<uint32_t> PromptSource::order(const Draws& draws) const {
+    const auto* jsonl = std::get_if<JsonlPrompts>(&spec_);
+    if (jsonl && jsonl->order == Order::kShuffled) return draws.permutation(Purpose::kPromptChoice, prompts());
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < prompts(); ++i) order.push_back(i);
+    return order;
+}
+
+uint32_t PromptSource::length(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i,
+                              const TraceRow* row) const {
+    if (row) return row->prompt_tokens;
+    if (!prompts_.empty()) return static_cast<uint32_t>(prompts_[order[i % order.size()]].size());
+    return lengths_->draw(draws, Purpose::kPromptLength, i);
+}
+
+void PromptSource::append_random(TokenIds& ids, const Draws& draws, Purpose purpose, uint64_t number,
+                                 uint32_t tokens) const {
+    PhiloxBlock block{};
+    for (uint32_t k = 0; k < tokens; ++k) {
+        if (k % 4 == 0) block = draws.bits(purpose, number, k / 4);
+        ids.push_back(plain_ids_[uint64_t{block[k % 4]} * plain_ids_.size() >> 32]);
+    }
+}
+
+void PromptSource::append_blocks(TokenIds& ids, const Draws& draws, const TraceRow& row, uint32_t tokens) const {
+    for (uint32_t b = 0; b < row.count && ids.size() < tokens; ++b)
+        append_random(ids, draws, Purpose::kBlockIds, trace_.blocks[row.first + b],
+                      std::min(trace_.block_tokens, tokens - static_cast<uint32_t>(ids.size())));
+}
+
+TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row,
+                              uint32_t tokens) const {
+    TokenIds ids;
+    if (!prompts_.empty()) {
+        const auto& whole = prompts_[order[i % order.size()]];
+        return {whole.begin(), whole.begin() + std::min<std::ptrdiff_t>(tokens, std::ssize(whole))};
+    }
+    if (!text_.empty()) { // a slice; from the front again where the text ends
+        const uint64_t offset = draws.below(Purpose::kOffset, i, text_.size());
+        for (uint64_t k = 0; k < tokens; ++k) ids.push_back(text_[(offset + k) % text_.size()]);
+        return ids;
+    }
+    if (row && row->content == PromptContent::kIds) {
+        const auto begin = trace_.ids.begin() + static_cast<std::ptrdiff_t>(row->first);
+        ids.assign(begin, begin + std::min(tokens, row->count));
+    } else if (row && row->content == PromptContent::kBlocks) {
+        append_blocks(ids, draws, *row, tokens);
+    } else if (row && row->content == PromptContent::kPrefix) {
+        append_random(ids, draws, Purpose::kPrefixIds, row->first, std::min(tokens, row->count));
+    }
+    append_random(ids, draws, Purpose::kPromptIds, i, tokens - static_cast<uint32_t>(ids.size()));
+    return ids;
+}
+
+TokenIds PromptSource::answer(const Draws& draws, uint32_t i, const TraceRow* row, uint32_t tokens) const {
+    TokenIds ids;
+    if (row && row->has_answer) {
+        const auto begin = trace_.ids.begin() + static_cast<std::ptrdiff_t>(row->first + row->count);
+        const auto there = std::min<std::ptrdiff_t>(trace_.ids.end() - begin, row->output_tokens);
+        ids.assign(begin, begin + std::min<std::ptrdiff_t>(tokens, there));
+    }
+    append_random(ids, draws, Purpose::kAnswerIds, i, tokens - static_cast<uint32_t>(ids.size()));
+    return ids;
+}
+
+TokenIds PromptSource::prefix(const Draws& draws, uint32_t s) const {
+    TokenIds ids;
+    if (shared_.number == 0 || draws.uniform(Purpose::kHasPrefix, s) > shared_.share) return ids;
+    const uint32_t k = prefix_choice_->draw(draws, Purpose::kPrefixChoice, s);
+    append_random(ids, draws, Purpose::kPrefixIds, k, prefix_lengths_->draw(draws, Purpose::kPrefixLength, k));
+    return ids;
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,56 @@
+// The prompts of a workload, and what their requests have in common: token ids as a pure function of the
+// specification, the draws of a repeat and the number of a request. Files are read and tokenised once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "experiment/draws.hpp"
+#include "experiment/spec.hpp"
+#include "text/tokenizer.hpp"
+
+namespace patchbay::experiment {
+
+using TokenIds = std::vector<text::TokenId>;
+
+class PromptSource {
+  public:
+    // The tokenizer may be null where no text is used.
+    static Result<PromptSource> open(const WorkloadSpec&, const text::Tokenizer*, uint32_t vocab_size);
+
+    const Trace* trace() const { return trace_.rows.empty() ? nullptr : &trace_; }
+    uint32_t prompts() const { return static_cast<uint32_t>(prompts_.size()); } // of a JSONL file; else 0
+    // The order in which a repeat goes through the prompts of a file.
+    std::vector<uint32_t> order(const Draws&) const;
+
+    // Of request i; row: its row of the trace, else nullptr.
+    uint32_t length(const Draws&, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row) const;
+    TokenIds prompt(const Draws&, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row,
+                    uint32_t tokens) const;
+    // What answers it where no model does: the trace's answer, then random ids.
+    TokenIds answer(const Draws&, uint32_t i, const TraceRow* row, uint32_t tokens) const;
+    // The shared prefix that session s begins with; empty: none.
+    TokenIds prefix(const Draws&, uint32_t s) const;
+
+    const std::vector<std::string>& notices() const { return notices_; }
+
+  private:
+    Result<> open_trace(const TracePrompts&, const text::Tokenizer*);
+    Result<> tokenise(const std::string& path, const text::Tokenizer&);
+    void move_into_vocabulary(const text::Tokenizer*, uint32_t vocab_size);
+    void append_random(TokenIds&, const Draws&, Purpose, uint64_t number, uint32_t tokens) const;
+    void append_blocks(TokenIds&, const Draws&, const TraceRow&, uint32_t tokens) const;
+
+    Prompts spec_;
+    SharedPrefixes shared_;
+    std::vector<TokenIds> prompts_; // of a JSONL file
+    TokenIds text_;                 // of a text file
+    TokenIds plain_ids_;            // ids that random prompts are made of
+    Trace trace_;
+    std::shared_ptr<const LengthSource> lengths_, prefix_lengths_, prefix_choice_;
+    std::vector<std::string> notices_;
+};
+
+}  // namespace patchbay::experiment

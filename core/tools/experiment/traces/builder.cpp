@@ -1,0 +1,65 @@
+#include "experiment/traces/builder.hpp"
+
+namespace patchbay::experiment {
+
+TraceBuilder::TraceBuilder(std::string name, const TraceOptions& options, const InputLimits& limits,
+                           TraceFormat format)
+    : name_(std::move(name)), options_(options), limits_(limits) {
+    trace_.format = format;
+}
+
+Result<bool> TraceBuilder::taken() {
+    if (seen_++ < options_.skip) return false;
+    if (trace_.rows.size() >= limits_.rows) return fault("more than " + std::to_string(limits_.rows) + " rows");
+    return true;
+}
+
+Result<bool> TraceBuilder::wanted(int64_t time_ns) {
+    if (!any_time_) first_of_file_ns_ = last_ns_ = time_ns;
+    any_time_ = true;
+    if (time_ns < last_ns_) return fault("a time before that of the row above; sort the file by time");
+    last_ns_ = time_ns;
+    const double since_s = static_cast<double>(time_ns - first_of_file_ns_) * 1e-9;
+    if (since_s < options_.from_s || (options_.until_s > 0 && since_s >= options_.until_s)) return false;
+    PB_TRY(const bool is_taken, taken());
+    if (!is_taken) return false;
+    if (trace_.rows.empty()) first_taken_ns_ = time_ns;
+    now_ns_ = time_ns - first_taken_ns_;
+    return true;
+}
+
+Result<bool> TraceBuilder::wanted_without_time() { return taken(); }
+
+void TraceBuilder::add(TraceRow row) {
+    row.at_ns = static_cast<uint64_t>(now_ns_);
+    trace_.rows.push_back(row);
+}
+
+uint32_t TraceBuilder::label(std::string_view name) {
+    const auto at = labels_.find(name);
+    if (at != labels_.end()) return at->second;
+    trace_.labels.emplace_back(name);
+    return labels_[std::string(name)] = static_cast<uint32_t>(trace_.labels.size() - 1);
+}
+
+uint32_t TraceBuilder::session(std::string_view name) {
+    const auto at = sessions_.find(name);
+    if (at != sessions_.end()) return at->second;
+    return sessions_.emplace(name, static_cast<uint32_t>(sessions_.size() + 1)).first->second;
+}
+
+uint64_t TraceBuilder::prefix(std::string_view name) {
+    const auto at = prefixes_.find(name);
+    if (at != prefixes_.end()) return at->second;
+    return prefixes_.emplace(name, prefixes_.size()).first->second;
+}
+
+Result<Trace> TraceBuilder::finish() {
+    if (trace_.rows.empty())
+        return fail(name_ + ": no rows in it" +
+                    (seen_ > 0 || any_time_ ? " after `skip`, `from_s` and `until_s`" : "") +
+                    (trace_.left_out > 0 ? "; " + std::to_string(trace_.left_out) + " hold no request" : ""));
+    return std::move(trace_);
+}
+
+}  // namespace patchbay::experiment
