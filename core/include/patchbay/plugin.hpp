@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -99,11 +100,12 @@ class Context {
 
 inline void log(const pb_host& host, int32_t level, std::string_view text) { host.log(host.ctx, level, str(text)); }
 
-// A table of the host's services; null where the host has none of this revision.
+// A table of the host's services, as this plugin knows it; none where the host has none of this revision.
 template <class T>
-const T* service(const pb_host& host, const char* id, uint32_t revision) {
+std::optional<T> service(const pb_host& host, const char* id, uint32_t revision) {
     const auto* const table = static_cast<const T*>(host.service(host.ctx, id));
-    return table && table->revision == revision ? table : nullptr;
+    if (!table || table->revision != revision) return {};
+    return widened<T>(table, table->struct_size);
 }
 
 // The thread pool of the host, copied out of a context. Runs on the calling thread where the host offers none.
@@ -124,7 +126,7 @@ class Pool {
     }
 
   private:
-    const pb_pool* pool_;
+    std::optional<pb_pool> pool_;
 };
 
 // The host's clock, copied out of a context: real, or virtual in a simulation.
@@ -132,11 +134,11 @@ class HostClock {
   public:
     explicit HostClock(const pb_host& host)
         : clock_(service<pb_clock>(host, PB_SERVICE_CLOCK, PB_CLOCK_REVISION)) {}
-    explicit operator bool() const { return clock_ != nullptr; } // false: the host has none
+    explicit operator bool() const { return clock_.has_value(); } // false: the host has none
     uint64_t now_ns() const { return clock_->now_ns(clock_->ctx); }
 
   private:
-    const pb_clock* clock_;
+    std::optional<pb_clock> clock_;
 };
 
 // A component's own metrics, copied out of a context: patchbay_plugin_<name>{kind,plugin}. Does nothing where the host
@@ -153,7 +155,7 @@ class Metrics {
     }
 
   private:
-    const pb_metrics* metrics_;
+    std::optional<pb_metrics> metrics_;
 };
 
 // ---- saved state -----------------------------------------------------------------------------

@@ -35,10 +35,12 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
     if (e.max_model_len == 0) return static_cast<uint32_t>(std::min({room, reach, step}));
     if (e.max_model_len > reach)
-        return fail("max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " +
+        return fail(StatusCode::kInvalid,
+                    "max_model_len of " + std::to_string(e.max_model_len) + " is more than the model's " +
                     std::to_string(reach) + " positions");
     if (e.max_model_len > room)
-        return fail("max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
+        return fail(StatusCode::kInvalid,
+                    "max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
                     std::to_string(runner.num_blocks()) + " blocks of " + std::to_string(e.block_size) +
                     " (raise kv_cache_memory or num_blocks)");
     return e.max_model_len;
@@ -58,7 +60,8 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
                                                   : "");
     if (f.state_groups == 0) return {};
     if (c.proposer)
-        return fail("proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "
+        return fail(StatusCode::kUnsupported,
+                    "proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "
                     "cannot go back before a draft that is rejected (choose proposer: none)");
     if (!c.engine.enable_prefix_caching) return {};
     f.prefix_caching = "off: layers keep states, which are those of the latest token only";
@@ -144,7 +147,8 @@ Result<> Engine::Builder::open(parallel::World* world) {
 }
 
 Result<> Engine::Builder::choose_policies(const execution::ScriptSetup* script) {
-    if (script && computes()) return fail("a script on device '" + c_.device.plugin + "', which computes");
+    if (script && computes()) return fail(StatusCode::kInvalid,
+                                          "a script on device '" + c_.device.plugin + "', which computes");
     PB_TRY(scheduler_, registry_.scheduler(c_.scheduler.plugin, c_.scheduler.settings, state_->services));
     PB_TRY(sampler_, registry_.sampler(c_.sampler.plugin, c_.sampler.settings, state_->services));
     if (computes())
@@ -169,7 +173,8 @@ Result<> Engine::Builder::make_proposer() {
         spdlog::warn("drafts are accepted by synthetic_acceptance_rates, whatever the model says: texts mean nothing");
     }
     if (!computes() && !s.draft_model->draft() && !s.facts.synthetic_acceptance)
-        return fail("proposer '" + c_.proposer->plugin + "' on device '" + c_.device.plugin +
+        return fail(StatusCode::kUnsupported,
+                    "proposer '" + c_.proposer->plugin + "' on device '" + c_.device.plugin +
                     "', which computes nothing: which drafts would be accepted is not known (choose proposer: none, or "
                     "give the rates with speculative.rejection_sample_method: synthetic)");
     return {};
@@ -246,7 +251,7 @@ Result<> Engine::Builder::describe() {
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (state_->tokenizer && state_->tokenizer->vocab_size() > f.vocab_size)
-        return fail("the tokenizer has " + std::to_string(state_->tokenizer->vocab_size()) +
+        return fail(StatusCode::kInvalid, "the tokenizer has " + std::to_string(state_->tokenizer->vocab_size()) +
                     " tokens, the model only " + std::to_string(f.vocab_size));
     return {};
 }
@@ -302,7 +307,8 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     }
     const std::string_view why = script ? "" : p.loop.sync_reason();
     if (c_.engine.async_scheduling == config::AsyncScheduling::kOn && !why.empty())
-        return fail("async_scheduling: on, but steps must be back before the next is planned: " + std::string(why) +
+        return fail(StatusCode::kInvalid,
+                    "async_scheduling: on, but steps must be back before the next is planned: " + std::string(why) +
                     " (auto takes it where it can be had)");
     return {};
 }

@@ -54,7 +54,7 @@ Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineCon
                                               std::move(parts.attention), parts.model.source, r, clock, draft);
     // A model that refuses its configuration names the key; which file that is from is known here.
     const bool of_config = !runner && runner.error().find("': load_config: ") != std::string::npos;
-    if (of_config && !c.model.path.empty()) return fail(c.model.path + ": " + runner.error());
+    if (of_config && !c.model.path.empty()) return prefixed(c.model.path, runner.failure());
     return runner;
 }
 

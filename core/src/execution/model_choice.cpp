@@ -20,7 +20,8 @@ Result<OpenModel> open_model(const config::EngineConfig& c, Numbers numbers) {
     if (c.model.load_format == config::LoadFormat::kDummy) {
         weights::FlatConfig shape = c.model.shape;
         if (shape.empty()) {
-            if (c.model.path.empty()) return fail("load_format dummy needs `shape:` or a folder with config.json");
+            if (c.model.path.empty()) return fail(StatusCode::kInvalid,
+                                                  "load_format dummy needs `shape:` or a folder with config.json");
             PB_TRY(shape, weights::read_model_config(c.model.path));
         }
         if (numbers == Numbers::kNone) {
@@ -30,11 +31,13 @@ Result<OpenModel> open_model(const config::EngineConfig& c, Numbers numbers) {
         return OpenModel{std::move(shape), weights::WeightSource::dummy(c.engine.seed)};
     }
     if (c.model.path.empty())
-        return fail("no model: give a Hugging Face folder or a GGUF file, or load_format: dummy with a shape");
+        return fail(StatusCode::kInvalid,
+                    "no model: give a Hugging Face folder or a GGUF file, or load_format: dummy with a shape");
     PB_TRY(auto config, weights::read_model_config(c.model.path));
     if (numbers == Numbers::kNone) {
         if (weights::is_gguf(c.model.path) && c.model.quantization == config::Quantization::kAuto)
-            return fail("a GGUF file's weights are not looked at where nothing is computed: say by quantization (none, "
+            return fail(StatusCode::kInvalid,
+                        "a GGUF file's weights are not looked at where nothing is computed: say by quantization (none, "
                         "int8 or int4) what they are like");
         PB_TRY(auto source, weights::WeightSource::shapes(config));
         return OpenModel{std::move(config), std::move(source)};
@@ -114,7 +117,7 @@ std::string length_reason(const config::EngineSettings& e, const weights::FlatCo
 Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry, Numbers numbers) {
     PB_TRY(OpenModel model, in_one_line(open_model(c, numbers)));
     const auto named = weights::single_value(model.config, "architectures.0");
-    if (!named) return fail(c.model.path + ": " + named.error());
+    if (!named) return prefixed(c.model.path, named.failure());
     const std::string architecture = named->value_or("");
     std::string plugin = c.model.plugin;
     if (plugin == "auto") {

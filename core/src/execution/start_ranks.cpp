@@ -19,7 +19,8 @@ Result<OtherRanks> start_ranks(const config::EngineConfig& c, const host::Regist
     }
     if (!device.computes) {
         if (!alone())
-            return fail("device '" + c.device.plugin + "' computes nothing, so its ranks are all in one process: "
+            return fail(StatusCode::kInvalid,
+                        "device '" + c.device.plugin + "' computes nothing, so its ranks are all in one process: "
                         "start it without mpirun or srun");
         out.simulated = std::make_unique<runner::SimulatedRanks>(size);
         return out;

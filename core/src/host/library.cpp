@@ -194,7 +194,8 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
         return refuse("abi.magic", "not a plugin: " PB_ENTRY_SYMBOL " does not begin with the magic number");
     if (const std::string why = version_fault(p->abi_major, p->abi_minor); !why.empty())
         return refuse("abi.version", why);
-    if (p->struct_size < sizeof(pb_plugin) || !p->name || !p->version || !p->build ||
+    constexpr size_t kFirstRelease = offsetof(pb_plugin, components) + sizeof p->components; // later fields may lack
+    if (p->struct_size < kFirstRelease || !p->name || !p->version || !p->build ||
         (p->component_count > 0 && !p->components))
         return refuse("abi.complete", "its plugin table is incomplete");
     if (p->component_count == 0 || p->component_count > 256)

@@ -32,7 +32,8 @@ Result<Addresses> look_up(const Endpoint& at, int flags) {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags | AI_NUMERICSERV;
     const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
-    if (error != 0) return fail("cannot find the host '" + at.host + "': " + gai_strerror(error));
+    if (error != 0) return fail(StatusCode::kNotFound,
+                                "cannot find the host '" + at.host + "': " + gai_strerror(error));
     return Addresses(found);
 }
 
@@ -71,7 +72,8 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
         if (error != std::errc() || end != last) out.port = 0;
         if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
     }
-    if (out.host.empty() || out.port == 0) return fail("'" + text + "' is no HOST:PORT such as node1:29511");
+    if (out.host.empty() || out.port == 0) return fail(StatusCode::kInvalid,
+                                                       "'" + text + "' is no HOST:PORT such as node1:29511");
     return out;
 }
 
@@ -90,7 +92,7 @@ Result<Socket> listen_at(const Endpoint& at) {
         if (bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
         why = std::strerror(errno);
     }
-    return fail("cannot listen at " + text_of(at) + ": " + why);
+    return fail(StatusCode::kUnavailable, "cannot listen at " + text_of(at) + ": " + why);
 }
 
 Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
@@ -111,7 +113,8 @@ Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
             return socket;
         }
         if (clock.now_ns() + kPause >= deadline)
-            return fail("no answer at " + text_of(to) + " within " + seconds(timeout_ns) + ": " + why);
+            return fail(StatusCode::kUnavailable,
+                        "no answer at " + text_of(to) + " within " + seconds(timeout_ns) + ": " + why);
         clock.wait_until_ns(clock.now_ns() + kPause);
     }
 }

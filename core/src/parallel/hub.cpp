@@ -78,7 +78,7 @@ Result<> Hub::wait_until_joined() {
     for (uint32_t r = 1; r < size_; ++r)
         if (std::none_of(peers_.begin(), peers_.end(), [&](const auto& p) { return p->joined && p->info.rank == r; }))
             missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-    return fail("of " + std::to_string(size_) + " ranks these did not join within " +
+    return fail(StatusCode::kUnavailable, "of " + std::to_string(size_) + " ranks these did not join within " +
                 std::to_string(deadlines_.join / 1'000'000'000) + " s: " + missing);
 }
 
@@ -130,7 +130,7 @@ void Hub::watch(std::function<void()> on_failure) {
 Result<> Hub::begin(std::string_view what) {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return fail(failure_);
-    if (in_session_) return fail("the ranks are busy with another engine");
+    if (in_session_) return fail(StatusCode::kUnavailable, "the ranks are busy with another engine");
     values_.clear();
     step_starts_.clear();
     for (const auto& p : peers_) {
@@ -216,7 +216,8 @@ Result<std::string> Hub::get(const std::string& key) {
     const bool over = changed_.wait_for(lock, std::chrono::nanoseconds(deadlines_.load),
                                         [&] { return !failure_.empty() || values_.contains(key); });
     if (!failure_.empty()) return fail(failure_);
-    if (!over) return fail("no rank has set '" + key + "' within " + seconds(deadlines_.load));
+    if (!over) return fail(StatusCode::kUnavailable,
+                           "no rank has set '" + key + "' within " + seconds(deadlines_.load));
     return values_.at(key);
 }
 

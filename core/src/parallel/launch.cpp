@@ -31,7 +31,8 @@ Result<uint32_t> number_of(const Environment& env, const char* name) {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, value);
     if (error != std::errc() || end != last)
-        return fail(std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
+        return fail(StatusCode::kInvalid,
+                    std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
     return value;
 }
 
@@ -46,7 +47,8 @@ std::string first_of(const std::string& hosts) {
 Result<std::optional<Launched>> checked(Launched l) {
     if (l.size < 2) return std::optional<Launched>();
     if (l.rank >= l.size)
-        return fail("the launcher says that this is rank " + std::to_string(l.rank) + " of " + std::to_string(l.size));
+        return fail(StatusCode::kInvalid,
+                    "the launcher says that this is rank " + std::to_string(l.rank) + " of " + std::to_string(l.size));
     return std::optional(std::move(l));
 }
 
@@ -101,7 +103,8 @@ Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
     const auto port = static_cast<uint16_t>(kFirstPort + XXH32(l.job.data(), l.job.size(), 0) % kPorts);
     if (l.here == l.size) return Endpoint{"127.0.0.1", port};
     if (!l.first_host.empty()) return Endpoint{l.first_host, port};
-    return fail("the ranks are on several hosts: say where rank 0 can be reached by PATCHBAY_RENDEZVOUS=HOST:PORT "
+    return fail(StatusCode::kInvalid,
+                "the ranks are on several hosts: say where rank 0 can be reached by PATCHBAY_RENDEZVOUS=HOST:PORT "
                 "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
 }
 
@@ -114,7 +117,7 @@ Result<std::string> device_of_rank(const Environment& env, const std::string& vi
         if (count == rank) return list.substr(from, end - from);
         from = end + 1;
     }
-    return fail(visible_by + " is '" + list + "': rank " + std::to_string(rank) +
+    return fail(StatusCode::kInvalid, visible_by + " is '" + list + "': rank " + std::to_string(rank) +
                 " finds no device of its own there (name as many as tensor_parallel_size)");
 }
 

@@ -27,7 +27,7 @@ Deadlines deadlines_of(const config::ParallelSettings& p) {
 Result<> World::check_alone() const {
     PB_TRY(const auto job, launched(variable));
     if (!job) return {};
-    return fail(word(job->by) + " started " + std::to_string(job->size) +
+    return fail(StatusCode::kInvalid, word(job->by) + " started " + std::to_string(job->size) +
                 " ranks, but engine.tensor_parallel_size is 1 (set it to " + std::to_string(job->size) +
                 ", or start one)");
 }
@@ -41,7 +41,7 @@ Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelS
                                 : job                                        ? job->by
                                                                              : config::Launcher::kLocal;
     if (job && by != job->by)
-        return fail(word(job->by) + " started " + std::to_string(job->size) +
+        return fail(StatusCode::kInvalid, word(job->by) + " started " + std::to_string(job->size) +
                     " ranks, but parallel.launcher is another (leave it at auto)");
     if (by == config::Launcher::kLocal) {
         PB_TRY(const auto hub, start(size, deadlines, visible_by));
@@ -49,10 +49,12 @@ Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelS
         return hub;
     }
     if (!job)
-        return fail("parallel.launcher is " + word(by) + ", but this process was not started by it (" + word(by) +
+        return fail(StatusCode::kInvalid,
+                    "parallel.launcher is " + word(by) + ", but this process was not started by it (" + word(by) +
                     " -n " + std::to_string(size) + " patchbay …)");
     if (job->size != size)
-        return fail(word(by) + " started " + std::to_string(job->size) + " ranks, but engine.tensor_parallel_size is " +
+        return fail(StatusCode::kInvalid,
+                    word(by) + " started " + std::to_string(job->size) + " ranks, but engine.tensor_parallel_size is " +
                     std::to_string(size));
     if (!launched_) {
         const char* const asked = std::getenv("PATCHBAY_RENDEZVOUS");

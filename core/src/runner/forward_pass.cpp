@@ -229,7 +229,7 @@ Result<std::span<float>> ModelRunner::forward(const Batch& batch) {
 Result<SampledRows> ModelRunner::forward(const Batch& batch, const SampleCall& call) {
     if (const auto done = pass(batch, &call, End::kWait); !done) {
         sampling_.forget();
-        return fail(done.error());
+        return done.failure();
     }
     return sampling_.collect();
 }
@@ -301,7 +301,8 @@ Result<> ModelRunner::end_step(uint64_t& ns) {
 
 Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
     if (out_of_memory_)
-        return fail("the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
+        return fail(StatusCode::kExhausted,
+                    "the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
     if (!layer_fault_.empty())
         return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
     PB_CHECK(done);

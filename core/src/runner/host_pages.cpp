@@ -17,7 +17,8 @@ Result<> HostPages::allocate(uint32_t slots, uint64_t page_bytes, void* page) {
     page_bytes_ = page_bytes;
     if (slots == 0) return {};
     if (slots > UINT64_MAX / page_bytes)
-        return fail("a swap space of " + std::to_string(slots) + " pages of " + std::to_string(page_bytes) +
+        return fail(StatusCode::kInvalid,
+                    "a swap space of " + std::to_string(slots) + " pages of " + std::to_string(page_bytes) +
                     " bytes is more than can be counted");
     const uint64_t bytes = uint64_t{slots} * page_bytes;
     if (has_own_calls()) {
@@ -26,7 +27,8 @@ Result<> HostPages::allocate(uint32_t slots, uint64_t page_bytes, void* page) {
         constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
         if (mapped == MAP_FAILED)
-            return fail("cannot map " + std::to_string(bytes) + " bytes of swap space (lower swap_space)");
+            return fail(StatusCode::kExhausted,
+                        "cannot map " + std::to_string(bytes) + " bytes of swap space (lower swap_space)");
         memory_ = mapped;
     }
     return measure(page);

@@ -10,11 +10,13 @@ Result<std::vector<pb_dtype>> KvDTypes::by_layer(uint32_t layer_count) const {
     for (const KvDTypeOfLayers& range : others) {
         const uint64_t first = range.first ? *range.first : layer_count - std::min(range.count, layer_count);
         if (first + range.count > layer_count)
-            return fail("kv_cache_dtype_layers names layers " + range.layers + ", the model has " +
+            return fail(StatusCode::kInvalid,
+                        "kv_cache_dtype_layers names layers " + range.layers + ", the model has " +
                         std::to_string(layer_count) + " (0 to " + std::to_string(layer_count - 1) + ")");
         for (uint64_t layer = first; layer < first + range.count; ++layer) {
             if (named[layer])
-                return fail("kv_cache_dtype_layers names layer " + std::to_string(layer) + " twice, in " +
+                return fail(StatusCode::kInvalid,
+                            "kv_cache_dtype_layers names layer " + std::to_string(layer) + " twice, in " +
                             named[layer]->layers + " and in " + range.layers);
             named[layer] = &range;
             out[layer] = range.dtype;

@@ -113,17 +113,18 @@ Result<> ModelRunner::open(const RunnerSettings& settings) {
     PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
                               ranks_ ? ranks_->wire().size : 1));
     if (is_head(model_))
-        return fail("model '" + std::string(model_.component->type().name) +
+        return fail(StatusCode::kUnsupported, "model '" + std::string(model_.component->type().name) +
                     "' is a head of another model and says nothing by itself (name that one, and this in proposer:)");
     return check_model();
 }
 
 Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
     if (ranks_)
-        return fail("a second model beside one of " + std::to_string(ranks_->wire().size) +
+        return fail(StatusCode::kUnsupported, "a second model beside one of " + std::to_string(ranks_->wire().size) +
                     " ranks (set tensor_parallel_size: 1)");
     if (draft.facts.vocab_size != facts_.vocab_size)
-        return fail("the draft model '" + std::string(draft.model.component->type().name) + "' has a vocabulary of " +
+        return fail(StatusCode::kInvalid,
+                    "the draft model '" + std::string(draft.model.component->type().name) + "' has a vocabulary of " +
                     std::to_string(draft.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
     if (is_head(draft.model)) PB_CHECK(check_head(draft));
@@ -143,19 +144,21 @@ Result<> ModelRunner::check_head(const DraftModel& head) const {
     const std::string name = "head '" + std::string(head.model.component->type().name) + "'",
                       target = "model '" + std::string(model_.component->type().name) + "'";
     if (!(facts_.flags & PB_MODEL_GIVES_HIDDEN))
-        return fail(name + " goes on from hidden states, which " + target +
+        return fail(StatusCode::kUnsupported, name + " goes on from hidden states, which " + target +
                     " does not give (a draft model beside it can be had)");
     if (head.facts.hidden_size != facts_.hidden_size)
-        return fail(name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
+        return fail(StatusCode::kInvalid,
+                    name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
                     target + " has " + std::to_string(facts_.hidden_size) + " (take the head that was trained for it)");
     return {};
 }
 
 Result<> ModelRunner::check_simulation() const {
     if (!device_.extension<pb_device_simulation>())
-        return fail("device '" + device_name_ + "' computes nothing, but does not say what time passes");
+        return fail(StatusCode::kUnsupported,
+                    "device '" + device_name_ + "' computes nothing, but does not say what time passes");
     if (!attention_.table->cost)
-        return fail("device '" + device_name_ + "' computes nothing, and attention '" +
+        return fail(StatusCode::kUnsupported, "device '" + device_name_ + "' computes nothing, and attention '" +
                     attention_.component->type().name + "' does not say what it costs there (choose paged)");
     return {};
 }
@@ -163,7 +166,8 @@ Result<> ModelRunner::check_simulation() const {
 Result<> ModelRunner::connect(Ranks& ranks) {
     const pb_group& group = ranks.wire();
     if (!device_.extension<pb_device_collectives>())
-        return fail("device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
+        return fail(StatusCode::kUnsupported,
+                    "device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
                     " ranks (set tensor_parallel_size: 1)");
     ranks_ = &ranks;
     ranks.watch([device = device_.component.get()] { host::call<&pb_device_collectives::disconnect>(*device); });
@@ -190,7 +194,8 @@ Result<> ModelRunner::check_model() const {
         return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
     for (const char* const* need = model_.table->needs; need && *need; ++need)
         if (!host::has_op(ops_, *need))
-            return fail("model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
+            return fail(StatusCode::kUnsupported,
+                        "model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
                         "', which the device '" + device_name_ + "' does not have");
     return {};
 }
@@ -220,7 +225,8 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
     const size_t count = weights_.size();
     if (facts_.embedding >= count || facts_.lm_head >= count)
-        return fail("model '" + std::string(model_.component->type().name) + "' has " + std::to_string(count) +
+        return fail(StatusCode::kInternal,
+                    "model '" + std::string(model_.component->type().name) + "' has " + std::to_string(count) +
                     " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
                     " and its lm head number " + std::to_string(facts_.lm_head));
     draft_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
@@ -387,7 +393,8 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
     }
     const uint64_t wanted = settings.num_blocks ? settings.num_blocks : memory / page_bytes();
     if (wanted == 0)
-        return fail((profiled ? "gpu_memory_utilization leaves " : "kv_cache_memory of ") + std::to_string(memory) +
+        return fail(StatusCode::kExhausted,
+                    (profiled ? "gpu_memory_utilization leaves " : "kv_cache_memory of ") + std::to_string(memory) +
                     " bytes" + (profiled ? ", which hold" : " holds") + " no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
     auto pages = static_cast<uint32_t>(std::min(wanted, kMaxBlocks));
@@ -407,7 +414,8 @@ Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
     const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
                                                     : space / std::max<uint64_t>(page_bytes(), 1);
     if (slots == 0 && space > 0)
-        return fail("swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
+        return fail(StatusCode::kInvalid,
+                    "swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
     return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMaxSlots)), page_bytes(), kv_->page(0));
 }
@@ -430,7 +438,8 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;
     PB_CHECK(inputs_->reserve(input_bytes({largest.tokens(), sequences, rows, listed}))); // there are no graphs yet
     if (const auto done = run(largest, rows, {}, nullptr, End::kWait); !done)
-        return fail("gpu_memory_utilization, a pass over " + std::to_string(largest.tokens()) + " tokens: " +
+        return fail(StatusCode::kExhausted,
+                    "gpu_memory_utilization, a pass over " + std::to_string(largest.tokens()) + " tokens: " +
                     done.error());
     return {};
 }
@@ -439,7 +448,7 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
 // activations stays taken. Where nothing is computed there are no activations to take any.
 Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
     if (info_.host_memory)
-        return fail("gpu_memory_utilization: the memory of device '" + device_name_ +
+        return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + device_name_ +
                     "' is the host's (say kv_cache_memory)");
     if (info_.computes && settings.max_num_batched_tokens > 0) {
         PB_CHECK(kv_->allocate(1));

@@ -50,7 +50,7 @@ typedef struct pb_attention_layout { /* filled by describe() */
     char     layout_tag[64]; /* equal tags: the bytes of a page mean the same. Terminated */
 } pb_attention_layout;
 
-typedef struct pb_attention_arrays { /* [step] closed, what comes goes into pb_attention_batch: a batch's metadata in the device's memory, for its kernels */
+typedef struct pb_attention_arrays { /* [step] a batch's metadata in the device's memory, for its kernels. Closed: pb_attention_batch grows in its place */
     const int32_t *query_starts; /* (seq_count + 1)                                                           */
     const int32_t *seq_lens;     /* (seq_count)                                                               */
     const int32_t *block_starts; /* (seq_count + 1)                                                           */

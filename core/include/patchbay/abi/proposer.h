@@ -16,9 +16,9 @@ typedef struct pb_propose_row { /* an element of rows */
     uint64_t       id;          /* of the sequence */
     const int32_t *tokens;      /* prompt and output, the newest last */
     uint32_t       token_count; /* at least 1 */
-    uint32_t       max_drafts;  /* one after the other, at most; ≤ the batch's */
-    uint32_t       max_paths;   /* from the newest token to a draft that none follows, at most; 1: a chain. Drafts in all:
-                                   max_drafts · max_paths, ≤ the batch's max_drafts */
+    uint32_t       max_drafts;  /* length of the longest path, at most                        */
+    uint32_t       max_paths;   /* paths from the newest token to a draft that no other follows, at most; 1: a chain. A row has
+                                   at most max_drafts · max_paths drafts, never more than the batch's max_drafts */
     uint32_t       reserved;
 } pb_propose_row;
 
@@ -26,19 +26,20 @@ typedef struct pb_propose_batch { /* [call] */
     uint32_t              struct_size;
     uint32_t              row_count;
     uint32_t              row_stride;  /* sizeof(pb_propose_row) at the host */
-    uint32_t              max_drafts;  /* that a row has room for: num_speculative_tokens · speculative.max_paths */
+    uint32_t              max_drafts;  /* room in each row: num_speculative_tokens · speculative.max_paths */
     const pb_propose_row *rows;
     int32_t              *drafts;      /* out, (row_count, max_drafts) */
     uint32_t             *counts;      /* out, row_count; 0: nothing to propose */
-    /* Out, (row_count, max_drafts): index of each draft's parent in its row, before its own; −1: the newest token. Before:
-     * a chain, index − 1. What hangs on another index is cut and counted as a fault. The host verifies paths in the order of
-     * their last drafts, as many as there is room for: the most likely one is to come first. NULL: chains only. */
+    /* In and out, (row_count, max_drafts): the index of each draft's parent in its row, which is less than its own; −1: the
+     * newest token. It comes filled with a chain, index − 1. A draft with any other parent is cut and counted as a fault. The
+     * host verifies paths in the order of their last drafts, as many as there is room for, so the likeliest path comes first.
+     * NULL: chains only. */
     int32_t              *parents;
-    /* Where drafts are verified by rejection: the distribution that each draft was drawn from, (row_count, max_drafts,
-     * vocab_size), any content before. Read only where `drawn` says so. NULL: not wanted. */
+    /* Out, (row_count, max_drafts, vocab_size), for verification by rejection: the distribution that each draft was drawn
+     * from. The host reads it only where `drawn` is 1. NULL: not wanted. */
     float                *probs;
-    uint8_t              *drawn;       /* out, (row_count, max_drafts), 0 before: 1 where the draft was drawn at random
-                                          from its row of probs; 0: it follows from the tokens before it. With probs */
+    uint8_t              *drawn;       /* with probs, out, (row_count, max_drafts): 1 where the draft was drawn at random from
+                                          its row of probs; 0, as it comes: it follows from the tokens before it */
     uint32_t              vocab_size;  /* of the target; with probs */
     uint32_t              reserved;
 } pb_propose_batch;

@@ -33,14 +33,14 @@ typedef struct pb_sampling_params { /* [step] one request's; meanings as in Open
     /* Further stages, each off at 0; docs/sampling.md says what they do and in what order they come */
     const int32_t *dry_breakers; /* ascending token ids: no repetition reaches across one         */
     uint32_t dry_breaker_count;
-    float    dry_multiplier;     /* taken from what would go on with a repetition, times dry_base */
-    float    dry_base;           /* for each token by which it is longer than dry_allowed_length  */
+    float    dry_multiplier;     /* · dry_base^n is subtracted from a token's logit that would continue a repetition, */
+    float    dry_base;           /* where n is by how much the repetition is longer than dry_allowed_length           */
     uint32_t dry_allowed_length;
     uint32_t dry_range;          /* tokens of prompt and output looked back at; 0: all            */
     float    top_n_sigma;        /* standard deviations below the highest logit                   */
-    float    typical_p;          /* off from 1 on, too                                            */
+    float    typical_p;          /* 1 and more: off, too                                          */
     float    xtc_probability;
-    float    xtc_threshold;      /* of those at least so probable only the last may be sampled    */
+    float    xtc_threshold;      /* of the tokens at least so probable only the least probable one stays */
     float    mirostat_tau;       /* bits                                                          */
     float    mirostat_eta;
     uint32_t reserved;

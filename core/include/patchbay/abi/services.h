@@ -77,8 +77,8 @@ typedef struct pb_runner_load { /* [call] */
     uint32_t          setting_count;
     const pb_setting *settings;  /* keys of the section `model:` (path, dtype, quantization, …); those missing take their
                                     defaults */
-    /* Where the device computes nothing: how likely the target accepts a draft, once those before it are accepted. Must
-     * be declared there. */
+    /* On a device that computes nothing it must be declared: how likely the target accepts a draft, given that it accepted
+     * those before it. */
     double            simulated_acceptance;
     uint32_t          has_simulated_acceptance; /* 1: it is declared */
     uint32_t          reserved;
@@ -97,7 +97,7 @@ typedef struct pb_runner_facts { /* filled by load() */
 typedef struct pb_runner_row { /* [call] an element of rows */
     uint64_t       id;          /* of a row of the propose() under way, at most once a pass */
     const int32_t *drafts;      /* tokens after the sequence's own, as a chain */
-    uint32_t       draft_count; /* less than the row's max_drafts: what comes out is one more */
+    uint32_t       draft_count; /* less than the row's max_drafts: the pass adds one */
     uint32_t       flags;       /* 0 */
 } pb_runner_row;
 
@@ -107,8 +107,9 @@ typedef struct pb_runner_batch { /* [call] */
     uint32_t             row_count;
     uint32_t             row_stride;   /* sizeof(pb_runner_row) at the plugin */
     const pb_runner_row *rows;
-    /* Out, row_count: what the engine's sampler makes of the model's logits, by the sequence's parameters and with the very
-     * noise that the target's token of that place will meet. −1: the model has not got so far, no more in this step. */
+    /* Out, row_count: the token that the engine's sampler draws from the model's logits, with the sequence's parameters and
+     * the same noise as for the target's token at that position. −1: the model has not computed so far, and will not in
+     * this step. */
     int32_t             *tokens;
     float               *logprobs;     /* out, row_count: of that token, log-softmax of the raw logits; NULL: not wanted */
     uint32_t             top_count;    /* the most likely ones, at most 100; 0: not wanted */

@@ -58,7 +58,7 @@ class DraftModel {
     }
 
   private:
-    const pb_runner* runner_;
+    const std::optional<pb_runner> runner_;
     pb_runner_facts facts_ = patchbay::sized<pb_runner_facts>();
 };
 

@@ -40,7 +40,7 @@ class InnerDevice {
     }
 
   private:
-    const pb_devices* devices_;
+    const std::optional<pb_devices> devices_;
     pb_device table_{};
     void* self_ = nullptr;
     mutable std::optional<pb_ops> ops_;

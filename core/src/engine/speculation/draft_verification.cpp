@@ -18,10 +18,12 @@ Result<> check_verification(const config::SpeculationSettings& settings, const h
                             execution::TokenSource tokens) {
     if (settings.rejection_sample_method != config::Verification::kRejection) return {};
     if (tokens != execution::TokenSource::kModel)
-        return fail("rejection_sample_method: rejection on a device that computes nothing: there are "
+        return fail(StatusCode::kUnsupported,
+                    "rejection_sample_method: rejection on a device that computes nothing: there are "
                     "no probabilities (choose match, or synthetic)");
     if (runner::runs_on_device(c) || !host::table_of<pb_sampler>(c).process)
-        return fail("rejection_sample_method: rejection needs a sampler that gives its probabilities to the host, and "
+        return fail(StatusCode::kUnsupported,
+                    "rejection_sample_method: rejection needs a sampler that gives its probabilities to the host, and "
                     "'" + std::string(c.type().name) +
                     "' does not (choose standard, or rejection_sample_method: match)");
     return {};
