@@ -55,6 +55,15 @@ CREATE TABLE comparison(
 PRAGMA user_version = 3;
 )";
 
+constexpr const char* kUnfinish = R"(
+UPDATE experiment SET end = 'running', winner = NULL, conclusion = NULL;
+DELETE FROM notice; DELETE FROM metric; DELETE FROM comparison;
+DELETE FROM request WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM step WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM swap WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM run WHERE end = 'interrupted';
+)";
+
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".
 std::string error_of(sqlite3* db) {
     std::string text = sqlite3_errmsg(db);
@@ -203,6 +212,17 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     if (auto done = db->execute(settings.c_str()); !done)
         return fail("cannot create " + file.string() + ": " + done.error());
     PB_CHECK(db->transaction([&] { return db->execute(kSchema); }));
+    return ResultsStore(std::move(db));
+}
+
+Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
+    auto db = std::make_unique<Database>();
+    db->file = file;
+    if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE, nullptr) != SQLITE_OK)
+        return fail("cannot open " + file.string() + ": " + error_of(db->handle));
+    if (auto done = db->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"); !done)
+        return fail("cannot write " + file.string() + ": " + done.error());
+    PB_CHECK(db->transaction([&] { return db->execute(kUnfinish); }));
     return ResultsStore(std::move(db));
 }
 

@@ -32,6 +32,8 @@ class ResultsStore {
   public:
     // max_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
     static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t max_bytes = 0);
+    // One that is there, of an experiment that goes on: without what was concluded and runs that were interrupted.
+    static Result<ResultsStore> resume(const std::filesystem::path& file);
     ~ResultsStore();
     ResultsStore(ResultsStore&&) noexcept;
 

@@ -170,6 +170,10 @@ struct Jitter { // of simulated steps: they take exp(|x|) times as long, x norma
     bool any() const { return step_jitter > 0 || run_jitter > 0; }
 };
 
+struct Watchdog {
+    double call_s = 300; // that a plugin's call may take; 0: any time
+};
+
 struct VariantSpec {
     std::string name;
     config::Node patch; // laid over the engine's configuration; its leaves are the declared differences
@@ -187,6 +191,7 @@ struct ExperimentSpec {
     uint64_t seed = 0;
     uint32_t warmup_requests = 0;
     Jitter jitter;
+    Watchdog watchdog;
     WorkloadSpec workload;
     Slo slo;
     std::filesystem::path results;     // empty: results/<name>-<time>

@@ -155,6 +155,7 @@ struct TopLevel { // keys that the specification keeps in another form
     std::string baseline, results;
     Warmup warmup;
     Jitter jitter;
+    Watchdog watchdog;
 };
 
 template <class V>
@@ -203,6 +204,10 @@ Table<TopLevel> top_level_table() {
              "a simulated step takes exp(|x|) times as long, x normal with this standard deviation")
         .key("run_jitter", &Jitter::run_jitter, Bounds{0, 10, ""}, "the same, drawn once for all steps of a run");
     t.section("simulation", &TopLevel::jitter, jitter, "noise of simulated runs");
+    Table<Watchdog> watchdog;
+    watchdog.key("call_s", &Watchdog::call_s, Bounds{0, 1e6, "s"},
+                 "a run ends when a plugin's call has not returned after this time; 0: never");
+    t.section("watchdog", &TopLevel::watchdog, watchdog, "of plugins that hang");
     Table<Slo> slo;
     const Bounds ms{.min = 0, .max = 1e9, .unit = "ms"};
     slo.key("ttft_ms", &Slo::ttft_ms, ms, "time to first token at most")
@@ -247,6 +252,7 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     spec.document = document;
     spec.warmup_requests = top.warmup.requests;
     spec.jitter = top.jitter;
+    spec.watchdog = top.watchdog;
     spec.results = top.results;
     const Node *variants = document.find("variants"), *factors = document.find("factors");
     if (variants && factors) faults.add(factors->origin, "'factors' and 'variants' exclude each other");
