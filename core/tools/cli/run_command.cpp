@@ -15,6 +15,7 @@
 #include "experiment/against_itself.hpp"
 #include "experiment/only.hpp"
 #include "experiment/progress_bar.hpp"
+#include "experiment/repeats_table.hpp"
 #include "experiment/results_resume.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/run_experiment.hpp"
@@ -147,7 +148,7 @@ Result<> run_against_itself(const Options& o, const std::string& command) {
         rates.add(outcome->conclusion);
         if (n == 1)
             std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
-                      << given.variants[given.baseline].name << ", " << spec.repeats << " repeats, "
+                      << given.variants[given.baseline].name << ", " << experiment::repeats_text(spec) << ", "
                       << spec.primary.size() << " primary metrics" << std::endl;
     }
     std::cout << rates.text() << "results: " << folder.string() << '\n';

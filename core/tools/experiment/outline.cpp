@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiment/conclusion.hpp"
+#include "experiment/repeats_table.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -37,8 +38,9 @@ std::string differences_of(const PreparedVariant& v) {
 }  // namespace
 
 std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared, const WorkloadSource& source) {
-    std::string out = std::to_string(prepared.variants.size()) + " variants × " + std::to_string(spec.repeats) +
-                      " repeats = " + std::to_string(prepared.variants.size() * spec.repeats) + " runs\n";
+    std::string out = std::to_string(prepared.variants.size()) + " variants × " + repeats_text(spec) + " = " +
+                      (spec.adaptive ? "at most " : "") + std::to_string(prepared.variants.size() * spec.repeats) +
+                      " runs\n";
     for (size_t v = 0; v < prepared.variants.size(); ++v) {
         const PreparedVariant& variant = prepared.variants[v];
         out += "  " + variant.name + ": " + (v == prepared.baseline ? "baseline" : differences_of(variant)) + "; " +

@@ -87,7 +87,7 @@ std::vector<std::string> faults_in(const std::string& reason) {
 
 Result<> read_requests(const Reader& db, const std::string& of_run, RunRecord& run) {
     return db.each("SELECT arrival_ns, first_scheduled_ns, finish_ns, token_ns, output_ids, prompt_tokens, "
-                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error FROM request" +
+                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error, class FROM request" +
                        of_run + " ORDER BY number",
                    [&](const Row& row) {
                        RequestRecord r;
@@ -104,6 +104,7 @@ Result<> read_requests(const Reader& db, const std::string& of_run, RunRecord& r
                        r.priority = static_cast<int32_t>(row.integer(10));
                        r.finish = finish_reason(row.text(11));
                        r.error = row.text(12);
+                       r.label = row.text(13);
                        run.requests.push_back(std::move(r));
                    });
 }

@@ -267,6 +267,13 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
     });
 }
 
+Result<> ResultsStore::set_repeats(uint32_t repeats) {
+    return db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle, "UPDATE experiment SET repeats = ?");
+        return s.integer(repeats).run();
+    });
+}
+
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
     const auto write = [&]() -> Result<> {
         Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?");

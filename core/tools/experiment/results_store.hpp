@@ -40,6 +40,7 @@ class ResultsStore {
     // Each is one transaction: it is there as a whole or not at all.
     Result<> add_experiment(const ExperimentRow&, const std::vector<VariantRow>&);
     Result<> add_run(const RunRecord&, uint64_t seed);
+    Result<> set_repeats(uint32_t); // once it is decided how many there are
     Result<> finish(const Conclusion&, const std::string& end); // end: "complete" or "interrupted"
 
   private:

@@ -15,12 +15,12 @@
 namespace patchbay::experiment {
 namespace {
 
-std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec,
+std::string interruption_notice(const std::vector<RunRecord>& runs, uint32_t repeats,
                                 const PreparedVariants& prepared) {
     const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
     return "the experiment was interrupted: results are partial, " +
            std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
-           std::to_string(prepared.variants.size() * spec.repeats) + " runs are complete";
+           std::to_string(prepared.variants.size() * repeats) + " runs are complete";
 }
 
 // Simulated times must not be taken for measured ones.
@@ -72,9 +72,9 @@ std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
                             std::to_string(tokens) + " tokens)";
 }
 
-std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
+std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec, uint32_t repeats) {
     Clipping all;
-    for (uint32_t r = 0; r < spec.repeats; ++r) {
+    for (uint32_t r = 0; r < repeats; ++r) {
         const Clipping c = source.repeat(spec.seed, r).clipped;
         all.prompts += c.prompts;
         all.outputs += c.outputs;
@@ -158,6 +158,35 @@ Result<> check_jobs(const PreparedVariants& prepared, const ExperimentOptions& o
     return {};
 }
 
+std::vector<RunSlot> order_of(uint32_t repeats, const ExperimentSpec& spec) {
+    return run_order(spec.variants.size(), repeats, spec.seed);
+}
+
+bool was_interrupted(const std::vector<RunRecord>& runs) {
+    return std::any_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.end == RunEnd::kInterrupted; });
+}
+
+struct Decision { // once the first repeats are there
+    uint32_t repeats;
+    std::string notice;
+};
+
+// By the spread of the first repeats alone, never by their means: so that tests keep their level.
+Decision decide(const std::vector<RunRecord>& runs, const Question& question, const ExperimentSpec& spec) {
+    std::vector<RunRecord> first;
+    for (const RunRecord& r : runs)
+        if (r.repeat < spec.adaptive->first) first.push_back(r);
+    const Measured m = measured(first, spec.variants.size(), spec.slo);
+    const double needed = repeats_needed(m, question, spec.adaptive->effect);
+    Decision out{static_cast<uint32_t>(std::min<double>(needed, spec.repeats)), ""};
+    out.notice = "after " + std::to_string(spec.adaptive->first) +
+                 " repeats the spread of the primary metrics asked for " + shown(needed) +
+                 " in all to find a difference of " + shown(100 * spec.adaptive->effect) + " % in 9 of 10 cases";
+    if (needed > spec.repeats)
+        out.notice += "; at_most ended them at " + std::to_string(spec.repeats) + ", so smaller chances are left";
+    return out;
+}
+
 // What runs and dry runs need.
 struct Setup {
     InterruptibleClock clock;
@@ -221,16 +250,25 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
                                               : ResultsStore::create(outcome.database));
     if (!options.resume) PB_CHECK(store.add_experiment(row_of(spec, prepared, registry, options), rows));
 
-    const auto order = run_order(prepared.variants.size(), spec.repeats, spec.seed);
-    PB_CHECK(setup.campaign.run_all(prepared, source, order, store, runs));
-    outcome.conclusion = conclude(runs, contestants, question_of(spec, source), spec.slo);
+    Question question = question_of(spec, source);
+    uint32_t repeats = spec.adaptive ? spec.adaptive->first : spec.repeats;
+    std::string adaptive_notice;
+    PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
+    if (spec.adaptive && runs.size() >= repeats * spec.variants.size() && !was_interrupted(runs)) {
+        const Decision decided = decide(runs, question, spec);
+        if (decided.repeats > repeats) question.first_stage = std::exchange(repeats, decided.repeats);
+        adaptive_notice = decided.notice;
+        PB_CHECK(store.set_repeats(repeats));
+        PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
+    }
+    outcome.conclusion = conclude(runs, contestants, question, spec.slo);
+    if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
-    outcome.complete = runs.size() == order.size();
-    for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
+    outcome.complete = runs.size() == repeats * prepared.variants.size() && !was_interrupted(runs);
     if (!outcome.complete)
         outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
-                                          interruption_notice(runs, spec, prepared));
+                                          interruption_notice(runs, repeats, prepared));
     if (std::string notice = simulation_notice(prepared); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     if (std::string notice = synthetic_notice(prepared); !notice.empty())
@@ -240,7 +278,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared)})
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
-    if (std::string notice = clipping_notice(source, spec); !notice.empty())
+    if (std::string notice = clipping_notice(source, spec, repeats); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
     return outcome;

@@ -146,7 +146,7 @@ void fields(A& a, engine::StepReport& r) {
 template <class A>
 void fields(A& a, RequestRecord& r) {
     a(r.arrival_ns, r.first_scheduled_ns, r.finish_ns, r.token_ns, r.output, r.others, r.prompt_tokens,
-      r.cached_tokens, r.preemptions, r.deadline_ns, r.tenant, r.priority, r.finish, r.error);
+      r.cached_tokens, r.preemptions, r.deadline_ns, r.tenant, r.priority, r.label, r.finish, r.error);
 }
 template <class A>
 void fields(A& a, SwapOutcome& s) {

@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // A member that fields() leaves out would be lost on the way: then these sizes change first.
-static_assert(sizeof(engine::StepReport) == 752 && sizeof(RequestRecord) == 168);
+static_assert(sizeof(engine::StepReport) == 752 && sizeof(RequestRecord) == 200);
 
 RunRecord record() {
     RunRecord run;
@@ -22,6 +22,7 @@ RunRecord record() {
     request.output = {7, -1};
     request.others = {{}, {5}};
     request.priority = -4;
+    request.label = "chat";
     request.finish = engine::FinishReason::kLength;
     run.requests = {request, {}};
     engine::StepReport step;
