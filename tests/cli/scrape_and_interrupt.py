@@ -1,5 +1,5 @@
-"""python3 scrape_and_interrupt.py FILE FOLDER: runs an experiment, scrapes its metrics until three requests have ended,
-interrupts it, and prints what that showed. run.test reads it."""
+"""python3 scrape_and_interrupt.py FILE FOLDER [COUNT]: runs an experiment, scrapes its metrics until COUNT requests (by
+default 3) have ended, interrupts it, and prints what that showed. run.test and resume.test read it."""
 
 import re
 import signal
@@ -17,8 +17,14 @@ def scrape() -> str:
         return answer.read().decode()
 
 
+def finished(page: str) -> int:
+    count = re.search(r'^patchbay_requests_finished_total{reason="length"} (\d+)$', page, re.M)
+    return int(count[1]) if count else 0
+
+
+least = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 page = ""
-while run.poll() is None and not re.search(r'^patchbay_requests_finished_total{reason="length"} 3$', page, re.M):
+while run.poll() is None and finished(page) < least:
     page = scrape()
 for line in sorted(re.findall(r"^patchbay_experiment_info.*", page, re.M)):
     print(line)

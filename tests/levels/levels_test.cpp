@@ -94,6 +94,60 @@ TEST(Levels, OfVariantsThatAreTheSameFewVerdictsAndSentencesAreFalse) {
             }
 }
 
+constexpr uint32_t kFirst = 10;
+
+Measured cut(Measured m, uint32_t repeats) {
+    for (auto& variant : m.values)
+        for (auto& metric : variant) metric.resize(repeats);
+    return m;
+}
+
+// As `repeats: auto` does: those that the first ones ask for, no more than the plan has.
+Measured of_two_stages(const Plan& plan, uint64_t seed, double effect, Question& q) {
+    const Measured all = made_up(plan, seed);
+    const double needed = repeats_needed(cut(all, kFirst), q, effect);
+    const auto repeats = static_cast<uint32_t>(std::min<double>(needed, plan.repeats));
+    q.first_stage.reset();
+    if (repeats > kFirst) q.first_stage = kFirst;
+    return cut(all, repeats);
+}
+
+TEST(Levels, HoldWhereTheFirstRepeatsDecideHowManyThereAre) {
+    for (const Noise noise : kNoises)
+        for (const size_t variants : {2, 6})
+            for (const double effect : {0.05, 0.02}) {
+                Rates rates;
+                Question q = question();
+                double repeats = 0;
+                for (uint32_t i = 0; i < experiments(); ++i) {
+                    const Plan plan{.noise = noise, .variants = variants, .repeats = 60};
+                    const Measured m = of_two_stages(plan, i, effect, q);
+                    repeats += static_cast<double>(m.values[0][0].size()) / experiments();
+                    count(m, q, rates);
+                }
+                std::printf("%.0f repeats on average: ", repeats);
+                hold(rates, std::string(name_of(noise)) + ", " + std::to_string(variants) + " variants, auto");
+            }
+}
+
+TEST(Power, OfRepeatsThatAreAddedIsWhatWasAskedFor) {
+    for (const double effect : {0.05, 0.03}) {
+        Rate found;
+        Question q = question();
+        const size_t metric = q.primary[1];
+        double repeats = 0;
+        for (uint32_t i = 0; i < of_power(); ++i) {
+            const Plan plan{.repeats = 200, .effects = {1, 1 + effect}, .affected = metric};
+            const Measured m = of_two_stages(plan, i, effect, q);
+            repeats += static_cast<double>(m.values[0][0].size()) / of_power();
+            found.add(judge(m, q)[1].comparison.metrics[metric].verdict == Verdict::kWorse);
+        }
+        std::printf("auto, %.0f %%: found in %.1f %%, after %.1f repeats on average\n", 100 * effect,
+                    100 * found.value(), repeats);
+        EXPECT_GE(found.value(), 0.9);
+    }
+}
+
 TEST(Levels, HoldForMetricsOfRequestsToo) {
     Rates rates;
     const Question q = question();

@@ -29,6 +29,7 @@ constexpr size_t kStackBytes = 64 << 10; // a handler's frame holds all register
 
 struct sigaction before[std::size(kFatal)]; // what signals did before report_crashes()
 std::atomic<bool> reporting{false}, exit_expected{false};
+std::atomic<int> report_to{STDERR_FILENO};
 
 // A line of text without memory from the heap: a signal may have come while that was being changed.
 class Line {
@@ -47,9 +48,9 @@ class Line {
         return *this << std::string_view(digits + at, sizeof digits - at);
     }
     std::string_view text() const { return {text_, size_}; }
-    void write_to_stderr() const {
+    void write() const {
         for (size_t done = 0; done < size_;) {
-            const ssize_t n = ::write(STDERR_FILENO, text_ + done, size_ - done);
+            const ssize_t n = ::write(report_to, text_ + done, size_ - done);
             if (n <= 0) return;
             done += static_cast<size_t>(n);
         }
@@ -68,7 +69,7 @@ void report(std::string_view what, const CallRecord& call) {
     line << what;
     if (!call.component) line << " outside of any plugin's call";
     if (call.step > 0) line << (call.component ? " in step " : ", after step ") << call.step;
-    (line << "\n").write_to_stderr();
+    (line << "\n").write();
 }
 
 void on_signal(int signal, siginfo_t* info, void*) {
@@ -98,6 +99,8 @@ void on_exit_call(int status, void*) {
 void report_exit_first() {
     if (reporting) on_exit(on_exit_call, nullptr); // what is registered last runs first
 }
+
+void report_crashes_to(int fd) { report_to = fd; }
 
 void expect_exit() { exit_expected = true; }
 

@@ -8,6 +8,8 @@ namespace patchbay {
 // From now on exit() ends this process with exit code 1 and a message, until expect_exit(); a fatal signal prints one
 // and then ends it as usual. For programs: a library must leave both to the program.
 void report_crashes();
+// Where the message goes; at first to standard error. A parent may want it for itself.
+void report_crashes_to(int fd);
 // The program has finished: from now on exit() is its own.
 void expect_exit();
 // Call after a library was loaded, whose own exit handlers would otherwise run before the report. [any thread]

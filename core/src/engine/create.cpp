@@ -2,10 +2,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/plugin_call.hpp"
 #include "base/printable.hpp"
+#include "engine/load_tokenizer.hpp"
 #include "engine/state.hpp"
 #include "execution/load_model.hpp"
 #include "execution/local_executor.hpp"
@@ -13,7 +13,6 @@
 #include "execution/start_ranks.hpp"
 #include "parallel/launch.hpp"
 #include "weights/end_tokens.hpp"
-#include "weights/gguf_tokenizer.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -67,18 +66,6 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
     f.prefix_caching = "off: layers keep states, which are those of the latest token only";
     spdlog::info("{}: prefix caching is {}", model, f.prefix_caching);
     return {};
-}
-
-Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::EngineConfig& c, bool reads_weights) {
-    if (c.model.tokenizer == "none") return std::shared_ptr<const text::Tokenizer>();
-    const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
-    const bool needed = reads_weights || !c.model.tokenizer.empty();
-    // A shape has no folder; one that is read for its shape may have no tokenizer.
-    const bool without =
-        folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
-    if (without) return std::shared_ptr<const text::Tokenizer>();
-    const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
-    return in_one_line(load(folder));
 }
 
 // Why each step must be back before the next one is planned, whatever the step. Empty: it need not.

@@ -11,6 +11,7 @@
 #include "config/check_file.hpp"
 #include "execution/model_choice.hpp"
 #include "experiment/prepared_variants.hpp"
+#include "experiment/repeats_table.hpp"
 #include "experiment/spec_load.hpp"
 
 namespace patchbay::cli {
@@ -37,8 +38,7 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     PB_TRY(auto prepared, experiment::prepare_variants(*spec, registry));
     config::Checked out;
     out.summary = std::to_string(prepared.variants.size()) + " variants, baseline " +
-                  config::printable(prepared.variants[prepared.baseline].name) + ", " + std::to_string(spec->repeats) +
-                  " repeats";
+                  config::printable(prepared.variants[prepared.baseline].name) + ", " + experiment::repeats_text(*spec);
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
     for (experiment::PreparedVariant& e : prepared.variants) {
         for (std::string& warning : e.loaded.warnings)

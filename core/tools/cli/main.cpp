@@ -21,6 +21,7 @@
 #include "cli/plugin_command.hpp"
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
+#include "cli/run_child_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/scenario_command.hpp"
 #include "cli/serve_command.hpp"
@@ -94,6 +95,7 @@ int run(int argc, char** argv) {
     add_version_command(commands);
     app.set_version_flag("--version", versions(), "Print the versions and exit");
     add_worker_command(commands);
+    add_run_child_command(commands);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

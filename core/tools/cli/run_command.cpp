@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,11 +13,15 @@
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/against_itself.hpp"
+#include "experiment/only.hpp"
 #include "experiment/progress_bar.hpp"
+#include "experiment/repeats_table.hpp"
+#include "experiment/results_resume.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/run_experiment.hpp"
 #include "experiment/spec_load.hpp"
 #include "metrics/server.hpp"
+#include "parallel/launch.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -24,12 +29,31 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-    std::string spec_file, results;
-    std::vector<std::string> plugin_dirs;
+    std::string spec_file, results, resume; // resume: a folder of results, instead of the file
+    std::vector<std::string> plugin_dirs, only;
     int metrics_port = -1;
-    bool no_report = false, against_itself = false;
+    bool no_report = false, against_itself = false, dry_run = false, in_process = false;
     uint32_t experiments = 20; // against itself
+    uint32_t jobs = 1;
 };
+
+// The experiment of the file, or of the record that is to be continued; with the variants that are asked for.
+Result<experiment::ExperimentSpec> spec_of(const Options& o) {
+    if (!o.resume.empty()) {
+        constexpr config::DocumentLimits kLimits{.bytes = 64 << 20, .nodes = 4'000'000};
+        PB_TRY(const auto recorded, experiment::recorded_spec(fs::path(o.resume) / "results.sqlite"));
+        PB_TRY(const auto document, config::parse_yaml(recorded.yaml, "the record", kLimits));
+        PB_TRY(auto spec, experiment::spec_from(document, recorded.name));
+        if (spec.workload.sampling.n > 1)
+            return fail("the record holds only the first of a request's outputs (n is " +
+                        std::to_string(spec.workload.sampling.n) + "), so this experiment cannot be resumed");
+        return spec;
+    }
+    PB_TRY(auto spec, experiment::load_spec(o.spec_file));
+    if (o.only.empty()) return spec;
+    PB_TRY(const auto document, experiment::only(spec, o.only));
+    return experiment::spec_from(document, spec.name);
+}
 
 // The report is a convenience: without Python the numbers are complete all the same.
 void end_with_report(const fs::path& database) {
@@ -62,7 +86,7 @@ Result<host::Registry> registry_of(const Options& o) {
 
 // Those of the first engine with several ranks, which is the one that all others share its ranks with.
 Result<config::ParallelSettings> parallel_of(const Options& o) {
-    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto spec, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto prepared, experiment::prepare_variants(spec, registry));
     for (const experiment::PreparedVariant& e : prepared.variants)
@@ -79,6 +103,7 @@ Result<> check_valid(const experiment::Outcome& outcome) {
 }
 
 fs::path folder_of(const Options& o, const experiment::ExperimentSpec& spec) {
+    if (!o.resume.empty()) return o.resume;
     if (!o.results.empty()) return o.results;
     return !spec.results.empty() ? spec.results
                                  : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
@@ -91,12 +116,19 @@ experiment::ExperimentOptions options_of(const Options& o, const std::string& co
     options.command = command;
     options.version = PATCHBAY_VERSION;
     options.interrupted = interrupted;
+    options.plugin_dirs = o.plugin_dirs;
+    options.jobs = o.jobs;
+    options.resume = !o.resume.empty();
+    // Ranks that mpirun or srun started wait for the process that they know.
+    const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
+    std::error_code error;
+    if (!o.in_process && job && !*job) options.program = fs::read_symlink("/proc/self/exe", error);
     return options;
 }
 
 // Each of the experiments has a folder of its own, none a report: there is nothing to see but how often they are wrong.
 Result<> run_against_itself(const Options& o, const std::string& command) {
-    PB_TRY(const auto given, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto given, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     const fs::path folder = folder_of(o, given);
     experiment::ExperimentOptions options = options_of(o, command);
@@ -116,7 +148,7 @@ Result<> run_against_itself(const Options& o, const std::string& command) {
         rates.add(outcome->conclusion);
         if (n == 1)
             std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
-                      << given.variants[given.baseline].name << ", " << spec.repeats << " repeats, "
+                      << given.variants[given.baseline].name << ", " << experiment::repeats_text(spec) << ", "
                       << spec.primary.size() << " primary metrics" << std::endl;
     }
     std::cout << rates.text() << "results: " << folder.string() << '\n';
@@ -137,6 +169,11 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
     catch_interrupts();
 
     RealClock clock;
+    if (o.dry_run) {
+        PB_TRY(const std::string text, experiment::dry_run(spec, prepared, registry, clock, options));
+        std::cout << printable_lines(text) << "results would be in " << options.folder.string() << '\n';
+        return {};
+    }
     auto bar = std::make_unique<experiment::ProgressBar>(clock);
     options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
     auto outcome = experiment::run_experiment(spec, prepared, registry, clock, options);
@@ -150,7 +187,7 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
 }
 
 Result<> load_and_run(const Options& o, const std::string& command) {
-    PB_TRY(const auto spec, experiment::load_spec(o.spec_file));
+    PB_TRY(const auto spec, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
     return in_one_line(run(o, command, spec, prepared, registry));
@@ -163,22 +200,41 @@ void add_run_command(Commands& commands) {
     app->footer("Examples:\n"
                 "  patchbay run experiments/quickstart/experiment.yaml\n"
                 "  patchbay run sweep.yaml --results results/sweep --metrics-port 9090\n"
+                "  patchbay run sweep.yaml --only fcfs,sjf --dry-run\n"
+                "  patchbay run --resume results/sweep\n"
                 "  patchbay run --aa sweep.yaml --experiments 40\n"
                 "docs/experiments.md describes the file and what the numbers mean.");
     auto o = std::make_shared<Options>();
-    app->add_option("experiment", o->spec_file, "experiment YAML")->required()->check(CLI::ExistingFile);
-    app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
+    auto* file = app->add_option("experiment", o->spec_file, "experiment YAML")->check(CLI::ExistingFile);
+    auto* results = app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
+    auto* resume =
+        app->add_option("--resume", o->resume, "instead: the folder of results of an experiment that was interrupted")
+            ->excludes(file)
+            ->excludes(results)
+            ->check(CLI::ExistingDirectory);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
         ->check(CLI::Range(0, 65535));
+    app->add_option("--only", o->only, "these variants alone, separated by commas")
+        ->delimiter(',')
+        ->excludes(resume)
+        ->allow_extra_args(false);
+    auto* dry_run = app->add_flag("--dry-run", o->dry_run, "try the variants out and print what would be run")
+                        ->excludes(resume);
+    app->add_option("--jobs", o->jobs, "simulated runs at a time (default: 1)")->check(CLI::Range(1, 1024));
+    app->add_flag("--in-process", o->in_process,
+                  "all runs in this process, as for a debugger: a plugin that ends one ends all");
     app->add_flag("--no-report", o->no_report, "write the database only");
     auto* aa = app->add_flag("--aa", o->against_itself,
-                             "run the baseline against itself, again and again, and count what is falsely shown");
+                             "run the baseline against itself, again and again, and count what is falsely shown")
+                   ->excludes(resume)
+                   ->excludes(dry_run);
     app->add_option("--experiments", o->experiments, "with --aa: how many (default: 20)")
         ->needs(aa)
         ->check(CLI::Range(1, 10000));
     app->callback([&commands, o] {
+        if (o->spec_file.empty() && o->resume.empty()) throw CLI::RequiredError("experiment");
         commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);

@@ -108,8 +108,13 @@ Paired paired(const Column& column, const Question& q, size_t variant, size_t ot
     }
     out.repeats = static_cast<uint32_t>(repeats.size());
     out.independent = std::min(out.repeats, q.independent.value_or(out.repeats));
-    out.estimate = q.first_stage ? two_stage_estimate(differences, *q.first_stage)
-                                 : estimate_of(differences, out.independent);
+    if (q.first_stage) {
+        const auto is_first = [&](uint32_t r) { return r < *q.first_stage; };
+        const auto first = std::count_if(repeats.begin(), repeats.end(), is_first);
+        out.estimate = two_stage_estimate(differences, static_cast<uint32_t>(first));
+    } else {
+        out.estimate = estimate_of(differences, out.independent);
+    }
     return out;
 }
 
@@ -211,6 +216,25 @@ std::vector<VariantResult> judge(const Measured& m, const Question& q) {
     }
     give_verdicts(pairs, q, results);
     return results;
+}
+
+double repeats_needed(const Measured& m, const Question& q, double effect) {
+    const double tests = static_cast<double>(q.primary.size() * (m.values.size() - 1));
+    double needed = repeats_of(m);
+    for (const size_t metric : q.primary) {
+        const Column column(m, metric);
+        const bool is_share = std::string_view(metric_infos()[metric].unit) == "%";
+        if (!column.ratio && !is_share) continue;
+        const double size = column.ratio ? std::log1p(effect) : 100 * effect;
+        for (size_t v = 0; v < m.values.size(); ++v) {
+            if (v == q.baseline) continue;
+            const Paired p = paired(column, q, v, q.baseline);
+            if (p.estimate.freedom < 1) continue;
+            const double deviation = p.estimate.error * std::sqrt(p.estimate.freedom + 1);
+            needed = std::max(needed, values_needed(deviation, p.repeats, size, kAlpha / tests, kPower));
+        }
+    }
+    return needed;
 }
 
 std::vector<uint32_t> repeats_seen_before(const Measured& m) {

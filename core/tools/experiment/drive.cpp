@@ -28,21 +28,6 @@ void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns)
     r.first_scheduled_ns = since(out.first_scheduled_ns, start_ns);
 }
 
-void summarise_kv(RunRecord& run) {
-    double busy = 0, used = 0, most = 0;
-    for (const engine::StepReport& step : run.steps) {
-        if (step.total_pages == 0) continue;
-        const double share = static_cast<double>(step.used_pages) / step.total_pages,
-                     time = static_cast<double>(step.end_ns - step.start_ns);
-        busy += time;
-        used += share * time;
-        most = std::max(most, share);
-    }
-    if (busy <= 0) return;
-    run.kv_mean = used / busy;
-    run.kv_max = most;
-}
-
 // Why the numbers of a run must not be used.
 std::vector<std::string> faults_of(const RunRecord& run) {
     std::vector<std::string> faults;
@@ -167,6 +152,21 @@ class Feed {
 };
 
 }  // namespace
+
+void summarise_kv(RunRecord& run) {
+    double busy = 0, used = 0, most = 0;
+    for (const engine::StepReport& step : run.steps) {
+        if (step.total_pages == 0) continue;
+        const double share = static_cast<double>(step.used_pages) / step.total_pages,
+                     time = static_cast<double>(step.end_ns - step.start_ns);
+        busy += time;
+        used += share * time;
+        most = std::max(most, share);
+    }
+    if (busy <= 0) return;
+    run.kv_mean = used / busy;
+    run.kv_max = most;
+}
 
 void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks,
            RunRecord& run) {

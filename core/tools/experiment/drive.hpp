@@ -33,4 +33,7 @@ struct DriveHooks { // any may be empty
 // Fills requests, steps, duration, end and faults of the record.
 void drive(DrivenEngine&, Clock&, const std::vector<PlannedRequest>&, const DriveHooks&, RunRecord&);
 
+// Fills kv_mean and kv_max from the steps.
+void summarise_kv(RunRecord&);
+
 }  // namespace patchbay::experiment

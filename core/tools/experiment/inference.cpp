@@ -44,8 +44,9 @@ Estimate estimate_of(std::span<const double> values, uint32_t independent) {
 
 Estimate two_stage_estimate(std::span<const double> values, uint32_t first) {
     if (values.size() <= first) return estimate_of(values);
-    const Estimate start = estimate_of(values.first(first));
-    return {mean_of(values), start.error * std::sqrt(first / static_cast<double>(values.size())), start.freedom};
+    const Estimate start = estimate_of(values.first(first)), all = estimate_of(values);
+    const double of_first = start.error * std::sqrt(first / static_cast<double>(values.size()));
+    return {mean_of(values), std::max(of_first, all.error), start.freedom};
 }
 
 Interval interval_of(const Estimate& e, double alpha) {
@@ -75,6 +76,13 @@ double detectable_errors(double freedom, double alpha, double power) {
     const auto [low, up] =
         boost::math::tools::toms748_solve(missing, 0.0, high, boost::math::tools::eps_tolerance<double>(48), steps);
     return (low + up) / 2;
+}
+
+double values_needed(double deviation, uint32_t first, double size, double alpha, double power) {
+    if (first < 2) return kNone;
+    const double freedom = first - 1.0;
+    const double errors = critical(freedom, alpha) + boost::math::quantile(boost::math::students_t(freedom), power);
+    return std::max<double>(first, std::ceil(std::pow(errors * deviation / size, 2)));
 }
 
 std::vector<double> holm(std::span<const double> p) {

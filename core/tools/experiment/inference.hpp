@@ -25,7 +25,8 @@ Estimate estimate_of(std::span<const double> values);
 // Of values that overlap: the error is that of as many values as are independent.
 Estimate estimate_of(std::span<const double> values, uint32_t independent);
 // Where the number of values was chosen by the spread of the first ones (Stein 1945): the spread is that of the first,
-// which does not depend on any mean, so that tests keep their level.
+// which does not depend on any mean, so that tests keep their level; or that of all where this is wider, as the first
+// of a heavy-tailed kind often miss its tails.
 Estimate two_stage_estimate(std::span<const double> values, uint32_t first);
 
 Interval interval_of(const Estimate&, double alpha); // Student's t
@@ -34,6 +35,9 @@ Interval interval_of(const Estimate&, double alpha); // Student's t
 double p_value(const Estimate&);
 // The smallest mean that a two-sided test at `alpha` finds in `power` of all cases, in standard errors.
 double detectable_errors(double freedom, double alpha, double power);
+// How many values in all make a two_stage_estimate() find a mean of this size in `power` of all cases: the first ones'
+// deviation and number decide (Stein).
+double values_needed(double deviation, uint32_t first, double size, double alpha, double power);
 
 // Holm's step-down correction: reject where it is at most alpha, and the chance of any false rejection is at most that.
 // NaN stays NaN and is not counted.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "engine/load_tokenizer.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -100,22 +101,28 @@ bool PreparedVariant::comparable() const {
     return std::all_of(differences.begin(), differences.end(), [](const ConfigDifference& d) { return d.declared; });
 }
 
+Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t variant, const host::Registry& registry) {
+    if (variant >= spec.variants.size()) return fail("there is no variant " + std::to_string(variant));
+    const VariantSpec& v = spec.variants[variant];
+    auto loaded = config::load_engine_config(config::merge(config::engine_part(spec.document), v.patch), registry);
+    const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
+    if (!loaded) return fail(where + loaded.error());
+    std::vector<TimedSwap> timed = spec.workload.at;
+    timed.insert(timed.end(), v.at.begin(), v.at.end());
+    config::Faults faults;
+    auto swaps = swap_tasks(timed, registry, faults);
+    if (faults.any()) return fail(where + faults.failure().text);
+    config::Node patch = v.patch;
+    if (!v.at.empty()) patch.set("at", v.at_given);
+    return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}};
+}
+
 Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
     PreparedVariants prepared;
     prepared.baseline = spec.baseline;
-    const config::Node base = config::engine_part(spec.document);
-    for (const VariantSpec& v : spec.variants) {
-        auto loaded = config::load_engine_config(config::merge(base, v.patch), registry);
-        const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
-        if (!loaded) return fail(where + loaded.error());
-        std::vector<TimedSwap> timed = spec.workload.at;
-        timed.insert(timed.end(), v.at.begin(), v.at.end());
-        config::Faults faults;
-        auto swaps = swap_tasks(timed, registry, faults);
-        if (faults.any()) return fail(where + faults.failure().text);
-        config::Node patch = v.patch;
-        if (!v.at.empty()) patch.set("at", v.at_given);
-        prepared.variants.push_back({v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}});
+    for (size_t v = 0; v < spec.variants.size(); ++v) {
+        PB_TRY(PreparedVariant variant, prepare_variant(spec, v, registry));
+        prepared.variants.push_back(std::move(variant));
     }
     return prepared;
 }
@@ -149,19 +156,28 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<> try_out(PreparedVariants& prepared, const host::Registry& registry, host::Prober& prober, Clock& clock,
-                 parallel::World& world) {
+Result<engine::EngineFacts> try_one(const PreparedVariant& variant, const host::Registry& registry,
+                                    host::Prober& prober, Clock& clock, parallel::World& world) {
+    PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, registry, clock, nullptr, &world));
+    engine::EngineFacts facts = engine->facts();
+    PB_TRY(const auto swaps, RunSwaps::prepare(*engine, variant.swaps, registry, prober));
+    return facts;
+}
+
+Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
     prepared.limits = {~0u, ~0u};
-    for (PreparedVariant& e : prepared.variants) {
-        auto engine = engine::Engine::create(e.loaded.config, registry, clock, nullptr, &world);
-        if (!engine) return fail("variant '" + e.name + "': " + engine.error());
-        e.facts = (*engine)->facts();
-        if (const auto swaps = RunSwaps::prepare(**engine, e.swaps, registry, prober); !swaps)
-            return fail("variant '" + e.name + "': " + swaps.error());
-        if (&e == &prepared.variants[prepared.baseline]) prepared.tokenizer = (*engine)->tokenizer();
+    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+        PreparedVariant& e = prepared.variants[v];
+        auto facts = try_one(v);
+        if (!facts) return fail("variant '" + e.name + "': " + facts.error());
+        e.facts = *std::move(facts);
         prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);
         prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.vocab_size);
     }
+    const PreparedVariant& first = prepared.variants[prepared.baseline];
+    constexpr std::string_view kNoWeights = "dummy";
+    PB_TRY(prepared.tokenizer,
+           engine::load_tokenizer(first.loaded.config, first.facts.model_identity != kNoWeights));
     const PreparedVariant& base = prepared.variants[prepared.baseline];
     const auto tree_of = [](const PreparedVariant& e) {
         FlatTree tree = effective_tree(e.loaded, e.facts);

@@ -1,6 +1,7 @@
 // The variants of an experiment made ready: configurations loaded, engines tried once, differences laid open. So a
 // mistake in the last variant shows before the first run, not after an hour.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,13 @@ struct PreparedVariants {
 
 // Configurations only.
 Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
-// Makes an engine of each once and prepares its swaps, and fills in what that shows.
-Result<> try_out(PreparedVariants&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
+Result<PreparedVariant> prepare_variant(const ExperimentSpec&, size_t variant, const host::Registry&);
+// What an engine of a variant says, once made; its swaps were prepared too.
+Result<engine::EngineFacts> try_one(const PreparedVariant&, const host::Registry&, host::Prober&, Clock&,
+                                    parallel::World&);
+using TryOne = std::function<Result<engine::EngineFacts>(size_t variant)>;
+// Tries each once, and fills in what that shows.
+Result<> try_out(PreparedVariants&, const TryOne&);
 
 // Configuration and automatic choices as one tree, and which of its paths a set of changed keys may change.
 FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);

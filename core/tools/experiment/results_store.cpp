@@ -55,6 +55,15 @@ CREATE TABLE comparison(
 PRAGMA user_version = 3;
 )";
 
+constexpr const char* kUnfinish = R"(
+UPDATE experiment SET end = 'running', winner = NULL, conclusion = NULL;
+DELETE FROM notice; DELETE FROM metric; DELETE FROM comparison;
+DELETE FROM request WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM step WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM swap WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
+DELETE FROM run WHERE end = 'interrupted';
+)";
+
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".
 std::string error_of(sqlite3* db) {
     std::string text = sqlite3_errmsg(db);
@@ -206,6 +215,17 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     return ResultsStore(std::move(db));
 }
 
+Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
+    auto db = std::make_unique<Database>();
+    db->file = file;
+    if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE, nullptr) != SQLITE_OK)
+        return fail("cannot open " + file.string() + ": " + error_of(db->handle));
+    if (auto done = db->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"); !done)
+        return fail("cannot write " + file.string() + ": " + done.error());
+    PB_CHECK(db->transaction([&] { return db->execute(kUnfinish); }));
+    return ResultsStore(std::move(db));
+}
+
 Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, insert_into("experiment", 25));
@@ -244,6 +264,13 @@ Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
         Statement swap(db_->handle, insert_into("swap", 17));
         for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, run.position, i, run.swaps[i]));
         return {};
+    });
+}
+
+Result<> ResultsStore::set_repeats(uint32_t repeats) {
+    return db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle, "UPDATE experiment SET repeats = ?");
+        return s.integer(repeats).run();
     });
 }
 

@@ -32,12 +32,15 @@ class ResultsStore {
   public:
     // max_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
     static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t max_bytes = 0);
+    // One that is there, of an experiment that goes on: without what was concluded and runs that were interrupted.
+    static Result<ResultsStore> resume(const std::filesystem::path& file);
     ~ResultsStore();
     ResultsStore(ResultsStore&&) noexcept;
 
     // Each is one transaction: it is there as a whole or not at all.
     Result<> add_experiment(const ExperimentRow&, const std::vector<VariantRow>&);
     Result<> add_run(const RunRecord&, uint64_t seed);
+    Result<> set_repeats(uint32_t); // once it is decided how many there are
     Result<> finish(const Conclusion&, const std::string& end); // end: "complete" or "interrupted"
 
   private:

@@ -4,161 +4,23 @@
 #include <optional>
 
 #include "config/check_file.hpp"
-#include "engine/engine_metrics.hpp"
-#include "experiment/drive.hpp"
+#include "experiment/campaign.hpp"
 #include "experiment/interruptible_clock.hpp"
-#include "experiment/jitter.hpp"
+#include "experiment/outline.hpp"
 #include "experiment/portable_spec.hpp"
+#include "experiment/results_resume.hpp"
 #include "experiment/results_store.hpp"
 #include "parallel/world.hpp"
 
 namespace patchbay::experiment {
 namespace {
 
-class RealEngine final : public DrivenEngine {
-  public:
-    explicit RealEngine(engine::Engine& e) : engine_(e) {}
-    Result<engine::RequestId> add_request(engine::Request r) override { return engine_.add_request(std::move(r)); }
-    void abort(engine::RequestId id) override { engine_.abort(id); }
-    bool has_unfinished() const override { return engine_.has_unfinished(); }
-    Result<engine::StepReport> step() override { return engine_.step(); }
-
-  private:
-    engine::Engine& engine_;
-};
-
-// What is loaded now must be what was loaded when the experiment began.
-std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
-    std::vector<std::string> out;
-    if (then.model_identity != now.model_identity) out.push_back("the model changed during the experiment");
-    if (then.draft_model != now.draft_model) out.push_back("the draft model changed during the experiment");
-    for (size_t i = 0; i < now.plugins.size(); ++i)
-        if (i >= then.plugins.size() || then.plugins[i].sha256 != now.plugins[i].sha256)
-            out.push_back(now.plugins[i].kind + " '" + now.plugins[i].name + "' changed during the experiment");
-    return out;
-}
-
-// A fallback that was not asked for would be measured under a wrong name.
-std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
-    std::vector<std::string> out;
-    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},
-                                                         {"sampler", wanted.sampler.plugin},
-                                                         {"attention", wanted.attention.plugin},
-                                                         {"device", wanted.device.plugin},
-                                                         {"proposer", wanted.proposer ? wanted.proposer->plugin : ""}};
-    for (const auto& [kind, name] : slots)
-        for (const host::Identity& p : facts.plugins)
-            if (p.kind == kind && !name.empty() && p.name != name)
-                out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
-    return out;
-}
-
-class Campaign {
-  public:
-    Campaign(const ExperimentSpec& spec, const PreparedVariants& prepared, const WorkloadSource& source,
-             const host::Registry& registry, host::Prober& prober, Clock& clock, parallel::World& world,
-             const ExperimentOptions& options)
-        : spec_(spec), prepared_(prepared), source_(source), registry_(registry), prober_(prober), clock_(clock),
-          world_(world),
-          options_(options) {}
-
-    Result<std::vector<RunRecord>> run_all(ResultsStore& store) {
-        const auto order = run_order(prepared_.variants.size(), spec_.repeats, spec_.seed);
-        std::vector<RunRecord> runs;
-        for (const PreparedVariant& e : prepared_.variants) mark_running(e, 0);
-        for (const RunSlot& slot : order) {
-            if (interrupted()) {
-                stopped_ = true;
-                break;
-            }
-            PB_TRY(RunRecord run, run_one(slot, runs.size(), order.size()));
-            PB_CHECK(store.add_run(run, spec_.seed));
-            run.steps = std::vector<engine::StepReport>(); // stored; {} would keep their memory
-            runs.push_back(std::move(run));
-        }
-        return runs;
-    }
-    bool stopped() const { return stopped_; } // before the last run
-
-  private:
-    bool interrupted() const { return options_.interrupted && options_.interrupted(); }
-
-    // A scrape can tell by it which variant the engine's metrics are growing by.
-    void mark_running(const PreparedVariant& entrant, double is_running) {
-        if (!options_.metrics) return;
-        options_.metrics->gauge("patchbay_experiment_info", {{"experiment", spec_.name}, {"variant", entrant.name}})
-            .Set(is_running);
-    }
-
-    Result<RunRecord> run_one(const RunSlot& slot, size_t position, size_t runs) {
-        const PreparedVariant& entrant = prepared_.variants[slot.variant];
-        RunRecord run;
-        run.variant = slot.variant;
-        run.repeat = slot.repeat;
-        run.position = static_cast<uint32_t>(position);
-        run.started = utc_now();
-        VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
-        Clock& clock = entrant.facts.simulated ? simulated : clock_;
-        const Workload workload = source_.repeat(spec_.seed, slot.repeat);
-        std::optional<engine::PluginMetrics> plugin_metrics;
-        if (options_.metrics) plugin_metrics.emplace(*options_.metrics);
-        PB_TRY(const auto engine, engine::Engine::create(entrant.loaded.config, registry_, clock,
-                                                         plugin_metrics ? &*plugin_metrics : nullptr, &world_));
-        RealEngine plain(*engine);
-        JitteredEngine jittered(plain, simulated, spec_.jitter, jitter_draws(spec_.seed, slot.repeat, slot.variant));
-        const bool noisy = entrant.facts.simulated && spec_.jitter.any();
-        DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
-        const engine::EngineFacts loaded = engine->facts(); // before any swap
-        PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, entrant.swaps, registry_, prober_));
-        DriveHooks hooks;
-        hooks.interrupted = options_.interrupted;
-        if (spec_.warmup_requests > 0) {
-            RunRecord discarded;
-            drive(driven, clock, source_.warmup(spec_.seed, spec_.warmup_requests), hooks, discarded);
-            for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
-            if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
-        }
-        std::optional<engine::EngineMetrics> metrics;
-        if (options_.metrics) {
-            metrics.emplace(*options_.metrics, engine->facts(), options_.version);
-            hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
-                metrics->on_request(id, arrival, tokens, n);
-            };
-            hooks.on_output = [&](const engine::RequestOutput& out) { metrics->on_output(out); };
-        }
-        hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
-            if (metrics) metrics->on_step(report);
-            if (options_.progress)
-                options_.progress({position, runs, &entrant.name, slot.repeat, finished, workload.requests.size()});
-        };
-        hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, workload.requests); };
-        mark_running(entrant, 1);
-        drive(driven, clock, workload.requests, hooks, run);
-        mark_running(entrant, 0);
-        swaps.write(run);
-        for (std::string& what : changes(entrant.facts, loaded)) run.faults.push_back(std::move(what));
-        for (std::string& what : fallbacks(entrant.loaded.config, loaded))
-            run.faults.push_back(std::move(what));
-        return run;
-    }
-
-    const ExperimentSpec& spec_;
-    const PreparedVariants& prepared_;
-    const WorkloadSource& source_;
-    const host::Registry& registry_;
-    host::Prober& prober_;
-    Clock& clock_;
-    parallel::World& world_;
-    const ExperimentOptions& options_;
-    bool stopped_ = false;
-};
-
-std::string interruption_notice(const std::vector<RunRecord>& runs, const ExperimentSpec& spec,
+std::string interruption_notice(const std::vector<RunRecord>& runs, uint32_t repeats,
                                 const PreparedVariants& prepared) {
     const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
     return "the experiment was interrupted: results are partial, " +
            std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
-           std::to_string(prepared.variants.size() * spec.repeats) + " runs are complete";
+           std::to_string(prepared.variants.size() * repeats) + " runs are complete";
 }
 
 // Simulated times must not be taken for measured ones.
@@ -210,9 +72,9 @@ std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
                             std::to_string(tokens) + " tokens)";
 }
 
-std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
+std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec, uint32_t repeats) {
     Clipping all;
-    for (uint32_t r = 0; r < spec.repeats; ++r) {
+    for (uint32_t r = 0; r < repeats; ++r) {
         const Clipping c = source.repeat(spec.seed, r).clipped;
         all.prompts += c.prompts;
         all.outputs += c.outputs;
@@ -286,25 +148,91 @@ ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepare
     return row;
 }
 
+Result<> check_jobs(const PreparedVariants& prepared, const ExperimentOptions& options) {
+    if (options.jobs < 2) return {};
+    if (options.program.empty()) return fail("--jobs needs runs in processes of their own");
+    for (const PreparedVariant& v : prepared.variants)
+        if (!v.facts.simulated)
+            return fail("--jobs is for simulations: '" + v.name +
+                        "' computes, and runs at the same time would slow each other");
+    return {};
+}
+
+std::vector<RunSlot> order_of(uint32_t repeats, const ExperimentSpec& spec) {
+    return run_order(spec.variants.size(), repeats, spec.seed);
+}
+
+bool was_interrupted(const std::vector<RunRecord>& runs) {
+    return std::any_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.end == RunEnd::kInterrupted; });
+}
+
+struct Decision { // once the first repeats are there
+    uint32_t repeats;
+    std::string notice;
+};
+
+// By the spread of the first repeats alone, never by their means: so that tests keep their level.
+Decision decide(const std::vector<RunRecord>& runs, const Question& question, const ExperimentSpec& spec) {
+    std::vector<RunRecord> first;
+    for (const RunRecord& r : runs)
+        if (r.repeat < spec.adaptive->first) first.push_back(r);
+    const Measured m = measured(first, spec.variants.size(), spec.slo);
+    const double needed = repeats_needed(m, question, spec.adaptive->effect);
+    Decision out{static_cast<uint32_t>(std::min<double>(needed, spec.repeats)), ""};
+    out.notice = "after " + std::to_string(spec.adaptive->first) +
+                 " repeats the spread of the primary metrics asked for " + shown(needed) +
+                 " in all to find a difference of " + shown(100 * spec.adaptive->effect) + " % in 9 of 10 cases";
+    if (needed > spec.repeats)
+        out.notice += "; at_most ended them at " + std::to_string(spec.repeats) + ", so smaller chances are left";
+    return out;
+}
+
+// What runs and dry runs need.
+struct Setup {
+    InterruptibleClock clock;
+    host::Prober prober;
+    parallel::World world;
+    RunSurroundings around;
+    Processes processes;
+    Shown shown;
+    Campaign campaign;
+
+    Setup(const ExperimentSpec& spec, const host::Registry& registry, Clock& given, const ExperimentOptions& options)
+        : clock(given, options.interrupted), prober(options.probe),
+          around{spec, registry, prober, clock, world, options.interrupted},
+          processes{options.program, options.plugin_dirs, config::show_yaml(portable(spec, registry)), options.jobs},
+          shown{options.metrics, options.progress, spec.name, options.version}, campaign(around, processes, shown) {}
+
+    Result<WorkloadSource> open(PreparedVariants& prepared, const ExperimentOptions& options) {
+        const ExperimentSpec& spec = around.spec;
+        const auto try_one = [&](size_t v) { return campaign.try_variant(prepared.variants[v], v); };
+        PB_CHECK(try_out(prepared, try_one));
+        PB_CHECK(check_jobs(prepared, options));
+        return WorkloadSource::open(spec.workload, prepared.tokenizer, prepared.limits, spec.repeats, spec.seed);
+    }
+};
+
 }  // namespace
 
+Result<std::string> dry_run(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
+                            Clock& clock, const ExperimentOptions& options) {
+    Setup setup(spec, registry, clock, options);
+    PB_TRY(const WorkloadSource source, setup.open(prepared, options));
+    return outline(spec, prepared, source);
+}
+
 Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
-                               Clock& given_clock, const ExperimentOptions& options) {
-    InterruptibleClock clock(given_clock, options.interrupted);
-    host::Prober prober(options.probe);
-    parallel::World world;
-    PB_CHECK(try_out(prepared, registry, prober, clock, world));
-    PB_TRY(const WorkloadSource source, WorkloadSource::open(spec.workload, prepared.tokenizer, prepared.limits,
-                                                            spec.repeats, spec.seed));
+                               Clock& clock, const ExperimentOptions& options) {
+    Setup setup(spec, registry, clock, options);
+    PB_TRY(const WorkloadSource source, setup.open(prepared, options));
 
     std::error_code error;
     std::filesystem::create_directories(options.folder, error);
     if (error) return fail("cannot make the folder " + options.folder.string() + ": " + error.message());
     Outcome outcome;
     outcome.database = options.folder / "results.sqlite";
-    if (std::filesystem::exists(outcome.database))
+    if (!options.resume && std::filesystem::exists(outcome.database))
         return fail(outcome.database.string() + " is there already; name another folder with --results");
-    PB_TRY(ResultsStore store, ResultsStore::create(outcome.database));
     std::vector<VariantRow> rows;
     std::vector<Contestant> contestants;
     for (const PreparedVariant& e : prepared.variants) {
@@ -314,18 +242,33 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
-    PB_CHECK(store.add_experiment(row_of(spec, prepared, registry, options), rows));
+    std::vector<RunRecord> runs;
+    if (options.resume) {
+        PB_TRY(runs, recorded_runs(outcome.database, rows));
+    }
+    PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(outcome.database)
+                                              : ResultsStore::create(outcome.database));
+    if (!options.resume) PB_CHECK(store.add_experiment(row_of(spec, prepared, registry, options), rows));
 
-    Campaign campaign(spec, prepared, source, registry, prober, clock, world, options);
-    PB_TRY(const auto runs, campaign.run_all(store));
-    outcome.conclusion = conclude(runs, contestants, question_of(spec, source), spec.slo);
+    Question question = question_of(spec, source);
+    uint32_t repeats = spec.adaptive ? spec.adaptive->first : spec.repeats;
+    std::string adaptive_notice;
+    PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
+    if (spec.adaptive && runs.size() >= repeats * spec.variants.size() && !was_interrupted(runs)) {
+        const Decision decided = decide(runs, question, spec);
+        if (decided.repeats > repeats) question.first_stage = std::exchange(repeats, decided.repeats);
+        adaptive_notice = decided.notice;
+        PB_CHECK(store.set_repeats(repeats));
+        PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
+    }
+    outcome.conclusion = conclude(runs, contestants, question, spec.slo);
+    if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
-    outcome.complete = !campaign.stopped();
-    for (const RunRecord& r : runs) outcome.complete &= r.end != RunEnd::kInterrupted;
+    outcome.complete = runs.size() == repeats * prepared.variants.size() && !was_interrupted(runs);
     if (!outcome.complete)
         outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
-                                          interruption_notice(runs, spec, prepared));
+                                          interruption_notice(runs, repeats, prepared));
     if (std::string notice = simulation_notice(prepared); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     if (std::string notice = synthetic_notice(prepared); !notice.empty())
@@ -335,7 +278,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared)})
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
-    if (std::string notice = clipping_notice(source, spec); !notice.empty())
+    if (std::string notice = clipping_notice(source, spec, repeats); !notice.empty())
         outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
     return outcome;

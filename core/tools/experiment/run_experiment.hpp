@@ -7,19 +7,13 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "experiment/conclusion.hpp"
+#include "experiment/live_run.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/spec.hpp"
 #include "host/registry.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::experiment {
-
-struct RunProgress {
-    size_t run, runs;               // from 0
-    const std::string* variant;
-    uint32_t repeat;
-    size_t finished, requests;      // of this run
-};
 
 struct ExperimentOptions {
     std::filesystem::path spec_file, folder, source_root; // folder: of results, made if it is not there
@@ -28,6 +22,10 @@ struct ExperimentOptions {
     std::function<void(const RunProgress&)> progress;   // after each step; may be empty
     metrics::Metrics* metrics = nullptr;                // kept up to date if given
     host::ProbeOptions probe;                           // of what swaps bring in
+    std::filesystem::path program;                      // a patchbay: each run is a process of it; empty: this process
+    std::vector<std::string> plugin_dirs;               // for these processes
+    uint32_t jobs = 1;                                  // processes at a time; more only of simulations
+    bool resume = false;                                // the folder's experiment, from where it was interrupted
 };
 
 struct Outcome {
@@ -38,6 +36,9 @@ struct Outcome {
     std::vector<std::string> without_valid_run; // variants whose every run failed or broke a rule
 };
 
+// Tries the variants out, and says what would be run: a few lines for people.
+Result<std::string> dry_run(const ExperimentSpec&, PreparedVariants&, const host::Registry&, Clock&,
+                            const ExperimentOptions&);
 Result<Outcome> run_experiment(const ExperimentSpec&, PreparedVariants&, const host::Registry&, Clock&,
                                const ExperimentOptions&);
 

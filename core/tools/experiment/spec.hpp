@@ -170,6 +170,10 @@ struct Jitter { // of simulated steps: they take exp(|x|) times as long, x norma
     bool any() const { return step_jitter > 0 || run_jitter > 0; }
 };
 
+struct Watchdog {
+    double call_s = 300; // that a plugin's call may take; 0: any time
+};
+
 struct VariantSpec {
     std::string name;
     config::Node patch; // laid over the engine's configuration; its leaves are the declared differences
@@ -177,16 +181,23 @@ struct VariantSpec {
     config::Node at_given; // as the file has it
 };
 
+struct AdaptiveRepeats { // as many as it takes to see a difference, by the spread of the first
+    double effect = 0.05;    // relative; of shares in %, that many hundred points
+    uint32_t first = 10;
+};
+
 struct ExperimentSpec {
     std::string name;      // of the file, or of its folder where that says more
     std::string question;
     std::vector<VariantSpec> variants; // at least one
     size_t baseline = 0;               // index into variants
-    uint32_t repeats = 10;
+    uint32_t repeats = 10;             // at most, where they are adaptive
+    std::optional<AdaptiveRepeats> adaptive;
     std::vector<std::string> primary;  // names of metrics, at least one; the first heads the conclusion
     uint64_t seed = 0;
     uint32_t warmup_requests = 0;
     Jitter jitter;
+    Watchdog watchdog;
     WorkloadSpec workload;
     Slo slo;
     std::filesystem::path results;     // empty: results/<name>-<time>

@@ -5,6 +5,7 @@
 #include "base/suggest.hpp"
 #include "config/load.hpp"
 #include "experiment/matrix.hpp"
+#include "experiment/repeats_table.hpp"
 #include "experiment/run_metrics.hpp"
 #include "experiment/timed_swaps.hpp"
 #include "experiment/workload_table.hpp"
@@ -155,6 +156,7 @@ struct TopLevel { // keys that the specification keeps in another form
     std::string baseline, results;
     Warmup warmup;
     Jitter jitter;
+    Watchdog watchdog;
 };
 
 template <class V>
@@ -180,8 +182,9 @@ Table<TopLevel> top_level_table() {
     keep(t, "variants", "name → keys of the engine that differ");
     keep(t, "factors", "dotted path → list of values; the variants are all combinations");
     t.key("baseline", &TopLevel::baseline, "the variant that others are compared with; default: the first");
-    spec_key("repeats", &ExperimentSpec::repeats, {1, 1000, "repeats"},
-             "runs of each variant, each with another workload");
+    t.custom(repeats_key(), [](const Node* given, TopLevel& out, Faults& faults) {
+        return read_repeats(given, out.spec, faults);
+    });
     spec_key("seed", &ExperimentSpec::seed, {}, "of all draws: workload, order of runs, sampling");
     t.custom({.name = "workload",
               .type = config::ValueType::kMap,
@@ -203,6 +206,10 @@ Table<TopLevel> top_level_table() {
              "a simulated step takes exp(|x|) times as long, x normal with this standard deviation")
         .key("run_jitter", &Jitter::run_jitter, Bounds{0, 10, ""}, "the same, drawn once for all steps of a run");
     t.section("simulation", &TopLevel::jitter, jitter, "noise of simulated runs");
+    Table<Watchdog> watchdog;
+    watchdog.key("call_s", &Watchdog::call_s, Bounds{0, 1e6, "s"},
+                 "a run ends when a plugin's call has not returned after this time; 0: never");
+    t.section("watchdog", &TopLevel::watchdog, watchdog, "of plugins that hang");
     Table<Slo> slo;
     const Bounds ms{.min = 0, .max = 1e9, .unit = "ms"};
     slo.key("ttft_ms", &Slo::ttft_ms, ms, "time to first token at most")
@@ -247,6 +254,7 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     spec.document = document;
     spec.warmup_requests = top.warmup.requests;
     spec.jitter = top.jitter;
+    spec.watchdog = top.watchdog;
     spec.results = top.results;
     const Node *variants = document.find("variants"), *factors = document.find("factors");
     if (variants && factors) faults.add(factors->origin, "'factors' and 'variants' exclude each other");
@@ -255,6 +263,9 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
     else spec.variants.push_back({.name = "base", .patch = Node::map(), .at = {}, .at_given = {}});
     check_swaps(spec, faults);
     check_primary(spec, document, faults);
+    if (spec.adaptive && std::holds_alternative<DrawnWindows>(spec.workload.windows))
+        faults.add(document.find("repeats")->origin,
+                   "'repeats: auto' needs repeats that share no rows of a trace: windows are drawn");
     if (!document.find("primary"))
         for (const size_t m : default_primary(spec.slo)) spec.primary.push_back(metric_infos()[m].name);
     if (spec.variants.size() > kMaxVariants)

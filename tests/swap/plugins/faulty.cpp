@@ -1,5 +1,8 @@
 // A scheduler and a sampler that keep their contract in every probe, and break it in the engine of the tests: the
 // scheduler where it sees `blocks` KV blocks in all, the sampler where logits have `vocab` columns.
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 
 #include "patchbay/sdk/row_logprobs.hpp"
@@ -9,12 +12,17 @@
 namespace {
 
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
-                                            "exits", "crashes", nullptr};
+                                            "exits", "crashes", "hangs", nullptr};
 constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
 
 // A hundred looks at a clock that moves when it is looked at.
 void dawdle(const patchbay::HostClock& clock) {
     for (int i = 0; i < 100; ++i) (void)clock.now_ns();
+}
+
+[[noreturn]] void hang() {
+    std::fputs("faulty: hangs\n", stderr);
+    for (;;) pause();
 }
 
 class Scheduler { // first come, first served
@@ -33,6 +41,7 @@ class Scheduler { // first come, first served
         if (now && fault_ == "idle") return;
         if (now && fault_ == "exits") std::exit(0);
         if (now && fault_ == "crashes") std::abort();
+        if (now && fault_ == "hangs" && !std::getenv("FAULTY_GOES_ON")) hang();
         const bool someone = !step.running.empty() || !step.waiting.empty();
         if (now && someone) {
             pb_sequence other = step.running.empty() ? step.waiting[0] : step.running[0];

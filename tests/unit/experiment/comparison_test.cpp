@@ -98,6 +98,36 @@ TEST(Comparison, GivesNoVerdictOnFewRepeats) {
     EXPECT_GT(d.low, 0); // the interval is there all the same
 }
 
+TEST(Comparison, NeedsTheRepeatsOfThePrimaryMetricThatVariesMost) {
+    const std::vector<double> quiet{1.001, 0.999, 1, 1.001, 0.999}, loud{1.1, 0.9, 1, 1.05, 0.95};
+    const Question q = question_of(0, {"ttft_p50"});
+    EXPECT_EQ(repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, quiet)}), q, 0.05), 5);
+    const double one = repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, loud)}), q, 0.05);
+    EXPECT_GT(one, 20);
+    // Where the variant is on average does not matter, only how its repeats differ.
+    auto slower = times(kFive, loud);
+    for (double& v : slower) v *= 3;
+    EXPECT_EQ(repeats_needed(measured_of("ttft_p50", {kFive, slower}), q, 0.05), one);
+    // More verdicts need more; shares count in points, other counts not at all.
+    EXPECT_GT(repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, loud), kFive}), q, 0.05), one);
+    const Question share = question_of(0, {"goodput_share"}), count = question_of(0, {"preemptions"});
+    const auto shares = measured_of("goodput_share", {{50, 60, 50, 60, 50}, {50, 50, 60, 60, 70}});
+    EXPECT_GT(repeats_needed(shares, share, 0.05), 20);
+    EXPECT_EQ(repeats_needed(measured_of("preemptions", {{0, 9, 0, 9, 0}, {0, 0, 9, 9, 0}}), count, 0.05), 5);
+}
+
+TEST(Comparison, TakesTheSpreadOfTheFirstRepeatsThatAreValid) {
+    std::vector<double> base(12, 100), other{101, 103, kNoValue, 102, 104, 99, 102, 102, 102, 102, 102, 102};
+    Question q = question_of(0, {"ttft_p50"});
+    q.first_stage = 6; // of which one is invalid
+    const auto d = difference_of(judge(measured_of("ttft_p50", {base, other}), q)[1].comparison, "ttft_p50");
+    std::vector<double> logs;
+    for (const double v : other)
+        if (!std::isnan(v)) logs.push_back(std::log(v / 100));
+    const Interval expected = interval_of(two_stage_estimate(logs, 5), kAlpha);
+    EXPECT_NEAR(d.low, 100 * std::expm1(expected.low), 1e-9);
+}
+
 TEST(Comparison, CountsIdenticalRepeatsOnce) {
     Measured m = measured_of("ttft_p50", {std::vector<double>(40, 100.0), std::vector<double>(40, 99.99)});
     m.timings = {std::vector<uint64_t>(40, 1), std::vector<uint64_t>(40, 2)};

@@ -74,12 +74,22 @@ TEST(Inference, OverlappingValuesCountAsTheIndependentOnesAmongThem) {
 }
 
 TEST(Inference, ASecondStageShrinksTheErrorButTakesItsSpreadFromTheFirst) {
-    const double values[] = {1, 2, 3, 4, 5, 100, 200, 300, 400, 500};
+    const double values[] = {1, 2, 3, 4, 5, 3, 3, 3, 3, 3};
     const Estimate first = estimate_of(std::span(values).first(5)), both = two_stage_estimate(values, 5);
     EXPECT_EQ(both.mean, estimate_of(values).mean);
     EXPECT_NEAR(both.error, first.error / std::sqrt(2), 1e-12);
     EXPECT_EQ(both.freedom, 4);
+    const double wild[] = {1, 2, 3, 4, 5, 100, 200, 300, 400, 500}; // what the first did not show
+    EXPECT_EQ(two_stage_estimate(wild, 5).error, estimate_of(wild).error);
+    EXPECT_EQ(two_stage_estimate(wild, 5).freedom, 4);
     EXPECT_EQ(two_stage_estimate(values, 10).error, estimate_of(values).error);
+}
+
+TEST(Inference, ValuesAreNeededBySpreadAndSizeAndAreNoFewerThanTheFirst) {
+    const double some = values_needed(0.05, 10, 0.02, 0.05, 0.9);
+    EXPECT_EQ(some, std::ceil(std::pow((2.262157 + 1.383029) * 2.5, 2))); // t of 9 degrees at 0.975 and 0.9
+    EXPECT_NEAR(values_needed(0.1, 10, 0.02, 0.05, 0.9), 4 * some, 4);
+    EXPECT_EQ(values_needed(0.001, 10, 0.02, 0.05, 0.9), 10);
 }
 
 TEST(Holm, MultipliesTheSmallestByAllAndNeverFalls) {

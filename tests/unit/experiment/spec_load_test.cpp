@@ -79,6 +79,20 @@ TEST(Spec, RefusesLoadsThatMeanNothing) {
                 HasSubstr("'max' is less than 'min'"));
 }
 
+TEST(Spec, ReadsRepeatsThatAreDecidedLater) {
+    const auto usual = load("repeats: auto\n" + kWorkload);
+    ASSERT_TRUE(usual) << usual.error();
+    ASSERT_TRUE(usual->adaptive);
+    EXPECT_EQ(usual->adaptive->effect, 0.05);
+    EXPECT_EQ(usual->adaptive->first, 10u);
+    EXPECT_EQ(usual->repeats, 50u);
+    const auto own = load("repeats: {auto: {effect: 2.5 %, first: 6, at_most: 30}}\n" + kWorkload);
+    ASSERT_TRUE(own) << own.error();
+    EXPECT_EQ(own->adaptive->effect, 0.025);
+    EXPECT_EQ(own->adaptive->first, 6u);
+    EXPECT_EQ(own->repeats, 30u);
+}
+
 TEST(Spec, ReadsEverything) {
     const auto spec = load(R"(question: does it matter
 name: q
@@ -176,6 +190,12 @@ TEST(Spec, FaultsHaveTheirPlaceAndAGuess) {
                 HasSubstr("e.yaml:1:1: unknown key 'repeat' (did you mean 'repeats'?)"));
     EXPECT_THAT(error_of("repeats: many\n" + kWorkload), HasSubstr("e.yaml:1:10: "));
     EXPECT_THAT(error_of("repeats: 0\n" + kWorkload), HasSubstr("e.yaml:1:10: "));
+    EXPECT_THAT(error_of("repeats: {auto: {effect: 5}}\n" + kWorkload),
+                HasSubstr("e.yaml:1:26: 'effect' is '5', expected a share such as 5%"));
+    EXPECT_THAT(error_of("repeats: {auto: {first: 20, at_most: 10}}\n" + kWorkload), HasSubstr("more than 'at_most'"));
+    EXPECT_THAT(error_of("repeats: {outo: {}}\n" + kWorkload), HasSubstr("unknown key 'outo' (did you mean 'auto'?)"));
+    EXPECT_THAT(error_of("repeats: auto\n" + kWorkload + "  windows: {drawn: {overlap: 0.5}}\n"),
+                HasSubstr("'repeats: auto' needs repeats that share no rows"));
     EXPECT_THAT(error_of("variants: {fcfs: {}, sjf: {}}\nbaseline: fcsf\n" + kWorkload),
                 HasSubstr("e.yaml:2:11: no variant 'fcsf' (did you mean 'fcfs'?)"));
     EXPECT_THAT(error_of("workload:\n  requests: 1\n  output_tokens: 1\n  prompts: {sinthetic: {tokens: 5}}\n"),

@@ -1,0 +1,18 @@
+#include "cli/run_child_command.hpp"
+
+#include "cli/interruption.hpp"
+#include "experiment/run_child.hpp"
+
+namespace patchbay::cli {
+
+void add_run_child_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("run-child", "A run that another patchbay started")->group("");
+    app->callback([&commands] {
+        commands.chosen = [] {
+            catch_interrupts();
+            return experiment::serve_run(interrupted);
+        };
+    });
+}
+
+}  // namespace patchbay::cli

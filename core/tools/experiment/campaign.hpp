@@ -1,0 +1,62 @@
+// All runs of an experiment in their order, each in a process of its own or all in this one; stored as they end.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiment/live_run.hpp"
+#include "experiment/prepared_variants.hpp"
+#include "experiment/results_store.hpp"
+#include "experiment/run_process.hpp"
+#include "experiment/workload.hpp"
+
+namespace patchbay::experiment {
+
+struct Processes { // in which runs are
+    std::filesystem::path program;        // a patchbay; empty: this process
+    std::vector<std::string> plugin_dirs; // for its registry
+    std::string spec_yaml;                // the experiment
+    uint32_t jobs = 1;                    // runs at a time
+};
+
+class Campaign {
+  public:
+    Campaign(const RunSurroundings& around, const Processes& processes, const Shown& shown)
+        : around_(around), processes_(processes), shown_(shown) {}
+
+    // What engines of the variants say: see try_out(). [before run_all()]
+    Result<engine::EngineFacts> try_variant(const PreparedVariant&, size_t variant);
+    // Adds to `runs` those of the order that are not in it. Ends early if it is interrupted. A run that fails is a
+    // record that says why.
+    Result<> run_all(const PreparedVariants&, const WorkloadSource&, const std::vector<RunSlot>& order, ResultsStore&,
+                     std::vector<RunRecord>& runs);
+    bool stopped() const { return stopped_; } // before the last run
+
+  private:
+    struct Active { // a run that goes on
+        size_t position;
+        RunSlot slot;
+        std::string started;
+        std::unique_ptr<LiveRun> live;
+        std::unique_ptr<RunProcess> process;
+    };
+    class Patience;
+
+    bool interrupted() const { return around_.interrupted && around_.interrupted(); }
+    bool here() const { return processes_.program.empty(); }
+    Job job_of(const PreparedVariant&, size_t variant) const;
+    RunRecord run_here(const PreparedVariants&, const WorkloadSource&, const RunSlot&, LiveRun&);
+    Result<Active> start(const PreparedVariants&, const RunSlot&, size_t position, size_t finished, size_t runs);
+    RunRecord record_of(const PreparedVariants&, const Active&) const;
+    Result<> run_in_processes(const PreparedVariants&, const std::vector<RunSlot>& order,
+                              const std::vector<size_t>& positions, const std::function<Result<>(RunRecord)>& keep);
+
+    const RunSurroundings& around_;
+    const Processes& processes_;
+    const Shown& shown_;
+    bool stopped_ = false;
+};
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,51 @@
+// What an experiment shows of a run while it goes on: metrics, whose counters go on from run to run, and progress.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/engine_metrics.hpp"
+#include "experiment/one_run.hpp"
+
+namespace patchbay::experiment {
+
+struct RunProgress {
+    size_t run, runs;               // from 0
+    const std::string* variant;
+    uint32_t repeat;
+    size_t finished, requests;      // of this run
+};
+
+struct Shown { // where; either may be empty
+    metrics::Metrics* metrics = nullptr;
+    std::function<void(const RunProgress&)> progress;
+    std::string experiment, version;
+};
+
+// patchbay_experiment_info, by which a scrape sees which variant the engine's metrics are growing by.
+void mark_running(const Shown&, const std::string& variant, bool is_running);
+
+class LiveRun final : public RunListener {
+  public:
+    LiveRun(const Shown&, const std::string& variant, const RunSlot&, size_t run, size_t runs);
+    ~LiveRun() override;
+    bool wants_metrics() const override { return shown_.metrics != nullptr; }
+    void on_engine(const engine::EngineFacts&) override;
+    void on_progress(size_t finished, size_t of) override;
+    void on_request(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) override;
+    void on_output(const engine::RequestOutput&) override;
+    void on_step(const engine::StepReport&) override;
+    void add(const std::string& kind, const std::string& component, const std::string& name, double amount) override;
+    void set(const std::string& kind, const std::string& component, const std::string& name, double value) override;
+
+  private:
+    const Shown& shown_;
+    const std::string& variant_;
+    const RunSlot slot_;
+    const size_t run_, runs_;
+    std::optional<engine::PluginMetrics> plugins_;
+    std::optional<engine::EngineMetrics> engine_;
+};
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,94 @@
+#include "experiment/one_run.hpp"
+
+#include "experiment/drive.hpp"
+#include "experiment/jitter.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+class RealEngine final : public DrivenEngine {
+  public:
+    explicit RealEngine(engine::Engine& e) : engine_(e) {}
+    Result<engine::RequestId> add_request(engine::Request r) override { return engine_.add_request(std::move(r)); }
+    void abort(engine::RequestId id) override { engine_.abort(id); }
+    bool has_unfinished() const override { return engine_.has_unfinished(); }
+    Result<engine::StepReport> step() override { return engine_.step(); }
+
+  private:
+    engine::Engine& engine_;
+};
+
+// A fallback that was not asked for would be measured under a wrong name.
+std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
+    std::vector<std::string> out;
+    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},
+                                                         {"sampler", wanted.sampler.plugin},
+                                                         {"attention", wanted.attention.plugin},
+                                                         {"device", wanted.device.plugin},
+                                                         {"proposer", wanted.proposer ? wanted.proposer->plugin : ""}};
+    for (const auto& [kind, name] : slots)
+        for (const host::Identity& p : facts.plugins)
+            if (p.kind == kind && !name.empty() && p.name != name)
+                out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
+    return out;
+}
+
+}  // namespace
+
+std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
+    std::vector<std::string> out;
+    if (then.model_identity != now.model_identity) out.push_back("the model changed during the experiment");
+    if (then.draft_model != now.draft_model) out.push_back("the draft model changed during the experiment");
+    for (size_t i = 0; i < now.plugins.size(); ++i)
+        if (i >= then.plugins.size() || then.plugins[i].sha256 != now.plugins[i].sha256)
+            out.push_back(now.plugins[i].kind + " '" + now.plugins[i].name + "' changed during the experiment");
+    return out;
+}
+
+Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& variant, const SourceOf& source_of,
+                        const RunSlot& slot, RunListener& listener) {
+    const ExperimentSpec& spec = around.spec;
+    RanOnce out;
+    RunRecord& run = out.record;
+    run.variant = slot.variant;
+    run.repeat = slot.repeat;
+    run.started = utc_now();
+    VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
+    Clock& clock = variant.facts.simulated ? simulated : around.clock;
+    PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, around.registry, clock,
+                                                     listener.wants_metrics() ? &listener : nullptr, &around.world));
+    PB_TRY(const WorkloadSource* const source, source_of(*engine));
+    const Workload workload = source->repeat(spec.seed, slot.repeat);
+    RealEngine plain(*engine);
+    JitteredEngine jittered(plain, simulated, spec.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
+    const bool noisy = variant.facts.simulated && spec.jitter.any();
+    DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
+    out.facts = engine->facts();
+    PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
+    DriveHooks hooks;
+    hooks.interrupted = around.interrupted;
+    if (spec.warmup_requests > 0) {
+        RunRecord discarded;
+        drive(driven, clock, source->warmup(spec.seed, spec.warmup_requests), hooks, discarded);
+        for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
+        if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
+    }
+    if (listener.wants_metrics()) {
+        hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
+            listener.on_request(id, arrival, tokens, n);
+        };
+        hooks.on_output = [&](const engine::RequestOutput& output) { listener.on_output(output); };
+    }
+    hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
+        if (listener.wants_metrics()) listener.on_step(report);
+        listener.on_progress(finished, workload.requests.size());
+    };
+    hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, workload.requests); };
+    listener.on_engine(engine->facts());
+    drive(driven, clock, workload.requests, hooks, run);
+    swaps.write(run);
+    for (std::string& what : fallbacks(variant.loaded.config, out.facts)) run.faults.push_back(std::move(what));
+    return out;
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,14 @@
+// What an experiment would run, for people: variants, requests, tokens, order.
+#pragma once
+#include <string>
+
+#include "experiment/prepared_variants.hpp"
+#include "experiment/spec.hpp"
+#include "experiment/workload.hpp"
+
+namespace patchbay::experiment {
+
+// Lines. The variants were tried out.
+std::string outline(const ExperimentSpec&, const PreparedVariants&, const WorkloadSource&);
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,92 @@
+#include "experiment/repeats_table.hpp"
+
+#include <charconv>
+
+namespace patchbay::experiment {
+namespace {
+
+using config::Bounds;
+using config::Faults;
+using config::Node;
+using config::NodeKind;
+using config::Table;
+
+constexpr uint32_t kMost = 1000;
+
+struct Auto {
+    std::string effect = "5%";
+    uint32_t first = 10, at_most = 50;
+};
+
+Table<Auto> auto_table() {
+    Table<Auto> t;
+    t.key("effect", &Auto::effect, "the difference that is to be seen, as 5%")
+        .key("first", &Auto::first, Bounds{5, kMost, "repeats"}, "runs of each variant before it is decided")
+        .key("at_most", &Auto::at_most, Bounds{5, kMost, "repeats"}, "runs of each variant, whatever could be seen");
+    return t;
+}
+
+std::optional<double> share_of(const std::string& percent) { // "5%", "2.5 %"
+    double value = 0;
+    const char* const last = percent.data() + percent.size();
+    const auto [end, error] = std::from_chars(percent.data(), last, value);
+    const std::string_view unit(end, static_cast<size_t>(last - end));
+    if (error != std::errc{} || (unit != "%" && unit != " %") || !(value >= 0.01 && value <= 1000)) return std::nullopt;
+    return value / 100;
+}
+
+Node read_auto(const Node& given, ExperimentSpec& spec, Faults& faults) {
+    Auto read;
+    Node effective = auto_table().read(given, read, faults);
+    const auto share = share_of(read.effect);
+    const Node* const effect = given.find("effect");
+    if (!share)
+        faults.add(effect ? effect->origin : given.origin,
+                   "'effect' is '" + config::printable(read.effect) + "', expected a share such as 5%, at least 0.01%");
+    if (read.first > read.at_most)
+        faults.add(given.origin, "'first' is " + std::to_string(read.first) + ", more than 'at_most', which is " +
+                                     std::to_string(read.at_most));
+    spec.repeats = read.at_most;
+    spec.adaptive = AdaptiveRepeats{share.value_or(0.05), read.first};
+    return effective;
+}
+
+}  // namespace
+
+config::KeyInfo repeats_key() {
+    return {.name = "repeats",
+            .description = "runs of each variant, each with another workload; auto: as many as a difference takes",
+            .default_value = std::to_string(ExperimentSpec().repeats),
+            .json_schema = R"({"oneOf": [{"type": "integer", "minimum": 1, "maximum": 1000}, {"const": "auto"}, )"
+                           R"({"type": "object", "properties": {"auto": {"type": "object"}}}]})"};
+}
+
+Node read_repeats(const Node* given, ExperimentSpec& spec, Faults& faults) {
+    if (!given) return Node::scalar(std::to_string(spec.repeats));
+    Node wrapped = Node::map(given->origin);
+    if (given->kind == NodeKind::kScalar && given->text == "auto") {
+        wrapped.set("auto", read_auto(Node::map(given->origin), spec, faults));
+        return wrapped;
+    }
+    if (given->kind == NodeKind::kMap) {
+        Table<ExperimentSpec> names; // anything else is an unknown key
+        names.leave({"auto"}).read(*given, spec, faults);
+        const Node* const settings = given->find("auto");
+        if (!settings) faults.add(given->origin, "'repeats' is a map without 'auto'");
+        else if (config::is_section(*settings, "'auto'", faults))
+            wrapped.set("auto", read_auto(*settings, spec, faults));
+        return wrapped;
+    }
+    Table<ExperimentSpec> number;
+    number.key("repeats", &ExperimentSpec::repeats, Bounds{1, kMost, "repeats"}, "");
+    Node map = Node::map();
+    map.set("repeats", *given);
+    return *number.read(map, spec, faults).find("repeats");
+}
+
+std::string repeats_text(const ExperimentSpec& spec) {
+    const std::string most = std::to_string(spec.repeats) + " repeats";
+    return spec.adaptive ? std::to_string(spec.adaptive->first) + " to " + most : most;
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,16 @@
+// `repeats:` of an experiment: a number, or auto, with what is to be seen.
+#pragma once
+#include <string>
+
+#include "config/table.hpp"
+#include "experiment/spec.hpp"
+
+namespace patchbay::experiment {
+
+config::KeyInfo repeats_key();
+// The value in effect; given: null where the file has none.
+config::Node read_repeats(const config::Node* given, ExperimentSpec&, config::Faults&);
+// "10 repeats", "10 to 50 repeats"
+std::string repeats_text(const ExperimentSpec&);
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,24 @@
+// The record of an experiment that was interrupted, read again so that it can be continued: what was to be run, and the
+// runs that are finished.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "experiment/record.hpp"
+#include "experiment/results_store.hpp"
+
+namespace patchbay::experiment {
+
+struct RecordedSpec {
+    std::string name, yaml;
+};
+// Fails if the experiment is complete.
+Result<RecordedSpec> recorded_spec(const std::filesystem::path& database);
+
+// Without those that were interrupted. Fails if the variants are not, in all that was recorded of them, those of then.
+// Their steps are not read, only what follows from these; of a request's outputs the first.
+Result<std::vector<RunRecord>> recorded_runs(const std::filesystem::path& database, const std::vector<VariantRow>&);
+
+}  // namespace patchbay::experiment

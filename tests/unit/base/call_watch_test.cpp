@@ -1,0 +1,57 @@
+#include "base/call_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+namespace patchbay {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+TEST(CallWatch, NamesTheCallThatDoesNotReturn) {
+    std::promise<std::string> said;
+    const CallWatch watch([] { return kMs; }, [&](const std::string& what) { said.set_value(what); });
+    const PluginCall call("scheduler 'x'", "plan");
+    current_call().step = 7;
+    EXPECT_EQ(said.get_future().get(), "scheduler 'x': plan: did not return within 1 ms in step 7");
+    current_call().step = 0;
+}
+
+TEST(CallWatch, SaysNothingOutsideOfCallsNorWithoutALimit) {
+    std::atomic<int> looks = 0, overdue = 0;
+    std::atomic<uint64_t> limit = 1;
+    {
+        const CallWatch watch(
+            [&] {
+                looks += 1;
+                return limit.load();
+            },
+            [&](const std::string&) { overdue += 1; });
+        while (looks < 4) std::this_thread::yield();
+        limit = 0;
+        const PluginCall call("scheduler 'x'", "plan");
+        for (const int from = looks; looks < from + 4;) std::this_thread::yield();
+    }
+    EXPECT_EQ(overdue, 0);
+}
+
+TEST(CallWatch, CountsFromTheBeginningOfEachStep) {
+    std::atomic<int> overdue = 0, looks = 0;
+    {
+        const CallWatch watch(
+            [&] {
+                looks += 1;
+                return kMs;
+            },
+            [&](const std::string&) { overdue += 1; });
+        const PluginCall call("scheduler 'x'", "plan");
+        for (int seen = 0; (seen = looks) < 6;) current_call().step += 1; // never the same twice in a row
+    }
+    current_call().step = 0;
+    EXPECT_EQ(overdue, 0);
+}
+
+}  // namespace
+}  // namespace patchbay

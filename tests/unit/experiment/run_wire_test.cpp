@@ -1,0 +1,89 @@
+#include "experiment/run_wire.hpp"
+
+#include <gmock/gmock.h>
+
+namespace patchbay::experiment {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A member that fields() leaves out would be lost on the way: then these sizes change first.
+static_assert(sizeof(engine::StepReport) == 752 && sizeof(RequestRecord) == 200);
+
+RunRecord record() {
+    RunRecord run;
+    run.variant = 3;
+    run.started = "2026-01-02T03:04:05Z";
+    run.faults = {"one", "two"};
+    run.end = RunEnd::kInterrupted;
+    run.kv_max = 0.5;
+    RequestRecord request;
+    request.token_ns = {1, 2, 1ull << 60};
+    request.output = {7, -1};
+    request.others = {{}, {5}};
+    request.priority = -4;
+    request.label = "chat";
+    request.finish = engine::FinishReason::kLength;
+    run.requests = {request, {}};
+    engine::StepReport step;
+    step.step = 9;
+    step.phase_ns[7] = 70;
+    step.residencies_ns = {4, 5};
+    step.accepted_at[15] = 3;
+    step.watermark = 0.25;
+    step.graph_replayed = true;
+    step.graph_miss = "a reason";
+    step.graph_bytes = 11;
+    run.steps = {step};
+    run.swaps.emplace_back().record.reason = "because";
+    return run;
+}
+
+TEST(RunWire, BringsARecordAcrossAsItIs) {
+    const std::string sent = frame_of(Word::kDone, record());
+    Frames frames;
+    for (const char byte : sent) { // in whatever parts it comes
+        EXPECT_FALSE(frames.next());
+        frames.add({&byte, 1});
+    }
+    const auto frame = frames.next();
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->word, Word::kDone);
+    RunRecord got;
+    ASSERT_TRUE(unpack(frame->body, got));
+    EXPECT_EQ(frame_of(Word::kDone, got), sent);
+    EXPECT_EQ(got.steps[0].graph_miss, "a reason");
+    EXPECT_THAT(got.requests[0].token_ns, ElementsAre(1, 2, 1ull << 60));
+    EXPECT_EQ(got.kv_max, 0.5);
+    EXPECT_FALSE(got.kv_mean);
+    EXPECT_FALSE(frames.next());
+}
+
+TEST(RunWire, RefusesWhatIsCutOffOrTooLong) {
+    Packer packer;
+    packer(record());
+    const std::string bytes = packer.take();
+    RunRecord got;
+    ASSERT_TRUE(unpack(bytes, got));
+    for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(unpack(std::string_view(bytes).substr(0, n), got)) << n;
+    EXPECT_FALSE(unpack(bytes + "x", got));
+}
+
+TEST(RunWire, SurvivesBytesOfAnyKind) {
+    Packer packer;
+    packer(record());
+    const std::string bytes = packer.take();
+    for (size_t n = 0; n < bytes.size(); ++n) {
+        std::string broken = bytes;
+        broken[n] = static_cast<char>(0xFF);
+        RunRecord got;
+        (void)unpack(broken, got); // whatever comes of it, within the bytes and with no more memory than they justify
+    }
+    Frames frames;
+    frames.add(std::string(64, '\xFF'));
+    EXPECT_FALSE(frames.next());
+    EXPECT_TRUE(frames.broken());
+}
+
+}  // namespace
+}  // namespace patchbay::experiment
