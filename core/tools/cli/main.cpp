@@ -22,6 +22,7 @@
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
+#include "cli/runs_command.hpp"
 #include "cli/scenario_command.hpp"
 #include "cli/serve_command.hpp"
 #include "cli/usage_fault.hpp"
@@ -85,6 +86,7 @@ int run(int argc, char** argv) {
     add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);
+    add_runs_command(commands);
     add_workload_command(commands);
     add_bench_command(commands);
     add_scenario_command(commands);
