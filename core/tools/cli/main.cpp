@@ -23,6 +23,7 @@
 #include "cli/report_command.hpp"
 #include "cli/run_child_command.hpp"
 #include "cli/run_command.hpp"
+#include "cli/runs_command.hpp"
 #include "cli/scenario_command.hpp"
 #include "cli/serve_command.hpp"
 #include "cli/usage_fault.hpp"
@@ -86,6 +87,7 @@ int run(int argc, char** argv) {
     add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);
+    add_runs_command(commands);
     add_workload_command(commands);
     add_bench_command(commands);
     add_scenario_command(commands);

@@ -11,13 +11,13 @@
 #include "base/printable.hpp"
 #include "cli/interruption.hpp"
 #include "cli/print_error.hpp"
+#include "cli/print_results.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/against_itself.hpp"
 #include "experiment/only.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/results_resume.hpp"
-#include "experiment/results_table.hpp"
 #include "experiment/run_experiment.hpp"
 #include "experiment/spec_load.hpp"
 #include "metrics/server.hpp"
@@ -32,7 +32,7 @@ struct Options {
     std::string spec_file, results, resume; // resume: a folder of results, instead of the file
     std::vector<std::string> plugin_dirs, only;
     int metrics_port = -1;
-    bool no_report = false, against_itself = false, dry_run = false, in_process = false;
+    bool no_report = false, against_itself = false, dry_run = false, full = false, in_process = false;
     uint32_t experiments = 20; // against itself
     uint32_t jobs = 1;
 };
@@ -67,17 +67,10 @@ void end_with_report(const fs::path& database) {
 }
 
 void print_outcome(const experiment::ExperimentSpec& spec, const experiment::PreparedVariants& prepared,
-                   const experiment::Outcome& outcome) {
-    constexpr size_t kColumns = 100; // of sentences
-    const auto wrapped = [](const std::string& text) { return experiment::wrapped(printable_message(text), kColumns); };
-    std::vector<std::string> names;
-    for (const experiment::PreparedVariant& e : prepared.variants) names.push_back(printable(e.name, 1000));
-    for (const std::string& notice : outcome.conclusion.notices) std::cout << wrapped("note: " + notice) << '\n';
-    if (!spec.question.empty()) std::cout << printable_lines(spec.question) << "\n\n";
-    const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
-    std::cout << experiment::results_table(outcome.conclusion, names, prepared.baseline, colour) << '\n';
-    for (const std::string& swap : outcome.swaps) std::cout << wrapped("swap: " + swap) << '\n';
-    std::cout << (outcome.swaps.empty() ? "" : "\n") << wrapped(outcome.conclusion.sentence) << '\n';
+                   const experiment::Outcome& outcome, Detail detail) {
+    ShownResults shown{spec.question, {}, prepared.baseline, &outcome.conclusion, outcome.swaps};
+    for (const experiment::PreparedVariant& e : prepared.variants) shown.variants.push_back(e.name);
+    print_results(shown, detail);
 }
 
 Result<host::Registry> registry_of(const Options& o) {
@@ -179,7 +172,7 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
     auto outcome = experiment::run_experiment(spec, prepared, registry, clock, options);
     bar.reset();
     if (!outcome) return fail(outcome.error());
-    print_outcome(spec, prepared, *outcome);
+    print_outcome(spec, prepared, *outcome, o.full ? Detail::kFull : Detail::kScreen);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
@@ -226,6 +219,7 @@ void add_run_command(Commands& commands) {
     app->add_flag("--in-process", o->in_process,
                   "all runs in this process, as for a debugger: a plugin that ends one ends all");
     app->add_flag("--no-report", o->no_report, "write the database only");
+    app->add_flag("--full", o->full, "print every metric, not only the primary ones, and every note");
     auto* aa = app->add_flag("--aa", o->against_itself,
                              "run the baseline against itself, again and again, and count what is falsely shown")
                    ->excludes(resume)

@@ -15,6 +15,8 @@
 
 namespace patchbay::experiment {
 
+inline constexpr uint32_t kResultsVersion = 3; // user_version of the databases
+
 struct ExperimentRow {
     std::string name, question, spec_file, spec_yaml, command, started, version, baseline, workload_yaml;
     Slo slo;

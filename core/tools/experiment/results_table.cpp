@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "experiment/table_text.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -20,41 +21,6 @@ struct Column {
     std::vector<Cell> cells;       // one a metric
     size_t value = 0, change = 0, note = 0; // widths
     size_t width() const { return value + (change ? 1 + change : 0) + (note ? 1 + note : 0); }
-};
-
-size_t columns_of(const std::string& text) { // of UTF-8
-    return static_cast<size_t>(
-        std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
-
-std::string gap(const std::string& text, size_t width) {
-    return std::string(width - std::min(width, columns_of(text)), ' ');
-}
-std::string right(const std::string& text, size_t width) { return gap(text, width) + text; }
-std::string left(const std::string& text, size_t width) { return text + gap(text, width); }
-
-// A difference in % of the baseline, or plain where the baseline is 0 or the unit is a share.
-struct Shift {
-    bool relative;
-    double baseline;
-    std::string suffix;
-
-    Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(base) {
-        suffix = relative ? " %" : unit == "%" ? " pp" : "";
-    }
-    double of(double difference) const { return relative ? 100 * difference / baseline : difference; }
-    std::string size(double difference) const { // without a sign: "3.1 %"
-        const std::string text = std::isnan(difference) ? "–" : number(std::abs(difference));
-        return (text.starts_with('+') ? text.substr(1) : text) + suffix;
-    }
-    std::string number(double difference) const { // "+12.3"
-        const double value = of(difference), size = std::abs(value);
-        if (size < 0.005) return "0";
-        if (size >= 99.95) return (value > 0 ? "+" : "") + shown(value);
-        char text[32];
-        std::snprintf(text, sizeof text, "%+.*f", size >= 0.95 ? 1 : 2, value);
-        return text;
-    }
 };
 
 std::string note_of(const Difference& d, const Shift& shift, uint32_t independent) {
@@ -103,11 +69,6 @@ Column column_of(const Conclusion& c, const std::string& name, size_t variant, s
     for (const std::string& line : column.head) widest = std::max(widest, columns_of(line));
     if (widest > column.width()) column.value += widest - column.width();
     return column;
-}
-
-std::string painted(const std::string& text, Verdict v, Colour colour) {
-    if (colour == Colour::kOff || (v != Verdict::kBetter && v != Verdict::kWorse)) return text;
-    return (v == Verdict::kBetter ? "\033[32m" : "\033[31m") + text + "\033[0m";
 }
 
 void end_line(std::string& out) {

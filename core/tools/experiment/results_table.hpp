@@ -1,4 +1,4 @@
-// Results as a table for a terminal: a metric a row, a variant a column.
+// All results as a table for a terminal: a metric a row, a variant a column. summary_table.hpp has the short one.
 #pragma once
 #include <string>
 #include <vector>

@@ -2,6 +2,7 @@
 
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
+#include "experiment/summary_table.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -117,6 +118,72 @@ TEST(ResultsTable, BreaksManyVariantsIntoBlocksWithTheBaselineInEach) {
 TEST(ResultsTable, ColoursVerdictsOnlyWhenAsked) {
     EXPECT_THAT(results_table(conclusion_of(2), {"a", "b"}, 0, Colour::kOff), Not(HasSubstr("\033[")));
     EXPECT_THAT(results_table(conclusion_of(2), {"a", "b"}, 0, Colour::kOn), HasSubstr("\033[32m"));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> out;
+    for (size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        out.push_back(text.substr(at, end - at));
+    }
+    return out;
+}
+
+TEST(SummaryTable, HasAVariantARowAndTheBaselineFirst) {
+    const std::string table = summary_table(conclusion_of(3), {"fcfs", "sjf", "other"}, 0, Colour::kOff);
+    EXPECT_EQ(lines_of(table)[0], "         goodput share   TTFT p50");
+    EXPECT_EQ(lines_of(table)[2], "fcfs *   100             100");
+    EXPECT_EQ(lines_of(table)[3], "sjf      120 +20.0 pp ▲  120 +20.0 % ▲");
+    EXPECT_EQ(lines_of(table)[4], "other    140 +40.0 pp ?  140 +40.0 % ?");
+    EXPECT_THAT(table, HasSubstr("* fcfs is the baseline; ▲ better; ? no verdict: fewer than 5"));
+    EXPECT_THAT(table, Not(HasSubstr("E2E"))) << "not a primary metric";
+}
+
+TEST(SummaryTable, SaysWhatCouldHaveBeenSeenAndWhereNothingCould) {
+    Conclusion c = conclusion_of(2);
+    for (const size_t m : c.primary) c.results[1].comparison.metrics[m].verdict = Verdict::kNoDifference;
+    c.results[1].comparison.metrics[c.primary[0]].detectable = 3.14;
+    c.results[1].comparison.metrics[c.primary[1]].detectable = 31400;
+    const std::string table = summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(table, "sjf"), HasSubstr("120 = ≥3.1 pp  120 = noise"));
+    EXPECT_THAT(table, HasSubstr("noise: only more than 10 times as"));
+}
+
+TEST(SummaryTable, Of16VariantsFitsAScreen) {
+    std::vector<std::string> names;
+    for (const char* s : {"fcfs", "sjf", "static", "mlfq"})
+        for (const char* n : {"1", "2", "8", "32"})
+            names.push_back(std::string("scheduler=") + s + " max_num_seqs=" + n + " block_size=16");
+    Conclusion c = conclusion_of(16);
+    for (const char* name : {"ttft_p99", "tpot_p50", "tpot_p99", "e2e_p50"})
+        c.primary.push_back(metric_named(name).value());
+    for (size_t v = 1; v < 16; ++v)
+        for (const size_t m : c.primary) {
+            c.results[v].comparison.metrics[m].verdict = Verdict::kNoDifference;
+            c.results[v].comparison.metrics[m].detectable = 12.3;
+        }
+    const auto lines = lines_of(summary_table(c, names, 0, Colour::kOff));
+    EXPECT_LE(lines.size(), 22u);
+    for (const std::string& line : lines) EXPECT_LE(line.size(), 160u) << line; // bytes; ≥ has three
+    EXPECT_EQ(lines[0], "all with block_size=16");
+    EXPECT_THAT(lines[1], ::testing::StartsWith("scheduler max_num_seqs  goodput share"));
+    EXPECT_THAT(lines[3], ::testing::StartsWith("fcfs      1 * "));
+}
+
+TEST(ShortNames, LoseWhatAllHaveAndStayDifferent) {
+    const ShortNames parts = shortened({"a=1 b=2 c=3", "a=1 b=22 c=4"});
+    EXPECT_EQ(parts.common, "a=1");
+    EXPECT_EQ(parts.head, "b  c");
+    EXPECT_THAT(parts.names, ::testing::ElementsAre("2  3", "22 4"));
+    EXPECT_THAT(shortened({"fcfs", "sjf"}).names, ::testing::ElementsAre("fcfs", "sjf"));
+    EXPECT_THAT(shortened({"a=1", "b=1"}).names, ::testing::ElementsAre("a=1", "b=1"));
+    EXPECT_THAT(shortened({"a=1"}).names, ::testing::ElementsAre("a=1"));
+    const std::string middle(50, 'x');
+    EXPECT_THAT(shortened({"one" + middle + "end", "two" + middle + "end"}).names,
+                ::testing::ElementsAre("one" + middle.substr(0, 14) + "…" + middle.substr(0, 15) + "end",
+                                       "two" + middle.substr(0, 14) + "…" + middle.substr(0, 15) + "end"));
+    EXPECT_THAT(shortened({middle + "1" + middle, middle + "2" + middle}).names, // would be the same
+                ::testing::ElementsAre(middle + "1" + middle, middle + "2" + middle));
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+#include "cli/runs_command.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/printable.hpp"
+#include "cli/print_error.hpp"
+#include "cli/print_results.hpp"
+#include "cli/print_table.hpp"
+#include "cli/report_command.hpp"
+#include "experiment/results_reader.hpp"
+#include "experiment/results_table.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using experiment::StoredExperiment;
+
+struct Options {
+    std::string folder = "results", a, b, table = "metric", format = "csv", out;
+    std::vector<std::string> removed;
+    bool full = false;
+};
+
+fs::path database_of(const std::string& given) {
+    std::error_code error;
+    return fs::is_directory(given, error) ? fs::path(given) / "results.sqlite" : fs::path(given);
+}
+
+Result<StoredExperiment> stored(const std::string& given) { return experiment::read_experiment(database_of(given)); }
+
+Result<> list(const Options& o) {
+    std::error_code error;
+    if (!fs::is_directory(o.folder, error)) return fail(o.folder + " is no folder");
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(o.folder, error))
+        if (fs::exists(entry.path() / "results.sqlite", error)) found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    std::vector<std::vector<std::string>> rows{{"results", "started", "state", "variants", "runs", "winner"}};
+    for (const fs::path& folder : found) {
+        const auto e = experiment::read_experiment(folder / "results.sqlite");
+        if (!e) {
+            rows.push_back({folder.string(), "-", "not readable", "-", "-", "-"});
+            continue;
+        }
+        rows.push_back({folder.string(), e->started, e->end, std::to_string(e->variants.size()),
+                        std::to_string(e->valid_runs) + "/" + std::to_string(e->variants.size() * e->repeats),
+                        e->conclusion.winner.empty() ? "none" : e->conclusion.winner});
+    }
+    if (found.empty()) std::cout << "no results in " << o.folder << '\n';
+    else print_table(std::move(rows));
+    return {};
+}
+
+Result<> show(const Options& o) {
+    PB_TRY(const StoredExperiment e, stored(o.a));
+    if (!e.concluded()) return fail(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
+    print_results({e.question, e.variants, e.baseline, &e.conclusion, {}}, o.full ? Detail::kFull : Detail::kScreen);
+    std::cout << e.valid_runs << " of " << e.runs << " runs valid, seed " << e.seed << ", " << printable(e.cpu)
+              << ", patchbay " << printable(e.version) << ", " << printable(e.started) << '\n';
+    return {};
+}
+
+// Metrics of variants that both have. Nothing is judged: the runs were not interleaved, so that what differs between
+// two days differs here too.
+Result<> compare(const Options& o) {
+    PB_TRY(const StoredExperiment a, stored(o.a));
+    PB_TRY(const StoredExperiment b, stored(o.b));
+    for (const auto* e : {&a, &b})
+        if (!e->concluded()) return fail((e == &a ? o.a : o.b) + " has no statistics: the experiment is " + e->end);
+    std::cout << "No verdicts: the two were not run in turns, and all that changed between them is in the numbers.\n";
+    const std::pair<const char*, std::pair<std::string, std::string>> facts[] = {
+        {"workload", {a.workload_yaml, b.workload_yaml}}, {"seed", {a.seed, b.seed}},
+        {"cpu", {a.cpu, b.cpu}},                          {"patchbay", {a.version, b.version}}};
+    for (const auto& [what, values] : facts)
+        if (values.first != values.second)
+            std::cout << "they differ in: " << what
+                      << (values.first.find('\n') == std::string::npos
+                              ? " (" + printable(values.first) + ", " + printable(values.second) + ")"
+                              : "")
+                      << '\n';
+    const auto& infos = experiment::metric_infos();
+    std::vector<std::vector<std::string>> rows{{"variant", "metric", "unit", "A", "B", "B against A"}};
+    for (size_t v = 0; v < a.variants.size(); ++v) {
+        const auto at = std::find(b.variants.begin(), b.variants.end(), a.variants[v]);
+        if (at == b.variants.end()) continue;
+        const auto w = static_cast<size_t>(at - b.variants.begin());
+        for (size_t m = 0; m < infos.size(); ++m) {
+            const auto& primary = a.conclusion.primary;
+            if (!o.full && std::find(primary.begin(), primary.end(), m) == primary.end()) continue;
+            const double x = a.conclusion.results[v].metrics[m], y = b.conclusion.results[w].metrics[m];
+            if (std::isnan(x) && std::isnan(y)) continue;
+            char change[32] = "";
+            if (infos[m].is_amount && x > 0 && !std::isnan(y))
+                std::snprintf(change, sizeof change, "%+.1f %%", 100 * (y / x - 1));
+            else if (!std::isnan(x) && !std::isnan(y)) std::snprintf(change, sizeof change, "%+.3g", y - x);
+            rows.push_back({a.variants[v], infos[m].label, infos[m].unit, experiment::shown(x), experiment::shown(y),
+                            change});
+        }
+    }
+    if (rows.size() == 1) return fail("no variant of " + o.a + " has the name of one of " + o.b);
+    print_table(std::move(rows));
+    return {};
+}
+
+Result<> export_table(const Options& o) {
+    const fs::path database = database_of(o.a);
+    if (o.format == "parquet") {
+        if (o.out.empty()) return fail("Parquet is no text; name a file with --out");
+        return run_report_script("parquet.py", {database.string(), o.table, "--out", o.out});
+    }
+    if (o.out.empty()) return experiment::export_csv(database, o.table, std::cout);
+    std::ofstream file(o.out, std::ios::binary);
+    PB_CHECK(experiment::export_csv(database, o.table, file));
+    if (!file.flush()) return fail("cannot write " + o.out);
+    return {};
+}
+
+// Only what patchbay made; the folder itself once it is empty.
+Result<> remove(const Options& o) {
+    for (const std::string& given : o.removed) {
+        const fs::path folder = given;
+        std::error_code error;
+        if (!fs::exists(folder / "results.sqlite", error))
+            return fail(given + " is no folder of results: it has no results.sqlite");
+        for (const char* name : {"results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
+            fs::remove(folder / name, error);
+            if (error) return fail("cannot remove " + (folder / name).string() + ": " + error.message());
+        }
+        if (fs::is_empty(folder, error)) fs::remove(folder, error);
+        else std::cout << given << ": other files remain\n";
+    }
+    return {};
+}
+
+}  // namespace
+
+void add_runs_command(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("runs", "Look at the results of experiments");
+    app->require_subcommand(1);
+    app->footer("Examples:\n"
+                "  patchbay runs list\n"
+                "  patchbay runs show results/sweep --full\n"
+                "  patchbay runs compare results/monday results/tuesday\n"
+                "  patchbay runs export results/sweep --table request --out requests.csv\n"
+                "  patchbay runs rm results/old");
+    auto o = std::make_shared<Options>();
+    const auto does = [&commands, o](CLI::App* sub, Result<> (*work)(const Options&)) {
+        const std::string name = "patchbay runs " + sub->get_name();
+        sub->callback([&commands, o, name, work] {
+            commands.chosen = [o, name, work] {
+                const Result<> done = in_one_line(work(*o));
+                if (done) return kOk;
+                print_error(name.c_str(), done.error());
+                return kFailed;
+            };
+        });
+    };
+    CLI::App* sub = app->add_subcommand("list", "Print the results in a folder");
+    sub->add_option("folder", o->folder, "folder of folders of results (default: results)");
+    does(sub, list);
+    sub = app->add_subcommand("show", "Print a result again");
+    sub->add_option("results", o->a, "folder of results, or its results.sqlite")->required();
+    sub->add_flag("--full", o->full, "every metric and every note");
+    does(sub, show);
+    sub = app->add_subcommand("compare", "Print two results side by side");
+    sub->add_option("A", o->a, "folder of results")->required();
+    sub->add_option("B", o->b, "another one")->required();
+    sub->add_flag("--full", o->full, "every metric");
+    does(sub, compare);
+    sub = app->add_subcommand("export", "Write a table of a result as CSV or Parquet");
+    sub->add_option("results", o->a, "folder of results, or its results.sqlite")->required();
+    sub->add_option("--table", o->table, "metric (default), request, step, run, …: docs/experiments.md describes them");
+    sub->add_option("--format", o->format, "csv (default) or parquet")->check(CLI::IsMember({"csv", "parquet"}));
+    sub->add_option("--out", o->out, "file (default, of CSV: standard output)");
+    does(sub, export_table);
+    sub = app->add_subcommand("rm", "Remove results: the database and the report");
+    sub->add_option("results", o->removed, "folders of results")->required();
+    does(sub, remove);
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,207 @@
+#include "experiment/summary_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "experiment/table_text.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+constexpr size_t kWidth = 120, kMaxName = 36;
+constexpr double kNoise = 1000; // %: what only larger differences would show through
+
+std::vector<std::string> words_of(const std::string& text) {
+    std::vector<std::string> out;
+    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
+        end = std::min(text.find(' ', at), text.size());
+        out.push_back(text.substr(at, end - at));
+    }
+    return out;
+}
+
+// "key=value" words, the same keys at the same places in all names; else empty.
+std::vector<std::string> keys_of(const std::vector<std::vector<std::string>>& names) {
+    std::vector<std::string> keys;
+    for (const std::string& word : names.front()) keys.push_back(word.substr(0, word.find('=')));
+    for (const auto& words : names) {
+        if (words.size() != keys.size()) return {};
+        for (size_t i = 0; i < words.size(); ++i)
+            if (words[i].find('=') == words[i].npos || words[i].substr(0, words[i].find('=')) != keys[i]) return {};
+    }
+    return keys;
+}
+
+// In the middle, where names of one experiment are most alike.
+std::string fitted(const std::string& name) {
+    if (columns_of(name) <= kMaxName || columns_of(name) != name.size()) return name;
+    return name.substr(0, kMaxName / 2 - 1) + "…" + name.substr(name.size() - kMaxName / 2);
+}
+
+std::string joined_words(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& w : words) out += (out.empty() ? "" : " ") + w;
+    return out;
+}
+
+struct Cell {
+    std::string value, change;
+    Verdict verdict = Verdict::kNone;
+};
+
+Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
+    Cell c{shown(r.metrics[m]), "", Verdict::kBaseline};
+    if (r.comparison.metrics.empty()) return c;
+    const Difference& d = r.comparison.metrics[m];
+    c.verdict = d.verdict;
+    const Shift shift(base.metrics[m], metric_infos()[m].unit);
+    const std::string change = std::isnan(d.value) ? "" : shift.number(d.value) + shift.suffix;
+    switch (d.verdict) {
+        case Verdict::kBetter: c.change = change + " ▲"; break;
+        case Verdict::kWorse: c.change = change + " ▼"; break;
+        case Verdict::kDifferent: c.change = change + " ◆"; break;
+        case Verdict::kNoDifference:
+            c.change = shift.relative && std::abs(shift.of(d.detectable)) > kNoise
+                           ? "= noise"
+                           : "= ≥" + shift.size(d.detectable);
+            break;
+        case Verdict::kTooFewRepeats: c.change = change + " ?"; break;
+        default: c.change = change;
+    }
+    return c;
+}
+
+struct Column {
+    std::string label, unit;
+    std::vector<Cell> cells; // one a variant
+    size_t value = 0, change = 0;
+    size_t width() const {
+        return std::max({value + (change ? 1 + change : 0), columns_of(label), columns_of(unit)});
+    }
+};
+
+Column column_of(const Conclusion& c, size_t metric, size_t baseline) {
+    const MetricInfo& info = metric_infos()[metric];
+    Column column{info.label, info.unit, {}};
+    for (const VariantResult& r : c.results) {
+        column.cells.push_back(cell_of(r, c.results[baseline], metric));
+        column.value = std::max(column.value, columns_of(column.cells.back().value));
+        column.change = std::max(column.change, columns_of(column.cells.back().change));
+    }
+    return column;
+}
+
+void append_block(std::string& out, const std::vector<const Column*>& columns, const ShortNames& names, size_t widest,
+                  const std::vector<size_t>& order, size_t baseline, Colour colour) {
+    const auto line = [&](const std::string& name, auto&& text_of) {
+        std::string text = left(name, widest);
+        for (const Column* c : columns) text += "  " + text_of(*c);
+        while (text.ends_with(' ')) text.pop_back();
+        out += text + '\n';
+    };
+    line(names.head, [](const Column& c) { return left(c.label, c.width()); });
+    line("", [](const Column& c) { return left(c.unit, c.width()); });
+    for (const size_t v : order)
+        line(names.names[v] + (v == baseline ? " *" : ""), [&](const Column& c) {
+            const Cell& cell = c.cells[v];
+            const std::string text =
+                right(cell.value, c.value) + (c.change ? " " + left(cell.change, c.change) : std::string());
+            return painted(left(text, c.width()), cell.verdict, colour);
+        });
+}
+
+std::string legend_of(const std::vector<Column>& columns, const std::string& baseline) {
+    std::set<Verdict> seen;
+    for (const Column& column : columns)
+        for (const Cell& cell : column.cells) seen.insert(cell.verdict);
+    std::string name; // its parts stand in columns
+    for (const std::string& word : words_of(baseline)) name += word.empty() ? "" : (name.empty() ? "" : " ") + word;
+    std::string out = "* " + name + " is the baseline";
+    const auto add = [&](Verdict v, const std::string& text) { out += seen.contains(v) ? "; " + text : ""; };
+    add(Verdict::kBetter, "▲ better");
+    add(Verdict::kWorse, "▼ worse");
+    add(Verdict::kDifferent, "◆ different");
+    add(Verdict::kNoDifference, "= no difference shown; one from ≥ on would mostly have been");
+    const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
+    const auto has_noisy = [&](const Column& c) { return std::ranges::any_of(c.cells, noisy); };
+    if (std::ranges::any_of(columns, has_noisy))
+        out += "; noise: only more than 10 times as much would have been";
+    add(Verdict::kTooFewRepeats,
+        "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid");
+    return wrapped(out, kWidth) + '\n';
+}
+
+}  // namespace
+
+ShortNames shortened(const std::vector<std::string>& names) {
+    ShortNames out{"", "", names};
+    std::vector<std::vector<std::string>> words;
+    for (const std::string& name : names) words.push_back(words_of(name));
+    const std::vector<std::string> keys = names.size() > 1 ? keys_of(words) : std::vector<std::string>();
+    if (!keys.empty()) {
+        out.names.assign(names.size(), "");
+        std::vector<std::string> common, head;
+        for (size_t i = 0; i < keys.size(); ++i) {
+            const bool same = std::ranges::all_of(words, [&](const auto& w) { return w[i] == words[0][i]; });
+            if (same) {
+                common.push_back(words[0][i]);
+                continue;
+            }
+            head.push_back(keys[i]);
+            size_t widest = keys[i].size();
+            for (const auto& w : words) widest = std::max(widest, columns_of(w[i]) - keys[i].size() - 1);
+            if (head.size() > 1) out.head += " ";
+            out.head += left(keys[i], widest);
+            for (size_t v = 0; v < names.size(); ++v)
+                out.names[v] += (head.size() > 1 ? " " : "") + left(words[v][i].substr(keys[i].size() + 1), widest);
+        }
+        out.common = joined_words(common);
+    }
+    while (out.head.ends_with(' ')) out.head.pop_back();
+    for (std::string& name : out.names)
+        while (name.ends_with(' ')) name.pop_back();
+    std::vector<std::string> fit;
+    for (const std::string& name : out.names) fit.push_back(out.head.empty() ? fitted(name) : name);
+    if (std::set(fit.begin(), fit.end()).size() == std::set(names.begin(), names.end()).size()) out.names = fit;
+    if (std::set(out.names.begin(), out.names.end()).size() < std::set(names.begin(), names.end()).size())
+        return {"", "", names};
+    return out;
+}
+
+std::string summary_table(const Conclusion& c, const std::vector<std::string>& variants, size_t baseline,
+                          Colour colour) {
+    const ShortNames names = shortened(variants);
+    size_t widest = columns_of(names.head);
+    for (const std::string& name : names.names) widest = std::max(widest, columns_of(name) + 2);
+    std::vector<size_t> order{baseline};
+    for (size_t v = 0; v < variants.size(); ++v)
+        if (v != baseline) order.push_back(v);
+    std::vector<Column> columns;
+    for (const size_t m : c.primary) {
+        const auto has = [&](const VariantResult& r) { return !std::isnan(r.metrics[m]); };
+        if (std::any_of(c.results.begin(), c.results.end(), has)) columns.push_back(column_of(c, m, baseline));
+    }
+    std::string out;
+    if (!names.common.empty()) out += "all with " + names.common + '\n';
+    std::vector<const Column*> block;
+    size_t width = widest;
+    const auto flush = [&] {
+        if (block.empty()) return;
+        append_block(out, block, names, widest, order, baseline, colour);
+        out += '\n';
+        block.clear();
+        width = widest;
+    };
+    for (const Column& column : columns) { // what does not fit goes below
+        if (!block.empty() && width + 2 + column.width() > kWidth) flush();
+        block.push_back(&column);
+        width += 2 + column.width();
+    }
+    flush();
+    if (!out.empty()) out.pop_back(); // the last empty line
+    if (variants.size() > 1) out += legend_of(columns, names.names[baseline]);
+    return out;
+}
+
+}  // namespace patchbay::experiment
