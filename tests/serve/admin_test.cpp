@@ -335,7 +335,7 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
         {"POST", "/set", R"({"kind": "scheduler", "params": {"ageing": "3"}})", 400, "unknown key 'ageing'"},
         {"GET", "/swap", "", 405, "expected POST"},
         {"POST", "/status", "", 405, "expected GET"},
-        {"GET", "/metrics", "", 404, "there is no /metrics"},
+        {"GET", "/nothing", "", 404, "there is no /nothing"},
         {"POST", "/v1/completions", "{}", 404, "there is no"},
     };
     for (const Case& c : cases) {

@@ -57,6 +57,22 @@ void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, ui
     state_->pipeline->kv_events.listen(std::move(listener));
 }
 
+Result<> Engine::write_trace(const std::string& path) {
+    Pipeline& p = *state_->pipeline;
+    if (p.trace) return fail(StatusCode::kInvalid, "a trace is being written already");
+    PB_TRY(auto file, TraceFile::create(path));
+    p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences);
+    p.loop.add(*p.trace);
+    return {};
+}
+
+Result<> Engine::end_trace() {
+    Pipeline& p = *state_->pipeline;
+    if (!p.trace) return {};
+    p.loop.remove(*p.trace);
+    return std::exchange(p.trace, nullptr)->close();
+}
+
 View Engine::view() const {
     Pipeline& p = *state_->pipeline;
     p.hints.update();

@@ -8,6 +8,7 @@
 #include "engine/loop/kv_event_feed.hpp"
 #include "engine/loop/step_loop.hpp"
 #include "engine/request/intake.hpp"
+#include "engine/trace/step_trace.hpp"
 
 namespace patchbay::engine {
 
@@ -74,6 +75,7 @@ struct Pipeline {
     Intake intake;
     StepLoop loop;
     KvEventFeed kv_events;
+    std::unique_ptr<StepTrace> trace; // null: none is written
 };
 
 }  // namespace patchbay::engine

@@ -1,6 +1,7 @@
 #include "serve/admin.hpp"
 
 #include "serve/admin_json.hpp"
+#include "serve/dashboard.hpp"
 #include "serve/reply.hpp"
 
 namespace patchbay::serve {
@@ -65,7 +66,10 @@ std::vector<Route> Admin::routes() {
     const auto by = [this](void (Admin::*f)(const std::shared_ptr<Exchange>&)) {
         return [this, f](const std::shared_ptr<Exchange>& exchange) { (this->*f)(exchange); };
     };
+    constexpr bool kOpen = true; // a browser cannot send the token with the page's first request
     return {
+        {"GET", "/dashboard", [this](const auto& exchange) { routes_.answer(exchange, dashboard_page()); }, kOpen},
+        {"GET", "/metrics", [this](const auto& exchange) { routes_.answer(exchange, controlled_.metrics_text()); }},
         {"GET", "/status", by(&Admin::status)}, {"GET", "/plugins", by(&Admin::plugins)},
         {"POST", "/swap", by(&Admin::swap)},    {"POST", "/set", by(&Admin::set)},
         {"POST", "/reload", by(&Admin::reload)}, {"POST", "/drain", by(&Admin::drain)},

@@ -31,6 +31,7 @@ struct Controlled { // what is controlled; all of it outlives the Admin
     const engine::EngineFacts facts; // at start
     const std::string version;
     std::function<void()> drain;
+    std::function<HttpResponse()> metrics_text;
 };
 
 class Admin {

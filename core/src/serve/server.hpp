@@ -57,7 +57,9 @@ class Server {
     void health(const std::shared_ptr<Exchange>&);
     void readiness(const std::shared_ptr<Exchange>&);
     void version(const std::shared_ptr<Exchange>&);
+    HttpResponse metrics_text();
     void metrics_page(const std::shared_ptr<Exchange>&);
+    void dashboard(const std::shared_ptr<Exchange>&);
     void models(const std::shared_ptr<Exchange>&);
     void tokenize(const std::shared_ptr<Exchange>&);
     void detokenize(const std::shared_ptr<Exchange>&);

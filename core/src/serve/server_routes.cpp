@@ -1,5 +1,6 @@
 // The routes, and those for operators: health, models, metrics, tokens.
 #include "base/printable.hpp"
+#include "serve/dashboard.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/server.hpp"
 
@@ -15,6 +16,7 @@ std::vector<Route> Server::routes() {
         {"GET", "/ready", by(&Server::readiness), kOpen},
         {"GET", "/version", by(&Server::version), kOpen},
         {"GET", "/metrics", by(&Server::metrics_page), kOpen},
+        {"GET", "/dashboard", by(&Server::dashboard), kOpen},
         {"GET", "/v1/models", by(&Server::models)},
         {"GET", "/v1/models/*", by(&Server::models)},
         {"POST", "/v1/completions", by(&Server::completions)},
@@ -40,10 +42,14 @@ void Server::version(const std::shared_ptr<Exchange>& exchange) {
     routes_.answer(exchange, {200, dumped({{"version", options_.version}})});
 }
 
-void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) {
+HttpResponse Server::metrics_text() {
     metrics_.scrape(http_->connections(), http_->exchanges());
-    routes_.answer(exchange, {200, metrics_.text(), "text/plain; version=0.0.4; charset=utf-8"});
+    return {200, metrics_.text(), "text/plain; version=0.0.4; charset=utf-8"};
 }
+
+void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, metrics_text()); }
+
+void Server::dashboard(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, dashboard_page()); }
 
 void Server::models(const std::shared_ptr<Exchange>& exchange) {
     const auto model_json = [&](const std::string& name) -> Json {

@@ -35,7 +35,7 @@ struct Options {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files;
     std::vector<int32_t> priorities;
-    std::string kv_events_file, cache_salt;
+    std::string kv_events_file, trace_file, cache_salt;
     config::Overrides overrides;
     SamplingFlags flags;
     OutputFormat format = OutputFormat::kText;
@@ -162,6 +162,7 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
         });
     }
 
+    if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
     std::vector<std::string> shown; // an output each
     for (const std::string& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt);
     ConsolePrinter screen(std::move(shown));
@@ -206,6 +207,7 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
     };
     PB_CHECK(service::run_to_end(*engine, {end_if_interrupted, note}));
     if (kv_events) PB_CHECK(kv_events->close());
+    PB_CHECK(engine->end_trace());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
     if (interrupted()) return fail("interrupted");
@@ -248,6 +250,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
     app->add_option("--kv-events", o->kv_events_file,
                     "write what enters and leaves the prefix cache to this file, as lines of JSON");
+    app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
     app->add_option("--output-format", o->format, "text as it comes, or jsonl: an object a finished output")
         ->transform(CLI::CheckedTransformer(
             std::map<std::string, OutputFormat>{{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}}));

@@ -25,7 +25,7 @@ struct Options {
     serve::ServerOptions server;
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
-    std::string admin, admin_token_file; // empty: the default address
+    std::string admin, admin_token_file, trace_file; // empty: the default address; no trace
 };
 
 Result<host::Registry> registry_of(const Options& o) {
@@ -53,6 +53,7 @@ Result<> run(Options& o) {
     engine::PluginMetrics plugin_metrics(all);
     parallel::World world;
     PB_TRY(auto engine, engine::Engine::create(loaded.config, registry, *clock, &plugin_metrics, &world));
+    if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
     PB_TRY(auto model, serve::served_model(loaded.config, *engine, o.names));
     model.max_prompt_tokens = o.max_prompt_tokens;
     model.max_output_tokens = o.max_output_tokens;
@@ -140,6 +141,7 @@ void add_serve_command(Commands& commands) {
         ->allow_extra_args(false);
     app->add_option("--chat-template", o->names.chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
+    app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
     app->add_option_function<std::vector<std::string>>(
            "--metrics-compat",
            [o](const std::vector<std::string>& names) { o->server.vllm_metrics = !names.empty(); },

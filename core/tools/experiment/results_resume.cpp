@@ -87,8 +87,8 @@ std::vector<std::string> faults_in(const std::string& reason) {
 
 Result<> read_requests(const Reader& db, const std::string& of_run, RunRecord& run) {
     return db.each("SELECT arrival_ns, first_scheduled_ns, finish_ns, token_ns, output_ids, prompt_tokens, "
-                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error, class FROM request" +
-                       of_run + " ORDER BY number",
+                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error, class FROM "
+                   "request" + of_run + " ORDER BY number",
                    [&](const Row& row) {
                        RequestRecord r;
                        r.arrival_ns = row.integer(0);

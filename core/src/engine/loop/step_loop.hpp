@@ -35,6 +35,7 @@ class StepLoop {
     StepLoop(const Parts&, std::string_view sync_reason);
 
     void add(StepObserver& observer) { observers_.push_back(&observer); }
+    void remove(StepObserver& observer) { std::erase(observers_, &observer); }
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go
     // on: then all requests have ended.
     Result<StepReport> step();

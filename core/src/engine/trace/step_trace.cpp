@@ -1,0 +1,134 @@
+#include "engine/trace/step_trace.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace patchbay::engine {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum Process : uint32_t { kEngine = 1, kRequests = 2 };
+constexpr TraceFile::Track kSteps{kEngine, 1}, kPhases{kEngine, 2}, kCalls{kEngine, 3}, kSwaps{kEngine, 4};
+
+TraceFile::Track track_of(RequestId id) { return {kRequests, id}; }
+
+}  // namespace
+
+StepTrace::StepTrace(std::unique_ptr<TraceFile> file, const Sequences& sequences)
+    : file_(std::move(file)), sequences_(sequences) {
+    file_->name_process(kEngine, "engine");
+    file_->name_process(kRequests, "requests");
+    file_->name_track(kSteps, "steps");
+    file_->name_track(kPhases, "phases");
+    file_->name_track(kCalls, "plugin calls");
+    file_->name_track(kSwaps, "swaps");
+}
+
+void StepTrace::on_placed(std::span<const Placed> placed) {
+    items_.clear();
+    for (const Placed& p : placed) {
+        const Sequence& s = *p.sequence;
+        const bool decodes = s.outputs() + s.placeholders > 0;
+        items_.push_back({s.id, s.group, p.tokens, s.cached_tokens, s.preemptions, s.request.arrival_ns, decodes});
+    }
+}
+
+void StepTrace::on_end(const StepReport& report) {
+    for (const host::SwapRecord& swap : report.swaps)
+        file_->mark(kSwaps, std::string(name_of(swap.state)), report.start_ns, {{"swap", swap.text()}});
+    if (items_.empty()) return;
+    write_step(report);
+    write_phases(report);
+    for (const Item& item : items_) follow(item, report);
+    for (auto at = lanes_.begin(); at != lanes_.end();) {
+        Lane& lane = at->second;
+        if (lane.step != report.step) end_decoding(at->first, lane);
+        const bool is_over = lane.step != report.step && !sequences_.find(at->first);
+        at = is_over ? lanes_.erase(at) : std::next(at);
+    }
+    items_.clear();
+}
+
+void StepTrace::write_step(const StepReport& r) {
+    Json args = {{"tokens", r.prefill_tokens + r.decode_tokens}, {"prefill", r.prefill_tokens},
+                 {"decode", r.decode_tokens}, {"sequences", items_.size()}};
+    if (r.preemptions > 0) args["preemptions"] = r.preemptions;
+    if (r.trimmed > 0) args["trimmed"] = r.trimmed;
+    if (!r.sync_reason.empty() && r.sync_reason != "off") args["waited for the step before"] = r.sync_reason;
+    if (r.graph_replayed) args["graph"] = {{"tokens", r.graph_size}, {"padding", r.padded_tokens}};
+    else args["no graph"] = r.graph_miss;
+    if (r.drafted_tokens > 0) args["drafts"] = {{"verified", r.drafted_tokens}, {"accepted", r.accepted_tokens}};
+    file_->span(kSteps, "step " + std::to_string(r.step), r.start_ns, r.end_ns, args);
+    file_->counter(kEngine, "requests", r.end_ns, {{"running", r.running_requests}, {"waiting", r.waiting_requests}});
+    file_->counter(kEngine, "pages", r.end_ns, {{"used", r.used_pages}, {"cached", r.cached_pages}});
+    file_->counter(kEngine, "tokens of a step", r.end_ns, {{"prefill", r.prefill_tokens}, {"decode", r.decode_tokens}});
+}
+
+// The phases of a step follow one another. Calls lie at the beginning of the phase that makes them.
+void StepTrace::write_phases(const StepReport& r) {
+    uint64_t at = r.start_ns;
+    for (size_t i = 0; i < kPhaseCount; ++i) {
+        const auto phase = static_cast<Phase>(i);
+        const auto call = [&](const char* name, uint64_t begin_ns, uint64_t took_ns) {
+            if (took_ns > 0) file_->span(kCalls, name, begin_ns, begin_ns + took_ns, nullptr);
+            return begin_ns + took_ns;
+        };
+        if (phase == Phase::kPlan) call("scheduler: plan", at, r.plan_ns);
+        if (phase == Phase::kSample)
+            call("sampler: sample", at, r.sample_ns - std::min(r.sample_ns, r.forward.sampler));
+        if (phase == Phase::kCommit) call("proposer: propose", at, r.propose_ns);
+        if (phase == Phase::kRun) {
+            uint64_t next = call("attention: plan", at, r.forward.attention_plan);
+            next = call("model: forward", next, r.forward.model_forward);
+            next = call("device: launch of a graph", next, r.forward.device_launch);
+            next = call("sampler: on the device", next, r.forward.sampler);
+            call("device: end_step", next, r.forward.device_end);
+        }
+        if (r.phase_ns[i] > 0) file_->span(kPhases, name_of(phase), at, at + r.phase_ns[i], nullptr);
+        at += r.phase_ns[i];
+    }
+}
+
+void StepTrace::follow(const Item& item, const StepReport& report) {
+    const auto [at, is_new] = lanes_.try_emplace(item.id);
+    Lane& lane = at->second;
+    const TraceFile::Track track = track_of(item.id);
+    if (is_new) {
+        file_->name_track(track, item.id == item.group
+                                     ? "request " + std::to_string(item.id)
+                                     : "request " + std::to_string(item.group) + ", output " +
+                                           std::to_string(item.id - item.group + 1));
+        file_->span(track, "queue", std::min(item.arrival_ns, report.start_ns), report.start_ns,
+                    {{"cached tokens", item.cached_tokens}});
+    } else if (item.preemptions > lane.preemptions) {
+        end_decoding(item.id, lane);
+        file_->span(track, "preempted", lane.end_ns, report.start_ns, {{"times", item.preemptions}});
+    }
+    if (!item.decodes) {
+        end_decoding(item.id, lane);
+        file_->span(track, "prefill", report.start_ns, report.end_ns, {{"tokens", item.tokens}});
+    } else {
+        if (lane.steps == 0) lane.begin_ns = report.start_ns;
+        lane.steps += 1;
+        lane.tokens += item.tokens;
+    }
+    lane.end_ns = report.end_ns;
+    lane.step = report.step;
+    lane.preemptions = item.preemptions;
+}
+
+void StepTrace::end_decoding(RequestId id, Lane& lane) {
+    if (lane.steps == 0) return;
+    file_->span(track_of(id), "decode", lane.begin_ns, lane.end_ns, {{"steps", lane.steps}, {"tokens", lane.tokens}});
+    lane.steps = lane.tokens = 0;
+}
+
+Result<> StepTrace::close() {
+    for (auto& [id, lane] : lanes_) end_decoding(id, lane);
+    lanes_.clear();
+    return file_->close();
+}
+
+}  // namespace patchbay::engine

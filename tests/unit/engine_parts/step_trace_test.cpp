@@ -1,0 +1,137 @@
+// What a trace says of steps and requests: as the viewers read it, which is JSON.
+#include "engine/trace/step_trace.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "unit/engine/temporary_folder.hpp"
+#include "unit/engine_parts/part_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Bench {
+    Bench() {
+        auto file = TraceFile::create(path);
+        if (!file) throw std::runtime_error(file.error());
+        part = std::make_unique<StepTrace>(*std::move(file), sequences);
+    }
+    Sequence& add(RequestId id, uint32_t prompt_tokens, uint64_t arrival_ns = 0) {
+        auto made = sequence(id, prompt_tokens);
+        made->request.arrival_ns = arrival_ns;
+        return sequences.add(std::move(made));
+    }
+    // A step of 10 µs from now, of so many tokens of each.
+    void step(const std::vector<std::pair<Sequence*, uint32_t>>& items, StepReport report = {}) {
+        std::vector<Placed> placed;
+        for (const auto& [s, tokens] : items) placed.push_back({s, tokens, s->confirmed(), 1});
+        part->on_placed(placed);
+        report.step = ++number;
+        report.start_ns = now_ns;
+        report.end_ns = now_ns += 10'000;
+        part->on_end(report);
+    }
+    Json all() { // events of the file, which is whole
+        EXPECT_TRUE(part->close());
+        std::ifstream in(path);
+        return Json::parse(in);
+    }
+    // Spans of a request as "name begin-end", in µs.
+    std::vector<std::string> spans(RequestId id) {
+        std::vector<std::string> out;
+        for (const Json& e : all())
+            if (e["ph"] == "X" && e["pid"] == 2 && e["tid"] == id)
+                out.push_back(e["name"].get<std::string>() + " " + std::to_string(int(e["ts"].get<double>())) + "-" +
+                              std::to_string(int(e["ts"].get<double>() + e["dur"].get<double>())));
+        return out;
+    }
+
+    const std::string path = (temporary_folder() / "trace.json").string();
+    Sequences sequences;
+    std::unique_ptr<StepTrace> part;
+    uint64_t number = 0, now_ns = 100'000;
+};
+
+TEST(StepTrace, ARequestWaitsIsPrefilledInChunksAndDecodes) {
+    Bench b;
+    Sequence& s = b.add(7, 30, 40'000);
+    b.step({{&s, 20}});
+    b.step({{&s, 10}});
+    s.tokens.push_back(1);
+    b.step({{&s, 1}});
+    b.step({{&s, 1}});
+    EXPECT_THAT(b.spans(7), ElementsAre("queue 40-100", "prefill 100-110", "prefill 110-120", "decode 120-140"));
+}
+
+TEST(StepTrace, WhatEndedIsForgottenAndOthersGoOn) {
+    Bench b;
+    Sequence &ends = b.add(1, 4, 100'000), &stays = b.add(2, 4, 100'000);
+    for (Sequence* s : {&ends, &stays}) s->tokens.push_back(1);
+    b.step({{&ends, 1}, {&stays, 1}});
+    static_cast<void>(b.sequences.remove(1));
+    b.step({{&stays, 1}});
+    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-110"));
+    EXPECT_THAT(b.spans(2), ElementsAre("queue 100-100", "decode 100-120"));
+}
+
+TEST(StepTrace, APreemptionIsASpanOfItsOwn) {
+    Bench b;
+    Sequence &s = b.add(1, 4, 100'000), &other = b.add(2, 4, 100'000);
+    s.tokens.push_back(1);
+    b.step({{&s, 1}});
+    b.step({{&other, 4}});
+    s.preemptions = 1;
+    b.step({{&s, 5}});
+    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-110", "preempted 110-120", "decode 120-130"));
+}
+
+TEST(StepTrace, AStepHasItsPhasesInOrderAndThePluginCallsInThem) {
+    Bench b;
+    Sequence& s = b.add(1, 4);
+    StepReport r;
+    r.phase_ns[static_cast<size_t>(Phase::kPlan)] = 2000;
+    r.phase_ns[static_cast<size_t>(Phase::kRun)] = 6000;
+    r.plan_ns = 1000;
+    r.forward.attention_plan = 500;
+    r.forward.model_forward = 3000;
+    r.prefill_tokens = 4;
+    r.swaps.push_back({.kind = "sampler", .from = {}, .to = {}, .state = host::SwapState::kCommitted});
+    b.step({{&s, 4}}, r);
+    std::vector<std::string> phases, calls, marks;
+    Json step;
+    for (const Json& e : b.all()) {
+        if (e["pid"] != 1) continue;
+        const auto at = e.contains("ts") ? " " + std::to_string(e["ts"].get<double>()).substr(0, 5) : "";
+        if (e["ph"] == "X" && e["tid"] == 1) step = e;
+        if (e["ph"] == "X" && e["tid"] == 2) phases.push_back(e["name"].get<std::string>() + at);
+        if (e["ph"] == "X" && e["tid"] == 3) calls.push_back(e["name"].get<std::string>() + at);
+        if (e["ph"] == "i") marks.push_back(e["args"]["swap"]);
+    }
+    EXPECT_EQ(step["name"], "step 1");
+    EXPECT_EQ(step["args"]["prefill"], 4);
+    EXPECT_EQ(step["args"]["no graph"], "device");
+    EXPECT_THAT(phases, ElementsAre("plan 100.0", "run 102.0"));
+    EXPECT_THAT(calls, ElementsAre("scheduler: plan 100.0", "attention: plan 102.0", "model: forward 102.5"));
+    EXPECT_THAT(marks, ElementsAre(HasSubstr("swap sampler")));
+}
+
+TEST(StepTrace, AStepWithoutTokensLeavesNothingButTheFileIsWhole) {
+    Bench b;
+    b.step({});
+    for (const Json& e : b.all()) EXPECT_EQ(e["ph"], "M");
+}
+
+TEST(TraceFile, ThatCannotBeWrittenIsRefused) {
+    const auto file = TraceFile::create("/nowhere/trace.json");
+    ASSERT_FALSE(file);
+    EXPECT_THAT(file.error(), HasSubstr("cannot write /nowhere/trace.json: "));
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
