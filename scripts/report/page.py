@@ -5,6 +5,7 @@ import math
 from html import escape
 from pathlib import Path
 
+import breakdown
 import plots
 from results import Metric, Results, Variant
 
@@ -15,6 +16,10 @@ GROUPS = [
     ("Time per output token, a request's mean", ("tpot_mean", "tpot_p50", "tpot_p90", "tpot_p99")),
     ("Inter-token latency", ("itl_mean", "itl_p50", "itl_p90", "itl_p99")),
     ("End to end", ("e2e_mean", "e2e_p50", "e2e_p90", "e2e_p99")),
+    (
+        "Normalised latency: end to end, per output token",
+        ("normalised_mean", "normalised_p50", "normalised_p90", "normalised_p99"),
+    ),
     ("KV cache and preemption", ("kv_mean", "kv_max", "preemptions")),
 ]
 SIGNS = {"better": "▲", "worse": "▼", "different": "◆", "no difference shown": "=", "too few repeats": "?"}
@@ -49,7 +54,7 @@ def with_unit(value: float | None, unit: str) -> str:
     return f"{number(value)} {unit}".replace(" per run", "")
 
 
-def delta(metric: Metric, base: Metric) -> str:
+def delta(metric: Metric, base: Metric, interval: bool = True) -> str:
     """Difference and interval: in % of the baseline, in points where the metric is a share or the baseline 0."""
     if metric.difference is None:
         return ""
@@ -62,7 +67,7 @@ def delta(metric: Metric, base: Metric) -> str:
     if metric.difference == 0 == metric.low == metric.high:
         return "<b>0</b>"
     text = f"<b>{signed(metric.difference * scale)}{unit}</b>"
-    if metric.low is not None and metric.high is not None:
+    if interval and metric.low is not None and metric.high is not None:
         text += f" <span class=interval>{signed(metric.low * scale)} … {signed(metric.high * scale)}</span>"
     return text
 
@@ -73,6 +78,8 @@ def seen_from(metric: Metric, base: Metric) -> str:
         return ""
     relative = metric.unit != "%" and base.value
     size = metric.detectable * (100 / base.value if relative else 1.0)
+    if relative and size > 1000:
+        return " <span class=interval>noise</span>"
     unit = "%" if relative else "pp" if metric.unit == "%" else metric.unit.replace("per run", "")
     return f" <span class=interval>≥ {number(size)} {unit}</span>"
 
@@ -137,11 +144,42 @@ def legend(r: Results, of: dict[int, str]) -> str:
     items = []
     for v in plots.shown_variants(r, of):
         note = " (baseline)" if v is r.baseline else ""
-        items.append(f"<span>{swatch(of[v.id])}{escape(v.name)}{note}</span>")
+        items.append(f"<span title=\"{escape(v.name)}\">{swatch(of[v.id])}{escape(v.short)}{note}</span>")
     hidden = len(r.variants) - len(of)
     if hidden > 0:
         items.append(f"<span class=muted>and {hidden} more, in the tables only</span>")
     return "<p class=legend>" + "".join(items) + "</p>"
+
+
+MANY = 4  # variants beside which a metric a row is no longer readable
+
+
+def cell(v: Variant, base: Variant, name: str, interval: bool = True) -> str:
+    m = v.metrics[name]
+    verdict = m.verdict if v is not base else ""
+    mark = f'<span class=mark title="{escape(verdict)}">{SIGNS.get(verdict, "")}</span>' if verdict in SIGNS else ""
+    seen = seen_from(m, base.metrics[name])
+    change = f"<div class=delta>{delta(m, base.metrics[name], interval)} {mark}{seen}</div>" if v is not base else ""
+    value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
+    return f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>'
+
+
+def table_of_variants(ordered: list[Variant], names: list[str], of: dict[int, str]) -> str:
+    """A variant a row, a primary metric a column."""
+    base = ordered[0]
+    head = "".join(f"<th>{escape(base.metrics[n].label)}</th>" for n in names)
+    rows = "".join(
+        f'<tr><th scope=row title="{escape(v.name)}">{swatch(of.get(v.id))}{escape(v.short)}'
+        + ("<small> baseline</small>" if v is base else "")
+        + "</th>"
+        + "".join(cell(v, base, n, interval=False) for n in names)
+        + "</tr>"
+        for v in ordered
+    )
+    return (
+        "<div class=scroll><table class=results><thead><tr><th>variant</th>"
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 
 
 def results_section(r: Results, of: dict[int, str]) -> str:
@@ -150,29 +188,23 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         return ""
     ordered = [base] + [v for v in r.variants if v is not base]
     head = ["metric"] + [
-        f"{swatch(of.get(v.id))}{escape(v.name)}" + ("<small>baseline</small>" if v is base else "") for v in ordered
+        f"{swatch(of.get(v.id))}{escape(v.short)}" + ("<small>baseline</small>" if v is base else "") for v in ordered
     ]
-    rows = []
-    primary = r.primary
+    rows: list[str] = []
+    primary = [n for n in r.primary if any(v.metrics[n].value is not None for v in ordered)]
+    many = len(ordered) > MANY
     groups = [("Primary: verdicts, corrected for their number", primary)]
+    folded_from = None
     groups += [(title, [n for n in names if n not in primary]) for title, names in GROUPS]
     for title, names in groups:
+        if folded_from is None and rows:
+            folded_from = len(rows)
         present = [n for n in names if n in base.metrics and any(v.metrics[n].value is not None for v in ordered)]
         if present:
             rows.append(f'<tr class=group><th colspan="{len(head)}">{escape(title)}</th></tr>')
         for n in present:
             cells = [f"<th scope=row>{escape(base.metrics[n].label)}</th>"]
-            for v in ordered:
-                m = v.metrics[n]
-                verdict = m.verdict if v is not base else ""
-                mark = (
-                    f'<span class=mark title="{escape(verdict)}">{SIGNS.get(verdict, "")}</span>'
-                    if verdict in SIGNS
-                    else ""
-                )
-                change = f"<div class=delta>{delta(m, base.metrics[n])} {mark}{seen_from(m, base.metrics[n])}</div>" if v is not base else ""
-                value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
-                cells.append(f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>')
+            cells += [cell(v, base, n) for v in ordered]
             rows.append("<tr>" + "".join(cells) + "</tr>")
     compared = [v for v in ordered if v.comparison]
     pairs: dict[str, list[str]] = {}
@@ -197,7 +229,7 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         "and its 95 % interval by Student's t over repeats, in % of the baseline (pp: percentage points). Primary "
         "metrics have verdicts, corrected for their number (Holm), so that an interval may leave out 0 without one: "
         "▲ better, ▼ worse, ◆ different, neither good nor bad, = no difference shown, and from which size (≥) on 9 of "
-        "10 such experiments would have shown one, ? too few independent repeats. All others are exploratory: of 20 "
+        "10 such experiments would have shown one (noise: only more than 1,000 %), ? too few independent repeats. All others are exploratory: of 20 "
         "intervals one is expected to miss the truth."
     )
     slo = [
@@ -208,23 +240,34 @@ def results_section(r: Results, of: dict[int, str]) -> str:
     if slo:
         notes.append("goodput counts requests with " + " and ".join(slo))
     forest = picture(
-        plots.forest(r, of, primary),
+        breakdown.forest_by_variant(r, primary) if many else plots.forest(r, of, primary),
         "differences from the baseline with intervals",
         "Primary metrics: differences from the baseline, with 95 % intervals. Filled: a verdict; hollow: none.",
         "wide",
     )
-    first = picture(
+
+    def metric_table(lines: list[str]) -> str:
+        return (
+            "<div class=scroll><table class=results><thead><tr>"
+            + "".join(f"<th>{h}</th>" for h in head)
+            + "</tr></thead><tbody>"
+            + "".join(lines)
+            + "</tbody></table></div>"
+        )
+
+    cut = folded_from if folded_from is not None else len(rows)
+    tables = table_of_variants(ordered, primary, of) if many else metric_table(rows[:cut])
+    title = "All metrics, with intervals" if many else "All other metrics: intervals without verdicts"
+    rest = folded(title, metric_table(rows if many else rows[cut:])) if rows[cut:] or many else ""
+    first = "" if many else picture(
         plots.glance(r, of, primary[:4]),
         "headline metrics of each variant",
         "At a glance",
         "wide",
     )
     return (
-        f"<section><h2>Results</h2>{first}{legend(r, of)}{forest}<div class=scroll><table class=results><thead><tr>"
-        + "".join(f"<th>{h}</th>" for h in head)
-        + "</tr></thead><tbody>"
-        + "".join(rows)
-        + f"</tbody></table></div><p class=muted>{how}</p><p class=muted>{escape('; '.join(notes))}</p></section>"
+        f"<section><h2>Results</h2>{first}{'' if many else legend(r, of)}{tables}{forest}{rest}"
+        f"<p class=muted>{how}</p><p class=muted>{escape('; '.join(notes))}</p></section>"
     )
 
 
@@ -259,9 +302,53 @@ def time_section(r: Results, of: dict[int, str]) -> str:
         return ""
     return (
         f"<section><h2>Over time</h2><p class=muted>Repeat {r.series_repeat + 1}, which has the same arrivals for every "
-        f"variant (ticks under the queue). Means over {plots.BINS} equal intervals; grey: the other variants.</p>"
+        f"variant (ticks under the queue; dashed: a swap, red: a fault of a plugin). Means over {plots.BINS} equal intervals; grey: the other variants.</p>"
         f"<div class=grid3>{''.join(figures)}</div></section>"
     )
+
+
+def tradeoff_section(r: Results, of: dict[int, str]) -> str:
+    plot = picture(
+        breakdown.tradeoffs(r, r.breakdown, of),
+        "throughput against latency",
+        "Small: a run; large: the mean of a variant; dashed: variants that none beats in both (Pareto front).",
+        "wide",
+    )
+    return f"<section><h2>Throughput against latency</h2>{legend(r, of)}{plot}</section>" if plot else ""
+
+
+def class_section(r: Results, of: dict[int, str]) -> str:
+    out = ""
+    for kind, groups in r.breakdown.classes.items():
+        head = ["", *(escape(group) for group in groups)]
+        rows = [
+            [f"{swatch(of.get(v.id))}{escape(v.short)}"]
+            + [
+                " / ".join(plots.duration(x) if x == x else "–" for x in groups[group][v.id][1:])
+                if v.id in groups[group]
+                else "–"
+                for group in groups
+            ]
+            for v in r.variants
+        ]
+        out += picture(
+            breakdown.class_plot(r, r.breakdown, of, kind),
+            f"TTFT by {kind}",
+            f"TTFT by {kind}: from p50 (dot) to p99 (bar)",
+            "wide",
+        )
+        out += folded(f"By {kind}: TTFT p50 / TTFT p99 / TPOT p50 / E2E p50", table(head, rows))
+    if not out:
+        return ""
+    note = "Requests of all runs that count, pooled; without intervals or verdicts: a hint, no evidence."
+    return f"<section><h2>By class</h2><p class=muted>{note}</p>{out}</section>"
+
+
+def step_section(r: Results) -> str:
+    figures = [picture(plot, title, title) for title, plot in breakdown.step_plots(r, r.breakdown)]
+    if not any(figures):
+        return ""
+    return f"<section><h2>Inside a step</h2><div class=grid2>{''.join(figures)}</div></section>"
 
 
 def swaps_table(r: Results) -> str:
@@ -392,8 +479,11 @@ def page(r: Results) -> str:
     body = (
         header(r)
         + results_section(r, of)
+        + tradeoff_section(r, of)
         + latency_section(r, of)
+        + class_section(r, of)
         + time_section(r, of)
+        + step_section(r)
         + configuration_section(r, of)
         + provenance_section(r)
     )

@@ -153,7 +153,13 @@ def time_series(results: Results, of: dict[int, str], name: str) -> str | None:
                 clip_on=False,
                 zorder=5,
             )
-        axes.set_title(v.name, loc="left", fontsize=8.5, color=of[v.id], fontweight="bold", pad=3)
+        axes.set_title(v.short, loc="left", fontsize=8.5, color=of[v.id], fontweight="bold", pad=3)
+        for at, what in v.markers:
+            colour = "#b42318" if what == "fault" else INK
+            axes.axvline(at, color=colour, linewidth=1, linestyle=(0, (2, 2)), zorder=6)
+            if what != "fault":
+                axes.annotate(what, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -2), textcoords="offset points",
+                              fontsize=7, color=colour, va="top", zorder=7)
         axes.yaxis.set_major_locator(MaxNLocator(4, integer=name != "kv"))
         if name == "kv":
             axes.yaxis.set_major_formatter(PercentFormatter(100, decimals=0 if highest > 4 else 1, symbol=" %"))
@@ -185,7 +191,7 @@ def glance(results: Results, of: dict[int, str], names: list[str]) -> str | None
             axes.annotate(text, (m.value or 0.0, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
         axes.set_xlim(0, max(values) * 1.5 or 1)  # room for the texts
         axes.set_ylim(len(shown) - 0.45, -0.55)
-        axes.set_yticks(range(len(shown)), [v.name for v in shown], color=INK)
+        axes.set_yticks(range(len(shown)), [v.short for v in shown], color=INK)
         axes.set_xticks([])
         axes.grid(visible=False)
         axes.spines["bottom"].set_visible(False)
@@ -292,5 +298,5 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda x, _: "0" if math.isclose(x, 0, abs_tol=1e-9) else f"{x:+g} %".replace("-", "−"))
     )
-    axes.set_xlabel(f"difference from {base.name}")
+    axes.set_xlabel(f"difference from {base.short}")
     return as_svg(figure)

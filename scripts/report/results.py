@@ -56,6 +56,8 @@ class Variant:
     comparison: tuple | None = None  # pairs, repeats, those of them that count, share of equal outputs
     latencies: dict[str, np.ndarray] = field(default_factory=dict)  # ms, over the runs that count
     series: Series | None = None
+    short: str = ""  # the name without what all have; set when all are read
+    markers: list[tuple[float, str]] = field(default_factory=list)  # of the series' run: s, what happened
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Results:
     runs: list[dict]
     swaps: list[dict]  # components exchanged in mid-run
     series_repeat: int | None  # that of the time series
+    breakdown: object = None  # breakdown.Breakdown
 
     @property
     def primary(self) -> list[str]:
@@ -153,6 +156,38 @@ def counted_repeats(variants: list[Variant], runs: list[dict]) -> set[int]:
     return whole or set(by_repeat)
 
 
+def short_names(names: list[str]) -> list[str]:
+    """Of combinations of factors only the values that differ; the names themselves where they are no such."""
+    words = [name.split(" ") for name in names]
+    keys = [word.partition("=")[0] for word in words[0]]
+    alike = all(
+        len(w) == len(keys) and all("=" in word and word.partition("=")[0] == key for word, key in zip(w, keys))
+        for w in words
+    )
+    if len(names) < 2 or not alike:
+        return names
+    differing = [i for i in range(len(keys)) if len({w[i] for w in words}) > 1]
+    short = [" ".join(w[i].partition("=")[2] for i in differing) for w in words]
+    return short if len(set(short)) == len(set(names)) else names
+
+
+def markers_of(db: sqlite3.Connection, run: int) -> list[tuple[float, str]]:
+    """Swaps that took place, and steps in which a plugin broke its contract."""
+    found = []
+    if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
+        for at, kind, to in db.execute(
+            "SELECT time_ns, kind, to_name FROM swap WHERE run_id = ? AND time_ns IS NOT NULL", (run,)
+        ):
+            found.append((at * 1e-9, f"{kind} → {to}"))
+    for at, faults in db.execute(
+        "SELECT end_ns, sampler_faults + plan_faults + proposer_faults AS faults FROM step"
+        " WHERE run_id = ? AND faults > 0 ORDER BY step LIMIT 20",
+        (run,),
+    ):
+        found.append((at * 1e-9, "fault"))
+    return found
+
+
 def swaps_of(db: sqlite3.Connection) -> list[dict]:
     if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
         return []  # a database of before there were any
@@ -204,5 +239,11 @@ def read(path: Path) -> Results:
             variant.latencies = latencies_of(db, [run["id"] for run in own])
             shown = [run for run in own if run["repeat"] == repeat]
             variant.series = series_of(db, shown[0]["id"], shown[0]["duration_ns"] * 1e-9) if shown else None
+            variant.markers = markers_of(db, shown[0]["id"]) if shown else []
+        for variant, short in zip(variants, short_names([v.name for v in variants])):
+            variant.short = short
         notices = [row[0] for row in db.execute("SELECT text FROM notice")]
-        return Results(dict(info), notices, variants, runs, swaps_of(db), repeat)
+        import breakdown  # which needs this module
+
+        inside = breakdown.read(db, variants, [run for run in runs if run["valid"] and run["repeat"] in counted])
+        return Results(dict(info), notices, variants, runs, swaps_of(db), repeat, inside)

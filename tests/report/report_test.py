@@ -321,6 +321,50 @@ class Report(unittest.TestCase):
         html = page.page(results.read(self.changed(*more)))
         self.assertIn("and 4 more, in the tables only", html)
         self.assertIn("extra 13: effective configuration", html)
+        self.assertIn("<th>variant</th>", html)
+
+    def test_names_of_factors_are_short_where_that_is_clear(self):
+        self.assertEqual(results.short_names(["s=a n=1 b=4", "s=b n=1 b=8"]), ["a 4", "b 8"])
+        for names in (["one", "two"], ["s=a"], ["s=a", "n=a"], ["s=a", "s=a n=2"]):
+            self.assertEqual(results.short_names(names), names)
+
+    def test_runs_steps_and_classes_are_those_of_the_database(self):
+        inside = results.read(self.database).breakdown
+        self.assertEqual(len(inside.points), self.one("SELECT count(*) FROM run WHERE valid"))
+        first = self.one("SELECT 1e9 * sum(output_tokens) / duration_ns FROM request JOIN run ON id = run_id WHERE id = 0")
+        self.assertAlmostEqual(inside.points[0].throughput, first)
+        run_ms = self.one("SELECT avg(run_ns) / 1e6 FROM step JOIN run ON id = run_id WHERE variant_id = 0 AND scheduled_seqs")
+        self.assertAlmostEqual(inside.phases[0][4], run_ms)
+        decode = self.one("SELECT avg(decode_tokens) FROM step JOIN run ON id = run_id WHERE variant_id = 0 AND scheduled_seqs")
+        self.assertAlmostEqual(inside.batches[0][1], decode)
+        thirds = inside.classes["prompt length"]
+        self.assertEqual(sum(by[0][0] for by in thirds.values()), 32)
+        self.assertNotIn("tenant", inside.classes)
+
+    def test_latencies_are_shown_by_tenant_where_there_are_several(self):
+        data = results.read(self.changed("UPDATE request SET tenant = 1 + number % 2, class = 'api' WHERE number > 3"))
+        self.assertEqual(sorted(data.breakdown.classes["tenant"]), ["tenant 0", "tenant 1", "tenant 2"])
+        self.assertEqual(sorted(data.breakdown.classes["class"]), ["(none)", "api"])
+        first = np.median(
+            [
+                (t - a) * 1e-6
+                for t, a in sqlite3.connect(self.database).execute(
+                    "SELECT first_token_ns, arrival_ns FROM request JOIN run ON id = run_id"
+                    " WHERE variant_id = 0 AND number <= 3"
+                )
+            ]
+        )
+        self.assertAlmostEqual(data.breakdown.classes["tenant"]["tenant 0"][0][1], first)
+        self.assertIn("TTFT by tenant", page.page(data))
+
+    def test_swaps_and_faults_are_marked_over_time(self):
+        data = results.read(self.changed("UPDATE step SET plan_faults = 1 WHERE run_id = 0 AND step = 2"))
+        marked = {v.name: [what for _, what in v.markers] for v in data.variants}
+        self.assertEqual(marked["three"], ["scheduler → fcfs"])
+        self.assertIn("fault", [what for marks in marked.values() for what in marks])
+        with mock.patch.object(Axes, "axvline", autospec=True, side_effect=Axes.axvline) as line:
+            plots.time_series(data, plots.colours(data), "queue")
+        self.assertEqual(line.call_count, 2)
 
     def test_what_is_no_database_of_results_is_refused_and_an_old_report_kept(self):
         out = self.folder / "kept.html"

@@ -37,7 +37,7 @@ const std::vector<MetricInfo>& metric_infos() {
                                     {"total_throughput", "tok/s", "total throughput", Better::kHigher, true},
                                     {"request_throughput", "req/s", "request throughput", Better::kHigher, true}};
         const std::pair<const char*, const char*> families[] = {
-            {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}};
+            {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}, {"normalised", "E2E/token"}};
         for (const auto& [name, label] : families)
             for (const char* of : {"mean", "p50", "p90", "p99"})
                 all.push_back(
@@ -88,7 +88,7 @@ bool meets(const Slo& slo, const RequestRecord& r) {
 }
 
 std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
-    std::vector<double> ttft, tpot, gaps, e2e;
+    std::vector<double> ttft, tpot, gaps, e2e, normalised;
     uint64_t prompt = 0, output = 0, completed = 0, met = 0, preemptions = 0;
     for (const RequestRecord& r : run.requests) {
         if (!r.completed()) continue;
@@ -96,6 +96,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
         if (!std::isnan(l.ttft)) ttft.push_back(l.ttft);
         if (!std::isnan(l.tpot)) tpot.push_back(l.tpot);
         e2e.push_back(l.e2e);
+        if (r.output_tokens() > 0) normalised.push_back(l.e2e / static_cast<double>(r.output_tokens()));
         gaps.insert(gaps.end(), l.gaps.begin(), l.gaps.end());
         completed += 1;
         met += meets(slo, r);
@@ -107,7 +108,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
     const auto rate = [&](uint64_t n) { return seconds > 0 ? static_cast<double>(n) / seconds : kNoValue; };
     const bool judged = slo.any() && !run.requests.empty();
     std::vector<double> out{rate(output), rate(prompt + output), rate(completed)};
-    for (std::vector<double>* family : {&ttft, &tpot, &gaps, &e2e}) append_family(*family, out);
+    for (std::vector<double>* family : {&ttft, &tpot, &gaps, &e2e, &normalised}) append_family(*family, out);
     out.push_back(judged ? 100 * static_cast<double>(met) / static_cast<double>(run.requests.size()) : kNoValue);
     out.push_back(judged ? rate(met) : kNoValue);
     out.push_back(run.kv_mean ? 100 * *run.kv_mean : kNoValue);
