@@ -10,6 +10,7 @@
 #include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
 #include "execution/model_choice.hpp"
+#include "experiment/missing_inputs.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/spec_load.hpp"
@@ -27,15 +28,23 @@ struct Options {
 Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry,
                                          const config::Explain& explain) {
     auto spec = experiment::spec_from(document.root, experiment::name_of_file(document.files.front().path));
+    config::Faults missing;
+    experiment::check_inputs(document.root, missing);
+    const auto with_missing = [&](std::string text) {
+        for (const std::string& line : missing.lines()) text += (text.empty() ? "" : "\n") + line;
+        return fail(std::move(text));
+    };
     if (!spec) {
         std::string text = spec.error();
         config::EngineConfig ignored;
         config::Faults faults;
         config::engine_config_table(registry).read(config::engine_part(document.root), ignored, faults);
         for (const std::string& line : faults.lines()) text += "\n" + line;
-        return fail(std::move(text));
+        return with_missing(std::move(text));
     }
-    PB_TRY(auto prepared, experiment::prepare_variants(*spec, registry));
+    auto prepared_or = experiment::prepare_variants(*spec, registry);
+    if (!prepared_or || missing.any()) return with_missing(prepared_or ? "" : prepared_or.error());
+    experiment::PreparedVariants& prepared = *prepared_or;
     config::Checked out;
     out.summary = std::to_string(prepared.variants.size()) + " variants, baseline " +
                   config::printable(prepared.variants[prepared.baseline].name) + ", " + experiment::repeats_text(*spec);

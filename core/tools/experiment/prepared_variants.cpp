@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/json_file.hpp"
 #include "engine/load_tokenizer.hpp"
@@ -120,10 +121,19 @@ Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t varia
 Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
     PreparedVariants prepared;
     prepared.baseline = spec.baseline;
+    std::string faults;
+    std::set<std::string> seen; // what all variants share is said once
     for (size_t v = 0; v < spec.variants.size(); ++v) {
-        PB_TRY(PreparedVariant variant, prepare_variant(spec, v, registry));
-        prepared.variants.push_back(std::move(variant));
+        auto variant = prepare_variant(spec, v, registry);
+        if (variant) {
+            prepared.variants.push_back(*std::move(variant));
+            continue;
+        }
+        const std::string& text = variant.error();
+        const size_t head = spec.variants.size() > 1 ? text.find('\n') + 1 : 0; // the variant's name
+        if (seen.insert(text.substr(head)).second) faults += (faults.empty() ? "" : "\n") + text;
     }
+    if (!faults.empty()) return fail(std::move(faults));
     return prepared;
 }
 

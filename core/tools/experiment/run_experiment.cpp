@@ -7,6 +7,7 @@
 #include "experiment/campaign.hpp"
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/outline.hpp"
+#include "experiment/overload.hpp"
 #include "experiment/portable_spec.hpp"
 #include "experiment/results_resume.hpp"
 #include "experiment/results_store.hpp"
@@ -279,6 +280,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
     if (std::string notice = clipping_notice(source, spec, repeats); !notice.empty())
+        outcome.conclusion.notices.push_back(std::move(notice));
+    for (std::string& notice : overload_notices(runs, contestants))
         outcome.conclusion.notices.push_back(std::move(notice));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
     return outcome;

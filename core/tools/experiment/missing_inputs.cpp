@@ -1,0 +1,33 @@
+#include "experiment/missing_inputs.hpp"
+
+#include <filesystem>
+
+namespace patchbay::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As the reader looks for it: beside the file that names it, then in the current folder.
+bool is_there(const config::Node& named) {
+    std::error_code error;
+    const auto& origin = named.origin;
+    if (origin.kind == config::Origin::Kind::kFile && origin.name &&
+        fs::exists(fs::path(*origin.name).parent_path() / named.text, error))
+        return true;
+    return fs::exists(named.text, error);
+}
+
+}  // namespace
+
+void check_inputs(const config::Node& document, config::Faults& faults) {
+    const config::Node* const prompts = document.at("workload.prompts");
+    if (!prompts) return;
+    for (const config::Entry& kind : prompts->entries) {
+        const config::Node* const path = kind.value.find("path");
+        if (path && path->kind == config::NodeKind::kScalar && !path->text.empty() && !is_there(*path))
+            faults.add(path->origin, "there is no file '" + config::printable(path->text) +
+                                         "', neither beside this file nor in the current folder");
+    }
+}
+
+}  // namespace patchbay::experiment

@@ -1,0 +1,64 @@
+#include "experiment/overload.hpp"
+
+#include <algorithm>
+
+#include "experiment/inference.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+constexpr double kSecondsPerNs = 1e-9;
+constexpr double kGrowth = 0.05;
+constexpr size_t kRequests = 10;
+
+double mean_of(const std::vector<double>& values) { return estimate_of(values).mean; }
+
+}  // namespace
+
+std::optional<Load> load_of(const RunRecord& run) {
+    std::vector<double> arrivals, waits;
+    for (const RequestRecord& r : run.requests) {
+        if (!r.completed() || r.token_ns.empty()) continue;
+        arrivals.push_back(static_cast<double>(r.arrival_ns) * kSecondsPerNs);
+        waits.push_back(static_cast<double>(r.token_ns.front() - r.arrival_ns) * kSecondsPerNs);
+    }
+    if (arrivals.size() < kRequests || run.duration_ns == 0) return std::nullopt;
+    const auto [first, last] = std::minmax_element(arrivals.begin(), arrivals.end());
+    if (*first == *last) return std::nullopt;
+    Load out;
+    const auto n = static_cast<double>(arrivals.size());
+    out.offered = (n - 1) / (*last - *first);
+    out.served = n / (static_cast<double>(run.duration_ns) * kSecondsPerNs);
+    const double arrival = mean_of(arrivals), wait = mean_of(waits);
+    double both = 0, squares = 0;
+    for (size_t i = 0; i < arrivals.size(); ++i) {
+        both += (arrivals[i] - arrival) * (waits[i] - wait);
+        squares += (arrivals[i] - arrival) * (arrivals[i] - arrival);
+    }
+    out.growth = both / squares;
+    return out;
+}
+
+std::vector<std::string> overload_notices(const std::vector<RunRecord>& runs,
+                                          const std::vector<Contestant>& contestants) {
+    std::vector<std::string> notices;
+    for (size_t v = 0; v < contestants.size(); ++v) {
+        std::vector<double> growths, offered, served;
+        for (const RunRecord& run : runs) {
+            const auto load = run.variant == v && run.valid() ? load_of(run) : std::nullopt;
+            if (!load) continue;
+            growths.push_back(load->growth);
+            offered.push_back(load->offered);
+            served.push_back(load->served);
+        }
+        const Estimate growth = estimate_of(growths);
+        if (!(growth.mean >= kGrowth && interval_of(growth, kAlpha).low > 0)) continue;
+        notices.push_back("variant '" + contestants[v].name + "' was overloaded: " + shown(mean_of(offered)) +
+                          " requests per second arrived, " + shown(mean_of(served)) +
+                          " were served, and the time to first token grew by " + shown(growth.mean) +
+                          " s with each second; how long its latencies are depends on how long the run is");
+    }
+    return notices;
+}
+
+}  // namespace patchbay::experiment
