@@ -47,6 +47,7 @@ class Server {
     void stop_on_signals();           // SIGINT and SIGTERM: the first drains, the second stops
     std::optional<std::string> failure() const; // of the engine
     service::EngineThread& engine() { return *engine_; }
+    size_t connections() const { return http_->connections(); } // open now
 
   private:
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
