@@ -11,18 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 
+#include "base/clock.hpp"
+
 namespace patchbay::serve::testing {
 namespace {
-
-uint64_t now_ns() {
-    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 [[noreturn]] void throw_error(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
@@ -84,7 +81,7 @@ class Client {
             if (raw_.size() < line + 2 + size + 2) return;
             ended_ = size == 0;
             answer_.stream.append(raw_, line + 2, size);
-            if (size > 0) answer_.event_ns.push_back(now_ns());
+            if (size > 0) answer_.event_ns.push_back(clock_.now_ns());
             raw_.erase(0, line + 2 + size + 2);
         }
     }
@@ -99,6 +96,7 @@ class Client {
         return false;
     }
 
+    RealClock clock_;
     const int fd_;
     const LoadRequest& request_;
     LoadAnswer& answer_;

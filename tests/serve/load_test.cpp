@@ -1,5 +1,5 @@
-// The server under load: thousands of streams at once, each with exactly its own tokens, and clients that go away at any
-// moment.
+// The server under load: thousands of streams at once, each with exactly its own tokens, and clients that go away at
+// any moment.
 #include <unistd.h>
 
 #include <algorithm>

@@ -99,7 +99,8 @@ class Engine {
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
-    // Writes steps and requests from now on to a file for ui.perfetto.dev, until end_trace() or its end. [between steps]
+    // Writes steps and requests from now on to a file for ui.perfetto.dev, until end_trace() or its end. [the thread
+    // that steps, between steps]
     Result<> write_trace(const std::string& path);
     Result<> end_trace(); // whether all of it is on the disk
     Result<> reset_prefix_cache();    // refused while blocks are in use

@@ -11,13 +11,13 @@ namespace patchbay::experiment {
 
 struct Load { // of a run
     double offered = 0, served = 0; // requests per second: by the arrivals; completed ones by the run's length
-    double growth = 0;              // of the time to first token by the time of arrival, in s per s: a least-squares slope
+    double growth = 0; // of the time to first token by the time of arrival, in s per s: a least-squares slope
 };
 // None where fewer than 10 requests are complete, or all arrive at once.
 std::optional<Load> load_of(const RunRecord&);
 
-// A note for each variant that is overloaded: its growth is 0.05 or more on average over its valid runs, with an interval
-// above 0.
+// A note for each variant that is overloaded: its growth is 0.05 or more on average over its valid runs, with an
+// interval above 0.
 std::vector<std::string> overload_notices(const std::vector<RunRecord>&, const std::vector<Contestant>&);
 
 }  // namespace patchbay::experiment
