@@ -61,6 +61,7 @@ TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
     EXPECT_DOUBLE_EQ(value_of(v, "ttft_p50"), 200);
     EXPECT_DOUBLE_EQ(value_of(v, "itl_mean"), 100);
     EXPECT_DOUBLE_EQ(value_of(v, "e2e_p50"), 250);
+    EXPECT_DOUBLE_EQ(value_of(v, "normalised_mean"), 200) << "200 ms of two tokens, 300 ms of one";
     EXPECT_DOUBLE_EQ(value_of(v, "goodput_share"), 50);
     EXPECT_DOUBLE_EQ(value_of(v, "goodput_rate"), 0.5);
     EXPECT_DOUBLE_EQ(value_of(v, "kv_mean"), 25);
