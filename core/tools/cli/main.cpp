@@ -14,6 +14,7 @@
 #include "base/thread_stack.hpp"
 #include "cli/admin_command.hpp"
 #include "cli/bench_command.hpp"
+#include "cli/chat_command.hpp"
 #include "cli/command.hpp"
 #include "cli/config_command.hpp"
 #include "cli/doctor_command.hpp"
@@ -84,6 +85,7 @@ int run(int argc, char** argv) {
     Commands commands{app, {}};
     add_generate_command(commands);
     add_serve_command(commands);
+    add_chat_command(commands);
     add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);

@@ -35,7 +35,7 @@ TEST(Overload, IsSaidOfAVariantWhoseWaitsGrowWithTheRun) {
         runs.push_back(run_of(1, r, 50, 25 + r));
     }
     EXPECT_THAT(overload_notices(runs, {{"steady", {}}, {"late", {}}}),
-                ElementsAre("variant 'late' was overloaded: 10.0 requests per second arrived, 8.03 were served, and "
+                ElementsAre("variant 'late' was overloaded: 10.0 requests per second arrived, 8.06 were served, and "
                             "the time to first token grew by 0.260 s with each second; how long its latencies are depends "
                             "on how long the run is"));
 }
