@@ -11,5 +11,6 @@ while run.stderr.readline() != "faulty: hangs\n":
     assert run.poll() is None, "it ended"
 run.send_signal(signal.SIGINT)
 out, err = run.communicate()
-print(" ".join(line for line in out.splitlines() if not line.startswith(" ")).split(" note: nothing")[0])
+notes = " ".join(line for line in out.splitlines() if not line.startswith(" "))
+print(notes[notes.index("note:") :].split(" note: nothing")[0])
 print(err.strip(), run.returncode)

@@ -11,7 +11,7 @@ namespace patchbay::experiment {
 
 struct Load { // of a run
     double offered = 0, served = 0; // requests per second: by the arrivals; completed ones by the run's length
-    double growth = 0; // of the time to first token by the time of arrival, in s per s: a least-squares slope
+    double growth = 0;              // least-squares slope of the time to first token over the arrival, in s per s
 };
 // None where fewer than 10 requests are complete, or all arrive at once.
 std::optional<Load> load_of(const RunRecord&);

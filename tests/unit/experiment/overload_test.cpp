@@ -6,7 +6,6 @@ namespace patchbay::experiment {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // 40 requests, one in 100 ms; each waits `wait_ms`, and `more_ms` longer than the one before it.
@@ -35,9 +34,9 @@ TEST(Overload, IsSaidOfAVariantWhoseWaitsGrowWithTheRun) {
         runs.push_back(run_of(1, r, 50, 25 + r));
     }
     EXPECT_THAT(overload_notices(runs, {{"steady", {}}, {"late", {}}}),
-                ElementsAre("variant 'late' was overloaded: 10.0 requests per second arrived, 8.06 were served, and "
-                            "the time to first token grew by 0.260 s with each second; how long its latencies are depends "
-                            "on how long the run is"));
+                ElementsAre("variant 'late' was overloaded: 10.0 requests per second arrived, 8.06 were served, "
+                            "and the time to first token grew by 0.260 s with each second; how long its latencies "
+                            "are depends on how long the run is"));
 }
 
 TEST(Overload, NeedsMoreThanOneRunAndGrowthThatMatters) {
