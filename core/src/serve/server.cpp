@@ -58,7 +58,8 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
                metrics::Metrics& metrics)
     : options_(options), model_(std::move(model)), facts_(engine->facts()), metrics_(metrics),
       journal_(facts_.plugins), routes_(routes(), options.api_keys, metrics_),
-      engine_metrics_(metrics, engine->facts(), options.version) {
+      engine_metrics_(metrics, engine->facts(), options.version),
+      key_limits_(options.key_limits, [] { return RealClock().now_ns(); }) {
     if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
     service::EngineThreadOptions observers;
     observers.on_request = [this](engine::RequestId id, const engine::Request& r) {
@@ -119,6 +120,27 @@ std::shared_ptr<void> Server::permit() {
     return {this, [](Server* server) { server->under_way_ -= 1; }};
 }
 
+std::shared_ptr<void> Server::admit(const std::shared_ptr<Exchange>& exchange) {
+    KeyLimits::Admitted of_key = key_limits_.admit(*routes_.keys().find(exchange->request()));
+    if (!of_key.permit) {
+        metrics_.on_rejection("key_limit");
+        HttpResponse reply = error_reply(fail(StatusCode::kExhausted, of_key.why));
+        for (auto& [name, value] : reply.headers)
+            if (name == "Retry-After") value = std::to_string(of_key.retry_after_s);
+        routes_.answer(exchange, std::move(reply));
+        return nullptr;
+    }
+    std::shared_ptr<void> of_all = permit();
+    if (!of_all) {
+        metrics_.on_rejection("busy");
+        routes_.refuse(exchange, fail(StatusCode::kExhausted, std::to_string(options_.max_requests) +
+                                                                  " requests are under way, no more fit now"));
+        return nullptr;
+    }
+    return std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(std::move(of_key.permit),
+                                                                                  std::move(of_all));
+}
+
 // ---- text ----
 
 void Server::completions(const std::shared_ptr<Exchange>& e) { generate(e, read_completion, "cmpl-"); }
@@ -131,12 +153,8 @@ void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*r
         return routes_.refuse(exchange,
                               fail(StatusCode::kUnavailable, "the server is draining, and takes no requests"));
     }
-    std::shared_ptr<void> held = permit();
-    if (!held) {
-        metrics_.on_rejection("busy");
-        return routes_.refuse(exchange, fail(StatusCode::kExhausted, std::to_string(options_.max_requests) +
-                                                                 " requests are under way, no more fit now"));
-    }
+    std::shared_ptr<void> held = admit(exchange);
+    if (!held) return;
     const auto work = [this, exchange, read, id_prefix, held = std::move(held)] {
         const uint64_t begin = RealClock().now_ns();
         auto body = parse_body(exchange->request().body);
@@ -174,9 +192,11 @@ void Server::submit(const std::shared_ptr<Exchange>& exchange, GenerationRequest
         metrics_.on_answer(route, response.status);
         if (response.status == 429) metrics_.on_rejection("busy");
     };
+    const uint32_t key = *routes_.keys().find(exchange->request());
+    if (options_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
     std::make_shared<Generation>(Generation::Context{*engine_, model_, answered}, exchange, std::move(request),
                                  std::move(id), static_cast<int64_t>(std::time(nullptr)), std::move(held))
-        ->start(*routes_.keys().find(exchange->request()));
+        ->start(key);
 }
 
 }  // namespace patchbay::serve

@@ -13,6 +13,7 @@
 #include "serve/admin.hpp"
 #include "serve/fields.hpp"
 #include "serve/generation.hpp"
+#include "serve/key_limits.hpp"
 #include "serve/routes.hpp"
 #include "serve/serve_metrics.hpp"
 #include "serve/served_model.hpp"
@@ -24,6 +25,8 @@ namespace patchbay::serve {
 struct ServerOptions {
     HttpOptions http;
     std::vector<std::string> api_keys; // none: no key is needed
+    KeyLimitOptions key_limits;        // of each key; all requests together have one where no key is needed
+    bool prefix_cache_per_key = false; // requests of two keys share no cached KV
     uint32_t max_requests = 4096;      // for text, under way at once; more are refused as exhausted
     bool vllm_metrics = false;         // beside Patchbay's own
     std::string version;
@@ -72,6 +75,8 @@ class Server {
     void submit(const std::shared_ptr<Exchange>&, GenerationRequest, const char* id_prefix,
                 std::shared_ptr<void> permit);
     std::shared_ptr<void> permit(); // null: too many are under way
+    // What a request holds while it is under way; null: it is refused, and answered so.
+    std::shared_ptr<void> admit(const std::shared_ptr<Exchange>&);
 
     const ServerOptions options_;
     const ServedModel model_;
@@ -81,6 +86,7 @@ class Server {
     const Routes routes_;
     engine::EngineMetrics engine_metrics_;
     std::optional<VllmMetrics> vllm_metrics_;
+    KeyLimits key_limits_;
     std::atomic<uint32_t> under_way_ = 0;
     std::atomic<uint64_t> next_id_ = 1;
     std::atomic<bool> draining_ = false;

@@ -78,6 +78,14 @@ void add_limits(CLI::App& app, Options& o) {
     serve::HttpOptions& http = o.server.http;
     app.add_option("--max-requests", o.server.max_requests, "requests for text under way at once; more get 429")
         ->check(within<uint32_t>(1))->capture_default_str();
+    app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
+                   "the same of one API key (default: no limit)")
+        ->check(within<uint32_t>(1));
+    app.add_option("--requests-per-minute", o.server.key_limits.requests_per_minute,
+                   "of one API key, on average; more get 429 (default: no limit)")
+        ->check(within<uint32_t>(1));
+    app.add_flag("--prefix-cache-per-key", o.server.prefix_cache_per_key,
+                 "requests of two API keys share no cached KV, so that none finds out what others asked");
     app.add_option("--max-prompt-tokens", o.max_prompt_tokens,
                    "tokens of a prompt (default: what max_model_len allows)")
         ->check(within<uint32_t>(1));

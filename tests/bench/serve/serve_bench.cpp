@@ -1,5 +1,5 @@
-// What serving over HTTP costs beside the engine: CPU time of the serving threads for each streamed token, throughput and
-// time to first token against the same requests without HTTP. The clients are another process.
+// What serving over HTTP costs beside the engine: CPU time of the serving threads for each streamed token, throughput
+// and time to first token against the same requests without HTTP. The clients are another process.
 //   bench_serve [CONFIG]     an engine YAML; the demo model without
 #include <sys/wait.h>
 #include <time.h>
