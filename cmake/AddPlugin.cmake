@@ -6,6 +6,15 @@
 # Target plugin_<kind>_<name>, where the parent folder is named as a kind; else plugin_<name>.
 include_guard(GLOBAL)
 
+# The words of kinds, "scheduler" and so on, from the list in this SDK's abi/kinds.h.
+find_file(PATCHBAY_KINDS_H patchbay/abi/kinds.h NO_DEFAULT_PATH NO_CACHE REQUIRED
+    PATHS "${CMAKE_CURRENT_LIST_DIR}/../core/include" "${CMAKE_CURRENT_LIST_DIR}/../../../include")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PATCHBAY_KINDS_H}")
+file(READ "${PATCHBAY_KINDS_H}" PATCHBAY_KINDS)
+string(REGEX MATCHALL "    X\\([A-Z_]+, [a-z_]+" PATCHBAY_KINDS "${PATCHBAY_KINDS}")
+list(TRANSFORM PATCHBAY_KINDS REPLACE ".*, " "")
+set_property(GLOBAL PROPERTY PATCHBAY_KINDS ${PATCHBAY_KINDS})
+
 if(NOT TARGET all_plugins)
     add_custom_target(all_plugins)
 endif()
@@ -30,7 +39,8 @@ function(add_plugin name)
     get_filename_component(kind "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
     get_filename_component(kind "${kind}" NAME)
     set(file "${name}")
-    if(kind MATCHES "^(scheduler|sampler|proposer|attention|model|device)$")
+    get_property(kinds GLOBAL PROPERTY PATCHBAY_KINDS)
+    if(kind IN_LIST kinds)
         set(file "${kind}-${name}")
     endif()
     string(REPLACE "-" "_" target "plugin_${file}")

@@ -20,7 +20,7 @@ GROUPS = [
         "Normalised latency: end to end, per output token",
         ("normalised_mean", "normalised_p50", "normalised_p90", "normalised_p99"),
     ),
-    ("KV cache and preemption", ("kv_mean", "kv_max", "preemptions")),
+    ("KV cache and preemption", ("kv_mean", "kv_max", "prefix_hit_share", "preemptions")),
 ]
 SIGNS = {"better": "▲", "worse": "▼", "different": "◆", "no difference shown": "=", "too few repeats": "?"}
 MINUS = "−"

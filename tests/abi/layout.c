@@ -1,10 +1,6 @@
 #include "layout.h"
 
-#include "patchbay/abi/attention.h"
-#include "patchbay/abi/model.h"
-#include "patchbay/abi/proposer.h"
-#include "patchbay/abi/sampler.h"
-#include "patchbay/abi/scheduler.h"
+#include "patchbay/abi/kinds.h"
 #include "patchbay/abi/services.h"
 
 const struct layout_entry layout_of_c[] = {

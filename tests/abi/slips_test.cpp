@@ -12,14 +12,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the compiler says of a scheduler with these members and this description; empty: it compiles.
-std::string said_of(const std::string& members, const std::string& about = "") {
+// What the compiler says of a plugin of this kind, with these members and this description; empty: it compiles.
+std::string said_of(const std::string& kind, const std::string& members, const std::string& about) {
     const std::string file = (patchbay::engine::testing::temporary_folder() / "slip.cpp").string();
-    std::ofstream(file) << "#include \"patchbay/sdk/scheduler.hpp\"\n"
+    std::ofstream(file) << "#include \"patchbay/sdk/" << kind << ".hpp\"\n"
                         << "struct Mine {\n"
-                        << "    void plan(const patchbay::SchedulerStep&, patchbay::Plan&) {}\n"
                         << members << "\n};\n"
-                        << "PATCHBAY_PLUGIN(patchbay::scheduler<Mine>({.name = \"mine\", .version = \"1.0.0\", "
+                        << "PATCHBAY_PLUGIN(patchbay::" << kind << "<Mine>({.name = \"mine\", .version = \"1.0.0\", "
                         << ".summary = \"\"" << about << "}))\n";
     const std::string command = "'" COMPILER "' -std=c++20 -fsyntax-only -I'" + std::string(patchbay::kSourceDir) +
                                 "/core/include' '" + file + "' 2>&1";
@@ -30,6 +29,25 @@ std::string said_of(const std::string& members, const std::string& about = "") {
     const bool compiled = pclose(pipe) == 0;
     EXPECT_EQ(compiled, said.find("error") == std::string::npos) << said;
     return compiled ? "" : said;
+}
+
+std::string said_of(const std::string& members, const std::string& about = "") { // of a scheduler
+    return said_of("scheduler", "void plan(const patchbay::SchedulerStep&, patchbay::Plan&) {}\n" + members, about);
+}
+
+std::string said_of_kv_policy(const std::string& members) {
+    return said_of("kv_policy",
+                   "void reset(uint32_t) {} void cached(const pb_kv_page&) {} void removed(uint32_t) {}\n"
+                   "void choose(patchbay::Victims&) {}\n" +
+                       members,
+                   "");
+}
+
+TEST(Slips, OfAKvPolicy) {
+    EXPECT_EQ(said_of_kv_policy("void used(uint32_t) {}"), "");
+    EXPECT_THAT(said_of_kv_policy("void used(const pb_kv_page&) {}"), HasSubstr("used is: void used(uint32_t page)"));
+    EXPECT_THAT(said_of_kv_policy("void hit(uint32_t) {}"), HasSubstr("it is called used"));
+    EXPECT_THAT(said_of_kv_policy("void evicted(uint32_t) {}"), HasSubstr("it is called removed"));
 }
 
 TEST(Slips, NoneIsSeenWhereThereIsNone) {

@@ -1,5 +1,7 @@
 #include "config/check_file.hpp"
 
+#include "config/slots.hpp"
+
 namespace patchbay::config {
 namespace {
 
@@ -7,9 +9,9 @@ std::string summary_of(const EngineConfig& c) {
     std::string model = std::filesystem::path(c.model.path).filename().string();
     if (c.model.load_format == LoadFormat::kDummy)
         model = model.empty() ? "dummy weights" : model + " with dummy weights";
-    std::string out = model + ", scheduler " + c.scheduler.plugin + ", sampler " + c.sampler.plugin + ", attention " +
-                      c.attention.plugin + ", device " + c.device.plugin;
-    if (c.proposer) out += ", proposer " + c.proposer->plugin;
+    std::string out = model;
+    for (const SlotInfo& slot : slots())
+        if (const PluginChoice* choice = slot.of(c)) out += ", " + slot.kind + " " + choice->plugin;
     return out;
 }
 

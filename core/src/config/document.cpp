@@ -1,27 +1,19 @@
 #include "config/document.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <utility>
 
 #include "base/printable.hpp"
+#include "config/slots.hpp"
 
 namespace patchbay::config {
 namespace {
 
-// Keys whose value may be written as one word, and the key which that word stands for.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kShorthands{{{"model", "path"},
-                                                                                  {"scheduler", "plugin"},
-                                                                                  {"sampler", "plugin"},
-                                                                                  {"attention", "plugin"},
-                                                                                  {"device", "plugin"},
-                                                                                  {"proposer", "plugin"}}};
-
+// Of a key whose value may be written as one word: the key which that word stands for.
 std::string_view shorthand(std::string_view key) {
-    for (const auto& [slot, word] : kShorthands)
-        if (slot == key) return word;
-    return "";
+    if (key == "model") return "path";
+    return find_slot(key) ? "plugin" : "";
 }
 
 Node merge_value(std::string_view key, Node base, const Node& over) {

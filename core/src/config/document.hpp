@@ -97,8 +97,8 @@ Result<Node> parse_yaml(std::string_view text, const std::string& name, const Do
 // first is merged over by the next, and all of them by the file itself. Failures carry file:line:column.
 Result<Document> load_document(const std::filesystem::path&, const DocumentLimits& = {});
 
-// `over` on top of `base`: maps merge key by key, anything else is replaced. In a slot (`scheduler`, `sampler`,
-// `attention`, `device`, `proposer`) `x` means `{plugin: x}`, and naming another plugin drops the former one's keys;
+// `over` on top of `base`: maps merge key by key, anything else is replaced. In a slot (config/slots.hpp)
+// `x` means `{plugin: x}`, and naming another plugin drops the former one's keys;
 // `model: x` means `{path: x}`.
 Node merge(Node base, const Node& over);
 

@@ -1,12 +1,11 @@
-#include <optional>
-
 #include "base/flat_string.hpp"
 #include "config/load.hpp"
+#include "config/slots.hpp"
 
 namespace patchbay::config {
 namespace {
 
-Node node_of(const std::optional<PluginChoice>& choice) {
+Node node_of(const PluginChoice* choice) {
     if (!choice) return Node::string("none");
     Node out = Node::map();
     out.set("plugin", Node::string(choice->plugin));
@@ -28,11 +27,7 @@ Node document_of(const EngineConfig& c, const host::Registry& registry) {
     for (const auto& [key, value] : c.model.shape) shape.set(key, node_of_flat(value));
     model.set("shape", std::move(shape));
     given.set("model", std::move(model));
-    given.set("scheduler", node_of(c.scheduler));
-    given.set("sampler", node_of(c.sampler));
-    given.set("attention", node_of(c.attention));
-    given.set("device", node_of(c.device));
-    given.set("proposer", node_of(c.proposer));
+    for (const SlotInfo& slot : slots()) given.set(slot.kind, node_of(slot.of(c)));
     EngineConfig all = c; // reading keeps, and shows, the values that are not given
     Faults ignored;       // a model folder that has gone, say: the reader of the tree will say so
     return engine_config_table(registry).read(given, all, ignored);

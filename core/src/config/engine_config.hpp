@@ -126,6 +126,7 @@ struct EngineConfig {
     PluginChoice attention{"paged", {}};
     PluginChoice device{"cpu", {}};
     std::optional<PluginChoice> proposer;    // none: no speculation
+    std::optional<PluginChoice> kv_policy;   // none: the page unused the longest is evicted first
 
     bool operator==(const EngineConfig&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include "config/check_file.hpp"
 #include "config/plugin_slot.hpp"
+#include "config/slots.hpp"
 
 namespace patchbay::config {
 namespace {
@@ -108,7 +109,7 @@ std::string slot_json_schema(const host::Registry& registry, const std::string& 
         rules.push_back(Json{{"if", {{"properties", {{"plugin", {{"const", name}}}}}, {"required", {"plugin"}}}},
                              {"then", std::move(then)}});
     }
-    if (kind == "proposer") names.push_back("none");
+    if (const SlotInfo* slot = find_slot(kind); slot && !slot->choice) names.push_back("none");
     Json map{{"type", "object"}, {"properties", {{"plugin", {{"enum", names}}}}}};
     if (!rules.empty()) map["allOf"] = std::move(rules);
     return Json{{"anyOf", {Json{{"enum", names}}, map}}}.dump();

@@ -9,6 +9,7 @@
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
 #include "config/plugin_slot.hpp"
+#include "config/slots.hpp"
 
 namespace patchbay::config {
 namespace {
@@ -269,6 +270,10 @@ class CrossChecks {
         if (e.num_blocks > 0 && e.gpu_memory_utilization > 0)
             warnings_.add(at("engine.gpu_memory_utilization"),
                           "gpu_memory_utilization has no effect beside num_blocks");
+        if (c_.kv_policy && !e.enable_prefix_caching)
+            warnings_.add(at("kv_policy"), "kv_policy '" + printable(c_.kv_policy->plugin) +
+                                               "' has no effect without engine.enable_prefix_caching: no page is "
+                                               "cached");
     }
 
     void speculation() {
@@ -379,8 +384,9 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
 }
 
 std::vector<std::string> engine_keys() {
-    return {"model", "engine", "parallel", "scheduler", "sampler", "attention", "device", "proposer",
-            "speculative", "swap"};
+    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "swap"};
+    for (const SlotInfo& slot : slots()) keys.push_back(slot.kind);
+    return keys;
 }
 
 Node engine_part(const Node& document) {
@@ -420,12 +426,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
              });
     t.section("engine", &EngineConfig::engine, engine_table(), "sizes and switches of the engine; names follow vLLM's");
     t.section("parallel", &EngineConfig::parallel, parallel_table(), "how the ranks of one model come together");
-    add_slot(t, "scheduler", &EngineConfig::scheduler, registry, "which requests run in a step, with how many tokens");
-    add_slot(t, "sampler", &EngineConfig::sampler, registry, "turns a row of logits into a token");
-    add_slot(t, "attention", &EngineConfig::attention, registry, "KV layout and attention of a layer");
-    add_slot(t, "device", &EngineConfig::device, registry, "memory and the ops that models are written in");
-    add_optional_slot(t, "proposer", &EngineConfig::proposer, registry,
-                      "drafts tokens for speculative decoding; none: no speculation");
+    for (const SlotInfo& slot : slots()) add_slot(t, slot, registry);
     t.section("speculative", &EngineConfig::speculative, speculation_table(), "how drafts are verified");
     t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
     return t;

@@ -123,18 +123,17 @@ PluginChoice read_choice(const Node& node, const std::string& kind, const host::
     return out;
 }
 
-void add_slot(Table<EngineConfig>& table, const std::string& kind, PluginChoice EngineConfig::*field,
-              const host::Registry& registry, const std::string& description) {
-    table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, description),
-                 [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
-                     return read_slot(given, kind, registry, out.*field, faults);
-                 });
-}
-
-void add_optional_slot(Table<EngineConfig>& table, const std::string& kind,
-                       std::optional<PluginChoice> EngineConfig::*field, const host::Registry& registry,
-                       const std::string& description) {
-    table.custom(slot_info(kind, registry, kNone, description),
+void add_slot(Table<EngineConfig>& table, const SlotInfo& slot, const host::Registry& registry) {
+    const std::string kind = slot.kind;
+    if (const auto field = slot.choice) {
+        table.custom(slot_info(kind, registry, (EngineConfig{}.*field).plugin, slot.description),
+                     [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
+                         return read_slot(given, kind, registry, out.*field, faults);
+                     });
+        return;
+    }
+    const auto field = slot.optional_choice;
+    table.custom(slot_info(kind, registry, kNone, slot.description),
                  [kind, field, &registry](const Node* given, EngineConfig& out, Faults& faults) {
                      const Given asked = split(given, kind, kNone, faults);
                      if (asked.plugin == kNone) {

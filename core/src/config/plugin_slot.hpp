@@ -5,16 +5,14 @@
 #include <string>
 
 #include "config/engine_config.hpp"
+#include "config/slots.hpp"
 #include "config/table.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::config {
 
-void add_slot(Table<EngineConfig>&, const std::string& kind, PluginChoice EngineConfig::*, const host::Registry&,
-              const std::string& description);
-// May be empty: `none`, the default.
-void add_optional_slot(Table<EngineConfig>&, const std::string& kind, std::optional<PluginChoice> EngineConfig::*,
-                       const host::Registry&, const std::string& description);
+// One that may be empty has the default `none`.
+void add_slot(Table<EngineConfig>&, const SlotInfo&, const host::Registry&);
 
 // The same value where it is no key of the engine's: the plugin that a slot is to have later.
 PluginChoice read_choice(const Node&, const std::string& kind, const host::Registry&, Faults&);

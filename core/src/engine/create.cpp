@@ -119,6 +119,7 @@ class Engine::Builder {
     std::vector<std::string> rank_names_;
     const execution::LocalExecutor* local_ = nullptr; // the executor, with the runner that is in it
     host::Proposer proposer_;
+    host::KvPolicy kv_policy_;
     std::optional<host::Scheduler> scheduler_;
     std::optional<host::Sampler> sampler_;
     uint64_t before_load_ns_ = 0;
@@ -142,6 +143,9 @@ Result<> Engine::Builder::choose_policies(const execution::ScriptSetup* script) 
         PB_CHECK(runner::check_sampler(*sampler_->component, c_.device.plugin, parts_->device_info));
     const auto tokens = computes() ? execution::TokenSource::kModel : execution::TokenSource::kMadeUp;
     PB_CHECK(check_verification(c_.speculative, *sampler_->component, tokens));
+    if (c_.kv_policy) {
+        PB_TRY(kv_policy_, registry_.kv_policy(c_.kv_policy->plugin, c_.kv_policy->settings, state_->services));
+    }
     return make_proposer();
 }
 
@@ -234,7 +238,8 @@ Result<> Engine::Builder::describe() {
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
     f.ranks = rank_names_;
     const host::Component* components[] = {scheduler_->component.get(), sampler_->component.get(), &runner.attention(),
-                                           proposer_.component.get(),   &runner.model(),           &runner.device()};
+                                           proposer_.component.get(),   kv_policy_.component.get(), &runner.model(),
+                                           &runner.device()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (state_->tokenizer && state_->tokenizer->vocab_size() > f.vocab_size)
@@ -280,8 +285,9 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
                                                            local_->runner().batch_form(), s.tokenizer, s.eos,
                                                            s.draft_model.get(), reason},
-                                            make_kv(), std::move(proposer_));
+                                            make_kv(), std::move(proposer_), std::move(kv_policy_));
     Pipeline& p = *s.pipeline;
+    PB_CHECK(p.kv_policy.adopt());
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {
         const host::Identity identity = host::Registry::identity(*component);
         slot.install(std::move(component), identity);

@@ -148,6 +148,8 @@ struct EngineMetrics::Series {
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
     std::array<prometheus::Counter*, kFinishReasons> finished{}; // by FinishReason
     prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
+    prometheus::Counter *kv_update_call = nullptr, *kv_choose_call = nullptr, *kv_policy_faults = nullptr;
+    prometheus::Counter* chosen_evictions = nullptr;
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
     std::set<prometheus::Gauge*> plugins; // plugin_info of those that have been in its slots
@@ -186,6 +188,12 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
             forward_call("begin_step", &Times::device_begin);
             forward_call("graph_launch", &Times::device_launch);
             forward_call("end_step", &Times::device_end);
+        }
+        if (p.kind == "kv_policy") {
+            s.kv_update_call = &s.call(p, "update"), s.kv_choose_call = &s.call(p, "choose");
+            s.kv_policy_faults = &s.faults(p);
+            s.chosen_evictions =
+                &m.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
         }
         if (p.kind == "proposer") {
             s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
@@ -286,6 +294,12 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.trimmed.Increment(r.trimmed);
     s.forked.Increment(r.forked);
     s.copied_pages.Increment(r.copied_pages);
+    if (s.kv_choose_call) {
+        s.kv_update_call->Increment(seconds(r.kv_update_ns));
+        s.kv_choose_call->Increment(seconds(r.kv_choose_ns));
+        s.kv_policy_faults->Increment(r.kv_policy_faults);
+        s.chosen_evictions->Increment(r.chosen_evictions);
+    }
     if (s.plan_call) s.plan_call->Increment(seconds(r.plan_ns));
     if (s.plan_faults) s.plan_faults->Increment(r.plan_faults);
     if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults); // also of a step that came back in this one

@@ -2,9 +2,11 @@
 
 namespace patchbay::engine {
 
-Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer)
+Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer,
+                   host::KvPolicy policy)
     : settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
-      executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)), siblings(*kv),
+      executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)),
+      kv_policy(std::move(policy), *kv, in.clock, context), siblings(*kv),
       draft_kv(in.executor.drafts() != nullptr),
       beams({in.eos, in.facts.vocab_size, settings.max_num_seqs}, sequences, *kv, draft_kv, context),
       pressure(settings.watermark), hints(sequences, *kv, siblings, beams),

@@ -7,6 +7,7 @@
 #include "engine/engine.hpp"
 #include "engine/loop/kv_event_feed.hpp"
 #include "engine/loop/step_loop.hpp"
+#include "engine/placement/kv_policy_port.hpp"
 #include "engine/request/intake.hpp"
 #include "engine/trace/step_trace.hpp"
 
@@ -25,8 +26,9 @@ struct PipelineInputs { // what is loaded, and outlives the pipeline
 };
 
 struct Pipeline {
-    // `proposer`: empty: there are no drafts.
-    Pipeline(const PipelineInputs&, std::unique_ptr<kv::KvCache>, host::Proposer proposer);
+    // `proposer`: empty: there are no drafts. `kv_policy`: empty: the cache evicts what is unused the longest.
+    Pipeline(const PipelineInputs&, std::unique_ptr<kv::KvCache>, host::Proposer proposer,
+             host::KvPolicy kv_policy = {});
     ~Pipeline();
 
     const config::EngineSettings settings;
@@ -36,6 +38,7 @@ struct Pipeline {
     StepContext context;
     SwapJournal journal;
     std::unique_ptr<kv::KvCache> kv;
+    KvPolicyPort kv_policy;
 
     Sequences sequences;
     Aborts aborts;

@@ -49,7 +49,7 @@ struct StepReport {
     uint32_t total_pages = 0, used_pages = 0, cached_pages = 0; // after the step; cached: free but reusable
     std::array<uint32_t, kv::kGroupKinds> group_pages{};          // of the used ones, by the kind of their group
     uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;       // of requests admitted this step
-    uint32_t evicted_pages = 0;
+    uint32_t evicted_pages = 0, chosen_evictions = 0;  // of them, pages that a kv_policy chose
     uint32_t forked = 0, copied_pages = 0;             // sequences that share a sibling's prompt; pages they wrote to
 
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
@@ -67,9 +67,9 @@ struct StepReport {
     uint64_t grammar_compile_ns = 0;
 
     uint64_t broadcast_bytes = 0, broadcast_ns = 0;    // the step to each of the other ranks
-    uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0; // inside plugin calls
+    uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0, kv_update_ns = 0, kv_choose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass
-    uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0;
+    uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0, kv_policy_faults = 0;
     std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
     std::string_view sync_reason = "off"; // why the step before was back first; empty: it was in flight
     bool graph_replayed = false;

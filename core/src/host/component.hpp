@@ -140,11 +140,8 @@ struct Typed {
     explicit operator bool() const { return component != nullptr; }
 };
 
-using Scheduler = Typed<pb_scheduler>;
-using Sampler = Typed<pb_sampler>;
-using Proposer = Typed<pb_proposer>;
-using Attention = Typed<pb_attention>;
-using Model = Typed<pb_model>;
-using Device = Typed<pb_device>;
+#define PB_VIEW(name, word, Type) using Type = Typed<pb_##word>;
+PB_EACH_KIND(PB_VIEW)
+#undef PB_VIEW
 
 }  // namespace patchbay::host

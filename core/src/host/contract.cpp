@@ -11,6 +11,7 @@ bool is_complete(std::monostate) { return false; }
 bool is_complete(const pb_scheduler& t) { return all(t.plan); }
 bool is_complete(const pb_sampler& t) { return t.device || t.sample; }
 bool is_complete(const pb_proposer& t) { return all(t.propose); }
+bool is_complete(const pb_kv_policy& t) { return all(t.adopt, t.update, t.choose); }
 bool is_complete(const pb_attention& t) {
     return all(t.describe, t.bind, t.unbind, t.plan, t.append_kv, t.run);
 }
@@ -33,6 +34,9 @@ void list_hooks(std::vector<std::string>& out, const pb_sampler& t) {
 }
 void list_hooks(std::vector<std::string>& out, const pb_proposer& t) {
     PB_HOOK(propose) PB_HOOK(observe) PB_HOOK(finished)
+}
+void list_hooks(std::vector<std::string>& out, const pb_kv_policy& t) {
+    PB_HOOK(adopt) PB_HOOK(update) PB_HOOK(choose)
 }
 void list_hooks(std::vector<std::string>& out, const pb_attention& t) {
     PB_HOOK(describe) PB_HOOK(bind) PB_HOOK(unbind) PB_HOOK(plan) PB_HOOK(append_kv) PB_HOOK(run) PB_HOOK(cost)
@@ -77,7 +81,7 @@ Table own(const void* given) {
 
 }  // namespace
 
-#define PB_PART(name, table) {PB_##name, PB_##name##_REVISION},
+#define PB_PART(name, ...) {PB_##name, PB_##name##_REVISION},
 const ContractPart* find_kind(std::string_view id) {
     static constexpr ContractPart kKinds[] = {PB_EACH_KIND(PB_PART)};
     return find(kKinds, id);
@@ -91,8 +95,8 @@ const ContractPart* find_extension(std::string_view id) {
 
 OwnComponent::OwnComponent(const pb_component& given) : type_(own<pb_component>(&given)) {
     const std::string_view kind = given.kind ? given.kind : "";
-#define PB_OWN(name, table) \
-    if (kind == PB_##name && given.vtable) type_.vtable = &vtable_.emplace<table>(own<table>(given.vtable));
+#define PB_OWN(name, word, Type) \
+    if (kind == PB_##name && given.vtable) type_.vtable = &vtable_.emplace<pb_##word>(own<pb_##word>(given.vtable));
     PB_EACH_KIND(PB_OWN)
 #undef PB_OWN
 }
@@ -121,8 +125,8 @@ Result<> ExtensionTables::read(const pb_component& type, void* self) {
 std::vector<std::string> hooks_of(const pb_component& c) {
     std::vector<std::string> out;
     const std::string_view kind = c.kind;
-#define PB_LIST(name, table) \
-    if (kind == PB_##name) list_hooks(out, *static_cast<const table*>(c.vtable));
+#define PB_LIST(name, word, Type) \
+    if (kind == PB_##name) list_hooks(out, *static_cast<const pb_##word*>(c.vtable));
     PB_EACH_KIND(PB_LIST)
 #undef PB_LIST
     return out;

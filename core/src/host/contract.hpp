@@ -1,5 +1,5 @@
 // The kinds and extensions that this host knows: ids, revisions, and plugins' tables in this host's size. A new
-// kind or extension is a line of the two lists below and an is_complete().
+// kind is a line of abi/kinds.h, a new extension one of the list below; each has an is_complete().
 #pragma once
 #include <optional>
 #include <string>
@@ -9,21 +9,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "patchbay/abi/attention.h"
-#include "patchbay/abi/device.h"
-#include "patchbay/abi/model.h"
-#include "patchbay/abi/proposer.h"
-#include "patchbay/abi/sampler.h"
-#include "patchbay/abi/scheduler.h"
+#include "patchbay/abi/kinds.h"
 
 // X(NAME, table): ids PB_NAME, revisions PB_NAME_REVISION.
-#define PB_EACH_KIND(X)        \
-    X(SCHEDULER, pb_scheduler) \
-    X(SAMPLER, pb_sampler)     \
-    X(PROPOSER, pb_proposer)   \
-    X(ATTENTION, pb_attention) \
-    X(MODEL, pb_model)         \
-    X(DEVICE, pb_device)
 #define PB_EACH_EXTENSION(X)                      \
     X(CONFIGURE, pb_configure)                    \
     X(SAMPLER_DEVICE, pb_sampler_device)          \
@@ -54,7 +42,7 @@ class OwnComponent {
     bool is_complete() const; // every function that the host calls without a check is there
 
   private:
-#define PB_TABLE(name, table) , table
+#define PB_TABLE(name, word, Type) , pb_##word
     std::variant<std::monostate PB_EACH_KIND(PB_TABLE)> vtable_; // monostate: of an unknown kind
 #undef PB_TABLE
     pb_component type_;

@@ -9,7 +9,9 @@
 
 namespace patchbay::host {
 
-inline constexpr std::array kKinds = {"scheduler", "sampler", "proposer", "attention", "model", "device"};
+#define PB_WORD(name, word, Type) #word,
+inline constexpr auto kKinds = std::to_array<const char*>({PB_EACH_KIND(PB_WORD)});
+#undef PB_WORD
 
 enum class Usability { kUsable, kUnavailable /* on this machine */, kRefused };
 std::string_view name_of(Usability); // "usable", "unavailable", "refused"

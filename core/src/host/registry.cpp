@@ -178,6 +178,16 @@ Result<std::string> Registry::model_for(std::string_view architecture) const {
 template <class Table>
 Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& name, const Settings& settings,
                                     const Services& services) const {
+    if constexpr (std::is_same_v<Table, pb_device>) { // it may stand before others
+        if (!services.devices) {
+            const auto inner = std::make_shared<InnerDevices>(*this, services);
+            Services with_inner = services;
+            with_inner.devices = &inner->service();
+            PB_TRY(Device device, make<Table>(kind, name, settings, with_inner));
+            device.component->keep(inner);
+            return device;
+        }
+    }
     PB_TRY(const ComponentManifest* component, find(kind, name));
     const Manifest& plugin = *plugin_of(*component);
     PB_TRY(auto library, Library::open(plugin.library, plugin.sha256));
@@ -191,30 +201,12 @@ Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& na
     return typed;
 }
 
-Result<Scheduler> Registry::scheduler(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_scheduler>("scheduler", name, s, v);
-}
-Result<Sampler> Registry::sampler(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_sampler>("sampler", name, s, v);
-}
-Result<Proposer> Registry::proposer(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_proposer>("proposer", name, s, v);
-}
-Result<Attention> Registry::attention(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_attention>("attention", name, s, v);
-}
-Result<Model> Registry::model(const std::string& name, const Settings& s, const Services& v) const {
-    return make<pb_model>("model", name, s, v);
-}
-Result<Device> Registry::device(const std::string& name, const Settings& s, const Services& v) const {
-    if (v.devices) return make<pb_device>("device", name, s, v);
-    const auto inner = std::make_shared<InnerDevices>(*this, v);
-    Services with_inner = v;
-    with_inner.devices = &inner->service();
-    PB_TRY(Device device, make<pb_device>("device", name, s, with_inner));
-    device.component->keep(inner);
-    return device;
-}
+#define PB_MAKE(id, word, Type)                                                                                    \
+    Result<Type> Registry::word(const std::string& name, const Settings& settings, const Services& services) const { \
+        return make<pb_##word>(#word, name, settings, services);                                                   \
+    }
+PB_EACH_KIND(PB_MAKE)
+#undef PB_MAKE
 
 Identity Registry::identity(const Component& c) {
     const Library& library = c.library();

@@ -46,12 +46,10 @@ class Registry {
     // The model component that serves an architecture of config.json.
     Result<std::string> model_for(std::string_view architecture) const;
 
-    Result<Scheduler> scheduler(const std::string& name, const Settings&, const Services&) const;
-    Result<Sampler> sampler(const std::string& name, const Settings&, const Services&) const;
-    Result<Proposer> proposer(const std::string& name, const Settings&, const Services&) const;
-    Result<Attention> attention(const std::string& name, const Settings&, const Services&) const;
-    Result<Model> model(const std::string& name, const Settings&, const Services&) const;
-    Result<Device> device(const std::string& name, const Settings&, const Services&) const;
+    // scheduler(), sampler(), …: a component of each kind, by its name.
+#define PB_MAKE(id, word, Type) Result<Type> word(const std::string& name, const Settings&, const Services&) const;
+    PB_EACH_KIND(PB_MAKE)
+#undef PB_MAKE
 
     static Identity identity(const Component&);
 

@@ -80,6 +80,7 @@ void BlockPool::unname(BlockId b) {
     Block& block = blocks_[b];
     if (!block.named) return;
     note_change(block.key);
+    if (evictor_) evictor_->removed(b);
     if (!has_twin(b)) by_key_.erase(block.key);
     else if (BlockId& head = by_key_.at(block.key); head == b) head = block.next_twin;
     leave_ring(b);
@@ -100,8 +101,12 @@ void BlockPool::note_presence(BlockId b) {
 }
 
 BlockId BlockPool::allocate() {
-    const BlockId b = first_free_;
+    const BlockId b = next();
     if (b == kNoBlock) return kNoBlock;
+    if (evictor_) {
+        if (expected_ > 0 && is_cached(b)) expected_ -= 1;
+        if (!victims_.empty() && victims_.back() == b) victims_.pop_back(), chosen_evictions_ += 1;
+    }
     unlink(b);
     evictions_ += blocks_[b].named && !has_twin(b);
     unname(b);
@@ -114,6 +119,7 @@ void BlockPool::hold(BlockId b) {
     if (blocks_[b].references++ > 0) return;
     unlink(b);
     note_presence(b);
+    if (evictor_ && blocks_[b].named) evictor_->used(b);
     blocks_[b].since_ns = now_ns_;
 }
 
@@ -126,14 +132,23 @@ bool BlockPool::drop(BlockId b) {
 }
 
 void BlockPool::release(BlockId b) {
-    if (drop(b)) push_back(b);
+    if (drop(b)) evictor_ ? give_to_evictor(b) : push_back(b);
 }
 
 void BlockPool::discard(BlockId b) {
     const size_t noted = residencies_.size();
     if (!drop(b)) return;
     if (blocks_[b].since_ns == now_ns_) residencies_.resize(noted); // it was held for a step only
+    if (evictor_) return give_to_evictor(b);
     blocks_[b].named ? push_back(b) : push_front(b);
+}
+
+// Empty blocks go in front of all cached ones.
+void BlockPool::give_to_evictor(BlockId b) {
+    if (!blocks_[b].named) return push_front(b);
+    push_back(b);
+    details_[static_cast<size_t>(b)].released_ns = now_ns_;
+    evictor_->cached(cached_page(b));
 }
 
 std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& parent,
@@ -146,10 +161,15 @@ std::optional<BlockId> BlockPool::find(const BlockKey& key, const BlockKey& pare
     return b;
 }
 
-bool BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
+bool BlockPool::name(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens,
+                     Place place) {
     assert(blocks_[b].references > 0 && tokens.size() == block_size_);
     Block& block = blocks_[b];
     if (block.named) return false;
+    if (evictor_) {
+        if (by_key_.contains(key)) return false;
+        details_[static_cast<size_t>(b)] = {.place = place};
+    }
     const auto [at, is_new] = by_key_.emplace(key, b);
     block.named = true;
     block.key = key;
@@ -180,10 +200,72 @@ void BlockPool::forget(BlockId b) {
 }
 
 void BlockPool::forget_all() {
-    for (const auto& [key, first] : by_key_) note_change(key);
+    for (const auto& [key, first] : by_key_) {
+        note_change(key);
+        if (evictor_) evictor_->removed(first);
+    }
     for (Block& block : blocks_) block.named = false;
     by_key_.clear();
     cached_count_ = 0;
+}
+
+// ---- the evictor -----------------------------------------------------------------------------
+
+void BlockPool::evict_by(Evictor& evictor) {
+    assert(by_key_.empty());
+    evictor_ = &evictor;
+    details_.resize(blocks_.size());
+}
+
+void BlockPool::note_hit(BlockId b) {
+    if (evictor_) details_[static_cast<size_t>(b)].hits += 1;
+}
+
+CachedPage BlockPool::cached_page(BlockId b) const {
+    const Block& block = blocks_[b];
+    const Details& details = details_[static_cast<size_t>(b)];
+    const auto parent = by_key_.find(block.parent);
+    return {.page = b,
+            .parent = parent == by_key_.end() ? kNoBlock : parent->second,
+            .block = block.key.low,
+            .released_ns = details.released_ns,
+            .position = details.place.position,
+            .group = details.place.group,
+            .hits = details.hits};
+}
+
+std::vector<CachedPage> BlockPool::cached_pages() const {
+    std::vector<CachedPage> out;
+    for (BlockId b = first_free_; b != kNoBlock; b = blocks_[b].next)
+        if (evictor_ && blocks_[b].named) out.push_back(cached_page(b));
+    return out;
+}
+
+void BlockPool::choose_victims(uint64_t allocations) {
+    const uint64_t empty = free_count_ - cached_count_;
+    victims_.clear();
+    expected_ = 0;
+    if (allocations <= empty) return;
+    expected_ = std::min<uint64_t>(allocations - empty, cached_count_);
+    victims_.resize(expected_);
+    victims_.resize(std::min(evictor_->choose(victims_), victims_.size()));
+    std::ranges::reverse(victims_);
+}
+
+BlockId BlockPool::next_of_evictor() {
+    const bool evicts = first_free_ != kNoBlock && blocks_[first_free_].named;
+    return evicts ? victim() : first_free_;
+}
+
+// The evictor's choice, as long as it is one; else the block unused the longest.
+BlockId BlockPool::victim() {
+    if (expected_ == 0) choose_victims(1);
+    for (; !victims_.empty(); victims_.pop_back()) {
+        const BlockId b = victims_.back();
+        if (b >= 0 && static_cast<size_t>(b) < blocks_.size() && is_cached(b)) return b;
+        evictor_->refused(b);
+    }
+    return first_free_;
 }
 
 }  // namespace patchbay::kv

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "kv/evictor.hpp"
 
 namespace patchbay::kv {
 
-using BlockId = int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
 // Identity of a full block: a hash of its parent's identity, its tokens and extra keys (adapter, salt, …).
@@ -46,9 +46,22 @@ class BlockPool {
     const BlockKey* key_of(BlockId b) const { return blocks_[b].named ? &blocks_[b].key : nullptr; } // null: none
     bool has_twin(BlockId b) const { return blocks_[b].named && blocks_[b].next_twin != b; } // of the same identity
     Presence presence(const BlockKey&) const;
-    BlockId next() const { return first_free_; } // the next result of allocate(); kNoBlock: none
+    // The next result of allocate(), if nothing else comes between; kNoBlock: none.
+    BlockId next() { return evictor_ ? next_of_evictor() : first_free_; }
 
-    std::vector<BlockId> free_list() const; // in the order in which allocate() takes them. O(free)
+    // In the order in which allocate() takes them, if there is no evictor. O(free)
+    std::vector<BlockId> free_list() const;
+
+    // From now on, before anything is cached: it chooses which cached block is evicted; blocks without identity go
+    // first, and of equal blocks only one has an identity. It outlives the pool's last call.
+    void evict_by(Evictor&);
+    // So many calls of allocate() come next: the evictor chooses for all of them at once.
+    void expect(uint64_t allocations) {
+        if (evictor_) choose_victims(allocations);
+    }
+    uint64_t chosen_evictions() const { return chosen_evictions_; } // by the evictor
+    void note_hit(BlockId); // a request has found it by its identity
+    std::vector<CachedPage> cached_pages() const; // the one unused the longest first. O(free)
 
     // The time at which blocks are taken and freed. From the first call on, records how long each was held, until
     // take_residencies().
@@ -67,7 +80,12 @@ class BlockPool {
     // named one in use, since it costs no free block.
     std::optional<BlockId> find(const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) const;
     // Gives this identity to a held block without one. True: no other block has it, so it becomes findable now.
-    bool name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens);
+    // With an evictor, a block whose identity another has stays without.
+    struct Place { // for the evictor
+        uint32_t position = 0; // of its first token in the sequence
+        uint32_t group = 0;
+    };
+    bool name(BlockId, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens, Place = {0, 0});
     void forget(BlockId);   // clears the identity of a held block, before it is written to
     void forget_all();      // clears every identity
 
@@ -92,6 +110,12 @@ class BlockPool {
     void push_front(BlockId);
     bool drop(BlockId); // removes a reference; true: it was the last
     void unname(BlockId);
+    void give_to_evictor(BlockId); // that came free
+    bool is_cached(BlockId b) const { return blocks_[b].named && blocks_[b].references == 0; }
+    CachedPage cached_page(BlockId) const;
+    void choose_victims(uint64_t allocations);
+    BlockId next_of_evictor();
+    BlockId victim();
     void join_ring(BlockId, BlockId head); // as its last block
     void leave_ring(BlockId);
     void note_presence(BlockId); // after a named block was taken or freed
@@ -109,6 +133,17 @@ class BlockPool {
     bool timing_ = false, noting_ = false;
     std::vector<uint64_t> residencies_;
     std::vector<BlockKey> changes_;
+
+    struct Details { // by block, for the evictor
+        Place place;
+        uint32_t hits = 0;
+        uint64_t released_ns = 0; // by its last sequence
+    };
+    Evictor* evictor_ = nullptr; // null: the one unused the longest is evicted
+    std::vector<Details> details_;
+    std::vector<BlockId> victims_; // chosen and not yet evicted, the next one last
+    uint64_t expected_ = 0;       // evictions to come for which it was asked
+    uint64_t chosen_evictions_ = 0;
 };
 
 }  // namespace patchbay::kv

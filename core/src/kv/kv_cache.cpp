@@ -87,6 +87,11 @@ uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> token
     return capacity(table);
 }
 
+void KvCache::note_hits(const BlockTable& t, uint32_t tokens) {
+    for (size_t g = 0; g < windows_.size(); ++g)
+        for (size_t i = t.passed[g]; i < tokens / block_size(); ++i) pool_.note_hit(t.pages[g][i]);
+}
+
 bool KvCache::can_fork(const BlockTable& from, uint32_t tokens) const {
     if (tokens == 0 || state_pages() > 0 || tokens > capacity(from)) return false;
     for (size_t g = 0; g < windows_.size(); ++g)
@@ -181,8 +186,10 @@ uint32_t KvCache::fitting(const BlockTable& t, uint32_t computed, uint32_t n) co
 }
 
 bool KvCache::grow(BlockTable& t, uint32_t tokens) {
-    if (pages_to_grow(t, tokens) > pool_.free()) return false;
+    const uint64_t pages = pages_to_grow(t, tokens);
+    if (pages > pool_.free()) return false;
     if (tokens == 0) return true;
+    pool_.expect(pages);
     const bool first = t.held == 0;
     t.pages.resize(groups_.size());
     t.passed.resize(groups_.size(), 0);
@@ -209,7 +216,9 @@ void KvCache::cache_full_blocks(BlockTable& t, std::span<const int32_t> tokens) 
         const BlockKey key = child_key(parent, own);
         for (size_t g = 0; g < windows_.size(); ++g)
             if (t.pages[g][i] != kNoBlock &&
-                pool_.name(t.pages[g][i], in_group(key, g), in_group(parent, g), own) && recording_)
+                pool_.name(t.pages[g][i], in_group(key, g), in_group(parent, g), own,
+                           {static_cast<uint32_t>(i) * block_size(), static_cast<uint32_t>(g)}) &&
+                recording_)
                 events_.push_back({CacheEvent::Kind::kStored, in_group(key, g), in_group(parent, g), i == 0,
                                    static_cast<uint32_t>(g), std::vector<int32_t>(own.begin(), own.end())});
         t.keys.push_back(key);

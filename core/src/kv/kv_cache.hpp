@@ -76,6 +76,7 @@ class KvCache {
     void zero_freed() { zeroing_ = true; }
     void record_events() { recording_ = true; } // from now on
     std::vector<CacheEvent> take_events() { return std::exchange(events_, {}); }
+    void evict_by(Evictor& evictor) { pool_.evict_by(evictor); } // before anything is cached
     void set_time(uint64_t ns) { pool_.set_time(ns); } // for pages taken and freed
     std::vector<uint64_t> take_residencies() { return pool_.take_residencies(); } // ns that pages were held
 
@@ -91,6 +92,7 @@ class KvCache {
     PrefixWatch& watch() { return *watch_; }
     // Gives an empty table the longest cached prefix; returns its tokens.
     uint32_t adopt_prefix(BlockTable&, std::span<const int32_t> tokens, const BlockKey& salt = {});
+    void note_hits(const BlockTable&, uint32_t tokens); // a request has begun with these, which were cached
 
     // Shares the pages of another table's first `tokens` tokens with an empty one. False: some of them are freed, or
     // the model has states, which belong to the latest token only.

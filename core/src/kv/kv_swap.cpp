@@ -66,6 +66,7 @@ bool KvCache::swap_in(const SwappedTable& s, std::span<const int32_t> of, uint32
         t = {};
         return false;
     }
+    pool_.expect(wanted);
     const auto move_in = [&](size_t g, BlockId slot) {
         const BlockId page = allocate(g);
         copies_.push_back({page, slot, Way::kToDevice});

@@ -37,6 +37,12 @@ json to_json(const Listed& l) {
             {"sha256", l.plugin->sha256},      {"build", l.plugin->build},  {"fault", l.fault}};
 }
 
+std::string listed_kinds() { // "scheduler, sampler, …"
+    std::string out;
+    for (const char* kind : kKinds) out += (out.empty() ? "" : ", ") + std::string(kind);
+    return out;
+}
+
 Result<> list(const Options& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
         return fail("no kind '" + o.kind + "'" +
@@ -186,7 +192,7 @@ void add_plugin_command(Commands& commands) {
     CLI::App* list_app =
         add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
     dirs(list_app);
-    list_app->add_option("--kind", o->kind, "scheduler, sampler, proposer, attention, model or device");
+    list_app->add_option("--kind", o->kind, "one of " + listed_kinds());
     list_app->add_flag("--json", o->as_json, "as JSON");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
     CLI::App* info_app =

@@ -99,12 +99,10 @@ std::string Subject::required_keys() const {
 }
 
 Suite suite_of(std::string_view kind) {
-    if (kind == "scheduler") return kScheduler;
-    if (kind == "sampler") return kSampler;
-    if (kind == "proposer") return kProposer;
-    if (kind == "attention") return kAttention;
-    if (kind == "model") return kModel;
-    if (kind == "device") return kDevice;
+#define PB_SUITE(name, word, Type) \
+    if (kind == #word) return k##Type;
+    PB_EACH_KIND(PB_SUITE)
+#undef PB_SUITE
     return {};
 }
 

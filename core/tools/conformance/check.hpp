@@ -89,6 +89,8 @@ struct Suite {
 Suite suite_of(std::string_view kind);          // "scheduler"; empty for a kind without one
 std::span<const Check> life_checks();           // of every kind: create, destroy, save, load
 
-extern const Suite kScheduler, kSampler, kProposer, kAttention, kModel, kDevice;
+#define PB_SUITE(name, word, Type) extern const Suite k##Type;
+PB_EACH_KIND(PB_SUITE)
+#undef PB_SUITE
 
 }  // namespace patchbay::conformance

@@ -31,12 +31,13 @@ void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns)
 // Why the numbers of a run must not be used.
 std::vector<std::string> faults_of(const RunRecord& run) {
     std::vector<std::string> faults;
-    uint64_t sampler = 0, plan = 0, proposer = 0, failed = 0;
+    uint64_t sampler = 0, plan = 0, proposer = 0, kv_policy = 0, failed = 0;
     std::string first_error;
     for (const engine::StepReport& s : run.steps) {
         sampler += s.sampler_faults;
         plan += s.plan_faults;
         proposer += s.proposer_faults;
+        kv_policy += s.kv_policy_faults;
     }
     for (const RequestRecord& r : run.requests) {
         if (r.completed() || (run.end == RunEnd::kInterrupted && r.error.empty())) continue;
@@ -47,6 +48,7 @@ std::vector<std::string> faults_of(const RunRecord& run) {
                          (first_error.empty() ? "" : ": " + first_error));
     if (sampler > 0) faults.push_back(std::to_string(sampler) + " sampler faults");
     if (proposer > 0) faults.push_back(std::to_string(proposer) + " proposer faults");
+    if (kv_policy > 0) faults.push_back(std::to_string(kv_policy) + " faults of the kv_policy");
     if (plan > 0) faults.push_back(std::to_string(plan) + " plans of the scheduler were refused");
     return faults;
 }

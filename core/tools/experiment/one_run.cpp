@@ -1,5 +1,6 @@
 #include "experiment/one_run.hpp"
 
+#include "config/slots.hpp"
 #include "experiment/drive.hpp"
 #include "experiment/jitter.hpp"
 
@@ -21,15 +22,11 @@ class RealEngine final : public DrivenEngine {
 // A fallback that was not asked for would be measured under a wrong name.
 std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
     std::vector<std::string> out;
-    const std::pair<const char*, std::string> slots[] = {{"scheduler", wanted.scheduler.plugin},
-                                                         {"sampler", wanted.sampler.plugin},
-                                                         {"attention", wanted.attention.plugin},
-                                                         {"device", wanted.device.plugin},
-                                                         {"proposer", wanted.proposer ? wanted.proposer->plugin : ""}};
-    for (const auto& [kind, name] : slots)
+    for (const config::SlotInfo& slot : config::slots())
         for (const host::Identity& p : facts.plugins)
-            if (p.kind == kind && !name.empty() && p.name != name)
-                out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + name + "'");
+            if (const config::PluginChoice* choice = slot.of(wanted);
+                choice && p.kind == slot.kind && p.name != choice->plugin)
+                out.push_back("ran " + p.kind + " '" + p.name + "' instead of '" + choice->plugin + "'");
     return out;
 }
 

@@ -46,6 +46,7 @@ const std::vector<MetricInfo>& metric_infos() {
         all.push_back({"goodput_rate", "req/s", "goodput", Better::kHigher, true});
         all.push_back({"kv_mean", "%", "KV use mean", Better::kNeither, false});
         all.push_back({"kv_max", "%", "KV use max", Better::kNeither, false});
+        all.push_back({"prefix_hit_share", "%", "prefix hits", Better::kHigher, false});
         all.push_back({"preemptions", "per run", "preemptions", Better::kLower, false});
         return all;
     }();
@@ -89,7 +90,7 @@ bool meets(const Slo& slo, const RequestRecord& r) {
 
 std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
     std::vector<double> ttft, tpot, gaps, e2e, normalised;
-    uint64_t prompt = 0, output = 0, completed = 0, met = 0, preemptions = 0;
+    uint64_t prompt = 0, cached = 0, output = 0, completed = 0, met = 0, preemptions = 0;
     for (const RequestRecord& r : run.requests) {
         if (!r.completed()) continue;
         const Latencies l = latencies_of(r);
@@ -101,6 +102,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
         completed += 1;
         met += meets(slo, r);
         prompt += r.prompt_tokens;
+        cached += r.cached_tokens;
         output += r.output_tokens();
         preemptions += r.preemptions;
     }
@@ -113,6 +115,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
     out.push_back(judged ? rate(met) : kNoValue);
     out.push_back(run.kv_mean ? 100 * *run.kv_mean : kNoValue);
     out.push_back(run.kv_max ? 100 * *run.kv_max : kNoValue);
+    out.push_back(prompt > 0 ? 100 * static_cast<double>(cached) / static_cast<double>(prompt) : kNoValue);
     out.push_back(static_cast<double>(preemptions));
     return out;
 }

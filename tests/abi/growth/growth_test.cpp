@@ -5,6 +5,7 @@
 #include <set>
 
 #include "conformance/run.hpp"
+#include "host/plugin_list.hpp"
 #include "host/registry.hpp"
 #include "paths.hpp"
 #include "sizes.h"
@@ -16,8 +17,6 @@ namespace {
 
 using namespace engine::testing;
 using engine::TokenId;
-
-constexpr const char* kKinds[] = {"scheduler", "sampler", "proposer", "attention", "model", "device"};
 
 struct Build {
     std::string kind, language, headers; // "scheduler", "c", "short"
@@ -31,7 +30,7 @@ void PrintTo(const Build& b, std::ostream* out) { *out << b.name(); }
 
 std::vector<Build> builds() {
     std::vector<Build> out;
-    for (const char* kind : kKinds) {
+    for (const char* kind : host::kKinds) {
         for (const char* headers : {"kept", "short", "long"}) out.push_back({kind, "c", headers});
         for (const char* headers : {"kept", "long"}) out.push_back({kind, "sdk", headers});
     }
@@ -64,6 +63,10 @@ config::EngineConfig config_of(const Build& build) {
     c.engine.max_num_batched_tokens = 48;
     if (build.kind == "scheduler") c.scheduler.plugin = name;
     if (build.kind == "sampler") c.sampler.plugin = name;
+    if (build.kind == "kv_policy") {
+        c.kv_policy = config::PluginChoice{name, {}};
+        c.engine.enable_prefix_caching = true;
+    }
     if (build.kind == "attention") c.attention.plugin = name;
     if (build.kind == "device") c.device.plugin = name;
     if (build.kind == "model") {

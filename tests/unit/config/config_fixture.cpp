@@ -63,6 +63,10 @@ ConfigFiles::ConfigFiles() {
             "proposer", "ngram",
             {{.name = "n", .type = "int", .default_value = "3", .min = 1, .max = 8,
               .description = "tokens that must match"}}),
+        component(
+            "kv_policy", "prefix_tree",
+            {{.name = "keep_s", .type = "float", .default_value = "300", .min = 0, .max = 1e9, .unit = "s",
+              .description = "how much longer what is shared stays"}}),
         component("model", "llama")};
     fs::create_directory(folder_ / "plugins");
     write("plugins/all.so", "");

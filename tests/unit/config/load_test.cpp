@@ -261,6 +261,21 @@ TEST_F(Load, a_variant_is_a_patch_of_dotted_paths_over_a_base) {
     EXPECT_EQ(l->effective.at("engine.seed")->origin.text(), "base.yaml:3:16");
 }
 
+TEST_F(Load, a_kv_policy_is_a_slot_that_may_be_empty) {
+    EXPECT_EQ(load("model: model\nkv_policy: none\n").config.kv_policy, std::nullopt);
+    const Loaded l = load("model: model\nkv_policy: {plugin: prefix_tree, keep_s: 5}\n");
+    EXPECT_EQ(l.config.kv_policy, (PluginChoice{"prefix_tree", {{"keep_s", "5"}}}));
+    EXPECT_TRUE(l.warnings.empty());
+    EXPECT_EQ(fault_of("model: model\nkv_policy: prefix_trie\n"),
+              "a.yaml:2:12: no kv_policy 'prefix_trie' (did you mean 'prefix_tree'?)");
+    EXPECT_EQ(load("model: model\nkv_policy: prefix_tree\nengine: {enable_prefix_caching: false}\n").warnings,
+              std::vector<std::string>{"a.yaml:2:12: kv_policy 'prefix_tree' has no effect without "
+                                       "engine.enable_prefix_caching: no page is cached"});
+    write("base.yaml", "model: model\nkv_policy: {plugin: prefix_tree, keep_s: 5}\n");
+    EXPECT_EQ(load("include: base.yaml\nkv_policy: none\n").config.kv_policy, std::nullopt);
+    EXPECT_EQ(load("include: base.yaml\nkv_policy: {keep_s: 7}\n").config.kv_policy->settings.at("keep_s"), "7");
+}
+
 TEST_F(Load, speculation_can_be_switched_off_over_a_base) {
     write("base.yaml", "model: model\nproposer: {plugin: ngram, n: 2}\nengine: {num_speculative_tokens: 3}\n");
     const Loaded l = load("include: base.yaml\nproposer: none\nengine: {num_speculative_tokens: 0}\n");

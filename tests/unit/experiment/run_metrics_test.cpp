@@ -53,6 +53,7 @@ TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
     run.kv_mean = 0.25;
     run.kv_max = 1;
     run.requests[0].preemptions = 3;
+    run.requests[0].cached_tokens = 5; // of 20 prompt tokens of both
     const auto v = metrics_of(run, {200, {}, {}});
     EXPECT_DOUBLE_EQ(value_of(v, "output_throughput"), 1.5);
     EXPECT_DOUBLE_EQ(value_of(v, "total_throughput"), 11.5);
@@ -65,6 +66,7 @@ TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
     EXPECT_DOUBLE_EQ(value_of(v, "goodput_share"), 50);
     EXPECT_DOUBLE_EQ(value_of(v, "goodput_rate"), 0.5);
     EXPECT_DOUBLE_EQ(value_of(v, "kv_mean"), 25);
+    EXPECT_DOUBLE_EQ(value_of(v, "prefix_hit_share"), 25);
     EXPECT_DOUBLE_EQ(value_of(v, "preemptions"), 3);
 }
 

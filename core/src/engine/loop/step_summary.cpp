@@ -49,6 +49,8 @@ void StepSummary::note_pages() {
         report.token_slots += (s->table.blocks - gone) * p_.kv.block_size();
         report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
     }
+    report.chosen_evictions =
+        static_cast<uint32_t>(blocks.chosen_evictions() - std::exchange(chosen_evictions_, blocks.chosen_evictions()));
     report.evicted_pages = static_cast<uint32_t>(blocks.evictions() - std::exchange(evictions_, blocks.evictions()));
     report.residencies_ns = p_.kv.take_residencies();
     report.watermark = p_.pressure.watermark();

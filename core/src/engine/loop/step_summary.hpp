@@ -30,7 +30,7 @@ class StepSummary {
     void note_pages();
 
     const Parts p_;
-    uint64_t evictions_ = 0; // until the step before
+    uint64_t evictions_ = 0, chosen_evictions_ = 0; // until the step before
 };
 
 }  // namespace patchbay::engine

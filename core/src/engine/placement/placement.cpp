@@ -77,6 +77,7 @@ void Placement::admit(Sequence& s, const Adopted& adopted) {
         if (p_.kv.caches_prefixes() && !adopted.forked && s.reads_prefixes) {
             report.prefix_query_tokens += s.confirmed();
             report.prefix_hit_tokens += adopted.tokens;
+            p_.kv.note_hits(s.table, adopted.tokens);
         }
     }
     for (Sequence* beam : p_.beams.seat(s)) p_.scheduler.arrived(record_of(*beam, {}, p_.kv.block_size()));

@@ -1,0 +1,105 @@
+#include "engine/placement/kv_policy_port.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+namespace {
+
+constexpr size_t kMaxPending = 4096; // changes; a cache that evicts nothing gives them on in such portions
+
+pb_kv_page record_of(const kv::CachedPage& p) {
+    return {.page = static_cast<uint32_t>(p.page),
+            .change = PB_KV_CACHED,
+            .block = p.block,
+            .used_us = p.released_ns / 1000,
+            .parent = static_cast<uint32_t>(p.parent + 1),
+            .position = p.position,
+            .hits = p.hits,
+            .group = p.group};
+}
+
+pb_kv_page change_of(kv::BlockId page, pb_kv_change change) {
+    pb_kv_page out{};
+    out.page = static_cast<uint32_t>(page);
+    out.change = change;
+    return out;
+}
+
+}  // namespace
+
+KvPolicyPort::KvPolicyPort(host::KvPolicy policy, kv::KvCache& kv, const Clock& clock, StepContext& context)
+    : policy_(std::move(policy)), kv_(kv), clock_(clock), context_(context) {
+    if (policy_) kv.evict_by(*this);
+}
+
+pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
+    return {.struct_size = sizeof(pb_kv_pages),
+            .page_stride = sizeof(pb_kv_page),
+            .page_count = static_cast<uint32_t>(pages.size()),
+            .total_pages = kv_.pool().total(),
+            .block_size = kv_.block_size(),
+            .reserved = 0,
+            .pages = pages.data()};
+}
+
+Result<> KvPolicyPort::adopt() {
+    if (!policy_) return {};
+    pending_.clear();
+    for (const kv::CachedPage& page : kv_.pool().cached_pages()) pending_.push_back(record_of(page));
+    const pb_kv_pages pages = wire(pending_);
+    const Result<> done = policy_.checked<&pb_kv_policy::adopt>(&pages);
+    pending_.clear();
+    return done;
+}
+
+void KvPolicyPort::note(const pb_kv_page& change) {
+    pending_.push_back(change);
+    if (pending_.size() >= kMaxPending) update();
+}
+void KvPolicyPort::cached(const kv::CachedPage& page) { note(record_of(page)); }
+void KvPolicyPort::used(kv::BlockId page) { note(change_of(page, PB_KV_USED)); }
+void KvPolicyPort::removed(kv::BlockId page) { note(change_of(page, PB_KV_REMOVED)); }
+
+void KvPolicyPort::update() {
+    if (pending_.empty()) return;
+    const pb_kv_pages pages = wire(pending_);
+    const uint64_t start = clock_.now_ns();
+    const Result<> done = policy_.checked<&pb_kv_policy::update>(&pages);
+    context_.report.kv_update_ns += clock_.now_ns() - start;
+    pending_.clear();
+    if (!done) count_fault(done.error());
+}
+
+size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
+    update();
+    static_assert(sizeof(kv::BlockId) == sizeof(uint32_t));
+    const uint64_t start = clock_.now_ns();
+    pb_kv_choice choice{.struct_size = sizeof(pb_kv_choice),
+                        .max_pages = static_cast<uint32_t>(out.size()),
+                        .pages = reinterpret_cast<uint32_t*>(out.data()),
+                        .page_count = 0,
+                        .reserved = 0,
+                        .now_us = start / 1000};
+    const Result<> done = policy_.checked<&pb_kv_policy::choose>(&choice);
+    context_.report.kv_choose_ns += clock_.now_ns() - start;
+    if (done && choice.page_count == out.size()) return out.size();
+    count_fault(done ? policy_.component->label() + (": choose: names " + std::to_string(choice.page_count)) +
+                           " pages, expected " + std::to_string(out.size())
+                     : done.error());
+    return done && choice.page_count < out.size() ? choice.page_count : 0;
+}
+
+void KvPolicyPort::refused(kv::BlockId page) {
+    count_fault(policy_.component->label() + (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
+                ", which is not cached");
+}
+
+void KvPolicyPort::count_fault(const std::string& why) {
+    if (faults_++ == 0) spdlog::warn("{}: the page unused the longest is evicted instead", why);
+    context_.report.kv_policy_faults += 1;
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,149 @@
+// What a kv_policy hears, and what becomes of one that is wrong.
+#include "engine/placement/kv_policy_port.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "patchbay/sdk/kv_policy.hpp"
+#include "unit/engine_parts/fake_policies.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct FakeKvPolicy {
+    std::vector<uint32_t> pages; // that are cached, in the order in which they came to be
+    uint32_t total = 0, used_pages = 0;
+    bool fails = false, names_nothing = false, names_a_stranger = false;
+
+    void reset(uint32_t total_pages) { total = total_pages, pages.clear(); }
+    void cached(const pb_kv_page& p) {
+        if (fails) throw Error(PB_FAILED, "it does not want to");
+        pages.push_back(p.page);
+    }
+    void used(uint32_t page) { used_pages += 1, removed(page); }
+    void removed(uint32_t page) { std::erase(pages, page); }
+    void choose(Victims& victims) { // the latest first
+        if (fails) throw Error(PB_FAILED, "it does not want to");
+        if (names_a_stranger) victims.add(4711);
+        for (size_t i = pages.size(); !names_nothing && i-- > 0;) victims.add(pages[i]);
+    }
+};
+constexpr pb_component kFakeKvPolicy = patchbay::kv_policy<FakeKvPolicy>({"fake", "1.0.0", "plays"});
+
+class PortTest : public ::testing::Test {
+  protected:
+    PortTest() : PortTest(play<FakeKvPolicy>(kFakeKvPolicy)) {}
+
+    void compute(int first) { // a text of two blocks, which are cached after it
+        std::vector<int32_t> text(8);
+        std::iota(text.begin(), text.end(), first);
+        kv::BlockTable t;
+        kv.adopt_prefix(t, text);
+        ASSERT_TRUE(kv.grow(t, 8));
+        kv.cache_full_blocks(t, text);
+        kv.release(t);
+    }
+    uint32_t found(int first) {
+        std::vector<int32_t> text(9);
+        std::iota(text.begin(), text.end(), first);
+        return kv.count_cached(text);
+    }
+    const StepReport& report() const { return context.report; }
+
+    VirtualClock clock;
+    StepContext context;
+    kv::KvCache kv{4, 4, kv::PrefixCaching::kOn, "m"};
+    FakeKvPolicy* policy;
+    KvPolicyPort port;
+
+  private:
+    explicit PortTest(Played<FakeKvPolicy> made)
+        : policy(&made.policy), port(view_of(std::move(made.component)), kv, clock, context) {
+        EXPECT_TRUE(port.adopt());
+    }
+    static host::KvPolicy view_of(std::unique_ptr<host::Component> c) {
+        const auto* table = c->table<pb_kv_policy>();
+        return {std::move(c), table};
+    }
+};
+
+TEST_F(PortTest, ThePolicysChoiceIsEvicted) {
+    EXPECT_EQ(policy->total, 4u);
+    compute(0);
+    compute(100);
+    compute(200); // in place of the latest, which by age would be the last to go
+    EXPECT_EQ(found(0), 8u);
+    EXPECT_EQ(found(100), 0u);
+    EXPECT_EQ(found(200), 8u);
+    EXPECT_EQ(kv.pool().chosen_evictions(), 2u);
+    EXPECT_EQ(report().kv_policy_faults, 0u);
+}
+
+TEST_F(PortTest, HearsOfPagesThatAreUsedAgain) {
+    compute(0);
+    compute(0); // whose last block is not looked up
+    compute(100);
+    compute(200);
+    EXPECT_EQ(policy->used_pages, 1u);
+}
+
+TEST_F(PortTest, AnErrorIsAFaultAndTheOldestGoes) {
+    compute(0);
+    compute(100);
+    policy->fails = true;
+    compute(200);
+    EXPECT_EQ(found(0), 0u);
+    EXPECT_EQ(found(100), 8u);
+    EXPECT_EQ(report().kv_policy_faults, 2u) << "of update and of choose";
+    EXPECT_EQ(kv.pool().chosen_evictions(), 0u);
+}
+
+TEST_F(PortTest, APageThatIsNotCachedIsAFaultAndTheOthersCount) {
+    compute(0);
+    compute(100);
+    policy->names_a_stranger = true;
+    compute(200);
+    EXPECT_EQ(report().kv_policy_faults, 1u);
+    EXPECT_EQ(kv.pool().chosen_evictions(), 1u);
+    EXPECT_EQ(kv.pool().evictions(), 2u);
+}
+
+TEST_F(PortTest, TooFewPagesAreAFault) {
+    compute(0);
+    compute(100);
+    policy->names_nothing = true;
+    compute(200);
+    EXPECT_EQ(report().kv_policy_faults, 1u);
+    EXPECT_EQ(found(0), 0u);
+}
+
+TEST_F(PortTest, AdoptsWhatIsCachedInTheOrderOfAge) {
+    compute(0);
+    compute(100);
+    policy->pages = {9, 9, 9};
+    ASSERT_TRUE(port.adopt());
+    EXPECT_THAT(policy->pages, ElementsAre(1, 0, 3, 2));
+    compute(200);
+    EXPECT_EQ(found(0), 8u) << "what was pending is not said twice";
+    EXPECT_EQ(report().kv_policy_faults, 0u);
+}
+
+TEST_F(PortTest, GivesChangesOnWhereNothingIsEvicted) {
+    for (int i = 0; i < 5000; ++i) compute(0);
+    EXPECT_GT(policy->used_pages, 1000u);
+}
+
+TEST(KvPolicyPort, WithoutAPolicyTheCacheKeepsItsOrder) {
+    VirtualClock clock;
+    StepContext context;
+    kv::KvCache kv{4, 4, kv::PrefixCaching::kOn, "m"};
+    KvPolicyPort port({}, kv, clock, context);
+    EXPECT_TRUE(port.adopt());
+    EXPECT_EQ(port.component(), nullptr);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
