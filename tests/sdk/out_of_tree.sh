@@ -3,22 +3,9 @@
 # in three ways, and uses them by the installed program alone.
 set -euo pipefail
 source=$1 build=$2 cc=$3 cxx=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export PATCHBAY_CACHE=$work/cache
-unset PATCHBAY_PLUGIN_PATH
+source "$(dirname "$0")/lib.sh"
 
-fail() { echo "out_of_tree.sh: $*" >&2; exit 1; }
-expect() { # expect TEXT COMMAND…: it succeeds and prints TEXT
-    local text=$1 said
-    shift
-    said=$("$@" 2>&1) || fail "failed: $*"$'\n'"$said"
-    [[ $said == *"$text"* ]] || fail "no '$text' in what $* printed:"$'\n'"$said"
-}
-quietly() { local said; said=$("$@" 2>&1) || fail "failed: $*"$'\n'"$said"; }
-
-quietly cmake --install "$build" --prefix "$work/first"
-mv "$work/first" "$work/prefix" # nothing may remember where it was
+install_to "$build" "$work/prefix"
 patchbay=$work/prefix/bin/patchbay
 expect "patchbay " "$patchbay" version
 expect '"fault": ""' "$patchbay" plugin list --kind scheduler --json

@@ -20,7 +20,7 @@ const std::vector<SourceText>& sources() {
     static const std::vector<SourceText> all = [] {
         std::vector<SourceText> out;
         const fs::path root = kSourceDir;
-        for (const char* folder : {"core", "plugins", "kernels", "metrics", "tests"})
+        for (const char* folder : {"core", "plugins", "kernels", "metrics", "templates", "tests"})
             for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
                 const std::string ending = entry.path().extension().string();
                 if (ending != ".h" && ending != ".hpp" && ending != ".cpp" && ending != ".c" && ending != ".inc" &&

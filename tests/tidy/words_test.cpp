@@ -40,7 +40,7 @@ void expect_none(const std::string& path, const std::string& text) {
 TEST(Words, OfTheProductAreTheFieldsOwn) {
     size_t files = 0;
     for (const SourceText& file : sources()) {
-        if (!starts_with_any(file.path, {"core/", "plugins/", "kernels/", "metrics/"})) continue;
+        if (!starts_with_any(file.path, {"core/", "plugins/", "kernels/", "metrics/", "templates/"})) continue;
         std::string text;
         for (const std::string& line : file.lines) text += line + "\n";
         expect_none(file.path, text);
@@ -51,7 +51,7 @@ TEST(Words, OfTheProductAreTheFieldsOwn) {
 
 TEST(Words, OfThePagesAreTheFieldsOwn) {
     size_t files = 0;
-    for (const char* folder : {"docs", "plugins", "experiments", "configs", "metrics"})
+    for (const char* folder : {"docs", "plugins", "experiments", "configs", "metrics", "templates"})
         for (const auto& entry : fs::recursive_directory_iterator(fs::path(kSourceDir) / folder)) {
             const std::string path = fs::relative(entry.path(), kSourceDir).string();
             if (!path.ends_with(".md") && !path.ends_with(".yaml")) continue;

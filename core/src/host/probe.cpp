@@ -209,8 +209,9 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     PB_TRY(Pipe verdict, Pipe::open());
     PB_TRY(Pipe end, Pipe::open());
 
+    const fs::path in_a_folder = library.has_parent_path() ? library : "." / library; // which is searched for others
     std::vector<std::string> words{program.string(), "--child", std::to_string(kVerdictFd),
-                                   std::to_string(timeout_s), library.string()};
+                                   std::to_string(timeout_s), in_a_folder.string()};
     if (options.only) {
         words.push_back(options.only->kind + "/" + options.only->name);
         for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);

@@ -8,10 +8,12 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "cli/plugin_build.hpp"
+#include "cli/plugin_check.hpp"
+#include "cli/plugin_new.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"
-#include "host/probe.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -25,6 +27,8 @@ struct Options {
     std::string kind, name, file;
     bool as_json = false;
     std::optional<uint32_t> timeout_s;
+    NewPlugin fresh;
+    PluginSource source;
 };
 
 Result<host::Registry> open_registry(const Options& o) {
@@ -84,15 +88,6 @@ std::string range_of(const host::ParamManifest& p) {
     return p.type + " " + (p.min ? plain(*p.min) : "-inf") + " to " + (p.max ? plain(*p.max) : "inf");
 }
 
-// "hooks: plan, arrived; extensions: patchbay.component.configure/1 revision 1"
-std::string found_in(const host::ComponentManifest& c) {
-    std::string hooks, extensions;
-    for (const std::string& hook : c.hooks) hooks += (hooks.empty() ? "" : ", ") + hook;
-    for (const host::ExtensionManifest& e : c.extensions)
-        extensions += (extensions.empty() ? "" : ", ") + e.id + " revision " + std::to_string(e.revision);
-    return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
-}
-
 void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
@@ -139,28 +134,7 @@ Result<> info(const Options& o) {
     return {};
 }
 
-Result<> test(const Options& o) {
-    PB_TRY(const auto report, host::probe_and_record(o.file, {{}, o.timeout_s}));
-    for (const host::CheckLine& line : report.lines) {
-        const char* word = line.outcome == host::CheckOutcome::kOk       ? "ok"
-                           : line.outcome == host::CheckOutcome::kFailed ? "FAILED"
-                                                                         : "skipped";
-        std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check
-                  << (line.component.empty() ? "" : "  " + line.component)
-                  << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
-    }
-    if (report.manifest)
-        for (const host::ComponentManifest& c : report.manifest->components)
-            std::cout << c.kind << '/' << c.name << "  " << found_in(c) << '\n';
-    if (report.verdict == host::Verdict::kRefused)
-        return fail(o.file + ": refused by " + report.check + ": " + report.reason);
-    std::cout << o.file
-              << (report.verdict == host::Verdict::kOk ? ": ok"
-                                                       : ": sound, but not available on this machine: " +
-                                                             printable_message(report.reason))
-              << "; manifest " << host::manifest_path(o.file).string() << '\n';
-    return {};
-}
+Result<> test(const Options& o) { return check_plugin(o.file, o.timeout_s); }
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
                      const char* description, Result<> (*action)(const Options&)) {
@@ -178,13 +152,15 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
 }  // namespace
 
 void add_plugin_command(Commands& commands) {
-    CLI::App* app = commands.app.add_subcommand("plugin", "List, describe and test plugins");
+    CLI::App* app = commands.app.add_subcommand("plugin", "List, describe, write, build and test plugins");
     app->require_subcommand(1);
     app->footer(
         "Examples:\n"
         "  patchbay plugin list --kind scheduler\n"
         "  patchbay plugin info sjf\n"
-        "  patchbay plugin test ./scheduler-mine.so");
+        "  patchbay plugin new scheduler mine\n"
+        "  patchbay plugin build mine/mine.cpp\n"
+        "  patchbay plugin test mine/mine.so");
     const auto o = std::make_shared<Options>();
     const auto dirs = [&](CLI::App* a) {
         a->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
@@ -200,6 +176,28 @@ void add_plugin_command(Commands& commands) {
     dirs(info_app);
     info_app->add_option("NAME", o->name, "the word in the YAML: fcfs, or scheduler/fcfs")->required();
     info_app->footer("Example:\n  patchbay plugin info sjf");
+    CLI::App* new_app = add_action(commands, app, o, "new", "Write a plugin that builds, with its test and a README",
+                                   [](const Options& given) { return write_new_plugin(given.fresh); });
+    new_app->add_option("KIND", o->fresh.kind, "scheduler, attention, …; any other word lists them")
+        ->required();
+    new_app->add_option("NAME", o->fresh.name, "the word in the YAML: a-z, 0-9 and _")->required();
+    new_app->add_option("--lang", o->fresh.language, "cpp (C++20) or c (C11)")->capture_default_str();
+    new_app->add_option("--dir", o->fresh.folder, "folder that is made for it (default: NAME)");
+    new_app->footer(
+        "Examples:\n"
+        "  patchbay plugin new attention my_attention\n"
+        "  patchbay plugin new scheduler mine --lang c --dir plugins/mine");
+    CLI::App* build_app =
+        add_action(commands, app, o, "build", "Compile a plugin of one file and run its checks",
+                   [](const Options& given) { return build_plugin(given.source); });
+    build_app->add_option("FILE", o->source.file, "its source, .cpp or .c")->required();
+    build_app->add_option("-o,--output", o->source.folder, "folder of the library (default: that of FILE)");
+    build_app->footer(
+        "Examples:\n"
+        "  patchbay plugin build mine/mine.cpp\n"
+        "  CXX=clang++ CXXFLAGS=-march=native patchbay plugin build mine.cpp -o plugins\n"
+        "The compiler is $CXX or $CC, else the first of c++, g++, clang++ or cc, gcc, clang on PATH. $CXXFLAGS or\n"
+        "$CFLAGS, and $LDFLAGS add flags. Exit codes: 0 usable, 1 not compiled or refused, 2 bad usage.");
     CLI::App* test_app =
         add_action(commands, app, o, "test", "Run a library's checks in a child process and write its manifest", test);
     test_app->add_option("FILE.so", o->file, "the library")->required();

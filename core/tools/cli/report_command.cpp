@@ -1,14 +1,12 @@
 #include "cli/report_command.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <vector>
 
 #include "cli/print_error.hpp"
+#include "cli/run_program.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -20,21 +18,6 @@ std::string python_for(const fs::path& support) {
     const fs::path own = support / ".venv" / "bin" / "python3";
     std::error_code error;
     return fs::exists(own, error) ? own.string() : "python3";
-}
-
-// Exit status of a program; 127 where it could not be started.
-int run_program(const std::vector<std::string>& words) {
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-        execvp(argv[0], argv.data());
-        _exit(127);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) return 127;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 Result<fs::path> report_of(const fs::path& given) {

@@ -1,0 +1,41 @@
+#include "cli/plugin_check.hpp"
+
+#include <iostream>
+
+#include "base/printable.hpp"
+#include "host/probe.hpp"
+
+namespace patchbay::cli {
+
+std::string found_in(const host::ComponentManifest& c) {
+    std::string hooks, extensions;
+    for (const std::string& hook : c.hooks) hooks += (hooks.empty() ? "" : ", ") + hook;
+    for (const host::ExtensionManifest& e : c.extensions)
+        extensions += (extensions.empty() ? "" : ", ") + e.id + " revision " + std::to_string(e.revision);
+    return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
+}
+
+Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s) {
+    PB_TRY(const auto report, host::probe_and_record(library, {{}, timeout_s}));
+    for (const host::CheckLine& line : report.lines) {
+        const char* word = line.outcome == host::CheckOutcome::kOk       ? "ok"
+                           : line.outcome == host::CheckOutcome::kFailed ? "FAILED"
+                                                                         : "skipped";
+        std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check
+                  << (line.component.empty() ? "" : "  " + line.component)
+                  << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
+    }
+    if (report.manifest)
+        for (const host::ComponentManifest& c : report.manifest->components)
+            std::cout << c.kind << '/' << c.name << "  " << found_in(c) << '\n';
+    if (report.verdict == host::Verdict::kRefused)
+        return fail(library + ": refused by " + report.check + ": " + report.reason);
+    std::cout << library
+              << (report.verdict == host::Verdict::kOk ? ": ok"
+                                                       : ": sound, but not available on this machine: " +
+                                                             printable_message(report.reason))
+              << "; manifest " << host::manifest_path(library).string() << '\n';
+    return {};
+}
+
+}  // namespace patchbay::cli

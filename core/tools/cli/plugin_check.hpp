@@ -1,0 +1,18 @@
+// The checks of a plugin's library, a line each: `patchbay plugin test`, and the end of `patchbay plugin build`.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "host/manifest.hpp"
+
+namespace patchbay::cli {
+
+// Probes the library and writes its manifest. Fails with the first check that it does not pass.
+Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s = {});
+
+// "hooks: plan, arrived; extensions: patchbay.component.configure/1 revision 1"
+std::string found_in(const host::ComponentManifest&);
+
+}  // namespace patchbay::cli

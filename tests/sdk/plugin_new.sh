@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# plugin_new.sh SOURCE BUILD CC CXX: installs BUILD to an empty prefix; from there `patchbay plugin new` of every kind and
+# language, built by `plugin build` and by CMake, tested, and run in an experiment.
+set -euo pipefail
+source=$1 build=$2
+export CC=$3 CXX=$4
+source "$(dirname "$0")/lib.sh"
+install_to "$build" "$work/prefix"
+export PATH=$work/prefix/bin:$PATH
+export CFLAGS=-Werror CXXFLAGS=-Werror
+mkdir "$work/here" && cd "$work/here"
+
+for folder in "$source"/templates/*/; do
+    kind=$(basename "$folder")
+    [ "$kind" = all ] && continue
+    refuse "expected " patchbay plugin new none mine
+    refuse "$kind" patchbay plugin new none mine
+    for template in "$folder"plugin.*; do
+        language=${template##*.}
+        name=my_${kind}_$language
+        expect "next: patchbay plugin build $name/$name.$language" \
+            patchbay plugin new "$kind" "$name" --lang "$language"
+        if grep -rnE '@[A-Za-z_]+@' "$name"; then fail "a word of the template of $kind is left"; fi
+        expect "$name.so: ok" patchbay plugin build "$name/$name.$language"
+        exported=$(nm -D --defined-only "$name/$name.so" | awk '{print $3}')
+        [ "$exported" = pb_plugin_v1 ] || fail "$name.so exports: $exported"
+        expect "$name.so: ok" patchbay plugin test "$name/$name.so"
+        expect "$kind $name 0.1.0" patchbay plugin info "$name" --plugin-dir "$name"
+        expect "test.sh: ok" "$name/test.sh"
+        # by CMake, which runs the same test
+        quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
+        quietly cmake --build "$name/build"
+        expect "100% tests passed" ctest --test-dir "$name/build"
+        [ ! -f "$name/experiment.yaml" ] || (cd "$name" &&
+            expect "$name" patchbay run experiment.yaml --plugin-dir . --results results --no-report)
+    done
+done
+
+# what they are for: an author's slip is found, by the compiler or by the checks
+patchbay plugin new scheduler slip > said.txt
+sed -i 's/void plan(const/void plam(const/' slip/slip.cpp
+refuse "slip/slip.cpp: $CXX ended with status" patchbay plugin build slip/slip.cpp
+[ ! -e slip/slip.so ] || fail "a library of what does not compile"
+sed -i 's/void plam(const/void plan(const/; s/packer.keep_running.*/for (const auto\& s : step.running) plan.run(s, 9999);/' \
+    slip/slip.cpp
+refuse "refused by scheduler.budget" patchbay plugin build slip/slip.cpp -o elsewhere/deep
+[ -f elsewhere/deep/slip.so ] || fail "no library in the folder that was named"
+[ ! -e elsewhere/deep/slip.plugin.json ] || fail "a manifest of what was refused"
+refuse "slip is there already" patchbay plugin new scheduler slip
+CXX="no-such-compiler -x" refuse "\$CXX is 'no-such-compiler -x', which does not run" patchbay plugin build slip/slip.cpp
+echo "plugin_new.sh: ok"
