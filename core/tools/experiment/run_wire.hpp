@@ -136,12 +136,14 @@ void fields(A& a, engine::StepReport& r) {
       r.swapped_in, r.pages_to_host, r.pages_to_device, r.swap_fallbacks, r.token_slots, r.empty_slots,
       r.residencies_ns, r.watermark, r.swap_pages, r.used_swap_pages, r.host_page_ns, r.token_ns, r.total_pages,
       r.used_pages, r.cached_pages, r.group_pages, r.prefix_query_tokens, r.prefix_hit_tokens, r.evicted_pages,
-      r.chosen_evictions, r.forked, r.copied_pages, r.drafted_tokens, r.accepted_tokens, r.branches, r.dropped_branches, r.branch_tokens,
+      r.chosen_evictions, r.forked, r.copied_pages, r.drafted_tokens, r.accepted_tokens, r.branches,
+      r.dropped_branches, r.branch_tokens,
       r.draft_length, r.drafted_at, r.accepted_at, r.draft_passes, r.draft_pass_tokens, r.draft_pass_ns,
       r.grammar_masks, r.cut_drafts, r.grammar_mask_ns, r.grammars_compiled, r.grammars_cached, r.grammars_refused,
       r.grammar_compile_ns, r.broadcast_bytes, r.broadcast_ns, r.plan_ns, r.sample_ns, r.propose_ns,
       r.kv_update_ns, r.kv_choose_ns, r.forward, r.plan_faults, r.sampler_faults, r.proposer_faults,
-      r.kv_policy_faults, r.swaps, r.sync_reason, r.graph_replayed, r.graph_miss, r.graph_size, r.padded_tokens, r.graph_capture_ns, r.graphs, r.graph_bytes);
+      r.kv_policy_faults, r.swaps, r.sync_reason, r.graph_replayed, r.graph_miss, r.graph_size,
+      r.padded_tokens, r.graph_capture_ns, r.graphs, r.graph_bytes);
 }
 template <class A>
 void fields(A& a, RequestRecord& r) {
