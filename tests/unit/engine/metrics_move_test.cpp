@@ -160,6 +160,13 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.add_structured(30);
     w.run();
     c = tiny_model();
+    c.engine.num_blocks = 16;
+    c.engine.max_model_len = 100;
+    c.kv_policy = config::PluginChoice{"lru", {}};
+    w.use(c);
+    for (const uint64_t i : {1, 2, 3, 4}) w.add(random_prompt(i, 50), 2); // more than can stay cached
+    w.run();
+    c = tiny_model();
     c.engine.tensor_parallel_size = 2;
     w.use(c);
     w.add(random_prompt(1, 8), 2);
