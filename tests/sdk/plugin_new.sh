@@ -27,6 +27,9 @@ for folder in "$source"/templates/*/; do
         expect "$name.so: ok" patchbay plugin test "$name/$name.so"
         expect "$kind $name 0.1.0" patchbay plugin info "$name" --plugin-dir "$name"
         expect "test.sh: ok" "$name/test.sh"
+        if command -v clang++ > /dev/null; then
+            expect "$name.so: ok" env CC=clang CXX=clang++ patchbay plugin build "$name/$name.$language" -o by_clang
+        fi
         # by CMake, which runs the same test
         quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
         quietly cmake --build "$name/build"
