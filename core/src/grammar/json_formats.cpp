@@ -17,6 +17,7 @@ const std::string kTime =
 const std::string kLabel = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 const std::string kByte = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
 const std::string kIpv4 = kByte + R"((\.)" + kByte + "){3}";
+const std::string kPointer = "(/([a-zA-Z0-9_.-]|~[01])*)*";
 const std::string kGroup = "[0-9a-fA-F]{1,4}";
 
 std::string ipv6() { // with at most one "::", which stands for at least one group
@@ -34,7 +35,7 @@ std::string ipv6() { // with at most one "::", which stands for at least one gro
 
 }  // namespace
 
-Result<std::string> format_regex(std::string_view format) {
+std::optional<std::string> format_regex(std::string_view format) {
     if (format == "date") return kDate;
     if (format == "time") return kTime;
     if (format == "date-time") return kDate + "T" + kTime;
@@ -43,20 +44,22 @@ Result<std::string> format_regex(std::string_view format) {
             "P([0-9]{1,4}W|([0-9]{1,4}Y([0-9]{1,4}M([0-9]{1,4}D)?)?|[0-9]{1,4}M([0-9]{1,4}D)?|[0-9]{1,4}D)"
             "(T([0-9]{1,4}H([0-9]{1,4}M([0-9]{1,4}S)?)?|[0-9]{1,4}M([0-9]{1,4}S)?|[0-9]{1,4}S))?"
             "|T([0-9]{1,4}H([0-9]{1,4}M([0-9]{1,4}S)?)?|[0-9]{1,4}M([0-9]{1,4}S)?|[0-9]{1,4}S))");
-    if (format == "email")
+    if (format == "email" || format == "idn-email")
         return R"([a-zA-Z0-9_+-]{1,32}(\.[a-zA-Z0-9_+-]{1,16}){0,2}@)" + kLabel + R"((\.)" + kLabel +
                R"()?\.[a-z]{2,24})";
-    if (format == "hostname") return kLabel + R"((\.)" + kLabel + "){0,2}";
+    if (format == "hostname" || format == "idn-hostname") return kLabel + R"((\.)" + kLabel + "){0,2}";
     if (format == "ipv4") return kIpv4;
     if (format == "ipv6") return ipv6();
-    if (format == "uri")
+    if (format == "uri" || format == "iri" || format == "uri-reference" || format == "iri-reference" ||
+        format == "uri-template")
         return R"((https?|ftp)://)" + kLabel + R"((\.)" + kLabel +
                R"(){0,3}(:[1-9][0-9]{0,3})?(/[a-zA-Z0-9._~-]*)*(\?[a-zA-Z0-9._~=&-]*)?(#[a-zA-Z0-9._~-]*)?)";
     if (format == "uuid")
         return std::string("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}");
-    return fail("format '" + std::string(format.substr(0, 40)) +
-                "' is not supported (supported: date, date-time, duration, email, hostname, ipv4, ipv6, time, uri, "
-                "uuid)");
+    if (format == "json-pointer") return kPointer;
+    if (format == "relative-json-pointer") return "(0|[1-9][0-9]{0,3})(#|/[a-z0-9]{1,9}" + kPointer + ")";
+    if (format == "regex") return std::string(R"(\^?([a-zA-Z0-9_ -]|\\[dws.]|\[[a-z]+\]\+?){0,64}\$?)");
+    return std::nullopt;
 }
 
 }  // namespace patchbay::grammar

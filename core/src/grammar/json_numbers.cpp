@@ -138,8 +138,10 @@ Dfa multiples(uint32_t k) {
 }  // namespace
 
 Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
-    PB_TRY(Decimal d, decimal_of(b.value));
     const bool minimum = b.side == NumberBound::Side::kMinimum;
+    const double far = b.value.is_number() ? b.value.get<double>() : 0;
+    const bool loose = minimum ? far < -1e40 : far > 1e40; // beyond numbers that are written out: narrowed
+    PB_TRY(Decimal d, decimal_of(loose ? Json(minimum ? -1e40 : 1e40) : b.value));
     const bool negative = d.negative && !d.is_zero();
     Alternatives all;
     if (minimum && negative) {
@@ -155,6 +157,13 @@ Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
         if (const std::string some = below(d, b.limit); !some.empty()) all.add(some);
     }
     return parse_regex(rules, all.text, plain_regex());
+}
+
+Result<ExprId> equal_to(Rules& rules, const Json& number) {
+    PB_TRY(const Decimal d, decimal_of(number));
+    const std::string sign = d.is_zero() ? "-?" : d.negative ? "-" : "";
+    return parse_regex(rules, sign + d.whole + (d.fraction.empty() ? R"((\.0+)?)" : R"(\.)" + d.fraction + "0*"),
+                       plain_regex());
 }
 
 Result<ExprId> multiple_of(Rules& rules, const Json& step, Work& work) {

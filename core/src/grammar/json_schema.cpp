@@ -6,12 +6,15 @@
 
 #include "grammar/automaton.hpp"
 #include "grammar/schema_constraints.hpp"
+#include "grammar/schema_instance.hpp"
+#include "grammar/schema_members.hpp"
 
 namespace patchbay::grammar {
 namespace {
 
 constexpr size_t kMaxAlternatives = 256; // of several anyOf together
 constexpr int kMaxDepth = 100;           // of schemas in each other
+constexpr uint32_t kMaxMatchedLength = 400; // of strings under both a maxLength and a pattern or format
 
 class Translator {
   public:
@@ -63,21 +66,22 @@ class Translator {
     // One branch of each choice, with all that holds besides.
     Result<ExprId> alternatives(const FlatSchema& flat, const std::string& path) {
         size_t count = 1;
-        for (const SchemaSources& choice : flat.choices)
+        for (const auto& choice : flat.choices)
             if ((count *= choice.size()) > kMaxAlternatives)
                 return fail(path + ": more than " + std::to_string(kMaxAlternatives) +
-                            " ways to combine the branches of anyOf and oneOf");
+                            " ways to combine the branches of anyOf, oneOf, if, not and dependencies");
         std::vector<ExprId> parts;
         for (size_t n = 0; n < count; ++n) {
             SchemaSources together;
             size_t rest = n;
-            for (const SchemaSources& choice : flat.choices) {
-                together.push_back(choice[rest % choice.size()]);
-                rest /= choice.size();
-            }
             for (const SchemaSource& s : flat.all)
                 if (const Json* plain = without_applicators(*s.schema))
                     together.push_back({plain, s.path, SchemaSource::Holds::kAround});
+            for (const auto& choice : flat.choices) {
+                const SchemaSources& branch = choice[rest % choice.size()];
+                together.insert(together.end(), branch.begin(), branch.end());
+                rest /= choice.size();
+            }
             PB_TRY(const ExprId part, value(together));
             parts.push_back(part);
         }
@@ -91,9 +95,7 @@ class Translator {
             Json& own = at->second;
             own = Json::object();
             for (const auto& [name, part] : schema.items())
-                if (name != "$ref" && name != "allOf" && name != "anyOf" && name != "oneOf" && name != "$defs" &&
-                    name != "definitions")
-                    own[name] = part;
+                if (!SchemaText::applies(name, part)) own[name] = part;
         }
         return at->second.empty() ? nullptr : &at->second;
     }
@@ -101,8 +103,9 @@ class Translator {
     Result<ExprId> single(const SchemaSources& all, const Constraints& c) {
         if (c.values) return values(all, c);
         std::vector<ExprId> ways;
-        if (c.types & kNull) ways.push_back(rules_.bytes("null"));
-        if (c.types & kBoolean) ways.push_back(text_.boolean());
+        if ((c.types & kNull) && !excludes(c, Json(nullptr))) ways.push_back(rules_.bytes("null"));
+        for (const bool b : {true, false})
+            if ((c.types & kBoolean) && !excludes(c, Json(b))) ways.push_back(rules_.bytes(b ? "true" : "false"));
         if (c.types & kNumber) {
             PB_TRY(const ExprId e, number(c));
             ways.push_back(e);
@@ -131,7 +134,7 @@ class Translator {
             const std::string text = v.is_structured() ? "" : JsonText::spelled(v);
             if (v.is_number()) {
                 const bool whole = v.is_number_integer() || std::trunc(v.get<double>()) == v.get<double>();
-                if (!(c.types & kFraction) && !(whole && c.types & kInteger)) continue;
+                if (!(c.types & (whole ? kInteger : kFraction))) continue;
                 if (c.restricts_numbers()) {
                     if (!numbers) {
                         PB_TRY(const ExprId e, number(c));
@@ -150,26 +153,80 @@ class Translator {
                 }
             } else if (v.is_structured()) {
                 if (!(c.types & (v.is_array() ? kArray : kObject))) continue;
-                for (const SchemaSource& s : all)
-                    for (const char* keyword : {"items", "prefixItems", "minItems", "maxItems", "properties",
-                                                "required", "additionalProperties", "unevaluatedProperties",
-                                                "minProperties", "maxProperties"})
-                        if (s.schema->contains(keyword))
-                            return fail(c.path + ": keyword '" + keyword +
-                                        "' beside an enum or const of arrays or objects is not supported");
+                PB_TRY(const bool valid, valid_by(all, v));
+                if (!valid) continue;
             } else if (!(c.types & (v.is_null() ? kNull : kBoolean))) {
                 continue;
             }
-            ways.push_back(text_.literal(v));
+            PB_CHECK(work_.spend(10 * c.excluded.size()));
+            if (!excludes(c, v)) ways.push_back(text_.literal(v));
         }
         return rules_.choice(std::move(ways)); // none: nothing matches
     }
 
+    static bool excludes(const Constraints& c, const Json& v) {
+        return std::any_of(c.excluded.begin(), c.excluded.end(), [&](const Json* e) { return same_value(*e, v); });
+    }
+
+    Result<bool> valid_by(const SchemaSources& all, const Json& v) {
+        const InstanceCheck check{[&](const Json& with_ref) -> const Json* {
+                                      const auto target = schema_.resolve({&with_ref, "#"});
+                                      return target ? target->schema : nullptr;
+                                  },
+                                  [&](const std::string& pattern, const std::string& text) -> std::optional<bool> {
+                                      const auto names = matching(pattern, "#");
+                                      const std::string spelled = JsonText::spelled(Json(text));
+                                      if (!names) return std::nullopt;
+                                      return names->matches(spelled.substr(1, spelled.size() - 2));
+                                  }};
+        bool out = true;
+        for (const SchemaSource& s : all) {
+            const auto valid = check.valid(*s.schema, v);
+            if (valid == false) out = false;
+            if (!valid) return fail(s.path + ": " + unevaluated_keyword(*s.schema));
+            PB_CHECK(work_.spend(100));
+        }
+        return out;
+    }
+
+    static std::string unevaluated_keyword(const Json& schema) {
+        for (const char* keyword : {"unevaluatedProperties", "unevaluatedItems", "contains", "pattern", "format"})
+            if (schema.contains(keyword))
+                return "keyword '" + std::string(keyword) +
+                       "' beside an enum or const of arrays or objects is not supported";
+        return "an enum or const of arrays or objects beside these keywords is not supported";
+    }
+
+    // The texts in which a pattern matches, as they stand in a string.
+    Result<Dfa> matching(const std::string& pattern, const std::string& path) {
+        const auto [at, fresh] = patterns_.try_emplace(pattern);
+        if (fresh) {
+            const auto e = parse_regex(rules_, pattern, text_.pattern_dialect());
+            if (!e) {
+                patterns_.erase(at);
+                return fail(path + ": " + e.error());
+            }
+            PB_TRY(at->second, regular(rules_, *e, work_));
+        }
+        PB_CHECK(work_.spend(at->second.states.size()));
+        return at->second;
+    }
+
     Result<ExprId> number(const Constraints& c) {
         const bool whole = !(c.types & kFraction);
-        if (!c.restricts_numbers()) return whole ? text_.integer() : text_.number();
+        const bool broken = !(c.types & kInteger); // no whole numbers
+        std::vector<ExprId> unequal;
+        for (const Json* v : c.excluded) {
+            if (!v->is_number()) continue;
+            PB_TRY(const ExprId e, equal_to(rules_, *v));
+            unequal.push_back(e);
+        }
+        if (!c.restricts_numbers() && !broken && unequal.empty()) return whole ? text_.integer() : text_.number();
         std::vector<ExprId> parts;
         if (whole) parts.push_back(text_.integer());
+        // Few digits: a reader that rounds must not make another number of them.
+        if (broken) parts.push_back(text_.regex(R"(-?(0|[1-9][0-9]{0,7})\.[0-9]{0,6}[1-9])"));
+        if (!unequal.empty() && !whole) parts.push_back(text_.regex(R"(-?(0|[1-9][0-9]{0,7})(\.[0-9]{1,7})?)"));
         for (const NumberBound& b : c.bounds) {
             const auto e = bounded(rules_, b);
             if (!e) return fail(c.path + ": a bound " + e.error());
@@ -184,7 +241,16 @@ class Translator {
             }
             parts.push_back(known->second);
         }
-        return all_of(parts);
+        PB_TRY(const ExprId all, all_of(parts));
+        return but_for(all, std::move(unequal));
+    }
+
+    Result<ExprId> but_for(ExprId e, std::vector<ExprId> excluded) {
+        if (excluded.empty()) return e;
+        PB_TRY(const Dfa all, regular(rules_, e, work_));
+        PB_TRY(const Dfa none, regular(rules_, rules_.choice(std::move(excluded)), work_));
+        PB_TRY(Dfa rest, without(all, none, work_));
+        return rules_.automaton(std::move(rest));
     }
 
     Result<ExprId> all_of(const std::vector<ExprId>& parts) {
@@ -198,26 +264,72 @@ class Translator {
     }
 
     Result<ExprId> string(const Constraints& c) {
-        const bool counted = c.length.min > 0 || c.length.max != kUnbounded;
         if (c.length.min > c.length.max) return rules_.nothing();
-        if (c.texts.empty()) return text_.string(c.length.min, c.length.max);
-        std::vector<ExprId> parts;
+        const bool excludes_text =
+            std::any_of(c.excluded.begin(), c.excluded.end(), [](const Json* v) { return v->is_string(); });
+        if (c.texts.empty() && !excludes_text) return text_.string(c.length.min, c.length.max);
+        PB_TRY(const ExprId content, string_content(c));
+        return text_.quoted(content);
+    }
+
+    // One spelling for each text.
+    Result<ExprId> string_content(const Constraints& c) {
+        std::vector<ExprId> parts, excluded;
         for (const Constraints::Text& t : c.texts) {
             const bool whole = t.match == RegexDialect::Match::kWhole;
             const auto e = parse_regex(rules_, t.regex, whole ? text_.format_dialect() : text_.pattern_dialect());
             if (!e) return fail(t.path + ": " + e.error());
-            parts.push_back(*e);
+            (t.negated ? excluded : parts).push_back(*e);
         }
-        if (counted) parts.push_back(text_.content(c.length.min, c.length.max));
-        PB_TRY(const ExprId content, all_of(parts));
-        return text_.quoted(content);
+        for (const Json* v : c.excluded) {
+            if (!v->is_string()) continue;
+            const std::string spelled = JsonText::spelled(*v);
+            excluded.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
+        }
+        const bool counted = c.length.min > 0 || c.length.max != kUnbounded;
+        const uint32_t most = std::max(c.length.min, kMaxMatchedLength); // longer ones would take too many states
+        if (counted || parts.empty())
+            parts.push_back(text_.content(c.length.min, c.length.max == kUnbounded ? kUnbounded
+                                                                                   : std::min(c.length.max, most)));
+        PB_TRY(const ExprId all, all_of(parts));
+        return but_for(all, std::move(excluded));
+    }
+
+    // The content of strings that are valid by the schemas.
+    Result<Dfa> valid_names(const SchemaSources& sources) {
+        PB_TRY(const FlatSchema flat, schema_.flat(sources));
+        if (flat.impossible) return Dfa{};
+        if (!flat.choices.empty())
+            return fail(sources.front().path + ": alternatives are not supported under 'propertyNames'");
+        PB_TRY(const Constraints c, Constraints::of(flat, work_));
+        const bool texts = flat.all.empty() || (c.types & kString);
+        if (!texts) return Dfa{};
+        PB_TRY(const ExprId content, string_content(c));
+        PB_TRY(Dfa out, regular(rules_, content, work_));
+        if (!c.values) return out;
+        std::vector<ExprId> values;
+        for (const Json* v : *c.values) {
+            const std::string spelled = v->is_string() ? JsonText::spelled(*v) : "\"\\\"";
+            values.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
+        }
+        PB_TRY(const Dfa listed, regular(rules_, rules_.choice(std::move(values)), work_));
+        return common(out, listed, work_);
     }
 
     Result<ExprId> array(const SchemaSources& all, const Constraints& c) {
         PB_TRY(const ArrayItems items, ArrayItems::of(all));
         const auto first = static_cast<uint32_t>(items.first.size());
-        const uint32_t min = c.items.min, max = items.has_rest ? c.items.max : std::min(c.items.max, first);
+        uint32_t min = c.items.min, max = items.has_rest ? c.items.max : std::min(c.items.max, first);
+        for (const Json* v : c.excluded)
+            if (v->is_array()) {
+                if (!v->empty()) return fail(c.path + ": a 'not' of an array that is not empty is not supported");
+                min = std::max(min, 1u);
+            }
         if (min > max) return rules_.nothing();
+        for (const SchemaSource& s : all)
+            if (s.schema->contains("contains"))
+                return fail(s.path + ": keyword 'contains' is not supported");
+        if (c.unique && max > 1) return different(items, {min, max}, c.path);
         const ExprId none = rules_.bytes("[]");
         if (max == 0) return none;
         const auto separated = [&](ExprId e) { return rules_.sequence({text_.separator(), e}); };
@@ -225,7 +337,7 @@ class Translator {
         if (max > first) {
             PB_TRY(const ExprId rest, value(items.rest));
             const uint32_t before = std::max(first, 1u), more = max == kUnbounded ? max : max - before;
-            tail = rules_.repeat(separated(rest), min > before ? min - before : 0, more);
+            tail = rules_.counted(separated(rest), min > before ? min - before : 0, more);
             if (first == 0) tail = rules_.sequence({rest, tail});
         }
         for (uint32_t i = std::min(first, max); i-- > 0;) {
@@ -237,9 +349,88 @@ class Translator {
         return min == 0 ? rules_.choice({none, some}) : some;
     }
 
+    // Items that differ: values of an enum in its order; of others at most one.
+    Result<ExprId> different(const ArrayItems& items, CountRange count, const std::string& path) {
+        std::vector<ExprId> values;
+        if (items.first.empty()) {
+            PB_TRY(values, listed_values(items.rest));
+        }
+        if (values.empty()) {
+            if (count.min > 1)
+                return fail(path + ": keyword 'uniqueItems' with several items is supported for values of an enum");
+            PB_TRY(const ExprId one, value(items.first.empty() ? items.rest : items.first.front()));
+            const ExprId none = rules_.bytes("[]"), some = text_.array_of(one);
+            return count.min == 0 ? rules_.choice({none, some}) : some;
+        }
+        std::vector<JoinedPart> parts;
+        for (const ExprId v : values) parts.push_back({v, JoinedPart::Needed::kMaybe});
+        const ExprId none = rules_.bytes("[]");
+        PB_TRY(const ExprId some, joined(parts, {std::max(count.min, 1u), count.max}, path));
+        return count.min == 0 ? rules_.choice({none, text_.array_of(some)}) : text_.array_of(some);
+    }
+
+    // The different values that these schemas allow; none: they are not listed.
+    Result<std::vector<ExprId>> listed_values(const SchemaSources& sources) {
+        PB_TRY(const FlatSchema flat, schema_.flat(sources));
+        std::vector<ExprId> out;
+        if (flat.all.empty() || !flat.choices.empty()) return out;
+        PB_TRY(Constraints c, Constraints::of(flat, work_));
+        if (!c.values) return out;
+        const std::vector<const Json*> all = *c.values;
+        PB_CHECK(work_.spend(all.size() * all.size()));
+        for (size_t i = 0; i < all.size(); ++i) {
+            if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
+                            [&](const Json* known) { return same_value(*known, *all[i]); }))
+                continue;
+            c.values = {all[i]};
+            PB_TRY(const ExprId one, values(flat.all, c));
+            out.push_back(one);
+        }
+        return out;
+    }
+
+    // Parts in order, with separators; their number is limited. Each but the last counts as one.
+    Result<ExprId> joined(const std::vector<JoinedPart>& parts, CountRange count, const std::string& path) {
+        const auto n = static_cast<uint32_t>(parts.size());
+        if (count.min <= 1 && count.max >= n) return rules_.joined(text_.separator(), parts);
+        const uint32_t cap = count.max < n ? count.max : std::min(count.min, n);
+        if (count.min > n) return rules_.nothing();
+        if (uint64_t{n} * cap > 10'000)
+            return fail(path + ": too many members or values to count them (" + std::to_string(n) + ")");
+        std::vector<ExprId> after(cap + 2, rules_.nothing()); // by how many there were
+        for (uint32_t k = std::min(count.min, cap); k <= cap; ++k) after[k] = rules_.empty();
+        for (uint32_t i = n; i-- > 0;) {
+            std::vector<ExprId> here(cap + 2, rules_.nothing());
+            for (uint32_t k = 0; k <= std::min(cap, i); ++k) {
+                std::vector<ExprId> ways;
+                const bool more = k < cap || count.max >= n; // a full count stays where there is no upper limit
+                if (more) {
+                    const ExprId one =
+                        k > 0 ? rules_.sequence({text_.separator(), parts[i].expr}) : parts[i].expr;
+                    ways.push_back(rules_.sequence({one, after[std::min(k + 1, cap)]}));
+                }
+                if (parts[i].needed == JoinedPart::Needed::kMaybe) ways.push_back(after[k]);
+                const RuleId rule = rules_.declare("rest");
+                rules_.define(rule, rules_.choice(std::move(ways)));
+                here[k] = rules_.rule(rule);
+            }
+            after = std::move(here);
+        }
+        return after[0];
+    }
+
     Result<ExprId> object(const SchemaSources& all, const Constraints& c) {
-        PB_TRY(const ObjectMembers members, ObjectMembers::of(all, work_));
+        const NameAutomata names{[&]() -> Result<Dfa> { return matching("", "#"); },
+                                 [&](const std::string& p, const std::string& path) { return matching(p, path); },
+                                 [&](const SchemaSources& s) { return valid_names(s); }};
+        PB_TRY(const ObjectMembers members, ObjectMembers::of(all, names, work_));
         if (members.impossible) return rules_.nothing();
+        CountRange count = c.members;
+        for (const Json* v : c.excluded)
+            if (v->is_object()) {
+                if (!v->empty()) return fail(c.path + ": a 'not' of an object that is not empty is not supported");
+                count.min = std::max(count.min, 1u);
+            }
         std::vector<JoinedPart> parts;
         uint32_t required = 0;
         for (const auto& m : members.named) {
@@ -250,46 +441,35 @@ class Translator {
             required += m.required;
         }
         const auto named = static_cast<uint32_t>(members.named.size());
-        if (required > c.members.max) return rules_.nothing();
-        if (c.members.max != kUnbounded && c.members.max < named)
-            return fail(c.path + ": keyword 'maxProperties' below the number of properties is not supported");
-        const uint32_t others = c.members.max == kUnbounded ? kUnbounded : c.members.max - named;
-        const bool open = members.others && others > 0;
-        const uint32_t missing = c.members.min > required ? c.members.min - required : 0;
-        // One more than those that are required: for several it would take to tell names apart.
-        if (missing > 1 || (missing == 1 && required > 0 && (!open || named > required)))
-            return fail(c.path + ": keyword 'minProperties' of more than the required members is not supported");
+        if (required > count.max || count.min > count.max) return rules_.nothing();
+        // Other members may have the same name: together they count as one at least.
+        const bool open = !members.others.empty() && count.max > required;
+        if (count.min > named + open) {
+            if (!open) return rules_.nothing();
+            return fail(c.path + ": keyword 'minProperties' of more than the named members is not supported");
+        }
         if (open) {
             PB_TRY(const ExprId one, other_member(members));
-            const ExprId more =
-                rules_.repeat(rules_.sequence({text_.separator(), one}), 0, others == kUnbounded ? others : others - 1);
-            parts.push_back({rules_.sequence({one, more}),
-                             missing > 0 && required > 0 ? JoinedPart::Needed::kAlways : JoinedPart::Needed::kMaybe});
+            const bool limited = count.max != kUnbounded && named > 0;
+            const uint32_t more = count.max == kUnbounded ? kUnbounded : limited ? 0 : count.max - 1;
+            const ExprId rest = rules_.repeat(rules_.sequence({text_.separator(), one}), 0, more);
+            parts.push_back({rules_.sequence({one, rest}), JoinedPart::Needed::kMaybe});
         }
         const ExprId none = rules_.bytes("{}");
-        const bool may_be_empty = required == 0 && missing == 0;
-        if (parts.empty()) return may_be_empty ? none : rules_.nothing();
-        const ExprId some = text_.object_of(rules_.joined(text_.separator(), parts));
+        const bool may_be_empty = required == 0 && count.min == 0;
+        if (parts.empty() || count.max == 0) return may_be_empty ? none : rules_.nothing();
+        PB_TRY(const ExprId inner, joined(parts, {std::max(count.min, 1u), count.max}, c.path));
+        const ExprId some = text_.object_of(inner);
         return may_be_empty ? rules_.choice({none, some}) : some;
     }
 
     Result<ExprId> other_member(const ObjectMembers& members) {
-        PB_TRY(const ExprId v, value(*members.others));
-        ExprId name = text_.content(0, kUnbounded);
-        std::vector<ExprId> names;
-        const auto take = [&](const std::string& n) {
-            const std::string spelled = JsonText::spelled(Json(n));
-            names.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
-        };
-        for (const auto& m : members.named) take(m.name);
-        for (const std::string& n : members.forbidden) take(n);
-        if (!names.empty()) {
-            PB_TRY(const Dfa any, regular(rules_, name, work_));
-            PB_TRY(const Dfa taken, regular(rules_, rules_.choice(std::move(names)), work_));
-            PB_TRY(Dfa free, without(any, taken, work_));
-            name = rules_.automaton(std::move(free));
+        std::vector<ExprId> ways;
+        for (const auto& others : members.others) {
+            PB_TRY(const ExprId v, value(others.value));
+            ways.push_back(text_.member(text_.quoted(rules_.automaton(others.names)), v));
         }
-        return text_.member(text_.quoted(name), v);
+        return rules_.choice(std::move(ways));
     }
 
     Rules& rules_;
@@ -298,6 +478,7 @@ class Translator {
     JsonText text_;
     std::map<Key, RuleId> rules_of_;
     std::map<std::string, ExprId> steps_; // of multipleOf
+    std::map<std::string, Dfa> patterns_;
     std::map<const Json*, Json> plain_; // schemas without what is followed elsewhere
     int depth_ = 0;
 };

@@ -1,5 +1,5 @@
 // JSON Schema (2020-12) as rules. Every generated text is valid by the schema; not every valid spelling is
-// generated. An unknown keyword is refused by name.
+// generated. Unknown keywords are annotations; an assertion that cannot be kept is refused by name.
 #pragma once
 #include <string_view>
 

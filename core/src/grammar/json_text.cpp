@@ -94,7 +94,7 @@ ExprId JsonText::string(uint32_t min, uint32_t max) {
         }
         return rules_.rule(*string_);
     }
-    return quoted(rules_.repeat(regex(kCharacter), min, max));
+    return quoted(rules_.counted(regex(kCharacter), min, max));
 }
 
 ExprId JsonText::quoted(ExprId content) { return rules_.sequence({rules_.bytes("\""), content, rules_.bytes("\"")}); }

@@ -28,6 +28,28 @@ ExprId Rules::repeat(ExprId e, uint32_t min, uint32_t max) {
     return add({.kind = Expr::Kind::kRepeat, .parts = {e}, .min = min, .max = max});
 }
 
+ExprId Rules::counted(ExprId e, uint32_t min, uint32_t max) {
+    constexpr uint32_t kFew = 512;
+    const uint32_t most = max == kUnbounded ? min : max;
+    if (most <= kFew) return repeat(e, min, max);
+    uint32_t block = 64;
+    while (block * block < most) block *= 2;
+    const RuleId one = declare("block");
+    define(one, repeat(e, block, block));
+    const auto blocks = [&](uint32_t from, uint32_t to) { return repeat(rule(one), from, to); };
+    std::vector<ExprId> parts{blocks(min / block, min / block), repeat(e, min % block, min % block)};
+    if (max == kUnbounded) {
+        parts.push_back(repeat(e, 0, kUnbounded));
+    } else {
+        const uint32_t n = (max - min) / block, rest = (max - min) % block;
+        if (n == 0) parts.push_back(repeat(e, 0, rest));
+        if (n > 0)
+            parts.push_back(choice({sequence({blocks(0, n - 1), repeat(e, 0, block - 1)}),
+                                    sequence({blocks(n, n), repeat(e, 0, rest)})}));
+    }
+    return sequence(std::move(parts));
+}
+
 ExprId Rules::joined(ExprId separator, const std::vector<JoinedPart>& parts) {
     Expr e{.kind = Expr::Kind::kJoined, .parts = {separator}};
     for (const JoinedPart& part : parts) {

@@ -53,6 +53,8 @@ class Rules {
     ExprId sequence(std::vector<ExprId>);
     ExprId choice(std::vector<ExprId>);
     ExprId repeat(ExprId, uint32_t min, uint32_t max); // kUnbounded
+    // The same texts as repeat() with few states, but two ways to read them: for high counts.
+    ExprId counted(ExprId, uint32_t min, uint32_t max);
     ExprId optional(ExprId e) { return repeat(e, 0, 1); }
     ExprId joined(ExprId separator, const std::vector<JoinedPart>&);
     ExprId rule(RuleId);

@@ -1,39 +1,36 @@
 #include "grammar/schema_constraints.hpp"
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
 
 #include "grammar/json_formats.hpp"
+#include "grammar/schema_negation.hpp"
 
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMaxCount = 20'000; // lengths and numbers of items; more must not be asked for
+constexpr uint32_t kMaxMinimum = 20'000, kMaxMaximum = 1'000'000; // lengths and numbers of items
 constexpr size_t kMaxPrefixItems = 200, kMaxValues = 10'000;
 
-Result<uint32_t> count_of(const SchemaSource& s, const char* keyword) {
+Result<uint64_t> count_of(const SchemaSource& s, const char* keyword) {
     const Json& value = (*s.schema)[keyword];
-    const bool whole = value.is_number_unsigned() ||
-                       (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() <= kMaxCount &&
-                        value.get<double>() == static_cast<uint32_t>(value.get<double>()));
-    if (!whole)
+    if (value.is_number_unsigned()) return value.get<uint64_t>();
+    const double d = value.is_number_float() ? value.get<double>() : -1;
+    if (d < 0 || d > 1e15 || d != static_cast<double>(static_cast<uint64_t>(d)))
         return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
-    const uint64_t n = value.is_number_float() ? static_cast<uint64_t>(value.get<double>()) : value.get<uint64_t>();
-    if (n > kMaxCount)
-        return fail(s.path + "/" + keyword + ": is " + std::to_string(n) + ", expected at most " +
-                    std::to_string(kMaxCount));
-    return static_cast<uint32_t>(n);
+    return static_cast<uint64_t>(d);
 }
 
 Result<> narrow(const SchemaSource& s, const char* min, const char* max, CountRange& range) {
     if (s.schema->contains(min)) {
-        PB_TRY(const uint32_t n, count_of(s, min));
-        range.min = std::max(range.min, n);
+        PB_TRY(const uint64_t n, count_of(s, min));
+        if (n > kMaxMinimum)
+            return fail(s.path + "/" + min + ": is " + std::to_string(n) + ", expected at most " +
+                        std::to_string(kMaxMinimum));
+        range.min = std::max(range.min, static_cast<uint32_t>(n));
     }
     if (s.schema->contains(max)) {
-        PB_TRY(const uint32_t n, count_of(s, max));
-        range.max = std::min(range.max, n);
+        PB_TRY(const uint64_t n, count_of(s, max));
+        range.max = std::min(range.max, static_cast<uint32_t>(std::min<uint64_t>(n, kMaxMaximum)));
     }
     return {};
 }
@@ -66,6 +63,12 @@ Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
     return {};
 }
 
+// The keyword that lists the first items: prefixItems, and items before draft 2020-12.
+const char* listed(const Json& s) {
+    if (s.contains("prefixItems")) return "prefixItems";
+    return s.contains("items") && s["items"].is_array() ? "items" : nullptr;
+}
+
 Result<> check_list(const SchemaSource& s, const char* keyword) {
     if (s.schema->contains(keyword) && !(*s.schema)[keyword].is_array())
         return fail(s.path + "/" + keyword + ": is no list");
@@ -77,10 +80,14 @@ Result<> check_list(const SchemaSource& s, const char* keyword) {
 Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
     Constraints out;
     out.path = flat.all.empty() ? "#" : flat.all.front().path;
+    bool given = false;
+    uint32_t about = 0;
     for (const SchemaSource& source : flat.all) {
         const Json& s = *source.schema;
-        PB_TRY(const uint32_t types, types_of(source));
-        out.types &= types;
+        PB_TRY(const SchemaTypes types, types_of(source));
+        out.types &= types.allowed;
+        given = given || types.given;
+        about |= types.about;
         PB_CHECK(narrow_values(source, out, work));
         using Side = NumberBound::Side;
         using Limit = NumberBound::Limit;
@@ -89,10 +96,13 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
                                                    std::tuple{"maximum", Side::kMaximum, Limit::kIncluded},
                                                    std::tuple{"exclusiveMaximum", Side::kMaximum, Limit::kExcluded}}) {
             if (!s.contains(keyword)) continue;
+            if (limit == Limit::kExcluded && s[keyword].is_boolean()) continue; // draft 4: of the other bound
             if (!s[keyword].is_number())
                 return fail(source.path + "/" + keyword + ": is " + s[keyword].dump().substr(0, 40) +
                             ", expected a number");
-            out.bounds.push_back({s[keyword], side, limit});
+            const char* strict = side == Side::kMinimum ? "exclusiveMinimum" : "exclusiveMaximum";
+            const bool excluded = limit == Limit::kExcluded || (s.contains(strict) && s[strict] == true);
+            out.bounds.push_back({s[keyword], side, excluded ? Limit::kExcluded : Limit::kIncluded});
         }
         if (s.contains("multipleOf")) out.multiples.push_back(s["multipleOf"]);
         PB_CHECK(narrow(source, "minLength", "maxLength", out.length));
@@ -106,99 +116,21 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
             const bool format = std::string_view(keyword) == "format";
             if (format) {
                 auto regex = format_regex(text);
-                if (!regex) return fail(path + ": " + regex.error());
+                if (!regex) continue; // an annotation
                 text = *std::move(regex);
             }
             out.texts.push_back(
                 {std::move(text), format ? RegexDialect::Match::kWhole : RegexDialect::Match::kAnywhere, path});
         }
-        if (s.contains("uniqueItems") && s["uniqueItems"] != false)
-            return fail(source.path + ": keyword 'uniqueItems' is not supported");
+        out.unique = out.unique || (s.contains("uniqueItems") && s["uniqueItems"] != false);
+        if (!s.contains("not") || !is_plain_not(s["not"])) continue;
+        const Json& forbidden = s["not"];
+        if (forbidden.contains("pattern") && forbidden["pattern"].is_string())
+            out.texts.push_back({forbidden["pattern"].get<std::string>(), RegexDialect::Match::kAnywhere,
+                                 source.path + "/not/pattern", true});
+        for (const Json& v : values_of(forbidden)) out.excluded.push_back(&v);
     }
-    return out;
-}
-
-Result<ObjectMembers> ObjectMembers::of(const SchemaSources& sources, Work& work) {
-    std::vector<std::string> names;
-    std::set<std::string> known, required;
-    bool describes = false, allows = false;
-    bool closed = false; // by unevaluatedProperties
-    std::vector<std::unordered_map<std::string_view, const Json*>> described; // by source
-    const auto name = [&](const std::string& n) {
-        if (known.insert(n).second) names.push_back(n);
-    };
-    for (const SchemaSource& source : sources) {
-        const Json& s = *source.schema;
-        described.emplace_back();
-        if (s.contains("properties")) {
-            if (!s["properties"].is_object()) return fail(source.path + "/properties: is no object");
-            PB_CHECK(work.spend(s["properties"].size()));
-            for (const auto& [key, value] : s["properties"].get_ref<const Json::object_t&>()) {
-                name(key);
-                described.back().emplace(key, &value);
-            }
-            describes = true;
-        }
-        for (const char* keyword : {"additionalProperties", "unevaluatedProperties"})
-            if (s.contains(keyword)) {
-                const Json& others = s[keyword];
-                if (std::string_view(keyword) == "unevaluatedProperties" && others != false)
-                    return fail(source.path + ": keyword 'unevaluatedProperties' is supported only as false");
-                closed = closed || std::string_view(keyword) == "unevaluatedProperties";
-                if (others == false)
-                    describes = true;
-                else
-                    allows = true;
-            }
-    }
-    for (const SchemaSource& source : sources) {
-        PB_CHECK(check_list(source, "required"));
-        if (!source.schema->contains("required")) continue;
-        PB_CHECK(work.spend((*source.schema)["required"].size()));
-        for (const Json& each : (*source.schema)["required"]) {
-            if (!each.is_string()) return fail(source.path + "/required: is no list of names");
-            name(each.get<std::string>());
-            required.insert(each.get<std::string>());
-        }
-    }
-    if (known.size() > SchemaText::kMaxMembers || known.size() * sources.size() > 100'000)
-        return fail(sources.front().path + ": more than " + std::to_string(SchemaText::kMaxMembers) +
-                    " names of members hold together");
-    PB_CHECK(work.spend(20 * known.size() * sources.size()));
-    // What a schema says of a member that it does not name. false: it may not be there.
-    const auto unnamed = [](const SchemaSource& source, SchemaSources& value) {
-        const Json& s = *source.schema;
-        if (!s.contains("additionalProperties")) return true;
-        if (s["additionalProperties"] == false) return false;
-        value.push_back(source.at("additionalProperties", s["additionalProperties"]));
-        return true;
-    };
-    ObjectMembers out;
-    for (const std::string& n : names) {
-        Member member{n, {}, required.contains(n)};
-        bool may = true, seen = allows; // seen: some schema says something of it
-        for (size_t i = 0; i < sources.size(); ++i) {
-            const auto own = described[i].find(n);
-            if (own == described[i].end()) {
-                may = unnamed(sources[i], member.value) && may;
-                continue;
-            }
-            member.value.push_back(sources[i].at("properties/" + n, *own->second));
-            seen = true;
-            may = may && *own->second != false;
-        }
-        may = may && (seen || !closed);
-        if (may) {
-            out.named.push_back(std::move(member));
-        } else {
-            out.impossible = out.impossible || member.required;
-            out.forbidden.push_back(n);
-        }
-    }
-    SchemaSources others;
-    bool may = allows || !describes; // what the schemas do not name is left out, unless they ask for it
-    for (const SchemaSource& source : sources) may = unnamed(source, others) && may;
-    if (may) out.others = std::move(others);
+    if (!given && about) out.types &= about; // without a type, they are read as being of those
     return out;
 }
 
@@ -207,10 +139,7 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
     size_t most = 0;
     for (const SchemaSource& source : sources) {
         PB_CHECK(check_list(source, "prefixItems"));
-        const Json& s = *source.schema;
-        if (s.contains("prefixItems")) most = std::max(most, s["prefixItems"].size());
-        if (s.contains("items") && s["items"].is_array())
-            return fail(source.path + "/items: is a list, which is not supported (write prefixItems)");
+        if (const char* list = listed(*source.schema)) most = std::max(most, (*source.schema)[list].size());
     }
     if (most > kMaxPrefixItems)
         return fail(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
@@ -218,11 +147,13 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
     size_t allowed = most; // positions that no `items: false` forbids
     for (const SchemaSource& source : sources) {
         const Json& s = *source.schema;
-        const size_t own = s.contains("prefixItems") ? s["prefixItems"].size() : 0;
+        const char* list = listed(s);
+        const size_t own = list ? s[list].size() : 0;
         for (size_t i = 0; i < own; ++i)
-            out.first[i].push_back(source.at("prefixItems/" + std::to_string(i), s["prefixItems"][i]));
-        if (!s.contains("items")) continue;
-        const SchemaSource rest = source.at("items", s["items"]);
+            out.first[i].push_back(source.at(list + ("/" + std::to_string(i)), s[list][i]));
+        const char* others = list && std::string_view(list) == "items" ? "additionalItems" : "items";
+        if (!s.contains(others)) continue;
+        const SchemaSource rest = source.at(others, s[others]);
         if (*rest.schema == false) {
             out.has_rest = false;
             allowed = std::min(allowed, own);

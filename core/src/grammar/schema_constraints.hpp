@@ -24,27 +24,16 @@ struct Constraints {
         std::string regex;
         RegexDialect::Match match; // a format's is of the whole text
         std::string path;
+        bool negated = false; // must not match
     };
     std::vector<Text> texts; // patterns and formats
+    std::vector<const Json*> excluded; // values that are forbidden
+    bool unique = false;               // items of arrays differ
     std::string path;        // of the first schema, for messages
 
     static Result<Constraints> of(const FlatSchema&, Work&);
     bool restricts_numbers() const { return !bounds.empty() || !multiples.empty(); }
     bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
-};
-
-struct ObjectMembers {
-    struct Member {
-        std::string name;
-        SchemaSources value; // hold together
-        bool required;
-    };
-    std::vector<Member> named;           // in the order of the schemas, without forbidden ones
-    std::vector<std::string> forbidden;  // names that must not occur
-    std::optional<SchemaSources> others; // for members with other names; none: there may be no others
-    bool impossible = false;             // a required member is forbidden
-
-    static Result<ObjectMembers> of(const SchemaSources&, Work&);
 };
 
 struct ArrayItems {

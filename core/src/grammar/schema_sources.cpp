@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "grammar/exact_numbers.hpp"
+#include "grammar/json_formats.hpp"
+#include "grammar/schema_negation.hpp"
+#include "grammar/schema_references.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -14,9 +18,10 @@ constexpr int kMaxReferences = 64; // and allOfs inside each other
 struct Keyword {
     std::string_view name;
     uint32_t types; // that it is about; 0: not about one
-    enum class Kind { kAsserts, kApplies, kAnnotates } kind = Kind::kAsserts;
+    enum class Kind { kAsserts, kApplies, kRefused } kind = Kind::kAsserts;
 };
-constexpr auto kApplies = Keyword::Kind::kApplies, kAnnotates = Keyword::Kind::kAnnotates;
+constexpr auto kApplies = Keyword::Kind::kApplies, kRefused = Keyword::Kind::kRefused;
+// All others are annotations, or belong to one of these.
 constexpr std::array kKeywords = std::to_array<Keyword>({
     {"type", 0},
     {"enum", 0},
@@ -45,18 +50,17 @@ constexpr std::array kKeywords = std::to_array<Keyword>({
     {"minProperties", kObject},
     {"maxProperties", kObject},
     {"unevaluatedProperties", kObject},
-    {"title", 0, kAnnotates},
-    {"description", 0, kAnnotates},
-    {"default", 0, kAnnotates},
-    {"examples", 0, kAnnotates},
-    {"deprecated", 0, kAnnotates},
-    {"readOnly", 0, kAnnotates},
-    {"writeOnly", 0, kAnnotates},
-    {"$schema", 0, kAnnotates},
-    {"$id", 0, kAnnotates},
-    {"$comment", 0, kAnnotates},
-    {"$defs", 0, kAnnotates},
-    {"definitions", 0, kAnnotates},
+    {"not", 0},
+    {"if", 0, kApplies},
+    {"dependentRequired", kObject, kApplies},
+    {"dependentSchemas", kObject, kApplies},
+    {"dependencies", kObject, kApplies},
+    {"patternProperties", kObject},
+    {"propertyNames", kObject},
+    {"contains", kArray},
+    {"unevaluatedItems", kArray, kRefused},
+    {"$dynamicRef", 0, kRefused},
+    {"$recursiveRef", 0, kRefused},
 });
 
 constexpr std::array kTypes = std::to_array<std::pair<std::string_view, uint32_t>>({{"null", kNull},
@@ -135,27 +139,42 @@ uint64_t cost_of(std::span<const Json> a, std::span<const Json> b) {
     return of_a + of_b + std::min(of_a * b.size(), of_b * a.size());
 }
 
-Result<uint32_t> types_of(const SchemaSource& source) {
+Result<SchemaTypes> types_of(const SchemaSource& source) {
     const Json& s = *source.schema;
-    if (s.contains("type")) {
-        const Json& type = s["type"];
+    SchemaTypes out;
+    const auto bits_of = [&](const Json& type) -> Result<uint32_t> {
         if (!type.is_array()) return type_named(type, source.path);
-        uint32_t out = 0;
+        uint32_t bits = 0;
         for (const Json& each : type) {
-            PB_TRY(const uint32_t bits, type_named(each, source.path));
-            out |= bits;
+            PB_TRY(const uint32_t one, type_named(each, source.path));
+            bits |= one;
         }
-        return out;
+        return bits;
+    };
+    if (s.contains("type")) {
+        PB_TRY(const uint32_t bits, bits_of(s["type"]));
+        out.allowed &= bits;
+        out.given = true;
     }
     if (const auto values = values_of(s); !values.empty()) {
-        uint32_t out = 0;
-        for (const Json& v : values) out |= type_of_value(v);
-        return out;
+        uint32_t bits = 0;
+        for (const Json& v : values) bits |= type_of_value(v);
+        out.allowed &= bits;
+        out.given = true;
     }
-    uint32_t about = 0;
-    for (const Keyword& k : kKeywords)
-        if (s.contains(k.name)) about |= k.types;
-    return about ? about : uint32_t{kAnyType};
+    if (s.contains("not") && is_plain_not(s["not"])) {
+        if (s["not"].contains("type")) {
+            PB_TRY(const uint32_t bits, bits_of(s["not"]["type"]));
+            out.allowed &= ~bits;
+        }
+        if (s["not"].contains("pattern")) out.allowed &= kString; // all others satisfy the pattern
+    }
+    for (const Keyword& k : kKeywords) {
+        if (k.types == 0 || !s.contains(k.name)) continue;
+        if (k.name == "format" && !(s["format"].is_string() && format_regex(s["format"].get<std::string>()))) continue;
+        out.about |= k.types;
+    }
+    return out;
 }
 
 Result<Json> SchemaText::parse(std::string_view text) {
@@ -176,6 +195,7 @@ Result<Json> SchemaText::parse(std::string_view text) {
         Json out = Json::parse(text, look);
         if (!refused.empty()) return fail("the schema " + refused);
         PB_CHECK(check_numbers(text));
+        localise_references(out);
         return out;
     } catch (const Json::exception& e) {
         const std::string what = e.what();
@@ -198,7 +218,7 @@ Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
     if (!ref.is_string()) return refuse("is no text");
     const auto& text = ref.get_ref<const std::string&>();
     if (text != "#" && !text.starts_with("#/"))
-        return refuse("is not supported (only '#' and '#/…', places in the schema itself)");
+        return refuse("is not supported (only places in the schema itself)");
     SchemaSource out{&root_, "#"};
     for (size_t at = 1; at < text.size();) {
         const size_t end = std::min(text.find('/', at + 1), text.size());
@@ -206,8 +226,9 @@ Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
         for (size_t i = at + 1; i < end; ++i) {
             if (text[i] == '~' && i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1'))
                 name += text[++i] == '0' ? '~' : '/';
-            else if (text[i] == '%')
-                return refuse("has a '%', which is not supported");
+            else if (text[i] == '%' && i + 2 < end && std::isxdigit(static_cast<uint8_t>(text[i + 1])) &&
+                     std::isxdigit(static_cast<uint8_t>(text[i + 2])))
+                name += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16)), i += 2;
             else
                 name += text[i];
         }
@@ -235,15 +256,31 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
         return {};
     }
     if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
+    out.violates = out.violates || source.holds == SchemaSource::Holds::kViolates;
     bool asserts = false;
-    for (const auto& member : s.items()) {
-        const std::string& name = member.key();
+    for (const auto& [name, value] : s.get_ref<const Json::object_t&>()) {
         const auto known =
             std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == name; });
-        if (known == kKeywords.end())
-            return fail(source.path + ": keyword '" + name.substr(0, 40) + "' is not supported");
-        asserts = asserts || known->kind == Keyword::Kind::kAsserts;
+        if (known == kKeywords.end()) continue;
+        if (known->kind == Keyword::Kind::kRefused)
+            return fail(source.path + ": keyword '" + name + "' is not supported here");
+        asserts = asserts || !applies(name, value);
     }
+    PB_CHECK(add_parts(source, out, depth));
+    if (asserts) out.all.push_back(source);
+    return {};
+}
+
+bool SchemaText::applies(const std::string& keyword, const Json& value) {
+    if (keyword == "not") return !is_plain_not(value);
+    if (keyword == "$defs" || keyword == "definitions" || keyword == "then" || keyword == "else") return true;
+    const auto known =
+        std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == keyword; });
+    return known != kKeywords.end() && known->kind == Keyword::Kind::kApplies;
+}
+
+Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int depth) const {
+    const Json& s = *source.schema;
     if (s.contains("$ref")) {
         PB_TRY(const SchemaSource target, resolve(source));
         PB_CHECK(add(target, out, depth + 1));
@@ -255,17 +292,92 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
         if (!parts.is_array() || parts.empty()) return fail(source.path + "/" + name + ": is no list of schemas");
         if (parts.size() > 1000) return fail(source.path + "/" + name + ": more than 1000 schemas");
         out.cost += parts.size();
-        SchemaSources branches;
-        for (size_t i = 0; i < parts.size(); ++i)
-            branches.push_back(source.at(name + "/" + std::to_string(i), parts[i]));
-        if (name == "allOf") {
-            for (const SchemaSource& each : branches) PB_CHECK(add(each, out, depth + 1));
+        if (name == "oneOf") {
+            PB_TRY(auto branches, one_of(source));
+            out.choices.push_back(std::move(branches));
             continue;
         }
-        if (name == "oneOf") PB_CHECK(check_one_of(source));
-        out.choices.push_back(std::move(branches));
+        std::vector<SchemaSources> branches;
+        for (size_t i = 0; i < parts.size(); ++i) {
+            const SchemaSource branch = source.at(name + "/" + std::to_string(i), parts[i]);
+            if (name == "anyOf")
+                branches.push_back({branch});
+            else
+                PB_CHECK(add(branch, out, depth + 1));
+        }
+        if (name == "anyOf") out.choices.push_back(std::move(branches));
     }
-    if (asserts) out.all.push_back(source);
+    if (s.contains("not") && !is_plain_not(s["not"])) PB_CHECK(add_not(source.at("not", s["not"]), out, depth));
+    if (s.contains("if") && (s.contains("then") || s.contains("else"))) {
+        const SchemaSource condition = source.at("if", s["if"]);
+        SchemaSources holds{condition}, fails{negation(condition)};
+        if (s.contains("then")) holds.push_back(source.at("then", s["then"]));
+        if (s.contains("else")) fails.push_back(source.at("else", s["else"]));
+        out.choices.push_back({std::move(holds), std::move(fails)});
+    }
+    return add_dependencies(source, out);
+}
+
+// {"not": schema}, the same one each time.
+SchemaSource SchemaText::negation(const SchemaSource& source) const {
+    const auto [at, fresh] = negations_.try_emplace(source.schema, nullptr);
+    if (fresh) at->second = &keep(Json{{"not", *source.schema}});
+    return {at->second, source.path, SchemaSource::Holds::kViolates};
+}
+
+Result<> SchemaText::add_not(const SchemaSource& negated, FlatSchema& out, int depth) const {
+    const auto [at, fresh] = violations_.try_emplace(negated.schema);
+    SchemaSources& ways = at->second;
+    if (fresh) {
+        const FollowReference follow = [&](const Json& with_ref) -> const Json* {
+            const auto target = resolve({&with_ref, negated.path});
+            return target ? target->schema : nullptr;
+        };
+        for (Json& each : violations_of(*negated.schema, follow, copies_))
+            ways.push_back({&keep(std::move(each)), negated.path, SchemaSource::Holds::kViolates});
+    }
+    out.violates = true;
+    if (copies_ == 0) return fail(negated.path + ": the schemas under 'not' and 'oneOf' are too large together");
+    if (ways.empty()) {
+        bool asserts = false;
+        for (const Keyword& k : kKeywords) {
+            if (!negated.schema->is_object() || !negated.schema->contains(k.name)) continue;
+            asserts = true;
+            if (k.kind == Keyword::Kind::kAsserts)
+                return fail(negated.path + ": keyword '" + std::string(k.name) + "' is not supported under 'not'");
+        }
+        if (asserts) return fail(negated.path + ": a 'not' of this schema is not supported");
+        out.impossible = true; // all values are valid
+        return {};
+    }
+    if (ways.size() == 1) return add(ways.front(), out, depth + 1);
+    std::vector<SchemaSources> branches;
+    for (const SchemaSource& each : ways) branches.push_back({each});
+    out.choices.push_back(std::move(branches));
+    return {};
+}
+
+Result<> SchemaText::add_dependencies(const SchemaSource& source, FlatSchema& out) const {
+    const auto [at, fresh] = dependencies_.try_emplace(source.schema);
+    const Json& s = *source.schema;
+    for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
+        if (!fresh || !s.contains(keyword)) continue;
+        if (!s[keyword].is_object()) return fail(source.path + "/" + keyword + ": is no object");
+        for (const auto& [name, needs] : s[keyword].get_ref<const Json::object_t&>()) {
+            const SchemaSource part = source.at(keyword + ("/" + name), needs);
+            Json required = Json::array({name});
+            if (needs.is_array())
+                for (const Json& other : needs) required.push_back(other);
+            else if (needs.is_string()) // draft 3
+                required.push_back(needs);
+            const SchemaSource present{&keep(Json{{"required", std::move(required)}}), part.path};
+            const SchemaSource absent{&keep(Json{{"properties", Json{{name, false}}}}), part.path};
+            SchemaSources holds{present};
+            if (!needs.is_array() && !needs.is_string()) holds.push_back(part);
+            at->second.push_back({{absent}, std::move(holds)});
+        }
+    }
+    out.choices.insert(out.choices.end(), at->second.begin(), at->second.end());
     return {};
 }
 
@@ -274,6 +386,9 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
 Result<> check_unevaluated(const SchemaSources& given, const FlatSchema& flat) {
     const bool alone = flat.all.size() == 1 && flat.choices.empty();
     for (const SchemaSource& s : flat.all) {
+        if (flat.violates && s.schema->contains("unevaluatedProperties"))
+            return fail(s.path +
+                        ": keyword 'unevaluatedProperties' is not supported beside 'not', 'if' or overlapping 'oneOf'");
         const bool around = s.holds == SchemaSource::Holds::kAround ||
                             (given.size() == 1 && given.front().schema == s.schema);
         if (!alone && !around && s.schema->contains("unevaluatedProperties"))
@@ -299,18 +414,23 @@ const Json& SchemaText::followed(const Json& schema) const {
     return *at;
 }
 
-// Exactly one of them must hold: what is generated for one branch must not fit another.
-Result<> SchemaText::check_one_of(const SchemaSource& source) const {
-    if (!exclusive_.insert(source.schema).second) return {};
+// Exactly one of them must hold: what is generated for one branch violates those that it may fit besides.
+Result<std::vector<SchemaSources>> SchemaText::one_of(const SchemaSource& source) const {
+    const auto [at, fresh] = one_of_.try_emplace(source.schema);
+    if (!fresh) return at->second;
     const Json& parts = (*source.schema)["oneOf"];
     if (parts.size() > 200) return fail(source.path + "/oneOf: more than 200 schemas");
+    std::vector<SchemaSources> out;
+    for (size_t i = 0; i < parts.size(); ++i) out.push_back({source.at("oneOf/" + std::to_string(i), parts[i])});
     for (size_t i = 0; i < parts.size(); ++i)
-        for (size_t k = i + 1; k < parts.size(); ++k)
-            if (!disjoint(parts[i], parts[k], 0))
-                return fail(source.path + "/oneOf: " + std::to_string(i) + " and " + std::to_string(k) +
-                            " may both hold, and only one may: this is not supported (give them different types, or a "
-                            "required member with different const; or write anyOf)");
-    return {};
+        for (size_t k = i + 1; k < parts.size(); ++k) {
+            if (disjoint(parts[i], parts[k], 0)) continue;
+            const SchemaSource first = out[i].front(), second = out[k].front();
+            out[i].push_back(negation(second));
+            out[k].push_back(negation(first));
+        }
+    one_of_[source.schema] = out;
+    return out;
 }
 
 // Whether it is plain to see that no value is right for both.
@@ -321,8 +441,8 @@ bool SchemaText::disjoint(const Json& x, const Json& y, int depth) const {
     if (!a.is_object() || !b.is_object() || depth > 4 || !pays(4 + cost_of(left, right))) return false;
     const auto explicit_types = [](const Json& s) -> uint32_t {
         if (!s.contains("type") && values_of(s).empty()) return kAnyType;
-        const auto bits = types_of({&s, ""});
-        return bits ? *bits : uint32_t{kAnyType};
+        const auto types = types_of({&s, ""});
+        return types ? types->allowed : uint32_t{kAnyType};
     };
     if ((explicit_types(a) & explicit_types(b)) == 0) return true;
     if (!left.empty() && !right.empty() && std::none_of(left.begin(), left.end(), [&](const Json& v) {

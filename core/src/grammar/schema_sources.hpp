@@ -1,8 +1,8 @@
 // The schemas that apply to one value: references followed, allOf joined, alternatives collected, every keyword known.
 // For the JSON Schema front end.
 #pragma once
+#include <deque>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +16,8 @@ namespace patchbay::grammar {
 struct SchemaSource {
     const Json* schema;
     std::string path; // "#/properties/name"; a long one is cut
-    enum class Holds { kBeside, kAround } holds = Holds::kBeside; // kAround: the others are branches of it
+    // kAround: the others are branches of it; kViolates: it says what a `not` or `oneOf` forbids.
+    enum class Holds { kBeside, kAround, kViolates } holds = Holds::kBeside;
     SchemaSource at(const std::string& keyword, const Json& part) const {
         return {&part, path.size() < 300 ? path + "/" + keyword.substr(0, 200) : path};
     }
@@ -34,13 +35,18 @@ enum SchemaType : uint32_t { // bits; a number is an integer or has a fraction
     kNumber = kInteger | kFraction,
     kAnyType = 127
 };
-// The types in `type`; without it and without enum or const, the types of its keywords; else any.
-Result<uint32_t> types_of(const SchemaSource&);
+struct SchemaTypes {
+    uint32_t allowed = kAnyType; // by type, enum, const, and a plain `not`
+    bool given = false;          // by one of the first three
+    uint32_t about = 0;          // that its other keywords are about
+};
+Result<SchemaTypes> types_of(const SchemaSource&);
 
 struct FlatSchema {
     SchemaSources all;                  // apply together; each is an object with keywords that constrain values
-    std::vector<SchemaSources> choices; // one of each must apply
+    std::vector<std::vector<SchemaSources>> choices; // of each, all of one branch must apply
     bool impossible = false;            // one of them is the schema false
+    bool violates = false;              // one of them says what another forbids
     size_t seen = 0, cost = 0;          // number of schemas; with their keywords and branches
 };
 
@@ -63,12 +69,22 @@ class SchemaText { // a whole schema; outlives everything made from it
 
     Result<FlatSchema> flat(const SchemaSources&) const;
     SchemaSource root() const { return {&root_, "#"}; }
+    Result<SchemaSource> resolve(const SchemaSource& with_ref) const;
+    // Whether the keyword is followed as a schema beside its own one.
+    static bool applies(const std::string& keyword, const Json& value);
+    const Json& keep(Json made) const { // as long as this
+        made_.push_back(std::move(made));
+        return made_.back();
+    }
 
   private:
     Result<> add(const SchemaSource&, FlatSchema&, int depth) const;
-    Result<SchemaSource> resolve(const SchemaSource& with_ref) const;
+    Result<> add_parts(const SchemaSource&, FlatSchema&, int depth) const;
+    Result<> add_not(const SchemaSource& negated, FlatSchema&, int depth) const;
+    Result<> add_dependencies(const SchemaSource&, FlatSchema&) const;
+    Result<std::vector<SchemaSources>> one_of(const SchemaSource&) const;
+    SchemaSource negation(const SchemaSource&) const;
     Result<SchemaSource> look_up(const SchemaSource& with_ref) const;
-    Result<> check_one_of(const SchemaSource&) const;
     bool disjoint(const Json& a, const Json& b, int depth) const;
     const Json& followed(const Json&) const; // follows $ref to its end
     bool pays(uint64_t n) const { // false: the budget of comparisons is used up
@@ -78,7 +94,12 @@ class SchemaText { // a whole schema; outlives everything made from it
     }
     const Json& root_;
     mutable std::map<const Json*, SchemaSource> resolved_; // by the schema that contains the $ref
-    mutable std::set<const Json*> exclusive_;              // schemas whose oneOf was checked
+    mutable std::map<const Json*, std::vector<SchemaSources>> one_of_; // branches, by schema
+    mutable std::map<const Json*, const Json*> negations_;             // {"not": schema}, by schema
+    mutable std::map<const Json*, SchemaSources> violations_;          // by schema
+    mutable std::map<const Json*, std::vector<std::vector<SchemaSources>>> dependencies_; // by schema
+    mutable std::deque<Json> made_;
+    mutable size_t copies_ = 8u << 20; // bytes that may be copied
     mutable uint64_t comparisons_ = 1'000'000; // left for oneOf; at 0 branches no longer count as exclusive
 };
 

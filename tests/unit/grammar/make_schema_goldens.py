@@ -98,6 +98,78 @@ CASES = [
     ({"title": "t", "description": "d", "default": 1, "type": "integer", "examples": [1], "$comment": "c"}, ["4"], ["\"x\""], []),
     ({"properties": {"a": {"type": "integer"}}, "required": ["a"], "type": "object", "unevaluatedProperties": False},
      ["{\"a\": 1}"], ["{\"a\": 1, \"b\": 2}"], []),
+    ({"type": "integer", "x-order": 3, "readonly": True, "self": {"vendor": "v"}, "format": "int32"}, ["4"], ["\"x\"", "1.5"], []),
+    ({"type": "string", "format": "colour"}, ["\"red\""], ["1"], []),
+    ({"type": "object", "properties": {"a": {"type": "integer"}}, "patternProperties": {"^x-": {"type": "boolean"}},
+      "additionalProperties": False},
+     ["{}", "{\"a\": 1}", "{\"a\": 1, \"x-b\": true}", "{\"x-\": false, \"x-y\": true}"],
+     ["{\"x-b\": 1}", "{\"b\": true}", "{\"ax-\": true}", "{\"a\": true}"], ["{\"x-b\": true, \"a\": 1}"]),
+    ({"patternProperties": {"a": {"type": "integer"}, "b$": {"minimum": 5}}, "additionalProperties": {"type": "null"}},
+     ["{\"a\": 1}", "{\"ab\": 5}", "{\"b\": 5}", "{\"c\": null}", "{\"ba\": 1}"],
+     ["{\"ab\": 4}", "{\"a\": 1.5}", "{\"ab\": \"x\"}", "{\"b\": 4}", "{\"c\": 1}"], ["{\"b\": \"x\"}"]),
+    ({"properties": {"ab": {"minimum": 2}}, "patternProperties": {"^a": {"type": "integer"}}}, ["{\"ab\": 2}", "{\"ac\": 1}"],
+     ["{\"ab\": 1}", "{\"ab\": \"x\"}", "{\"ab\": 2.5}", "{\"ac\": \"x\"}"], []),
+    ({"type": "object", "propertyNames": {"pattern": "^[a-c]+$", "maxLength": 2}, "additionalProperties": {"type": "integer"}},
+     ["{}", "{\"ab\": 1, \"c\": 2}"], ["{\"abc\": 1}", "{\"d\": 1}", "{\"a\": null}"], []),
+    ({"propertyNames": {"enum": ["p", "q"]}}, ["{\"p\": 1, \"q\": null}"], ["{\"r\": 1}", "{\"pq\": 1}"], ["1"]),
+    ({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 2}]}, ["1", "2.5", "-3"], ["2", "3", "1.5"], []),
+    ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object", "properties": {"a": {}, "b": {}, "c": {}}},
+     ["{\"a\": 1}", "{\"b\": 1, \"c\": 2}"], ["{}", "{\"a\": 1, \"b\": 2}", "{\"c\": 1}"], []),
+    ({"oneOf": [{"type": "string", "maxLength": 3}, {"type": "string", "pattern": "^a"}, {"const": 1}]},
+     ["\"bc\"", "\"abcd\"", "1"], ["\"ab\"", "\"bcde\"", "2"], []),
+    ({"not": {"type": ["string", "integer"]}}, ["1.5", "null", "[]"], ["1", "\"x\""], []),
+    ({"type": "string", "not": {"enum": ["a", "b"]}}, ["\"c\"", "\"ab\"", "\"\""], ["\"a\"", "\"b\"", "\"\\u0061\""], []),
+    ({"type": "string", "not": {"pattern": "^a|z"}}, ["\"ba\""], ["\"ab\"", "\"bzb\""], []),
+    ({"type": "number", "not": {"const": 1}}, ["2", "1.5", "0"], ["1", "1.0", "1e0", "10e-1"], []),
+    ({"type": "integer", "not": {"minimum": 3, "maximum": 7}}, ["2", "8", "-9"], ["3", "5", "7"], []),
+    ({"type": "object", "properties": {"a": {}, "b": {}}, "not": {"required": ["a", "b"]}}, ["{}", "{\"a\": 1}", "{\"b\": 1}"],
+     ["{\"a\": 1, \"b\": 2}"], []),
+    ({"not": {"anyOf": [{"type": "string"}, {"type": "object"}]}, "enum": ["a", {}, 1, []]}, ["1", "[]"], ["\"a\"", "{}"], []),
+    ({"not": {"not": {"type": "integer"}}}, ["1"], ["\"x\""], []),
+    ({"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "v": {}, "w": {}}, "required": ["kind"],
+      "if": {"properties": {"kind": {"const": "a"}}}, "then": {"required": ["v"]}, "else": {"required": ["w"]}},
+     ["{\"kind\": \"a\", \"v\": 1}", "{\"kind\": \"b\", \"w\": 1}", "{\"kind\": \"b\", \"v\": 1, \"w\": 2}"],
+     ["{\"kind\": \"a\", \"w\": 1}", "{\"kind\": \"b\", \"v\": 1}", "{\"v\": 1}"], []),
+    ({"if": {"type": "string"}, "then": {"minLength": 2}}, ["\"ab\"", "1", "null"], ["\"a\""], []),
+    ({"then": {"type": "null"}, "type": "integer"}, ["1"], ["null"], []),
+    ({"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "dependentRequired": {"a": ["b"]}},
+     ["{}", "{\"a\": 1, \"b\": 2}", "{\"b\": 1}", "{\"c\": 1}"], ["{\"a\": 1}", "{\"a\": 1, \"c\": 2}"], []),
+    ({"type": "object", "properties": {"a": {}, "b": {}}, "dependentSchemas": {"a": {"properties": {"b": {"type": "integer"}}}}},
+     ["{\"a\": 1, \"b\": 2}", "{\"b\": \"x\"}", "{\"a\": 1}"], ["{\"a\": 1, \"b\": \"x\"}"], []),
+    ({"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "minProperties": 2, "maxProperties": 2},
+     ["{\"a\": 1, \"b\": 2}", "{\"a\": 1, \"c\": 2}", "{\"b\": 1, \"c\": 2}"],
+     ["{}", "{\"b\": 1}", "{\"a\": 1, \"b\": 2, \"c\": 3}"], []),
+    ({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["b"], "minProperties": 2, "additionalProperties": {"type": "null"}},
+     ["{\"a\": 1, \"b\": 2}", "{\"b\": 1, \"z\": null}", "{\"a\": 1, \"b\": 2, \"z\": null, \"y\": null}"],
+     ["{\"b\": 1}", "{\"a\": 1, \"z\": null}", "{\"b\": 1, \"b\": 2}"], []),
+    ({"type": "array", "uniqueItems": True, "items": {"enum": ["a", "b", "c"]}, "maxItems": 2},
+     ["[]", "[\"a\"]", "[\"a\", \"c\"]", "[\"b\",\"c\"]"], ["[\"a\", \"a\"]", "[\"a\", \"b\", \"c\"]", "[\"d\"]"], ["[\"b\", \"a\"]"]),
+    ({"type": "array", "uniqueItems": True, "items": {"type": "string"}}, ["[]", "[\"a\"]"], ["[\"a\", \"a\"]", "[1]"], ["[\"a\", \"b\"]"]),
+    ({"type": "string", "maxLength": 100000, "minLength": 2}, ["\"ab\"", "\"" + "ab" * 900 + "\""], ["\"a\""], []),
+    ({"type": "string", "minLength": 700, "maxLength": 1500}, ["\"" + "a" * n + "\"" for n in (700, 701, 1023, 1024, 1499, 1500)],
+     ["\"" + "a" * n + "\"" for n in (699, 1501, 1600)], []),
+    ({"$id": "http://example.com/root", "$defs": {"n": {"$id": "n", "type": "integer"}, "s": {"$anchor": "text", "type": "string"},
+      "%": {"type": "null"}}, "anyOf": [{"$ref": "n"}, {"$ref": "#text"}, {"$ref": "http://example.com/root#/$defs/%25"}]},
+     ["1", "\"x\"", "null"], ["1.5", "[]", "true"], []),
+    ({"enum": [[1], [1, 2], {"a": 1}, 3], "maxItems": 1, "required": ["a"]}, ["[1]", "{\"a\": 1}", "3"], ["[1, 2]"], []),
+    ({"type": "integer", "minimum": -1.7976931348623157e308, "maximum": 1e300}, ["5", "-123456789"], ["1.5"], []),
+    ({"type": "integer", "allOf": [{"minLength": 3}]}, ["5"], ["\"abc\""], []),
+]
+
+
+OLDER = [  # judged by the draft that $schema names
+    ({"$schema": "http://json-schema.org/draft-04/schema#", "type": "number", "minimum": 3, "exclusiveMinimum": True,
+      "maximum": 5, "exclusiveMaximum": False}, ["4", "5", "3.5"], ["3", "3.0", "6"], []),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [{"type": "integer"}, {"type": "string"}],
+      "additionalItems": {"type": "boolean"}}, ["[]", "[1]", "[1, \"x\", true]"], ["[\"x\"]", "[1, \"x\", 2]"], []),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "integer"}], "additionalItems": False},
+     ["[1]"], ["[1, 2]", "[null]"], []),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"a": {}, "b": {}, "c": {}},
+      "dependencies": {"a": ["b"], "b": {"required": ["c"]}}}, ["{}", "{\"c\": 1}", "{\"b\": 1, \"c\": 2}",
+      "{\"a\": 1, \"b\": 2, \"c\": 3}"], ["{\"a\": 1}", "{\"b\": 1}", "{\"a\": 1, \"b\": 2}", "{\"a\": 1, \"c\": 2}"], []),
+    ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://example.com/r.json", "definitions":
+      {"i": {"id": "#whole", "type": "integer"}, "s": {"id": "t/s.json", "type": "string", "minLength": 1}},
+      "anyOf": [{"$ref": "#whole"}, {"$ref": "t/s.json"}]}, ["1", "\"a\""], ["\"\"", "null"], []),
 ]
 
 
@@ -111,10 +183,12 @@ def valid(validator, text):
 
 def main():
     out = []
-    for schema, accept, reject, narrow in CASES:
-        jsonschema.Draft202012Validator.check_schema(schema)
-        validator = jsonschema.Draft202012Validator(
-            schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+    for schema, accept, reject, narrow in CASES + OLDER:
+        kind = jsonschema.Draft202012Validator
+        if isinstance(schema, dict):
+            kind = jsonschema.validators.validator_for(schema, default=kind)
+        kind.check_schema(schema)
+        validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
         for text in accept + narrow:
             assert valid(validator, text), (schema, text, "is refused")
         for text in reject:

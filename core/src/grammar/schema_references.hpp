@@ -1,0 +1,42 @@
+// Names of places in a schema: $id (id in draft 4), $anchor, $dynamicAnchor. For the JSON Schema front end.
+#pragma once
+#include "grammar/json_text.hpp"
+
+namespace patchbay::grammar {
+
+// Rewrites each $ref, and each $dynamicRef and $recursiveRef that has one possible target, as '#/…' from the root, so
+// that a part of the schema can be read wherever it is copied to. What leads out of the schema stays as it is.
+void localise_references(Json& root);
+
+// Calls visit(part, pointer from the schema) for each schema directly within another.
+template <class Visit>
+void each_subschema(Json& schema, const Visit& visit) {
+    const auto escaped = [](const std::string& name) {
+        std::string out;
+        for (const char c : name) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+        return out;
+    };
+    for (auto& [key, part] : schema.get_ref<Json::object_t&>()) {
+        const std::string_view name = key;
+        const auto is = [&](std::initializer_list<const char*> names) {
+            for (const char* n : names)
+                if (name == n) return true;
+            return false;
+        };
+        const bool named = is({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas",
+                               "dependencies"});
+        const bool listed = is({"allOf", "anyOf", "oneOf", "prefixItems", "items"});
+        const bool single = is({"items", "additionalItems", "additionalProperties", "not", "if", "then", "else",
+                                "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"});
+        if (named && part.is_object()) {
+            for (auto& [inner, each] : part.template get_ref<Json::object_t&>())
+                visit(each, "/" + key + "/" + escaped(inner));
+        } else if (listed && part.is_array()) {
+            for (size_t i = 0; i < part.size(); ++i) visit(part[i], "/" + key + "/" + std::to_string(i));
+        } else if (single) {
+            visit(part, "/" + key);
+        }
+    }
+}
+
+}  // namespace patchbay::grammar
