@@ -122,7 +122,7 @@ std::string legend_of(const std::vector<Column>& columns, const std::string& bas
     add(Verdict::kBetter, "▲ better");
     add(Verdict::kWorse, "▼ worse");
     add(Verdict::kDifferent, "◆ different");
-    add(Verdict::kNoDifference, "= no difference shown; one from ≥ on would mostly have been");
+    add(Verdict::kNoDifference, "= no difference shown; ≥ what would have been seen");
     const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
     const auto has_noisy = [&](const Column& c) { return std::ranges::any_of(c.cells, noisy); };
     if (std::ranges::any_of(columns, has_noisy))
