@@ -22,6 +22,12 @@ uint64_t resident() {
 
 constexpr uint32_t kTokens = 64;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCountsMemory = false; // a sanitizer keeps what is freed for a while
+#else
+constexpr bool kCountsMemory = true;
+#endif
+
 config::EngineConfig many_at_once() {
     config::EngineConfig c = Running::demo_model();
     c.engine.max_num_seqs = 256;
@@ -147,7 +153,7 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
         while (server.server->connections() > 0) std::this_thread::yield();
         EXPECT_LE(open_files(), files + 8);
         constexpr uint64_t kSlack = 32 << 20;
-        if (round == 2) {
+        if (round == 2 && kCountsMemory) {
             EXPECT_LE(resident(), before + kSlack) << "the second 5,000 take no more memory";
         }
         before = resident();
