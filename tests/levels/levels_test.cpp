@@ -102,7 +102,7 @@ Measured cut(Measured m, uint32_t repeats) {
     return m;
 }
 
-// As `repeats: auto` does: those that the first ones ask for, no more than the plan has.
+// As `repeats: auto` does: as many as the first ones show to be needed, no more than the plan has.
 Measured of_two_stages(const Plan& plan, uint64_t seed, double effect, Question& q) {
     const Measured all = made_up(plan, seed);
     const double needed = repeats_needed(cut(all, kFirst), q, effect);

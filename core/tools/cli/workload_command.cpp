@@ -141,7 +141,7 @@ void add_workload_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("workload", "Look at recorded traces");
     app->require_subcommand(1);
     CLI::App* describe =
-        app->add_subcommand("describe", "Print what a trace asks for: rates, lengths, sharing, classes");
+        app->add_subcommand("describe", "Print what a trace contains: rates, lengths, sharing, classes");
     describe->footer("Examples:\n"
                      "  patchbay workload describe azure.csv\n"
                      "  patchbay workload describe mooncake.jsonl --from-s 600 --until-s 1200 --plot mooncake.svg\n"

@@ -1,4 +1,4 @@
-// patchbay workload: what a recorded trace asks for, before an experiment is made of it.
+// patchbay workload: what a recorded trace contains, before an experiment is made of it.
 #pragma once
 #include "cli/command.hpp"
 

@@ -262,7 +262,7 @@ constexpr Check kChecks[] = {
     {"model.causal", "makes logits of all tokens so far and of no later one", when_sound<is_causal>},
     {"model.chunks", "gives a prompt that comes in chunks the same logits", when_sound<computes_in_pieces>},
     {"model.residual", "adds each layer to the residual stream", when_sound<keeps_the_residual>},
-    {"model.uses_weights", "computes with every weight and bias that it asks for", when_sound<uses_each_weight>},
+    {"model.uses_weights", "computes with every weight and bias that it lists", when_sound<uses_each_weight>},
     {"model.hidden", "gives the hidden states that the lm head makes its logits of", when_sound<gives_hidden_states>},
 };
 

@@ -68,7 +68,7 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         const std::string path = std::get<TracePrompts>(spec.prompts).path.string();
         const auto rows = static_cast<uint32_t>(trace->rows.size());
         if (asked > rows)
-            return fail(path + " has " + count_of(rows, "rows") + ", the workload asks for " +
+            return fail(path + " has " + count_of(rows, "rows") + ", the workload needs " +
                         count_of(asked, "requests"));
         if (!trace->timed && std::holds_alternative<TraceArrivals>(spec.arrivals))
             return fail(path + " has no times; say when requests come with `arrivals`, for example poisson: {rate: 2}");

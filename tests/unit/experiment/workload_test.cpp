@@ -236,7 +236,7 @@ TEST(Workload, TakesLengthsAndTimesFromATrace) {
     EXPECT_EQ(w.requests[1].arrival_ns, 500'000'000u);
     spec.requests = 3;
     EXPECT_THAT(WorkloadSource::open(spec, kTokenizer(), {100, 128}).error(),
-                HasSubstr("has 2 rows, the workload asks for 3 requests"));
+                HasSubstr("has 2 rows, the workload needs 3 requests"));
 }
 
 TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {

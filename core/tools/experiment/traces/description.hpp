@@ -1,4 +1,4 @@
-// What a trace asks for, in numbers: how many requests, when, how long, and what their prompts share.
+// What a trace contains, in numbers: how many requests, when, how long, and what their prompts share.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
