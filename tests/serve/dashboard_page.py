@@ -108,8 +108,9 @@ def main():
         ways = {}
         for url in dict.fromkeys(urls):
             try:
-                ways["own" if ask(url + "/version") else "own"] = url
-            except urllib.error.HTTPError:
+                ask(url + "/version")
+                ways["own"] = url
+            except urllib.error.HTTPError: # the admin address has no such route
                 ways["admin"] = url
         own, admin = ways["own"], ways["admin"]
         name = ask(own + "/v1/models")["data"][0]["id"]
