@@ -361,7 +361,8 @@ TEST(AdminPlugins, SayWhichCanBeUsedAndWhyNot) {
     EXPECT_EQ(state_of("faulty"), Json()); // until folders are scanned again
     const Said added = engine.ask("POST", "/reload");
     EXPECT_EQ(added.status, 200u);
-    EXPECT_THAT(added.body["added"], ElementsAre("sampler/faulty", "scheduler/faulty"));
+    EXPECT_THAT(added.body["added"], ElementsAre("kv_policy/faulty", "proposer/faulty", "sampler/faulty",
+                                                     "scheduler/faulty"));
     EXPECT_EQ(state_of("faulty")["state"], "usable");
     EXPECT_EQ(state_of("faulty")["reason"], nullptr);
     EXPECT_EQ(engine.swap({{"kind", "scheduler"}, {"plugin", "faulty"}}).status, 202u);
@@ -371,7 +372,8 @@ TEST(AdminPlugins, SayWhichCanBeUsedAndWhyNot) {
     EXPECT_THAT(state_of("faulty")["reason"].get<std::string>(), HasSubstr("changed since it was probed"));
     fs::remove(own.path() / "faulty.plugin.json");
     const Json removed = engine.ask("POST", "/reload").body;
-    EXPECT_THAT(removed["removed"], ElementsAre("sampler/faulty", "scheduler/faulty"));
+    EXPECT_THAT(removed["removed"], ElementsAre("kv_policy/faulty", "proposer/faulty", "sampler/faulty",
+                                                     "scheduler/faulty"));
     EXPECT_THAT(removed["left_out"][0].get<std::string>(), HasSubstr("not probed yet"));
 
     fs::remove_all(own.path()); // what was found last goes on counting

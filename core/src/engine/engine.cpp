@@ -4,7 +4,7 @@
 
 #include "base/printable.hpp"
 #include "engine/state.hpp"
-#include "host/library.hpp"
+#include "engine/swap/candidate.hpp"
 
 namespace patchbay::engine {
 
@@ -97,44 +97,13 @@ View Engine::view() const {
 // ---- swaps ----
 
 std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
-    Pipeline& p = *state_->pipeline;
-    const bool is_sampler = request.slot == SwapSlot::kSampler;
-    const std::string kind = is_sampler ? "sampler" : "scheduler", &name = request.choice.plugin;
-    host::Slot& slot = is_sampler ? p.sampler.slot() : p.scheduler.slot();
-    host::Identity to;
-    to.kind = kind;
-    to.name = name;
-    const auto found = request.registry.find(kind, name);
-    if (!found) return slot.refuse(to, "find", found.error());
-    if (is_sampler && p.executor.tokens() != execution::TokenSource::kModel)
-        return slot.refuse(to, "find", "no sampler is called where the device computes nothing");
-    const host::Manifest& plugin = *request.registry.plugin_of(**found);
-    to.version = (*found)->version;
-    to.sha256 = plugin.sha256;
-    to.build = plugin.build;
-    to.path = plugin.library.string();
-    if (const auto faults = host::check_settings(**found, request.choice.settings); !faults.empty())
-        return slot.refuse(to, "create", faults[0].text);
-    if (const auto passed = request.prober.try_out(plugin, {kind, name, request.choice.settings}); !passed)
-        return slot.refuse(to, "probe", passed.error());
-    auto library = host::Library::open(plugin.library, plugin.sha256);
-    if (!library) return slot.refuse(to, "create", library.error());
-    const pb_component* type = (*library)->find(kind, name);
-    if (!type) return slot.refuse(to, "create", "its manifest promises what its library does not hold");
-    auto component = host::Component::create(*std::move(library), *type, request.choice.settings, state_->services);
-    if (!component) return slot.refuse(to, "create", component.error());
-    if (const auto fits = is_sampler ? p.executor.check_sampler(**component) : Result<>(); !fits)
-        return slot.refuse(to, "create", fits.error());
-    if (const auto fits = is_sampler ? check_verification(p.speculation, **component, p.executor.tokens()) : Result<>();
-        !fits)
-        return slot.refuse(to, "create", fits.error());
-    return slot.prepare(*std::move(component), to);
+    return engine::prepare_swap(state_->pipeline->port(request.slot), request.slot,
+                                {request.choice, request.registry, request.prober, state_->services});
 }
 
 void Engine::post_swap(const std::shared_ptr<host::Swap>& swap, uint64_t not_before_ns) {
-    Pipeline& p = *state_->pipeline;
-    host::Slot& slot = swap->record().kind == "scheduler" ? p.scheduler.slot() : p.sampler.slot();
-    slot.post(swap, not_before_ns);
+    const auto slot = swap_slot(swap->record().kind);
+    state_->pipeline->port(*slot).slot().post(swap, not_before_ns);
 }
 
 std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
@@ -143,14 +112,15 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
     return swap;
 }
 
-Result<> Engine::configure(SwapSlot slot, const host::Settings& changes) {
-    Pipeline& p = *state_->pipeline;
-    return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).configure(changes);
+Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {
+    host::Slot& slot = state_->pipeline->port(which).slot();
+    if (!slot.filled()) return fail(StatusCode::kInvalid, "the engine has no " + std::string(name_of(which)));
+    return slot.configure(changes);
 }
 
-host::Settings Engine::settings(SwapSlot slot) const {
-    const Pipeline& p = *state_->pipeline;
-    return (slot == SwapSlot::kSampler ? p.sampler.slot() : p.scheduler.slot()).current().settings();
+host::Settings Engine::settings(SwapSlot which) const {
+    host::Slot& slot = state_->pipeline->port(which).slot();
+    return slot.filled() ? slot.current().settings() : host::Settings{};
 }
 
 }  // namespace patchbay::engine

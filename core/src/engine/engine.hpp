@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
+#include "engine/swap/swap_slot.hpp"
 #include "engine/request.hpp"
 #include "engine/view.hpp"
 #include "execution/script.hpp"
@@ -46,8 +47,6 @@ struct EngineFacts { // automatic choices, for the record
     bool synthetic_acceptance = false; // drafts are accepted by given rates: texts are not the model's
     bool simulated; // the device computes nothing: times are what it charges, tokens are synthetic
 };
-
-enum class SwapSlot { kScheduler, kSampler };
 
 struct SwapRequest {
     SwapSlot slot;
@@ -94,7 +93,7 @@ class Engine {
     // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
     // thread that steps, between steps]
     Result<> configure(SwapSlot, const host::Settings& changes);
-    host::Settings settings(SwapSlot) const; // of the component in a slot, defaults included; likewise
+    host::Settings settings(SwapSlot) const; // of the component in a slot, defaults included; none: it is empty
 
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.

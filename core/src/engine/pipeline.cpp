@@ -6,7 +6,7 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
                    host::KvPolicy policy)
     : settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
       executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)),
-      kv_policy(std::move(policy), *kv, in.clock, context), siblings(*kv),
+      kv_policy(std::move(policy), *kv, in.clock, context, journal), siblings(*kv),
       draft_kv(in.executor.drafts() != nullptr),
       beams({in.eos, in.facts.vocab_size, settings.max_num_seqs}, sequences, *kv, draft_kv, context),
       pressure(settings.watermark), hints(sequences, *kv, siblings, beams),
@@ -21,11 +21,12 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       preemption({settings, sequences, *kv, admission, hints, beams, draft_kv, executor, context}),
       placement({settings, sequences, *kv, admission, scheduler, hints, siblings, beams, preemption, pressure,
                  prompt_logprobs, draft_kv, context}),
+      recomputation(sequences, *kv, hints, preemption),
       batches({in.batch_form, *kv, rows, constraints, prompt_logprobs, branches, draft_kv, in.facts.vocab_size,
                context}),
       copies(batches, executor, *kv),
       proposals({settings, speculation, in.facts.vocab_size, in.facts.max_model_len, sequences, *kv, beams, constraints,
-                 verification, drafts, draft_kv, aborts, copies, in.clock, context},
+                 verification, drafts, draft_kv, aborts, copies, in.clock, context, journal},
                 std::move(proposer), in.executor.drafts() ? in.draft_model : nullptr),
       in_flight(*kv, in.facts.max_model_len),
       outputs(in.tokenizer, in.eos, in.facts.max_model_len, surprisals, context),
@@ -34,7 +35,12 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       commit({sequences, lifecycle, outputs, constraints, prompt_logprobs, siblings, beams, branches, proposals,
               in_flight, sampler, aborts, in.facts.vocab_size, executor.tokens() == execution::TokenSource::kModel,
               context}),
-      swaps({swap_settings, sequences, scheduler, sampler, prompt_logprobs, journal, context}),
+      scheduler_swaps(scheduler, context),
+      sampler_swaps(sampler, {sequences, prompt_logprobs, executor, speculation, context}),
+      proposer_swaps(proposals, context), kv_policy_swaps(kv_policy, context),
+      attention_swaps(executor, recomputation, in.clock, context, journal),
+      swaps({swap_settings, {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps}, journal,
+             context}),
       summary({sequences, *kv, pressure, preemption, executor, structured_output, in.clock, context}),
       passes({in.clock, context, *kv, batches, executor, in_flight, sampler, verification, preemption, commit,
               summary}),
@@ -50,6 +56,11 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
     if (execution::DraftPasses* const drafting = executor.drafts())
         in.draft_model->start({*drafting, *kv, sampler.slot(), in.eos, in.clock, rows, draft_kv});
     loop.add(kv_events);
+}
+
+SwapPort& Pipeline::port(SwapSlot slot) {
+    SwapPort* const ports[] = {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps};
+    return *ports[static_cast<size_t>(slot)];
 }
 
 Pipeline::~Pipeline() { executor.cancel(); } // before the sampler goes, whose kernels may be in flight

@@ -9,6 +9,9 @@
 #include "engine/loop/step_loop.hpp"
 #include "engine/placement/kv_policy_port.hpp"
 #include "engine/request/intake.hpp"
+#include "engine/swap/attention_swaps.hpp"
+#include "engine/swap/swap_ports.hpp"
+#include "engine/swap/swaps.hpp"
 #include "engine/trace/step_trace.hpp"
 
 namespace patchbay::engine {
@@ -30,6 +33,9 @@ struct Pipeline {
     Pipeline(const PipelineInputs&, std::unique_ptr<kv::KvCache>, host::Proposer proposer,
              host::KvPolicy kv_policy = {});
     ~Pipeline();
+
+    SwapPort& port(SwapSlot);
+    const SwapPort& port(SwapSlot slot) const { return const_cast<Pipeline&>(*this).port(slot); }
 
     const config::EngineSettings settings;
     const config::SpeculationSettings speculation;
@@ -65,6 +71,7 @@ struct Pipeline {
     Branches branches;
     Preemption preemption;
     Placement placement;
+    Recomputation recomputation;
     BatchBuilder batches;
     PageCopies copies;
     Proposals proposals;
@@ -72,6 +79,11 @@ struct Pipeline {
     Outputs outputs;
     Lifecycle lifecycle;
     Commit commit;
+    SchedulerSwaps scheduler_swaps;
+    SamplerSwaps sampler_swaps;
+    ProposerSwaps proposer_swaps;
+    KvPolicySwaps kv_policy_swaps;
+    AttentionSwaps attention_swaps;
     Swaps swaps;
     StepSummary summary;
     Passes passes;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "execution/attention_exchange.hpp"
 #include "execution/draft_passes.hpp"
 #include "host/component.hpp"
 #include "kv/kv_cache.hpp"
@@ -69,6 +70,7 @@ class Executor { // [step thread]
     virtual Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) = 0;
 
     virtual DraftPasses* drafts() { return nullptr; } // null: there is no draft model
+    virtual AttentionExchange* attention() { return nullptr; } // null: it cannot be exchanged, other ranks have theirs
 
     virtual PassStats stats() const = 0;
     virtual double page_copy_ns() const = 0; // to host memory or back, as measured; 0: not yet

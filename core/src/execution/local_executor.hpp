@@ -23,11 +23,24 @@ class LocalDraftPasses final : public DraftPasses {
     runner::ModelRunner& runner_;
 };
 
+class LocalAttention final : public AttentionExchange {
+  public:
+    explicit LocalAttention(runner::ModelRunner& runner) : runner_(runner) {}
+    std::unique_ptr<host::Component> give() override { return runner_.give_attention(); }
+    Result<> check(const host::Component& c) const override { return runner_.check_attention(c); }
+    Result<bool> use(const host::Component& c) override { return runner_.use_attention(c); }
+    void forget() override { runner_.forget_attention(); }
+    void end() override { runner_.end_attention(); }
+
+  private:
+    runner::ModelRunner& runner_;
+};
+
 class LocalExecutor : public Executor {
   public:
     // ranks: that the runner was made with; null: it is alone.
     explicit LocalExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<runner::Ranks> ranks = nullptr)
-        : ranks_(std::move(ranks)), runner_(std::move(runner)) {
+        : ranks_(std::move(ranks)), runner_(std::move(runner)), attention_(*runner_) {
         if (runner_->draft()) drafts_.emplace(*runner_->draft());
     }
     ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
@@ -42,6 +55,7 @@ class LocalExecutor : public Executor {
     void cancel() override;
     Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) override;
     DraftPasses* drafts() override { return drafts_ ? &*drafts_ : nullptr; }
+    AttentionExchange* attention() override { return &attention_; }
     PassStats stats() const override;
     double page_copy_ns() const override { return runner_->host_pages().ns_a_page(); }
 
@@ -50,6 +64,7 @@ class LocalExecutor : public Executor {
 
     std::unique_ptr<runner::Ranks> ranks_;
     std::unique_ptr<runner::ModelRunner> runner_;
+    LocalAttention attention_;
     std::optional<LocalDraftPasses> drafts_;
     std::optional<StepOutput> computed_; // of a step that does not overlap, until wait()
 };
@@ -62,6 +77,7 @@ class RankedExecutor final : public LocalExecutor {
         : RankedExecutor(std::move(runner), *group, group, clock) {}
 
     std::string_view sync_reason() const override;
+    AttentionExchange* attention() override { return nullptr; }
     Result<> submit(const StepInput&) override;
     PassStats stats() const override;
 

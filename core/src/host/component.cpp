@@ -165,7 +165,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
 
 const char* Component::label() const { return parts_->label.c_str(); }
 
-const Library& Component::library() const { return *parts_->library; }
+const Library* Component::library() const { return parts_->library.get(); }
 
 Result<> Component::check(pb_status status, std::string_view call) const {
     if (status == PB_OK) return {};

@@ -48,7 +48,7 @@ class Component {
     const pb_component& type() const { return type_; }
     void* self() const { return self_; }
     const char* label() const; // "scheduler 'fcfs'", for as long as the component lives
-    const Library& library() const;
+    const Library* library() const; // null: its type is the host's own
     CallOwner& calls() const { return calls_; }
     Result<std::string> save() const; // "" of a stateless one
     Result<> load(const std::string& schema, std::string_view bytes);

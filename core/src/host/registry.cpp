@@ -209,9 +209,13 @@ PB_EACH_KIND(PB_MAKE)
 #undef PB_MAKE
 
 Identity Registry::identity(const Component& c) {
-    const Library& library = c.library();
-    return {kind_word(c.type().kind), c.type().name,          c.type().version,
-            library.sha256(),         library.plugin().build, library.path().string()};
+    Identity out{kind_word(c.type().kind), c.type().name, c.type().version, {}, {}, {}};
+    if (const Library* const library = c.library()) {
+        out.sha256 = library->sha256();
+        out.build = library->plugin().build;
+        out.path = library->path().string();
+    }
+    return out;
 }
 
 }  // namespace patchbay::host

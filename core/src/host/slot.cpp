@@ -136,6 +136,12 @@ std::vector<SwapRecord> Slot::take_refusals() {
     return std::exchange(refusals_, {});
 }
 
+bool Slot::is_due() const {
+    if (!has_mail_ || under_way_) return false;
+    const std::lock_guard lock(mutex_);
+    return !line_.empty() && line_.front().not_before_ns <= clock_.now_ns();
+}
+
 std::shared_ptr<Swap> Slot::next_due() {
     if (!has_mail_) return nullptr;
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 // Where a component sits while the engine runs, and how another takes its place: who is in it, who is in line, and,
-// during probation, who was replaced. Used by the engine for scheduler and sampler; see docs/hot-swap.md.
+// during probation, who was replaced. Used by the engine for each kind that is swapped live; see docs/hot-swap.md.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -43,6 +43,7 @@ class Slot {
     void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
 
     // ---- the thread that steps ----
+    bool filled() const { return current_.component != nullptr; } // else there is nothing to exchange
     const Component& current() const { return *current_.component; }
     const Component* previous() const { return previous_.component.get(); } // null: none is on probation
     // Calls f for each that has to stay up to date: the current one, and during probation its predecessor.
@@ -58,6 +59,8 @@ class Slot {
     // where nothing happened.
     std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps,
                                        const std::function<void(const Component&)>& greet);
+    bool is_due() const; // the next in line, and none is on probation
+    uint32_t steps_left() const { return steps_left_; } // of probation
     // A step in which the current one was called has ended well. The record if that was the last of its probation.
     std::optional<SwapRecord> pass(uint64_t step);
     // The predecessor is back; one must be on probation.
@@ -90,7 +93,7 @@ class Slot {
     uint32_t steps_left_ = 0;     // of probation
 
     std::atomic<bool> has_mail_ = false; // so that a boundary without one costs a load
-    std::mutex mutex_;                   // of what follows
+    mutable std::mutex mutex_;           // of what follows
     std::deque<InLine> line_;
     std::vector<std::shared_ptr<Swap>> settled_;  // kept for another thread to let go of
     std::vector<std::weak_ptr<Swap>> prepared_;

@@ -258,12 +258,16 @@ Result<> KvCache::reset_prefixes() {
     if (pool_.used() > 0)
         return fail(StatusCode::kUnavailable,
                     "cannot reset the prefix cache: " + std::to_string(pool_.used()) + " blocks are in use");
+    forget_prefixes();
+    return {};
+}
+
+void KvCache::forget_prefixes() {
     for (uint32_t b = 0; zeroing_ && b < pool_.total(); ++b)
         if (const auto page = static_cast<BlockId>(b); pool_.key_of(page)) clear(page);
     pool_.forget_all();
     if (recording_)
         events_.push_back({.kind = CacheEvent::Kind::kCleared, .key = {}, .parent = {}, .tokens = {}});
-    return {};
 }
 
 }  // namespace patchbay::kv

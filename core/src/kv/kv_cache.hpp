@@ -135,6 +135,7 @@ class KvCache {
     void drop(SwappedTable&); // frees its slots
 
     Result<> reset_prefixes(); // refused while blocks are in use
+    void forget_prefixes();    // whatever is in use: nothing that was computed so far can be found
 
     // Whether these tables, all that exist, are sound and agree with the pool (audit.cpp). O(blocks).
     Result<> audit(std::span<const BlockTable* const>) const;

@@ -50,13 +50,13 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
     const pb_kv_view view = runner->kv_->view(layer);
-    const host::Attention& attention = runner->attention_;
+    const host::Component& attention = *runner->attention_;
     CallTimes& times = runner->times_;
     if (k) timed(runner->clock_, times.attention_append, [&] {
-        attention.call<&pb_attention::append_kv>(bound.self, &batch, &view, k, v);
+        host::call<&pb_attention::append_kv>(attention, bound.self, &batch, &view, k, v);
     });
     timed(runner->clock_, times.attention_run,
-          [&] { attention.call<&pb_attention::run>(bound.self, &batch, &view, out, q); });
+          [&] { host::call<&pb_attention::run>(attention, bound.self, &batch, &view, out, q); });
 }
 
 void ModelRunner::charge_attention(uint32_t layer) {
@@ -67,7 +67,7 @@ void ModelRunner::charge_attention(uint32_t layer) {
         no_slots_.assign(batch.token_count, -1);
         batch.slot_mapping = no_slots_.data();
     }
-    const Result<> known = attention_.checked<&pb_attention::cost>(bound.self, &batch, &cost);
+    const Result<> known = host::checked<&pb_attention::cost>(*attention_, bound.self, &batch, &cost);
     cost.in_graph = replaying_;
     if (known) device_.call<&pb_device_simulation::charge>(&cost);
     else cost_fault_ = known.error();
@@ -156,8 +156,8 @@ void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts
 
 Result<> ModelRunner::plan_attention() {
     for (const KvLayers::BoundAttention& bound : kv_->bound())
-        PB_CHECK(attention_.component->check(timed(clock_, times_.attention_plan, [&] {
-            return attention_.call<&pb_attention::plan>(bound.self, &batches_[bound.group], bound.plan_buffer);
+        PB_CHECK(attention_->check(timed(clock_, times_.attention_plan, [&] {
+            return host::call<&pb_attention::plan>(*attention_, bound.self, &batches_[bound.group], bound.plan_buffer);
         }), "plan"));
     return {};
 }

@@ -38,14 +38,27 @@ Result<std::optional<uint32_t>> owner_of(std::span<const pb_kv_spec> layers, siz
 }  // namespace
 
 KvLayers::~KvLayers() {
-    for (const BoundAttention& b : bound_) {
-        if (b.self) attention_.call<&pb_attention::unbind>(b.self);
-        if (b.plan_buffer) device_.call<&pb_device::free>(b.plan_buffer);
-    }
+    unbind();
     release();
 }
 
-Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_spec& spec) const {
+void KvLayers::unbind() {
+    unbind_other();
+    unbind(bound_);
+}
+
+void KvLayers::unbind_other() { unbind(other_); }
+
+void KvLayers::unbind(Bound& bound) const {
+    for (const BoundAttention& b : bound.attentions) {
+        if (b.self) host::call<&pb_attention::unbind>(*bound.attention, b.self);
+        if (b.plan_buffer) device_.call<&pb_device::free>(b.plan_buffer);
+    }
+    bound = {};
+}
+
+Result<kv::LayerKv> KvLayers::describe(const host::Component& attention, const pb_kv_spec& kv,
+                                       const pb_attention_spec& spec) {
     if (kv.kind == PB_KV_RECURRENT) {
         if (kv.state_bytes == 0) return fail("is recurrent and keeps no state");
         return kv::LayerKv{{kv::GroupKind::kRecurrent, 0}, 0, 0, aligned(kv.state_bytes), "state"};
@@ -53,9 +66,9 @@ Result<kv::LayerKv> KvLayers::describe(const pb_kv_spec& kv, const pb_attention_
     if (kv.kind != PB_KV_FULL && kv.kind != PB_KV_SLIDING) return fail("keeps KV of kind " + std::to_string(kv.kind));
     if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
     pb_attention_layout layout = sized<pb_attention_layout>();
-    PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
+    PB_CHECK(host::checked<&pb_attention::describe>(attention, &spec, &layout));
     if (layout.page_bytes == 0)
-        return fail("attention '" + std::string(attention_.component->type().name) + "' describes empty pages");
+        return fail(attention.label() + std::string(" describes empty pages"));
     const std::string tag(layout.layout_tag, std::find(layout.layout_tag, std::end(layout.layout_tag), '\0'));
     const auto kind = kv.kind == PB_KV_SLIDING ? kv::GroupKind::kSliding : kv::GroupKind::kFull;
     return kv::LayerKv{{kind, spec.sliding_window}, kv.kv_heads, kv.head_dim, aligned(layout.page_bytes), tag};
@@ -79,56 +92,94 @@ std::string tag_of(std::span<const kv::LayerKv> layers) {
 }  // namespace
 
 Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> layers, const KvForm& form) {
+    const host::Component& attention = *bound_.attention;
     std::vector<kv::LayerKv> kept;
     for (size_t i = 0; i < layers.size(); ++i) {
-        auto described = describe(layers[i], spec_of(layers[i], form, i));
+        auto described = describe(attention, layers[i], spec_of(layers[i], form, i));
         if (!described) return fail("layer " + std::to_string(i) + ": " + described.error());
         const auto owner = owner_of(layers, i);
         if (!owner) return fail("layer " + std::to_string(i) + " " + owner.error());
         const kv::LayerKv* const its = *owner ? &kept[**owner] : nullptr;
         if (its && (its->bytes != described->bytes || its->layout_tag != described->layout_tag))
             return fail("layer " + std::to_string(i) + " shares the KV of layer " + std::to_string(**owner) +
-                        ", which attention '" + std::string(attention_.component->type().name) + "' lays out as " +
+                        ", which " + attention.label() + " lays out as " +
                         its->layout_tag + " and not as " + described->layout_tag);
         kept.push_back(*std::move(described));
         kept.back().owner = *owner;
     }
-    layout_tag_ = tag_of(kept);
+    bound_.layout_tag = tag_of(kept);
+    for (const kv::LayerKv& layer : kept) layer_bytes_.push_back(layer.bytes);
     return kept;
 }
 
 Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, kv::Grouping grouping) {
     grouping_ = std::move(grouping);
-    std::vector<pb_attention_spec> specs; // of bound_
+    form_ = form;
+    layers_.assign(layers.begin(), layers.end());
     for (uint32_t i = 0; i < layers.size(); ++i) {
         shares_.push_back(layers[i].kv_source_layer != 0);
         if (layers[i].kind == PB_KV_RECURRENT) {
             bound_of_.push_back(-1);
             continue;
         }
-        const pb_attention_spec spec = spec_of(layers[i], form, i);
-        size_t at = 0;
-        while (at < specs.size() && !(bound_[at].group == group_of(i) && specs[at].heads == spec.heads &&
-                                      specs[at].kv_dtype == spec.kv_dtype && specs[at].scale == spec.scale &&
-                                      specs[at].soft_cap == spec.soft_cap))
-            at += 1;
-        bound_of_.push_back(static_cast<int32_t>(at));
-        if (at < specs.size()) continue;
-        PB_CHECK(bind(spec, group_of(i)));
-        specs.push_back(spec);
+        const pb_attention_spec spec = spec_of(layers_[i], form_, i); // which names the device by form_'s text
+        const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const auto& other) {
+            return other.second == group_of(i) && other.first.heads == spec.heads &&
+                   other.first.kv_dtype == spec.kv_dtype && other.first.scale == spec.scale &&
+                   other.first.soft_cap == spec.soft_cap;
+        });
+        bound_of_.push_back(static_cast<int32_t>(found - specs_.begin()));
+        if (found == specs_.end()) specs_.emplace_back(spec, group_of(i));
+    }
+    return bind(bound_);
+}
+
+Result<> KvLayers::bind(Bound& bound) const {
+    for (const auto& [spec, group] : specs_) {
+        pb_attention_layout layout = sized<pb_attention_layout>();
+        PB_CHECK(host::checked<&pb_attention::describe>(*bound.attention, &spec, &layout));
+        bound.graphs = std::min(bound.graphs, layout.graphs);
+        BoundAttention& one = bound.attentions.emplace_back(BoundAttention{nullptr, nullptr, group});
+        PB_CHECK(host::checked<&pb_attention::bind>(*bound.attention, &spec, &one.self));
+        if (layout.plan_bytes > 0)
+            PB_CHECK(device_.checked<&pb_device::alloc>(layout.plan_bytes, &one.plan_buffer));
     }
     return {};
 }
 
-Result<> KvLayers::bind(const pb_attention_spec& spec, uint32_t group) {
-    pb_attention_layout layout = sized<pb_attention_layout>();
-    PB_CHECK(attention_.checked<&pb_attention::describe>(&spec, &layout));
-    graphs_ = std::min(graphs_, layout.graphs);
-    BoundAttention& bound = bound_.emplace_back(BoundAttention{nullptr, nullptr, group});
-    PB_CHECK(attention_.checked<&pb_attention::bind>(&spec, &bound.self));
-    if (layout.plan_bytes > 0)
-        PB_CHECK(device_.checked<&pb_device::alloc>(layout.plan_bytes, &bound.plan_buffer));
+Result<std::vector<kv::LayerKv>> KvLayers::describe_all(const host::Component& attention) const {
+    std::vector<kv::LayerKv> out;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+        auto layer = describe(attention, layers_[i], spec_of(layers_[i], form_, i));
+        if (!layer) return fail("layer " + std::to_string(i) + ": " + layer.error());
+        out.push_back(*std::move(layer));
+    }
+    return out;
+}
+
+Result<> KvLayers::check_pages(const host::Component& attention) const {
+    PB_TRY(const auto layers, describe_all(attention));
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (layers[i].bytes > layer_bytes_[i])
+            return fail("a page of layer " + std::to_string(i) + " takes " + std::to_string(layers[i].bytes) +
+                        " bytes as it lays it out, expected at most the " + std::to_string(layer_bytes_[i]) +
+                        " that the engine was started with (start it with this attention)");
     return {};
+}
+
+Result<bool> KvLayers::rebind(const host::Component& attention) {
+    if (other_.attention != &attention) {
+        PB_TRY(const auto layers, describe_all(attention));
+        Bound bound{&attention, {}, PB_GRAPHS_ANY, tag_of(layers)};
+        if (const Result<> done = bind(bound); !done) {
+            unbind(bound);
+            return done.failure();
+        }
+        unbind_other();
+        other_ = std::move(bound);
+    }
+    std::swap(bound_, other_);
+    return bound_.layout_tag == other_.layout_tag;
 }
 
 void KvLayers::release() {

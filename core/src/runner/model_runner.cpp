@@ -48,9 +48,9 @@ double ModelWork::bytes_of_pass(double tokens) const {
 }
 
 ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model model,
-                         std::shared_ptr<const host::Attention> attention, Clock& clock)
-    : shared_device_(std::move(device)), shared_attention_(std::move(attention)), device_(*shared_device_),
-      model_(std::move(model)), attention_(*shared_attention_), clock_(clock) {}
+                         const host::Component& attention, Clock& clock)
+    : shared_device_(std::move(device)), device_(*shared_device_), model_(std::move(model)), attention_(&attention),
+      clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
     abandon();
@@ -85,8 +85,9 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
                                                          const RunnerSettings& settings, Clock& clock,
                                                          DraftModel* draft) {
     std::unique_ptr<ModelRunner> runner(
-        new ModelRunner(std::make_shared<host::Device>(std::move(device)), std::move(model),
-                        std::make_shared<host::Attention>(std::move(attention)), clock));
+        new ModelRunner(std::make_shared<host::Device>(std::move(device)), std::move(model), *attention.component,
+                        clock));
+    runner->own_attention_ = std::move(attention.component);
     const RunnerSettings its = draft ? draft_settings(settings, *draft) : RunnerSettings{};
     PB_CHECK(runner->open(settings));
     if (draft) PB_CHECK(runner->open_draft(*draft, its));
@@ -128,7 +129,7 @@ Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
                     std::to_string(draft.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
     if (is_head(draft.model)) PB_CHECK(check_head(draft));
-    draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), shared_attention_, clock_));
+    draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), *attention_, clock_));
     ModelRunner& g = *draft_;
     g.info_ = info_;
     g.ops_ = ops_;
@@ -157,9 +158,9 @@ Result<> ModelRunner::check_simulation() const {
     if (!device_.extension<pb_device_simulation>())
         return fail(StatusCode::kUnsupported,
                     "device '" + device_name_ + "' computes nothing, but does not say what time passes");
-    if (!attention_.table->cost)
-        return fail(StatusCode::kUnsupported, "device '" + device_name_ + "' computes nothing, and attention '" +
-                    attention_.component->type().name + "' does not say what it costs there (choose paged)");
+    if (!attention_->table<pb_attention>()->cost)
+        return fail(StatusCode::kUnsupported, "device '" + device_name_ + "' computes nothing, and " +
+                    attention_->label() + " does not say what it costs there (choose paged)");
     return {};
 }
 
@@ -256,7 +257,7 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
                 info_.compatible_with[0] ? info_.compatible_with : device_name_, !info_.computes,
                 std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
                 max_seq_len_};
-    kv_ = std::make_unique<KvLayers>(device_, attention_);
+    kv_ = std::make_unique<KvLayers>(device_, *attention_);
     PB_TRY(out.kept, kv_->describe(out.specs, out.form));
     return out;
 }
@@ -464,14 +465,9 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
 }
 
 Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
-    GraphScope scope = scope_of(settings, has_graphs());
-    scope.attention = kv_->graphs();
-    for (const host::Component* part : {device_.component.get(), model_.component.get(), attention_.component.get()})
-        scope.identity += host::Registry::identity(*part).sha256 + "/";
-    scope.identity += kv_->layout_tag();
-    graphs_ = std::make_unique<GraphCache>(graphs_of(settings), std::move(scope), [this](pb_graph* graph) {
-        device_.call<&pb_device_graphs::graph_free>(graph);
-    });
+    graph_settings_ = graphs_of(settings);
+    graph_scope_ = scope_of(settings, has_graphs());
+    make_graph_cache();
     if (has_own_memory() && settings.max_num_seqs > 0) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());
         const uint64_t sequences = std::max(settings.max_num_seqs, graphs_->max_tokens());
@@ -480,6 +476,54 @@ Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
         PB_CHECK(inputs_->reserve(input_bytes({tokens, sequences, tokens, blocks})));
     }
     return graphs_->captures_at_load() ? capture_graphs() : Result<>();
+}
+
+void ModelRunner::make_graph_cache() {
+    graph_scope_.attention = kv_->graphs();
+    graph_scope_.identity.clear();
+    const host::Component* const parts[] = {device_.component.get(), model_.component.get(), attention_};
+    for (const host::Component* part : parts)
+        graph_scope_.identity += host::Registry::identity(*part).sha256 + "/";
+    graph_scope_.identity += kv_->layout_tag();
+    graphs_ = std::make_unique<GraphCache>(graph_settings_, graph_scope_, [this](pb_graph* graph) {
+        device_.call<&pb_device_graphs::graph_free>(graph);
+    });
+}
+
+// ---- another attention ----
+
+Result<> ModelRunner::check_attention(const host::Component& attention) const {
+    if (!info_.computes && !attention.table<pb_attention>()->cost)
+        return fail(StatusCode::kUnsupported, attention.label() + (" does not say what it costs on device '" +
+                                                                   device_name_ + "', which computes nothing"));
+    PB_CHECK(kv_->check_pages(attention));
+    return draft_ ? draft_->check_attention(attention) : Result<>();
+}
+
+Result<bool> ModelRunner::use_attention(const host::Component& attention) {
+    PB_TRY(bool reads, kv_->rebind(attention));
+    if (draft_) {
+        const Result<bool> of_draft = draft_->use_attention(attention);
+        if (!of_draft) {
+            (void)kv_->rebind(*attention_); // which is bound still
+            kv_->unbind_other();
+            return of_draft;
+        }
+        reads = reads && *of_draft;
+    }
+    attention_ = &attention;
+    make_graph_cache();
+    return reads;
+}
+
+void ModelRunner::forget_attention() {
+    kv_->unbind_other();
+    if (draft_) draft_->forget_attention();
+}
+
+void ModelRunner::end_attention() {
+    kv_->unbind();
+    if (draft_) draft_->end_attention();
 }
 
 }  // namespace patchbay::runner

@@ -119,14 +119,22 @@ class ModelRunner {
 
     const GraphCache& graphs() const { return *graphs_; }
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
-    void invalidate_graphs() { graphs_->invalidate(); } // something under them is exchanged; steps capture them again
 
     const host::Component& device() const { return *device_.component; }
     const host::Component& model() const { return *model_.component; }
-    const host::Component& attention() const { return *attention_.component; }
+    const host::Component& attention() const { return *attention_; }
+
+    // ---- another attention, between steps, of which none is in flight ----
+    std::unique_ptr<host::Component> give_attention() { return std::move(own_attention_); } // to outlive its last pass
+    Result<> check_attention(const host::Component&) const; // that it can serve here. [any thread]
+    // The one before it stays bound until forget_attention(), so that a failure changes nothing and it can come back.
+    // Graphs are captured again. True: it can read the pages that the one before it has written.
+    Result<bool> use_attention(const host::Component&);
+    void forget_attention(); // the one before the current one
+    void end_attention();    // no pass comes any more
 
   private:
-    ModelRunner(std::shared_ptr<const host::Device>, host::Model, std::shared_ptr<const host::Attention>, Clock&);
+    ModelRunner(std::shared_ptr<const host::Device>, host::Model, const host::Component& attention, Clock&);
     Result<> open(const RunnerSettings&);
     Result<> check_simulation() const;
     Result<> connect(Ranks&);
@@ -151,6 +159,7 @@ class ModelRunner {
     Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& draft); // bytes
     Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
+    void make_graph_cache();
 
     // ---- one pass (forward_pass.cpp) ----
     struct Inputs { // tensors of a pass that no op made
@@ -198,10 +207,10 @@ class ModelRunner {
     bool has_own_memory() const { return info_.computes && !info_.host_memory; }
 
     std::shared_ptr<const host::Device> shared_device_; // with the draft
-    std::shared_ptr<const host::Attention> shared_attention_;
+    std::unique_ptr<host::Component> own_attention_; // null: it is the target's, or was given away
     const host::Device& device_;
     host::Model model_;
-    const host::Attention& attention_;
+    const host::Component* attention_;
     Clock& clock_;
     Ranks* ranks_ = nullptr;
     CallTimes times_;
@@ -221,6 +230,8 @@ class ModelRunner {
     std::unique_ptr<StepInputs> inputs_;
     DeviceSampling sampling_{device_};
     std::unique_ptr<GraphCache> graphs_;
+    GraphSettings graph_settings_;
+    GraphScope graph_scope_;           // of the plugins that are bound
     uint64_t load_capture_ns_ = 0;
     uint32_t max_seq_len_ = 0;         // that graphs are captured for
     uint32_t max_tokens_ = 0;

@@ -122,8 +122,7 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
         });
         if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
         if (!done) return routes_.refuse(exchange, done.failure());
-        const char* const kind = wanted.slot == engine::SwapSlot::kSampler ? "sampler" : "scheduler";
-        routes_.answer(exchange, {200, dumped({{"kind", kind}, {"params", settings}})});
+        routes_.answer(exchange, {200, dumped({{"kind", name_of(wanted.slot)}, {"params", settings}})});
     });
 }
 

@@ -131,7 +131,6 @@ namespace {
 
 // `needed`: of the fields kind, plugin and params those that the body must have. Where plugin is not, it is refused.
 ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
-    const std::vector<std::string> kSwappable = {"scheduler", "sampler"};
     const bool names_plugin = std::find(needed.begin(), needed.end(), "plugin") != needed.end();
     std::vector<std::string> known = {"kind", "params"};
     if (names_plugin) known.push_back("plugin");
@@ -145,13 +144,14 @@ ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
         if (!fields.has(name.c_str())) fields.refuse(name.c_str(), "is missing");
     fields.read("kind", kind);
     if (names_plugin) fields.read("plugin", out.choice.plugin);
-    if (std::find(kSwappable.begin(), kSwappable.end(), kind) == kSwappable.end())
-        fields.refuse("kind", "got '" + printable(kind) + "', expected scheduler or sampler, which can be swapped" +
-                                  did_you_mean(kind, kSwappable));
+    const auto slot = engine::swap_slot(kind);
+    if (!slot)
+        fields.refuse("kind", "got '" + printable(kind) + "', expected " + engine::expected_swap_slots() +
+                                  ", which can be swapped" + did_you_mean(kind, engine::swap_slots()));
     if (const Json* params = fields.object("params"))
         for (const auto& [name, value] : params->items())
             out.choice.settings[name] = text_of(fields, "params." + printable(name), value);
-    out.slot = kind == "sampler" ? engine::SwapSlot::kSampler : engine::SwapSlot::kScheduler;
+    if (slot) out.slot = *slot;
     out.refusal = fields.refusal();
     return out;
 }

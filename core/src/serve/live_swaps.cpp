@@ -9,8 +9,6 @@ Failure stopped() { return fail(StatusCode::kUnavailable, "the engine was stoppe
 
 }  // namespace
 
-std::string kind_of(engine::SwapSlot slot) { return slot == engine::SwapSlot::kSampler ? "sampler" : "scheduler"; }
-
 LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal)
     : engine_(engine), journal_(journal), thread_([this] { loop(); }) {}
 
@@ -42,7 +40,7 @@ std::vector<PendingSwap> LiveSwaps::pending(uint64_t reported_step) {
     }
     const std::lock_guard lock(mutex_);
     out.insert(out.end(), preparing_.begin(), preparing_.end());
-    for (const SwapOrder& order : queue_) out.push_back({kind_of(order.slot), order.choice.plugin, "queued"});
+    for (const SwapOrder& order : queue_) out.push_back({std::string(name_of(order.slot)), order.choice.plugin, "queued"});
     return out;
 }
 
@@ -65,7 +63,7 @@ void LiveSwaps::loop() {
             if (queue_.empty()) return;
             order = std::move(queue_.front());
             queue_.pop_front();
-            if (!stopped_) preparing_ = {{kind_of(order.slot), order.choice.plugin, "preparing"}};
+            if (!stopped_) preparing_ = {{std::string(name_of(order.slot)), order.choice.plugin, "preparing"}};
         }
         if (preparing_.empty()) order.done(stopped());
         else perform(order);

@@ -30,8 +30,6 @@ struct PendingSwap {
     std::string kind, plugin, state; // state: queued, preparing, or a swap's
 };
 
-std::string kind_of(engine::SwapSlot);
-
 class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;

@@ -9,6 +9,7 @@
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
 #include "cli/status_tables.hpp"
+#include "engine/swap/swap_slot.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/fields.hpp"
 
@@ -135,10 +136,9 @@ Result<> drain(const Options& o) {
 }
 
 void check_swap(const Options& o) {
-    const std::vector<std::string> kKinds = {"scheduler", "sampler"};
-    if (std::find(kKinds.begin(), kKinds.end(), o.kind) == kKinds.end())
-        throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected scheduler or sampler, which can be swapped" +
-                                               did_you_mean(o.kind, kKinds));
+    if (!engine::swap_slot(o.kind))
+        throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::expected_swap_slots() +
+                                               ", which can be swapped" + did_you_mean(o.kind, engine::swap_slots()));
     for (const std::string& setting : o.settings)
         if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
             throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
@@ -175,7 +175,7 @@ void add_admin_commands(Commands& commands) {
             "  patchbay status --admin 10.0.0.7:9000 --admin-token-file token --json");
     CLI::App* app = add_command(commands, o, "swap", "Put another plugin into a slot of a running engine", swap,
                                 check_swap);
-    app->add_option("KIND", o->kind, "scheduler or sampler")->required();
+    app->add_option("KIND", o->kind, engine::expected_swap_slots())->required();
     app->add_option("PLUGIN", o->plugin, "the word in the YAML")->required();
     app->add_option("SETTING", o->settings, "KEY=VALUE of the plugin's parameters");
     app->footer(
@@ -184,7 +184,7 @@ void add_admin_commands(Commands& commands) {
         "  patchbay swap sampler greedy --admin ./admin.sock\n"
         "Exit codes: 0 done, 1 refused or rolled back, 2 bad usage.");
     app = add_command(commands, o, "set", "Change hot parameters of a plugin in a running engine", set, check_swap);
-    app->add_option("KIND", o->kind, "scheduler or sampler")->required();
+    app->add_option("KIND", o->kind, engine::expected_swap_slots())->required();
     app->add_option("SETTING", o->settings, "KEY=VALUE; `patchbay plugin info` shows which change live")->required();
     app->footer("Example:\n  patchbay set scheduler ageing=10");
     add_command(commands, o, "reload", "Make a running engine look for plugins again", reload)

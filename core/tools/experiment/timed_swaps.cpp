@@ -15,12 +15,6 @@ using config::Faults;
 using config::Node;
 using config::NodeKind;
 
-const std::vector<std::string> kSwapped = {"scheduler", "sampler"};
-
-engine::SwapSlot slot_of(const std::string& kind) {
-    return kind == "scheduler" ? engine::SwapSlot::kScheduler : engine::SwapSlot::kSampler;
-}
-
 // "5s", "500ms"; a plain number is seconds.
 std::optional<uint64_t> read_duration_ns(const Node& given, Faults& faults) {
     constexpr double kMost = 1e6; // seconds
@@ -44,14 +38,15 @@ struct Entry { // of `at`
 
 void read_slots(const Node& given, Entry& out, Faults& faults) {
     if (!config::is_section(given, "'swap'", faults)) return;
-    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected scheduler or sampler");
+    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected " + engine::expected_swap_slots());
     for (const config::Entry& e : given.entries) {
-        if (std::find(kSwapped.begin(), kSwapped.end(), e.key) != kSwapped.end()) {
+        if (engine::swap_slot(e.key)) {
             out.swaps.push_back({.kind = e.key, .choice = e.value});
             continue;
         }
         faults.add(e.key_origin, "'" + config::printable(e.key) + "' cannot be swapped" +
-                                     did_you_mean(e.key, kSwapped) + ", expected scheduler or sampler");
+                                     did_you_mean(e.key, engine::swap_slots()) + ", expected " +
+                                     engine::expected_swap_slots());
     }
 }
 
@@ -125,7 +120,7 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
                                    const host::Registry& registry, host::Prober& prober) {
     RunSwaps run(engine);
     for (const SwapTask& task : tasks) {
-        run.swaps_.push_back(engine.prepare_swap({slot_of(task.timed.kind), task.choice, registry, prober}));
+        run.swaps_.push_back(engine.prepare_swap({*engine::swap_slot(task.timed.kind), task.choice, registry, prober}));
         if (const auto r = run.swaps_.back()->record(); r.settled())
             return fail(task.timed.origin.text() + ": " + r.text());
     }

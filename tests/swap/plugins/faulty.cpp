@@ -1,10 +1,13 @@
-// A scheduler and a sampler that keep their contract in every probe, and break it in the engine of the tests: the
-// scheduler where it sees `blocks` KV blocks in all, the sampler where logits have `vocab` columns.
+// Policies that keep their contract in every probe, and break it in the engine of the tests: the scheduler and the
+// kv_policy where they see `blocks` KV blocks in all, the sampler where logits have `vocab` columns, the proposer where
+// rows have room for `room` drafts.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "patchbay/sdk/kv_policy.hpp"
+#include "patchbay/sdk/proposer.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/step_packer.hpp"
@@ -14,6 +17,10 @@ namespace {
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
                                             "exits", "crashes", "hangs", nullptr};
 constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
+
+constexpr const char* kProposerFaults[] = {"none", "throws", "slow", nullptr};
+constexpr const char* kKvPolicyFaults[] = {"none", "throws_in_adopt", "throws_in_update", "throws_in_choose",
+                                           "names_nothing", "names_strangers", "slow", nullptr};
 
 // A hundred looks at a clock that moves when it is looked at.
 void dawdle(const patchbay::HostClock& clock) {
@@ -101,7 +108,77 @@ class Sampler { // the likeliest token; writes all over the logits
     int64_t vocab_;
 };
 
+class Proposer { // the newest token again
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::choice("fault", "none", kProposerFaults, "what it does wrong"),
+        patchbay::param::integer("at", "1", 1, 1e6, "calls", "the call in which it does"),
+        patchbay::param::integer("room", "0", 0, 64, "drafts", "of a row of the engine in which it does"),
+    };
+    explicit Proposer(const patchbay::Context& context)
+        : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
+          room_(context.get<uint32_t>("room")) {}
+
+    void propose(patchbay::ProposeBatch& batch) {
+        const bool now = batch.raw.max_drafts == room_ && ++calls_ >= at_;
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (const auto tokens = batch.tokens(i); !tokens.empty() && batch.row(i).max_drafts > 0)
+                batch.propose(i, std::vector<int32_t>{tokens.back()});
+        if (now && fault_ == "throws") throw patchbay::Error(PB_FAILED, "fails on purpose"); // with drafts written
+        if (now && fault_ == "slow") dawdle(clock_);
+    }
+
+  private:
+    patchbay::HostClock clock_;
+    std::string fault_;
+    int64_t at_, calls_ = 0;
+    uint32_t room_;
+};
+
+class KvPolicy { // the page that was let go of last
+  public:
+    static constexpr pb_param kParams[] = {
+        patchbay::param::choice("fault", "none", kKvPolicyFaults, "what it does wrong"),
+        patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does"),
+    };
+    explicit KvPolicy(const patchbay::Context& context)
+        : clock_(context.host()), fault_(context.get<std::string>("fault")), blocks_(context.get<uint32_t>("blocks")) {}
+
+    void reset(uint32_t total_pages) {
+        pages_.clear();
+        now_ = total_pages == blocks_;
+        fail_if("throws_in_adopt");
+    }
+    void cached(const pb_kv_page& p) { pages_.push_back(p.page); }
+    void used(uint32_t page) { removed(page); }
+    void removed(uint32_t page) {
+        std::erase(pages_, page);
+        fail_if("throws_in_update");
+    }
+    void choose(patchbay::Victims& victims) {
+        fail_if("throws_in_choose");
+        if (now_ && fault_ == "slow") dawdle(clock_);
+        if (now_ && fault_ == "names_nothing") return;
+        if (now_ && fault_ == "names_strangers")
+            while (victims.add(blocks_ + 4711)) {}
+        for (size_t i = pages_.size(); i-- > 0 && victims.add(pages_[i]);) {}
+    }
+
+  private:
+    void fail_if(const char* fault) const {
+        if (now_ && fault_ == fault) throw patchbay::Error(PB_FAILED, "fails on purpose");
+    }
+
+    patchbay::HostClock clock_;
+    std::string fault_;
+    uint32_t blocks_;
+    bool now_ = false;
+    std::vector<uint32_t> pages_;
+};
+
 }  // namespace
 
 PATCHBAY_PLUGIN(patchbay::scheduler<Scheduler>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}),
-                patchbay::sampler<Sampler>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}))
+                patchbay::sampler<Sampler>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::proposer<Proposer>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::kv_policy<KvPolicy>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}))

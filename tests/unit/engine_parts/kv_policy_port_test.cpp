@@ -52,16 +52,26 @@ class PortTest : public ::testing::Test {
         return kv.count_cached(text);
     }
     const StepReport& report() const { return context.report; }
+    void swap_in(std::unique_ptr<host::Component> next) {
+        pending = port.slot().prepare(std::move(next), {.kind = "kv_policy", .name = "next", .version = {},
+                                                        .sha256 = {}, .build = {}, .path = {}});
+        port.slot().post(pending);
+        EXPECT_TRUE(port.slot().exchange(1, 4, [&](const host::Component&) { EXPECT_TRUE(port.adopt()); }));
+    }
 
     VirtualClock clock;
     StepContext context;
+    std::vector<host::Identity> plugins = {{.kind = "kv_policy", .name = "fake", .version = {}, .sha256 = {},
+                                            .build = {}, .path = {}}};
+    SwapJournal journal{context, plugins};
     kv::KvCache kv{4, 4, kv::PrefixCaching::kOn, "m"};
     FakeKvPolicy* policy;
     KvPolicyPort port;
+    std::shared_ptr<host::Swap> pending;
 
   private:
     explicit PortTest(Played<FakeKvPolicy> made)
-        : policy(&made.policy), port(view_of(std::move(made.component)), kv, clock, context) {
+        : policy(&made.policy), port(view_of(std::move(made.component)), kv, clock, context, journal) {
         EXPECT_TRUE(port.adopt());
     }
     static host::KvPolicy view_of(std::unique_ptr<host::Component> c) {
@@ -136,11 +146,41 @@ TEST_F(PortTest, GivesChangesOnWhereNothingIsEvicted) {
     EXPECT_GT(policy->used_pages, 1000u);
 }
 
+TEST_F(PortTest, OneThatTakesOverGetsAllThatIsCachedAndItsPredecessorStaysUpToDate) {
+    compute(0);
+    Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+    swap_in(std::move(next.component));
+    EXPECT_EQ(next.policy.pages, policy->pages);
+    EXPECT_EQ(next.policy.pages.size(), 2u);
+    compute(100);
+    port.update();
+    EXPECT_EQ(next.policy.pages.size(), 4u);
+    EXPECT_EQ(policy->pages, next.policy.pages);
+}
+
+TEST_F(PortTest, OneOnProbationThatFailsLeavesTheChoiceToItsPredecessor) {
+    compute(0);
+    compute(100);
+    Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+    swap_in(std::move(next.component));
+    next.policy.names_nothing = true;
+    compute(200); // the predecessor gives up the latest
+    EXPECT_EQ(found(0), 8u);
+    EXPECT_EQ(found(100), 0u);
+    EXPECT_EQ(port.slot().previous(), nullptr);
+    EXPECT_EQ(report().kv_policy_faults, 0u);
+    ASSERT_EQ(report().swaps.size(), 1u);
+    EXPECT_EQ(report().swaps[0].text(), "swap kv_policy fake→next: rolled back in phase choose: names 0 pages, "
+                                        "expected 2");
+}
+
 TEST(KvPolicyPort, WithoutAPolicyTheCacheKeepsItsOrder) {
     VirtualClock clock;
     StepContext context;
+    std::vector<host::Identity> plugins;
+    SwapJournal journal(context, plugins);
     kv::KvCache kv{4, 4, kv::PrefixCaching::kOn, "m"};
-    KvPolicyPort port({}, kv, clock, context);
+    KvPolicyPort port({}, kv, clock, context, journal);
     EXPECT_TRUE(port.adopt());
     EXPECT_EQ(port.component(), nullptr);
 }

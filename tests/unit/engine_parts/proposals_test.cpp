@@ -43,7 +43,7 @@ struct Bench : RowNeighbours {
     Played<FakeProposer> played = play<FakeProposer>(kFakeProposer);
     FakeProposer& proposer = played.policy;
     Proposals part{{settings, speculation, kVocab, kMaxModelLen, sequences, kv, beams, constraints, verification,
-                    drafts, draft_kv, aborts, copies, clock, context},
+                    drafts, draft_kv, aborts, copies, clock, context, journal},
                    typed(std::move(played.component)), nullptr};
 };
 
@@ -294,14 +294,36 @@ TEST(Proposals, ByAnAdaptiveLengthAreAsLongAsItChooses) {
     EXPECT_EQ(drafted, lengths);
 }
 
+TEST(Proposals, OfOneOnProbationThatFailsAreNoneAndItsPredecessorIsBack) {
+    Bench b;
+    b.plugins = {{.kind = "proposer", .name = "fake", .version = {}, .sha256 = {}, .build = {}, .path = {}}};
+    Sequence& s = b.decode(4);
+    b.give({50, 51});
+    Played<FakeProposer> next = play<FakeProposer>(kFakeProposer);
+    next.policy.proposed = [](ProposeBatch&) { throw Error(PB_FAILED, "it does not want to"); };
+    const auto swap = b.part.slot().prepare(std::move(next.component), {.kind = "proposer", .name = "next",
+                                                                        .version = {}, .sha256 = {}, .build = {},
+                                                                        .path = {}});
+    b.part.slot().post(swap);
+    ASSERT_TRUE(b.part.slot().exchange(1, 4, [](const host::Component&) {}));
+    b.part.propose();
+    EXPECT_EQ(s.drafts, 0u);
+    EXPECT_EQ(b.report().proposer_faults, 0u) << "it is gone";
+    ASSERT_EQ(b.report().swaps.size(), 1u);
+    EXPECT_EQ(b.report().swaps[0].state, host::SwapState::kRolledBack);
+    b.part.propose();
+    EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50, 51));
+}
+
 TEST(Proposals, WithoutAProposerThereIsNothingToDo) {
     Bench b;
     Proposals none({b.settings, b.speculation, Bench::kVocab, Bench::kMaxModelLen, b.sequences, b.kv, b.beams,
-                    b.constraints, b.verification, b.drafts, b.draft_kv, b.aborts, b.copies, b.clock, b.context},
+                    b.constraints, b.verification, b.drafts, b.draft_kv, b.aborts, b.copies, b.clock, b.context,
+                    b.journal},
                    {}, nullptr);
     Sequence& s = b.decode(4);
     EXPECT_FALSE(none.any());
-    EXPECT_EQ(none.component(), nullptr);
+    EXPECT_FALSE(none.slot().filled());
     none.observe(s, 1, 1);
     none.finished(s);
     EXPECT_THAT(b.proposer.observed, IsEmpty());

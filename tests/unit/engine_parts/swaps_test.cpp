@@ -1,9 +1,10 @@
 // Swaps as the loop sees them: who is let in, who stays, and what the record says of it.
-#include "engine/loop/swaps.hpp"
+#include "engine/swap/swaps.hpp"
 
 #include <gmock/gmock.h>
 
 #include "engine/scheduling/scheduler_view.hpp"
+#include "engine/swap/swap_ports.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {
@@ -41,7 +42,10 @@ struct Bench : RowNeighbours {
     SchedulerView view{settings, sequences, kv, hints, beams, pressure};
     SamplerPort sampler{kVocab, clock, context, journal};
     FakeSampler& sampling = install<FakeSampler>(sampler.slot(), kFakeSampler);
-    Swaps part{{swap_settings, sequences, scheduler, sampler, prompt_logprobs, journal, context}};
+    config::SpeculationSettings speculation;
+    SchedulerSwaps scheduler_swaps{scheduler, context};
+    SamplerSwaps sampler_swaps{sampler, {sequences, prompt_logprobs, executor, speculation, context}};
+    Swaps part{{swap_settings, {&scheduler_swaps, &sampler_swaps}, journal, context}};
     std::shared_ptr<host::Swap> pending;
 };
 
@@ -51,9 +55,9 @@ TEST(Swaps, ASchedulerIsLetInAtTheBoundaryAndShownAllThereIs) {
     b.wait(4);
     b.wait(4);
     FakeScheduler& next = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
-    EXPECT_FALSE(b.part.on_probation());
-    b.part.at_boundary();
-    EXPECT_TRUE(b.part.on_probation());
+    EXPECT_FALSE(b.part.step_may_be_redone());
+    b.part.at_boundary(false);
+    EXPECT_TRUE(b.part.step_may_be_redone());
     EXPECT_THAT(next.resyncs, ElementsAre(Pair(1, 2)));
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation));
     EXPECT_EQ(b.plugins[0].name, "next");
@@ -63,7 +67,7 @@ TEST(Swaps, ASchedulerIsLetInAtTheBoundaryAndShownAllThereIs) {
 TEST(Swaps, BothHearOfSequencesDuringProbation) {
     Bench b;
     FakeScheduler& next = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
-    b.part.at_boundary();
+    b.part.at_boundary(false);
     Sequence& s = b.wait(4);
     EXPECT_THAT(next.arrived, ElementsAre(s.id));
     EXPECT_THAT(b.policy.arrived, ElementsAre(s.id));
@@ -72,12 +76,12 @@ TEST(Swaps, BothHearOfSequencesDuringProbation) {
 TEST(Swaps, ProbationCountsTheStepsInWhichOneWasCalled) {
     Bench b;
     b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
-    b.part.at_boundary();
-    b.part.end_step(true, false);
-    b.part.end_step(false, true); // it was not asked for a plan
-    EXPECT_TRUE(b.part.on_probation());
-    b.part.end_step(true, false);
-    EXPECT_FALSE(b.part.on_probation());
+    b.part.at_boundary(false);
+    b.part.end_step({true, false});
+    b.part.end_step({false, true}); // it was not asked for a plan
+    EXPECT_TRUE(b.part.step_may_be_redone());
+    b.part.end_step({true, false});
+    EXPECT_FALSE(b.part.step_may_be_redone());
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kCommitted));
     EXPECT_EQ(b.plugins[0].name, "next");
 }
@@ -85,13 +89,13 @@ TEST(Swaps, ProbationCountsTheStepsInWhichOneWasCalled) {
 TEST(Swaps, ACallThatTakesTooLongBringsThePredecessorBack) {
     Bench b;
     b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
-    b.part.at_boundary();
+    b.part.at_boundary(false);
     b.report().sample_ns = 1'000'000'000;
-    b.part.end_step(true, true);
-    EXPECT_TRUE(b.part.on_probation()) << "so long it may take";
+    b.part.end_step({true, true});
+    EXPECT_TRUE(b.part.step_may_be_redone()) << "so long it may take";
     b.report().sample_ns = 1'234'000'000;
-    b.part.end_step(true, true);
-    EXPECT_FALSE(b.part.on_probation());
+    b.part.end_step({true, true});
+    EXPECT_FALSE(b.part.step_may_be_redone());
     const host::SwapRecord& r = b.report().swaps.back();
     EXPECT_EQ(r.state, SwapState::kRolledBack);
     EXPECT_EQ(r.phase, "time");
@@ -102,9 +106,9 @@ TEST(Swaps, ACallThatTakesTooLongBringsThePredecessorBack) {
 TEST(Swaps, WithoutABoundACallMayTakeAnyTime) {
     Bench b({.probation_steps = 1, .max_call_ms = 0});
     b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
-    b.part.at_boundary();
+    b.part.at_boundary(false);
     b.report().plan_ns = UINT64_MAX;
-    b.part.end_step(true, false);
+    b.part.end_step({true, false});
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kCommitted));
 }
 
@@ -120,8 +124,8 @@ TEST(Swaps, ASamplerThatCannotServeARequestThatIsThereGivesItsPlaceBackAtOnce) {
         next.accepted = [of_prompt](const pb_sampling_params& asked) {
             if ((asked.temperature == 0) == of_prompt) throw Error(PB_UNSUPPORTED, "not that");
         };
-        b.part.at_boundary();
-        EXPECT_FALSE(b.part.on_probation());
+        b.part.at_boundary(false);
+        EXPECT_FALSE(b.part.step_may_be_redone());
         ASSERT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kRolledBack));
         EXPECT_EQ(b.report().swaps[1].phase, "accepts");
         EXPECT_EQ(b.plugins[1].name, "fake");
@@ -132,17 +136,17 @@ TEST(Swaps, ASamplerWithNothingToRefuseStays) {
     Bench b;
     FakeSampler& next = b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
     next.accepted = [](const pb_sampling_params&) { throw Error(PB_UNSUPPORTED, "nothing at all"); };
-    b.part.at_boundary();
-    EXPECT_TRUE(b.part.on_probation()) << "there is no request";
+    b.part.at_boundary(false);
+    EXPECT_TRUE(b.part.step_may_be_redone()) << "there is no request";
 }
 
 TEST(Swaps, ARefusalIsReportedWithTheNextStepAndChangesNoOne) {
     Bench b;
     const auto refused = b.scheduler.slot().refuse(named("scheduler", "absent"), "find", "there is none");
-    b.part.at_boundary();
+    b.part.at_boundary(false);
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kRefused));
     EXPECT_EQ(b.plugins[0].name, "fake");
-    b.part.at_boundary();
+    b.part.at_boundary(false);
     EXPECT_EQ(b.report().swaps.size(), 1u) << "once";
 }
 
@@ -151,12 +155,12 @@ TEST(Swaps, TheNextInLineWaitsForTheEndOfProbation) {
     FakeScheduler& first = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
     const auto kept = b.pending;
     FakeScheduler& second = b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
-    b.part.at_boundary();
-    b.part.at_boundary();
+    b.part.at_boundary(false);
+    b.part.at_boundary(false);
     EXPECT_EQ(first.resyncs.size(), 1u);
     EXPECT_EQ(second.resyncs.size(), 0u);
-    b.part.end_step(true, true);
-    b.part.at_boundary();
+    b.part.end_step({true, true});
+    b.part.at_boundary(false);
     EXPECT_EQ(second.resyncs.size(), 1u);
 }
 

@@ -82,8 +82,8 @@ TEST_F(LibraryTest, AFileReplacedInPlaceChangesNothingThatIsLoaded) {
     write(file, "");
     EXPECT_EQ(answer_of(*before), 1);
     EXPECT_EQ(answer_of(*after), 2);
-    EXPECT_NE(before->library().sha256(), after->library().sha256());
-    EXPECT_EQ(before->library().path(), file);
+    EXPECT_NE(before->library()->sha256(), after->library()->sha256());
+    EXPECT_EQ(before->library()->path(), file);
 }
 
 TEST_F(LibraryTest, TwoFilesOfOneNameAreTwoLibraries) {

@@ -62,7 +62,7 @@ TEST_F(RegistryTest, FoldersAreSearchedInTheirOrderAndTheFirstOfANameWins) {
     const Registry without_flag = must(Registry::open({}));
     EXPECT_EQ(answer_of(*must(without_flag.proposer("answer", {}, {})).component), 1);
     const auto made = must(without_flag.proposer("answer", {}, {}));
-    EXPECT_EQ(made.component->library().path(), folder("path1") / "a.so");
+    EXPECT_EQ(made.component->library()->path(), folder("path1") / "a.so");
 }
 
 TEST_F(RegistryTest, WithinAFolderTheFirstNameOfAFileWins) {

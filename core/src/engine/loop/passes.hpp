@@ -45,6 +45,7 @@ class Passes {
     Result<> collect();
     uint64_t collected() const { return collected_; } // steps that came back so far, the poisoned ones not
     void cancel() { p_.executor.cancel(); } // all of them: the engine cannot go on
+    void give_up(); // all of them: their sequences are computed anew
 
   private:
     void compute_anew(InFlightStep&);

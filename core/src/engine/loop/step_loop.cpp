@@ -33,14 +33,15 @@ void StepLoop::begin() {
     const auto& pending = p_.sequences.pending();
     const bool idle = p_.sequences.waiting().empty() && p_.sequences.running().empty() && p_.passes.in_flight() == 0;
     if (idle && !pending.empty()) p_.clock.wait_until_ns(pending.begin()->first);
-    p_.swaps.at_boundary();
+    p_.swaps.at_boundary(p_.passes.in_flight() > 0);
     context.report.start_ns = context.now_ns = p_.clock.now_ns();
     p_.kv.set_time(context.report.start_ns);
 }
 
 std::string_view StepLoop::sync_reason() const {
     if (!sync_reason_.empty()) return sync_reason_;
-    if (p_.swaps.on_probation()) return "probation"; // one that fails leaves its step to its predecessor
+    if (p_.swaps.step_may_be_redone()) return "probation"; // by the predecessor of one that fails
+    if (p_.swaps.waits_for_steps()) return "swap";
     if (p_.beams.any_running()) return "beam_search"; // what goes on, and with whose KV, is known when all are back
     return p_.passes.host_samples() ? "host_sampler" : "";
 }
@@ -67,10 +68,19 @@ Result<> StepLoop::advance() {
     std::vector<Placed>& placed = p_.placement.placed();
     for (StepObserver* o : observers_) o->on_placed(placed);
     p_.context.report.sync_reason = waited;
-    if (!placed.empty()) PB_CHECK(passes.submit(placed, depth > 0));
-    while (passes.in_flight() > (placed.empty() ? 0 : depth)) PB_CHECK(passes.collect());
+    if (!placed.empty()) PB_CHECK(or_recovered(passes.submit(placed, depth > 0)));
+    while (passes.in_flight() > (placed.empty() ? 0 : depth)) PB_CHECK(or_recovered(passes.collect()));
     if (placed.empty() || passes.in_flight() > 0 || !p_.proposals.any()) return {};
     return timer_.run(Phase::kCommit, [&] { p_.proposals.propose(); });
+}
+
+// A step that fails while part of what computes it is on probation is computed anew by the predecessor.
+Result<> StepLoop::or_recovered(const Result<>& done) {
+    if (done || !p_.swaps.can_recover()) return done;
+    p_.branches.drop();
+    p_.passes.give_up();
+    p_.swaps.recover(done.error());
+    return {};
 }
 
 // A policy that runs nothing while there is work loses its slot to its predecessor, or ends the engine.
@@ -92,7 +102,7 @@ Result<> StepLoop::check_progress() {
 
 Result<> StepLoop::end() {
     const bool planned = !p_.placement.placed().empty();
-    if (p_.swaps.on_probation()) p_.swaps.end_step(planned, planned && p_.passes.sampled());
+    p_.swaps.end_step({planned, planned && p_.passes.sampled()});
     if (!has_unfinished()) PB_CHECK(p_.copies.flush());
     p_.summary.note_state();
     p_.proposals.observe(p_.context.report);

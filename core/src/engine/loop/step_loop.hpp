@@ -6,7 +6,7 @@
 #include "engine/loop/page_copies.hpp"
 #include "engine/loop/passes.hpp"
 #include "engine/loop/step_observer.hpp"
-#include "engine/loop/swaps.hpp"
+#include "engine/swap/swaps.hpp"
 #include "engine/placement/placement.hpp"
 #include "engine/speculation/proposals.hpp"
 
@@ -45,6 +45,7 @@ class StepLoop {
   private:
     void begin();
     Result<> advance();
+    Result<> or_recovered(const Result<>& done);
     Result<> check_progress();
     Result<> end();
 

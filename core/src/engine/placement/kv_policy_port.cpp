@@ -30,9 +30,14 @@ pb_kv_page change_of(kv::BlockId page, pb_kv_change change) {
 
 }  // namespace
 
-KvPolicyPort::KvPolicyPort(host::KvPolicy policy, kv::KvCache& kv, const Clock& clock, StepContext& context)
-    : policy_(std::move(policy)), kv_(kv), clock_(clock), context_(context) {
-    if (policy_) kv.evict_by(*this);
+KvPolicyPort::KvPolicyPort(host::KvPolicy policy, kv::KvCache& kv, const Clock& clock, StepContext& context,
+                           SwapJournal& journal)
+    : kv_(kv), clock_(clock), context_(context), journal_(journal),
+      slot_("kv_policy", host::UnreadState::kStartsEmpty, clock) {
+    if (!policy) return;
+    const host::Identity identity = host::Registry::identity(*policy.component);
+    slot_.install(std::move(policy.component), identity);
+    kv.evict_by(*this);
 }
 
 pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
@@ -46,13 +51,23 @@ pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
 }
 
 Result<> KvPolicyPort::adopt() {
-    if (!policy_) return {};
+    if (!slot_.filled()) return {};
+    if (const host::Component* const before = slot_.previous(); before && !pending_.empty()) {
+        const pb_kv_pages changes = wire(pending_);
+        if (const auto done = host::checked<&pb_kv_policy::update>(*before, &changes); !done) count_fault(done.error());
+    }
     pending_.clear();
-    for (const kv::CachedPage& page : kv_.pool().cached_pages()) pending_.push_back(record_of(page));
-    const pb_kv_pages pages = wire(pending_);
-    const Result<> done = policy_.checked<&pb_kv_policy::adopt>(&pages);
-    pending_.clear();
-    return done;
+    std::vector<pb_kv_page> cached;
+    for (const kv::CachedPage& page : kv_.pool().cached_pages()) cached.push_back(record_of(page));
+    const pb_kv_pages pages = wire(cached);
+    calls_ += 1;
+    return host::checked<&pb_kv_policy::adopt>(slot_.current(), &pages);
+}
+
+bool KvPolicyPort::roll_back(const std::string& phase, const std::string& reason) {
+    if (!slot_.previous()) return false;
+    journal_.note(slot_.roll_back(context_.step, phase, reason));
+    return true;
 }
 
 void KvPolicyPort::note(const pb_kv_page& change) {
@@ -67,14 +82,17 @@ void KvPolicyPort::update() {
     if (pending_.empty()) return;
     const pb_kv_pages pages = wire(pending_);
     const uint64_t start = clock_.now_ns();
-    const Result<> done = policy_.checked<&pb_kv_policy::update>(&pages);
+    const Result<> done = host::checked<&pb_kv_policy::update>(slot_.current(), &pages);
+    if (const host::Component* const before = slot_.previous())
+        if (const auto kept = host::checked<&pb_kv_policy::update>(*before, &pages); !kept) count_fault(kept.error());
     context_.report.kv_update_ns += clock_.now_ns() - start;
+    calls_ += 1;
     pending_.clear();
-    if (!done) count_fault(done.error());
+    if (!done && !roll_back("update", done.error())) count_fault(done.error());
 }
 
-size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
-    update();
+// False: it has failed, or has named too few.
+bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, std::string& fault) {
     static_assert(sizeof(kv::BlockId) == sizeof(uint32_t));
     const uint64_t start = clock_.now_ns();
     pb_kv_choice choice{.struct_size = sizeof(pb_kv_choice),
@@ -83,18 +101,33 @@ size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
                         .page_count = 0,
                         .reserved = 0,
                         .now_us = start / 1000};
-    const Result<> done = policy_.checked<&pb_kv_policy::choose>(&choice);
+    const host::Component& policy = slot_.current();
+    const Result<> done = host::checked<&pb_kv_policy::choose>(policy, &choice);
     context_.report.kv_choose_ns += clock_.now_ns() - start;
-    if (done && choice.page_count == out.size()) return out.size();
-    count_fault(done ? policy_.component->label() + (": choose: names " + std::to_string(choice.page_count)) +
-                           " pages, expected " + std::to_string(out.size())
-                     : done.error());
-    return done && choice.page_count < out.size() ? choice.page_count : 0;
+    calls_ += 1;
+    named = done && choice.page_count <= out.size() ? choice.page_count : 0;
+    if (done && choice.page_count == out.size()) return true;
+    fault = done ? policy.label() + (": choose: names " + std::to_string(choice.page_count)) + " pages, expected " +
+                       std::to_string(out.size())
+                 : done.error();
+    return false;
+}
+
+size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
+    update();
+    size_t named = 0;
+    std::string fault;
+    bool chosen = ask(out, named, fault);
+    if (!chosen && roll_back("choose", fault)) chosen = ask(out, named, fault);
+    if (!chosen) count_fault(fault);
+    return named;
 }
 
 void KvPolicyPort::refused(kv::BlockId page) {
-    count_fault(policy_.component->label() + (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
-                ", which is not cached");
+    const std::string fault = slot_.current().label() +
+                              (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
+                              ", which is not cached";
+    if (!roll_back("choose", fault)) count_fault(fault);
 }
 
 void KvPolicyPort::count_fault(const std::string& why) {

@@ -5,7 +5,8 @@
 
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
-#include "host/component.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "host/slot.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
@@ -13,11 +14,16 @@ namespace patchbay::engine {
 class KvPolicyPort final : public kv::Evictor {
   public:
     // policy: empty: the cache keeps its own order.
-    KvPolicyPort(host::KvPolicy policy, kv::KvCache&, const Clock&, StepContext&);
+    KvPolicyPort(host::KvPolicy policy, kv::KvCache&, const Clock&, StepContext&, SwapJournal&);
 
-    const host::Component* component() const { return policy_.component.get(); } // null: there is none
+    host::Slot& slot() { return slot_; }
+    const host::Component* component() const { return slot_.filled() ? &slot_.current() : nullptr; } // null: none
     // Gives the policy all that is cached, in place of all that it knows. Before its first call, and for a swap.
     Result<> adopt();
+    void update();                          // gives it what has changed since its latest call
+    uint64_t calls() const { return calls_; } // of the policy so far
+    // Its predecessor is back, which has got all changes too. False: it is not on probation.
+    bool roll_back(const std::string& phase, const std::string& reason);
 
     void cached(const kv::CachedPage&) override;
     void used(kv::BlockId) override;
@@ -28,15 +34,16 @@ class KvPolicyPort final : public kv::Evictor {
   private:
     pb_kv_pages wire(const std::vector<pb_kv_page>&) const;
     void note(const pb_kv_page&);
-    void update();                      // what is pending
+    bool ask(std::span<kv::BlockId> out, size_t& named, std::string& fault);
     void count_fault(const std::string& why);
 
-    host::KvPolicy policy_;
     const kv::KvCache& kv_;
     const Clock& clock_;
     StepContext& context_;
+    SwapJournal& journal_;
+    host::Slot slot_;
     std::vector<pb_kv_page> pending_; // changes that it has not got yet
-    uint64_t faults_ = 0;
+    uint64_t calls_ = 0, faults_ = 0;
 };
 
 }  // namespace patchbay::engine

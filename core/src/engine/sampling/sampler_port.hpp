@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/loop/step_context.hpp"
-#include "engine/loop/swap_journal.hpp"
+#include "engine/swap/swap_journal.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "execution/executor.hpp"

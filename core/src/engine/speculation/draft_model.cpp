@@ -48,6 +48,14 @@ DraftModel::DraftModel(const Context& context) : context_(context), computes_(co
                 }};
 }
 
+std::map<std::string, std::string> settings_of(const pb_runner_load& what) {
+    std::map<std::string, std::string> out;
+    for (uint32_t i = 0; i < what.setting_count; ++i)
+        out[std::string(what.settings[i].key.data, what.settings[i].key.size)] =
+            std::string(what.settings[i].value.data, what.settings[i].value.size);
+    return out;
+}
+
 pb_status DraftModel::answer(DraftModel& self, const Result<>& done, pb_str* why) {
     if (done) return PB_OK;
     self.why_ = done.error();
@@ -73,10 +81,7 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     acceptance_ = what.simulated_acceptance;
     constexpr uint64_t kOwnNoise = 0x9E3779B97F4A7C15;
     if (c.config.speculative.rejection_sample_method == config::Verification::kRejection) noise_ = kOwnNoise;
-    std::map<std::string, std::string> keys;
-    for (uint32_t i = 0; i < what.setting_count; ++i)
-        keys[std::string(what.settings[i].key.data, what.settings[i].key.size)] =
-            std::string(what.settings[i].value.data, what.settings[i].value.size);
+    const std::map<std::string, std::string> keys = settings_of(what);
     config::EngineConfig own = c.config;
     PB_TRY(own.model, config::model_settings(keys));
     own.engine.kv_cache_dtype_layers.clear(); // of the model's layers
@@ -97,8 +102,10 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     choice.source.read_with(c.pool);
     draft_.emplace(runner::DraftModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});
-    copy_out(&facts, {sizeof(pb_runner_facts), kModel, facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
-                      facts_.max_position, computes_ ? 1u : 0u, head_depth_.value_or(0)});
+    loaded_with_ = keys;
+    loaded_facts_ = {sizeof(pb_runner_facts), kModel,        facts_.vocab_size,   facts_.hidden_size, facts_.layer_count,
+                     facts_.max_position,     computes_ ? 1u : 0u, head_depth_.value_or(0)};
+    copy_out(&facts, loaded_facts_);
     return {};
 }
 

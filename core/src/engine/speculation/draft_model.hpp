@@ -2,6 +2,7 @@
 // with it for the sequences of a propose(), and keeps what it has computed of them in step with the target.
 // Engine-internal.
 #pragma once
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@
 #include "runner/model_runner.hpp"
 
 namespace patchbay::engine {
+
+std::map<std::string, std::string> settings_of(const pb_runner_load&); // of the model that it names
 
 class DraftModel {
   public:
@@ -38,6 +41,9 @@ class DraftModel {
     void end_create() { context_.reset(); }  // of the proposer: nothing is loaded from here on
     runner::DraftModel* draft() { return draft_ ? &*draft_ : nullptr; } // for the runner; null: none was loaded
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
+    bool is_loaded() const { return !loaded_with_.empty() || facts_.vocab_size > 0; }
+    const std::map<std::string, std::string>& loaded_with() const { return loaded_with_; } // settings
+    const pb_runner_facts& loaded_facts() const { return loaded_facts_; }
 
     struct Parts {
         execution::DraftPasses& passes;   // its own
@@ -112,6 +118,8 @@ class DraftModel {
     std::optional<uint32_t> head_depth_; // of a head: what max_draft_depth() gave; none: it is a model of its own
     pb_model_facts facts_ = sized<pb_model_facts>();
     std::string identity_;
+    std::map<std::string, std::string> loaded_with_;
+    pb_runner_facts loaded_facts_ = sized<pb_runner_facts>();
     bool computes_;
     double acceptance_ = -1; // of made-up tokens
     uint64_t noise_ = 0;     // in seeds: by rejection drafts must not follow from the noise of the target's tokens

@@ -8,12 +8,32 @@
 namespace patchbay::engine {
 
 Proposals::Proposals(const Parts& parts, host::Proposer proposer, DraftModel* draft_model)
-    : p_(parts), proposer_(std::move(proposer)), draft_model_(draft_model) {
-    if (any() && p_.speculation.mode == config::DraftMode::kAdaptive)
-        length_.emplace(p_.settings.num_speculative_tokens);
+    : p_(parts), slot_("proposer", host::UnreadState::kStartsEmpty, parts.clock), draft_model_(draft_model) {
+    if (!proposer) return;
+    const host::Identity identity = host::Registry::identity(*proposer.component);
+    slot_.install(std::move(proposer.component), identity);
+    forget_acceptance();
 }
 
 Proposals::~Proposals() { release_lingering(); }
+
+void Proposals::forget_acceptance() {
+    if (p_.speculation.mode == config::DraftMode::kAdaptive) length_.emplace(p_.settings.num_speculative_tokens);
+}
+
+bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
+    if (!slot_.previous()) return false;
+    p_.journal.note(slot_.roll_back(p_.context.step, phase, reason));
+    forget_acceptance();
+    return true;
+}
+
+// One on probation has lost its slot by it.
+void Proposals::note_fault(const std::string& why, const char* what_follows) {
+    if (roll_back("propose", why)) return;
+    if (faults_++ == 0) spdlog::warn("{}: {}", why, what_follows);
+    p_.context.report.proposer_faults += 1;
+}
 
 uint32_t Proposals::choose_length() {
     const auto running = p_.sequences.running();
@@ -44,14 +64,12 @@ std::vector<Proposals::Row> Proposals::rows_to_draft(uint32_t length) {
 void Proposals::propose() {
     const std::vector<Row> rows = rows_to_draft(choose_length());
     const uint64_t start = p_.clock.now_ns();
+    if (!rows.empty()) asked_in_ = p_.context.step;
     Result<> done;
     if (draft_model_) done = draft_with_model(rows);
     else if (!rows.empty()) done = ask(rows);
     p_.context.report.propose_ns = p_.clock.now_ns() - start;
-    if (done) return;
-    if (faults_ == 0) spdlog::warn("{}: this step goes on without drafts", done.error());
-    faults_ += 1;
-    p_.context.report.proposer_faults += 1;
+    if (!done) note_fault(done.error(), "this step goes on without drafts");
 }
 
 // The model goes on with what the target has computed, also of sequences that are not drafted for.
@@ -94,7 +112,7 @@ Result<> Proposals::ask(std::span<const Row> rows) {
         b.drawn = drawn.data();
         b.vocab_size = p_.vocab_size;
     }
-    PB_CHECK(proposer_.checked<&pb_proposer::propose>(&b));
+    PB_CHECK(host::checked<&pb_proposer::propose>(slot_.current(), &b));
     for (size_t i = 0; i < rows.size(); ++i) {
         Sequence& s = *rows[i].sequence;
         const uint32_t max_drafts = rows[i].wire.max_drafts;
@@ -146,12 +164,9 @@ void Proposals::cut_disallowed(Sequence& s) {
 
 // What a proposer writes into parents may be wrong: that is its fault, and what hangs on it is no draft.
 void Proposals::keep_tree(Sequence& s, DraftTree tree) {
-    if (!tree.sound) {
-        if (faults_++ == 0)
-            spdlog::warn("proposer '{}' gave a draft that hangs on no draft before it: it is cut, with what follows",
-                         proposer_.component->type().name);
-        p_.context.report.proposer_faults += 1;
-    }
+    if (!tree.sound)
+        note_fault(slot_.current().label() + std::string(" gave a draft that hangs on no draft before it"),
+                   "it is cut, with what follows");
     std::vector<DraftPath> paths;
     for (DraftPath& path : tree.paths) {
         const uint32_t allowed = p_.constraints.count_allowed(s, path);
@@ -165,8 +180,10 @@ void Proposals::keep_tree(Sequence& s, DraftTree tree) {
 }
 
 void Proposals::observe(const Sequence& s, uint32_t verified, uint32_t accepted) {
-    if (verified > 0 && any() && proposer_.table->observe)
-        proposer_.call<&pb_proposer::observe>(s.id, verified, accepted);
+    if (verified == 0 || !any()) return;
+    slot_.each([&](const host::Component& c) {
+        if (host::table_of<pb_proposer>(c).observe) host::call<&pb_proposer::observe>(c, s.id, verified, accepted);
+    });
 }
 
 void Proposals::free_outside_window(Sequence& s) {
@@ -190,7 +207,10 @@ void Proposals::release_lingering() {
 }
 
 void Proposals::finished(const Sequence& s) {
-    if (any() && proposer_.table->finished) proposer_.call<&pb_proposer::finished>(s.id);
+    if (any())
+        slot_.each([&](const host::Component& c) {
+            if (host::table_of<pb_proposer>(c).finished) host::call<&pb_proposer::finished>(c, s.id);
+        });
     p_.drafts.erase(s);
     if (s.table.held == 0) p_.draft_kv.erase(s);
 }

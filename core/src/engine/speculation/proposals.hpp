@@ -13,7 +13,8 @@
 #include "engine/speculation/draft_length.hpp"
 #include "engine/speculation/draft_model.hpp"
 #include "engine/speculation/draft_verification.hpp"
-#include "host/registry.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "host/slot.hpp"
 
 namespace patchbay::engine {
 
@@ -34,13 +35,19 @@ class Proposals final : public DraftFeedback {
         PageCopies& copies;
         Clock& clock;
         StepContext& context;
+        SwapJournal& journal;
     };
     // draft_model: that the proposer drafts with, started; null: it has none. proposer: empty: there are no drafts.
     Proposals(const Parts&, host::Proposer proposer, DraftModel* draft_model);
     ~Proposals() override;
 
-    bool any() const { return static_cast<bool>(proposer_); }
-    const host::Component* component() const { return proposer_.component.get(); } // null: there is none
+    bool any() const { return slot_.filled(); }
+    host::Slot& slot() { return slot_; }
+    DraftModel* draft_model() const { return draft_model_; }
+    bool asked() const { return asked_in_ == p_.context.step; } // the proposer, in this step
+    void forget_acceptance();             // of the drafts so far: another one proposes from now on
+    // Its predecessor is back. False: it is not on probation.
+    bool roll_back(const std::string& phase, const std::string& reason);
     void propose(); // for the sequences that run
 
     void observe(const Sequence&, uint32_t verified, uint32_t accepted) override;
@@ -67,14 +74,16 @@ class Proposals final : public DraftFeedback {
     void keep_tree(Sequence&, DraftTree);
     void keep(Sequence&, TokenId, std::span<const float> drawn_from); // empty: it was not drawn
     void cut_disallowed(Sequence&);
+    void note_fault(const std::string& why, const char* what_follows);
 
     const Parts p_;
-    host::Proposer proposer_;
+    host::Slot slot_;
     DraftModel* const draft_model_;
     std::optional<DraftLength> length_;  // by mode: adaptive
     std::vector<std::unique_ptr<Sequence>> lingering_;
     std::vector<float> drawn_from_;      // by a proposer, as it writes them
     uint64_t faults_ = 0;                // ever
+    uint64_t asked_in_ = 0;              // the step in which there was something to draft last
 };
 
 }  // namespace patchbay::engine

@@ -1,4 +1,4 @@
-#include "engine/loop/swap_journal.hpp"
+#include "engine/swap/swap_journal.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,0 +1,22 @@
+// What becomes of sequences when no KV is good for anything any more, because what computes it was exchanged: all wait,
+// before those that came later, and are computed anew from their tokens. Nothing is cached.
+#pragma once
+#include "engine/placement/preemption.hpp"
+
+namespace patchbay::engine {
+
+class Recomputation {
+  public:
+    Recomputation(Sequences& sequences, kv::KvCache& kv, PrefixHints& hints, Preemption& preemption)
+        : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption) {}
+
+    void recompute_all(); // between steps, or after a step that failed
+
+  private:
+    Sequences& sequences_;
+    kv::KvCache& kv_;
+    PrefixHints& hints_;
+    Preemption& preemption_;
+};
+
+}  // namespace patchbay::engine

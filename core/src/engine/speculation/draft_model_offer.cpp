@@ -1,0 +1,35 @@
+#include "engine/speculation/draft_model_offer.hpp"
+
+namespace patchbay::engine {
+
+DraftModelOffer::DraftModelOffer(DraftModel* loaded)
+    : loaded_(loaded), service_{sizeof(pb_runner), PB_RUNNER_REVISION, this,
+                                [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str* why) {
+                                    return static_cast<DraftModelOffer*>(ctx)->load(*Whole(what), facts, why);
+                                },
+                                [](void* ctx, pb_runner_batch* batch, pb_str* why) {
+                                    const pb_runner& its = static_cast<DraftModelOffer*>(ctx)->loaded_->service();
+                                    return its.forward(its.ctx, batch, why);
+                                }} {}
+
+pb_status DraftModelOffer::load(const pb_runner_load& what, pb_runner_facts* facts, pb_str* why) {
+    const auto refuse = [&](std::string text) {
+        why_ = std::move(text);
+        *why = {why_.data(), why_.size()};
+        return pb_status{PB_UNSUPPORTED};
+    };
+    if (!loaded_)
+        return refuse("the engine was started without a draft model, whose KV would lie in the same pages (start it "
+                      "with this proposer)");
+    const auto wanted = settings_of(what);
+    if (wanted != loaded_->loaded_with()) {
+        const auto path = wanted.find("path");
+        return refuse("the draft model " + (path == wanted.end() ? "of these settings" : "'" + path->second + "'") +
+                      " is not the one that the engine was started with, '" + loaded_->identity() + "'");
+    }
+    taken_ = true;
+    copy_out(facts, loaded_->loaded_facts());
+    return PB_OK;
+}
+
+}  // namespace patchbay::engine

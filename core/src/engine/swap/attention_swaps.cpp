@@ -1,0 +1,50 @@
+#include "engine/swap/attention_swaps.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace patchbay::engine {
+
+AttentionSwaps::AttentionSwaps(execution::Executor& executor, Recomputation& recomputation, const Clock& clock,
+                               StepContext& context, SwapJournal& journal)
+    : exchange_(executor.attention()), recomputation_(recomputation), context_(context), journal_(journal),
+      slot_("attention", host::UnreadState::kStartsEmpty, clock) {
+    if (!exchange_) return;
+    auto first = exchange_->give();
+    const host::Identity identity = host::Registry::identity(*first);
+    slot_.install(std::move(first), identity);
+}
+
+AttentionSwaps::~AttentionSwaps() {
+    if (exchange_) exchange_->end();
+}
+
+Result<> AttentionSwaps::takes_swaps() const {
+    if (exchange_) return {};
+    return fail("the model is split over ranks, each of which has bound its own attention");
+}
+
+void AttentionSwaps::enter() {
+    const Result<bool> reads_pages = exchange_->use(slot_.current());
+    bound_ = reads_pages ? Result<>() : reads_pages.failure();
+    if (reads_pages && !*reads_pages) recomputation_.recompute_all();
+}
+
+// What it has written on probation may be wrong, if it could not compute.
+bool AttentionSwaps::roll_back(const std::string& phase, const std::string& reason) {
+    if (!slot_.previous()) return false;
+    if (bound_) {
+        if (const auto back = exchange_->use(*slot_.previous()); !back) // it is bound still
+            spdlog::error("attention: {}", back.error());
+        exchange_->forget();
+        recomputation_.recompute_all();
+    }
+    journal_.note(slot_.roll_back(context_.step, phase, reason));
+    return true;
+}
+
+SwapPort::StepCall AttentionSwaps::call_of(const StepUse& use) {
+    const runner::CallTimes& times = context_.report.forward;
+    return {"attention", use.planned, times.attention_plan + times.attention_append + times.attention_run};
+}
+
+}  // namespace patchbay::engine

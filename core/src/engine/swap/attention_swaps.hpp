@@ -1,0 +1,36 @@
+// The attention backend's slot. KV is the host's: where the new one lays out pages in the same way it goes on with them at
+// once, else every sequence is computed anew.
+#pragma once
+#include "engine/placement/recomputation.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "engine/swap/swap_port.hpp"
+#include "execution/executor.hpp"
+
+namespace patchbay::engine {
+
+class AttentionSwaps final : public SwapPort {
+  public:
+    AttentionSwaps(execution::Executor&, Recomputation&, const Clock&, StepContext&, SwapJournal&);
+    ~AttentionSwaps() override; // nothing is computed any more
+
+    host::Slot& slot() override { return slot_; }
+    Result<> takes_swaps() const override;
+    Result<> fits(const host::Component& c) const override { return exchange_->check(c); }
+    void enter() override;
+    Result<> serves() override { return bound_; }
+    const char* serves_phase() const override { return "bind"; }
+    bool roll_back(const std::string& phase, const std::string& reason) override;
+    bool computes() const override { return true; }
+    void commit() override { exchange_->forget(); }
+    StepCall call_of(const StepUse&) override;
+
+  private:
+    execution::AttentionExchange* const exchange_; // null: it cannot be exchanged
+    Recomputation& recomputation_;
+    StepContext& context_;
+    SwapJournal& journal_;
+    host::Slot slot_;
+    Result<> bound_;
+};
+
+}  // namespace patchbay::engine

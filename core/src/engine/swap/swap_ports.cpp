@@ -1,0 +1,77 @@
+#include "engine/swap/swap_ports.hpp"
+
+#include "engine/speculation/draft_model_offer.hpp"
+#include "engine/speculation/verification.hpp"
+
+namespace patchbay::engine {
+
+Result<std::unique_ptr<host::Component>> SwapPort::construct(std::shared_ptr<host::Library> library,
+                                                             const pb_component& type, const host::Settings& settings,
+                                                             const host::Services& services) {
+    return host::Component::create(std::move(library), type, settings, services);
+}
+
+// ---- sampler ----
+
+Result<> SamplerSwaps::takes_swaps() const {
+    if (p_.executor.tokens() == execution::TokenSource::kModel) return {};
+    return fail("no sampler is called where the device computes nothing");
+}
+
+Result<> SamplerSwaps::fits(const host::Component& c) const {
+    PB_CHECK(p_.executor.check_sampler(c));
+    return check_verification(p_.speculation, c, p_.executor.tokens());
+}
+
+Result<> SamplerSwaps::serves() {
+    for (const auto& [id, s] : p_.sequences.all()) {
+        PB_CHECK(port_.serves(s->request.sampling));
+        PB_CHECK(port_.accepts(s->params));
+        if (const pb_sampling_params* const of_prompt = p_.prompt_logprobs.params_of(*s))
+            PB_CHECK(port_.accepts(*of_prompt));
+    }
+    return {};
+}
+
+// ---- proposer ----
+
+Result<> ProposerSwaps::takes_swaps() const {
+    if (proposals_.any()) return {};
+    return fail("the engine was started without one, and has no room for drafts in its steps (start it with proposer: "
+                "and engine.num_speculative_tokens)");
+}
+
+// It may draft with the model that is loaded, and with no other.
+Result<std::unique_ptr<host::Component>> ProposerSwaps::construct(std::shared_ptr<host::Library> library,
+                                                                  const pb_component& type,
+                                                                  const host::Settings& settings,
+                                                                  const host::Services& services) {
+    DraftModel* const loaded = proposals_.draft_model();
+    auto offer = std::make_shared<DraftModelOffer>(loaded);
+    host::Services with_runner = services;
+    with_runner.runner = &offer->service();
+    PB_TRY(auto made, host::Component::create(std::move(library), type, settings, with_runner));
+    if (loaded && !offer->taken())
+        return fail("'" + std::string(type.name) + "' drafts without a model, and the engine was started with one that "
+                    "is '" + loaded->identity() + "', whose KV is kept up to date with the target's (swap in a "
+                    "proposer that drafts with it)");
+    made->keep(std::move(offer));
+    return made;
+}
+
+// ---- kv_policy ----
+
+Result<> KvPolicySwaps::takes_swaps() const {
+    if (port_.component()) return {};
+    return fail("the engine was started without one, and its cache keeps no record of cached pages for it (start it "
+                "with kv_policy: lru, which evicts in the same order)");
+}
+
+SwapPort::StepCall KvPolicySwaps::call_of(const StepUse&) {
+    const uint64_t calls = port_.calls();
+    port_.update(); // it may be long before a page has to be evicted
+    const StepReport& report = context_.report;
+    return {"choose", port_.calls() > calls || report.kv_choose_ns > 0, report.kv_update_ns + report.kv_choose_ns};
+}
+
+}  // namespace patchbay::engine

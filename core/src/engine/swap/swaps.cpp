@@ -1,0 +1,62 @@
+#include "engine/swap/swaps.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace patchbay::engine {
+
+void Swaps::exchange(SwapPort& port) {
+    host::Slot& slot = port.slot();
+    for (host::SwapRecord& r : slot.take_refusals()) p_.journal.note_refusal(std::move(r));
+    auto record =
+        slot.exchange(p_.context.step, p_.settings.probation_steps, [&](const host::Component&) { port.enter(); });
+    if (!record) return;
+    const bool entered = record->state == host::SwapState::kOnProbation;
+    p_.journal.note(*std::move(record));
+    if (!entered) return;
+    if (const Result<> served = port.serves(); !served) port.roll_back(port.serves_phase(), served.error());
+}
+
+void Swaps::at_boundary(bool in_flight) {
+    for (SwapPort* port : p_.ports)
+        if (!in_flight || !port->computes()) exchange(*port);
+}
+
+bool Swaps::waits_for_steps() const {
+    return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().is_due(); });
+}
+
+bool Swaps::can_recover() const {
+    return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().previous(); });
+}
+
+bool Swaps::recover(const std::string& reason) {
+    for (SwapPort* port : p_.ports)
+        if (port->computes() && port->roll_back("run", reason)) return true;
+    return false;
+}
+
+bool Swaps::step_may_be_redone() const {
+    return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->redoes_steps() && port->slot().previous(); });
+}
+
+void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
+    if (!port.slot().previous()) return;
+    const SwapPort::StepCall call = port.call_of(use);
+    if (!port.slot().previous()) return; // that call has failed
+    const uint64_t max_ns = uint64_t{p_.settings.max_call_ms} * 1'000'000;
+    if (max_ns > 0 && call.ns > max_ns) {
+        port.roll_back("time", std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
+                                   " ms, more than max_call_ms of " + std::to_string(p_.settings.max_call_ms));
+        return;
+    }
+    if (!call.made) return;
+    if (port.slot().steps_left() <= 1) port.commit();
+    if (auto record = port.slot().pass(p_.context.step)) p_.journal.note(*std::move(record));
+}
+
+void Swaps::end_step(const SwapPort::StepUse& use) {
+    for (SwapPort* port : p_.ports) end_step(*port, use);
+}
+
+}  // namespace patchbay::engine

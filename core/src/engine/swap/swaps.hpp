@@ -1,0 +1,41 @@
+// Swaps of all slots, as the loop sees them: at the boundary before a step, and during probation.
+#pragma once
+#include <vector>
+
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "engine/swap/swap_port.hpp"
+
+namespace patchbay::engine {
+
+class Swaps {
+  public:
+    struct Parts {
+        const config::SwapSettings& settings;
+        std::vector<SwapPort*> ports; // in the order in which they are exchanged at a boundary
+        SwapJournal& journal;
+        StepContext& context;
+    };
+    explicit Swaps(Parts parts) : p_(std::move(parts)) {}
+
+    // Each slot's next in line; of what computes only where nothing is in flight.
+    void at_boundary(bool in_flight);
+    // Whether one is due that waits for the steps in flight.
+    bool waits_for_steps() const;
+    // The step has failed where it computes. True: the predecessor of a component on probation is back, and everything is
+    // to be computed anew.
+    bool recover(const std::string& reason);
+    bool can_recover() const;
+    // Whether a component is on probation whose steps must be back before the next one is planned.
+    bool step_may_be_redone() const;
+    void end_step(const SwapPort::StepUse&); // of probation
+
+  private:
+    void exchange(SwapPort&);
+    void end_step(SwapPort&, const SwapPort::StepUse&);
+
+    const Parts p_;
+};
+
+}  // namespace patchbay::engine
