@@ -178,6 +178,20 @@ struct IsAlwaysAlone : Loops {
     void disconnect() noexcept {}
 };
 
+struct GatesTooLate : Loops { // at the end of the step, by arguments that it should have copied
+    GatesTooLate() {
+        ops_.ctx = this;
+        ops_.silu_mul = [](void* ctx, const pb_tensor* out, const pb_tensor* in) {
+            static_cast<GatesTooLate*>(ctx)->late_.emplace_back(out, in);
+        };
+    }
+    void end_step() {
+        for (const auto& [out, in] : std::exchange(late_, {}))
+            if (out->rank == 2) silu_mul(nullptr, out, in); // else it would crash
+    }
+    std::vector<std::pair<const pb_tensor*, const pb_tensor*>> late_;
+};
+
 struct KeepsNoTime : Loops {
     pb_device_info info() const {
         pb_device_info i = Loops::info();
@@ -220,7 +234,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<specimens::Recorder>("hea
                 component<TakesTheTokenBefore>("takes_the_token_before"), component<LooksTooLate>("looks_too_late"),
                 component<BringsPagesBackLate>("brings_pages_back_late"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
-                component<WritesBetweenRows>("writes_between_rows"), component<KeepsNoTime>("keeps_no_time"),
+                component<WritesBetweenRows>("writes_between_rows"), component<GatesTooLate>("gates_too_late"), component<KeepsNoTime>("keeps_no_time"),
                 component<IsAlwaysAlone>("is_always_alone"),
                 component<RunsWhatItShouldRecord>("runs_what_it_should_record"),
                 component<specimens::ForgetsTheMean<Loops>>("forgets_the_mean"),

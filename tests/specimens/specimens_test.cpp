@@ -181,6 +181,7 @@ const std::vector<Wrong> kComponents = {
       {"brings_pages_back_late", "device.host_pages"},
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
+      {"gates_too_late", "device.lifetimes"},
       {"keeps_no_time", "device.charges"},
       {"is_always_alone", "device.ranks"},
       {"runs_what_it_should_record", "device.graphs"}}},

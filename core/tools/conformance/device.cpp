@@ -185,6 +185,18 @@ Outcome strides(Subject& subject) {
     });
 }
 
+Outcome lifetimes(Subject& subject) {
+    return for_each_op(subject, [](const host::Component& component, const OpCase& c, const Floats& all) -> Outcome {
+        PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kLent));
+        PB_TRY(const Floats again, c.run(b, 0, c.rows));
+        if (again.size() != all.size() || !same_bits(again.data(), all.data(), all.size()))
+            return fail(std::string(c.op) + " " + c.what +
+                        ": it gives other numbers where arguments are overwritten when their call returns: it keeps a "
+                        "pointer");
+        return {};
+    });
+}
+
 // Where nothing is computed: time passes for each op, the same for the same, and shapes are checked all the same.
 Outcome charges(Subject& subject) {
     PB_TRY(auto component, subject.make());
@@ -255,6 +267,7 @@ constexpr Check kChecks[] = {
      [](Subject& s) { return exact(s, "ssm_scan"); }},
     {"device.fill_placeholders", "puts tokens in place that it has sampled", fill_placeholders},
     {"device.batch", "gives a row the same bits alone and in a batch, on one thread and two", batch},
+    {"device.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"device.strides", "takes rows with a stride, and writes nothing between them", strides},
     {"device.ranks", "adds up and gathers over ranks, the same bits on each, and waits for none that is gone", ranks},
     {"device.graphs", "replays what it captured, over what memory holds then", graphs},

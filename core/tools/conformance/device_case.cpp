@@ -47,6 +47,7 @@ pb_ops ops_of(const host::Component& c) {
 Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
     Bench b(c, rows, steps);
     PB_TRY(b.info_, (filled<&pb_device::info, pb_device_info>(c)));
+    if (steps == Steps::kLent) b.lent_ops_ = std::make_unique<LentOps>(ops_of(c));
     return b;
 }
 
@@ -57,6 +58,7 @@ Bench::Bench(Bench&& o) noexcept
       info_(o.info_),
       placed_(std::exchange(o.placed_, {})),
       weights_(std::exchange(o.weights_, {})),
+      lent_ops_(std::move(o.lent_ops_)),
       graphs_(std::exchange(o.graphs_, {})) {}
 
 Bench::~Bench() {
@@ -77,7 +79,10 @@ Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, s
     void* memory = nullptr;
     PB_CHECK(component_->check(table().alloc(component_->self(), size, &memory), "alloc"));
     placed_.push_back({memory, {static_cast<const uint8_t*>(bytes), static_cast<const uint8_t*>(bytes) + size}});
-    PB_CHECK(component_->check(table().to_device(component_->self(), memory, bytes, size), "to_device"));
+    LentMemory lent;
+    const void* const from = lent_ops_ ? lent.lend(static_cast<const std::byte*>(bytes), size) : bytes;
+    PB_CHECK(component_->check(table().to_device(component_->self(), memory, from, size), "to_device"));
+    lent.end_call();
     pb_tensor t = tensor(memory, dtype, shape, info_.host_memory ? 0 : 1);
     if (t.rank > 1) t.strides[0] = row;
     return t;
@@ -130,17 +135,42 @@ Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_
 
 Result<const pb_weight*> Bench::prepare(const pb_weight_source& source) {
     pb_weight* w = nullptr;
-    PB_CHECK(component_->check(table().prepare(component_->self(), &source, &w), "prepare"));
+    LentMemory lent;
+    const pb_weight_source* const given = lent_ops_ ? lend(source, lent) : &source;
+    PB_CHECK(component_->check(table().prepare(component_->self(), given, &w), "prepare"));
+    if (!lent.end_call()) return fail("prepare writes past the end of what it is given");
     if (!w) return fail("prepare gave no weight");
     weights_.push_back(w);
     return static_cast<const pb_weight*>(w);
 }
 
+const pb_weight_source* Bench::lend(const pb_weight_source& source, LentMemory& memory) const {
+    const auto rows = static_cast<size_t>(source.rows), cols = static_cast<size_t>(source.cols);
+    const auto bytes = [&](const void* from, size_t count) {
+        return from ? memory.lend(static_cast<const std::byte*>(from), count) : nullptr;
+    };
+    const size_t row_bytes = source.dtype == PB_I4 ? (cols + 1) / 2
+                             : source.dtype == PB_I8 ? cols
+                                                     : cols * static_cast<size_t>(dtype_bytes(source.dtype));
+    pb_weight_source out = source;
+    out.data = bytes(source.data, rows * row_bytes);
+    out.bias = bytes(source.bias, rows * (source.quant ? sizeof(float) : static_cast<size_t>(dtype_bytes(source.dtype))));
+    if (source.quant) {
+        pb_quant quant = *source.quant;
+        const size_t scales = rows * ((cols + quant.group - 1) / quant.group);
+        quant.scales = memory.lend(quant.scales, scales);
+        if (quant.offsets) quant.offsets = memory.lend(quant.offsets, scales);
+        if (quant.order) quant.order = memory.lend(quant.order, cols);
+        out.quant = memory.lend(quant);
+    }
+    return memory.lend(out);
+}
+
 Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
     PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
     Result<> done;
-    if (steps_ == Steps::kRun) f(ops());
-    else done = replay(f);
+    if (steps_ == Steps::kReplay) done = replay(f);
+    else f(ops());
     const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
     return done ? ended : done;
 }

@@ -1,16 +1,22 @@
 // A device with buffers and weights on it, and the ops as cases with what they should give, for the device's checks.
 #pragma once
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "conformance/check.hpp"
+#include "conformance/lent_ops.hpp"
 
 namespace patchbay::conformance {
 
 using Floats = std::vector<float>;
 
 enum class Rows { kDense, kStrided /* elements of padding after each row */ };
-enum class Steps { kRun, kReplay /* what a step does is run, undone, captured, and then run by the graph */ };
+enum class Steps {
+    kRun,
+    kReplay, // what a step does is run, undone, captured, and then run by the graph
+    kLent    // structs and arrays of each call are overwritten when it returns
+};
 
 pb_ops ops_of(const host::Component&); // as this host knows them: what its table lacks is null
 
@@ -22,7 +28,7 @@ class Bench {
     ~Bench();
 
     const pb_device_info& info() const { return info_; }
-    pb_ops ops() const { return ops_of(*component_); }
+    pb_ops ops() const { return lent_ops_ ? lent_ops_->ops() : ops_of(*component_); }
     double tolerance() const { return info_.activation_dtype == PB_F32 ? 1e-4 : 3e-2; }
     float rounded(float) const;  // as an activation holds it
     Floats rounded(Floats) const;
@@ -63,6 +69,8 @@ class Bench {
     };
     std::vector<Placed> placed_;
     std::vector<pb_weight*> weights_;
+    std::unique_ptr<LentOps> lent_ops_; // with kLent
+    const pb_weight_source* lend(const pb_weight_source&, LentMemory&) const;
     std::vector<pb_graph*> graphs_;
 };
 
