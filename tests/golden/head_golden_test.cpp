@@ -46,7 +46,7 @@ class Head {
         auto config = must(weights::read_model_config(folder));
         for (const auto& [key, value] : r.model_config) config["target." + key] = value;
         auto model = must(registry.model(name, {}, services));
-        const pb_model_facts facts = must(runner::read_facts(model, config));
+        const pb_model_facts facts = must(runner::read_facts(*model.component, config));
         runner::DraftModel guest{std::move(model), facts, std::move(config),
                                  must(weights::WeightSource::from_folder(folder)), {PB_F32}, {}};
         runner_ = must(runner::ModelRunner::create(

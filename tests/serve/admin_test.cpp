@@ -22,6 +22,8 @@ Result<host::Registry> find_plugins() {
     return host::Registry::open({build + "/lib/patchbay/plugins", build + "/tests/swap_plugins"});
 }
 
+const std::string kDemo = engine::testing::repository("models/demo-draft");
+
 struct Said {
     unsigned status = 0;
     Json body;
@@ -152,12 +154,28 @@ TEST(AdminStatus, IsSaidWhileAStepTakesLong) {
     EXPECT_EQ(slot(engine.status(), "sampler")["plugin"], "greedy");
 }
 
-TEST(AdminSwap, OfTheSchedulerUnderLoadChangesNoTokenOfAnyStream) {
+struct InTurn { // components of one slot that take each other's place
+    std::string kind, first, second;
+    int swaps;
+};
+
+void PrintTo(const InTurn& slot, std::ostream* out) { *out << slot.kind; }
+
+class SwapsUnderLoad : public ::testing::TestWithParam<InTurn> {};
+
+TEST_P(SwapsUnderLoad, ChangeNoTokenOfAnyStream) {
+    const InTurn& in_turn = GetParam();
     config::EngineConfig config = Running::demo_model();
     config.engine.max_num_seqs = 8; // so that others wait
+    if (in_turn.kind == "proposer") {
+        config.proposer = config::PluginChoice{in_turn.first, {}};
+        config.engine.num_speculative_tokens = 3;
+    }
+    if (in_turn.kind == "kv_policy") config.kv_policy = config::PluginChoice{in_turn.first, {}};
     config.swap.probation_steps = 2;
     const Controlled engine(config);
-    constexpr int kStreams = 16, kSwaps = 50;
+    constexpr int kStreams = 16;
+    const int kSwaps = in_turn.swaps;
     std::vector<Json> bodies;
     std::vector<std::vector<int>> expected;
     for (int i = 0; i < kStreams; ++i) {
@@ -179,8 +197,8 @@ TEST(AdminSwap, OfTheSchedulerUnderLoadChangesNoTokenOfAnyStream) {
         });
     for (int now = begun; now < kStreams; now = begun) begun.wait(now);
     for (int i = 0; i < kSwaps; ++i) {
-        const char *from = i % 2 ? "sjf" : "fcfs", *to = i % 2 ? "fcfs" : "sjf";
-        const Said answer = engine.swap({{"kind", "scheduler"}, {"plugin", to}});
+        const std::string &from = i % 2 ? in_turn.second : in_turn.first, &to = i % 2 ? in_turn.first : in_turn.second;
+        const Said answer = engine.swap({{"kind", in_turn.kind}, {"plugin", to}});
         EXPECT_TRUE(answer.status == 200 || answer.status == 202) << answer.body;
         const Json got = settled(engine, answer);
         EXPECT_EQ(got["outcome"], "committed") << got;
@@ -194,11 +212,23 @@ TEST(AdminSwap, OfTheSchedulerUnderLoadChangesNoTokenOfAnyStream) {
     EXPECT_GE(streamed, kStreams);
     EXPECT_EQ(engine.server.pages_in_use_when_idle(), 0u);
     const Json status = engine.status();
-    EXPECT_EQ(slot(status, "scheduler")["generation"], kSwaps + 1);
-    EXPECT_EQ(status["swaps"]["last"].size(), SlotJournal::kMaxSwaps);
+    EXPECT_EQ(slot(status, in_turn.kind)["generation"], kSwaps + 1);
+    EXPECT_EQ(status["swaps"]["last"].size(), std::min<size_t>(kSwaps, SlotJournal::kMaxSwaps));
     EXPECT_THAT(get(engine.server.port(), "/metrics").body,
-                HasSubstr("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 50\n"));
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"" + in_turn.kind + "\",outcome=\"committed\"} " +
+                          std::to_string(kSwaps) + "\n"));
+    if (in_turn.kind == "model") {
+        EXPECT_EQ(status["model"]["path"], in_turn.first);
+    }
 }
+INSTANTIATE_TEST_SUITE_P(AdminSwap, SwapsUnderLoad,
+                         ::testing::Values(InTurn{"scheduler", "fcfs", "sjf", 50},
+                                           InTurn{"sampler", "standard", "standard", 20},
+                                           InTurn{"proposer", "ngram", "suffix", 20},
+                                           InTurn{"kv_policy", "lru", "lfu", 20},
+                                           InTurn{"attention", "paged", "paged", 20},
+                                           InTurn{"model", kDemo, kDemo, 6}),
+                         [](const auto& p) { return p.param.kind; });
 
 TEST(AdminSwap, OnAnIdleEngineIsOnProbationUntilThereIsWork) {
     config::EngineConfig config = Running::demo_model();

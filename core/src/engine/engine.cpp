@@ -97,8 +97,14 @@ View Engine::view() const {
 // ---- swaps ----
 
 std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
-    return engine::prepare_swap(state_->pipeline->port(request.slot), request.slot,
-                                {request.choice, request.registry, request.prober, state_->services});
+    Pipeline& p = *state_->pipeline;
+    const CandidateInputs inputs{request.choice, request.registry, request.prober, state_->services};
+    if (request.slot != SwapSlot::kModel) return engine::prepare_swap(p.port(request.slot), request.slot, inputs);
+    const auto at_once = [](const std::function<void()>& f) {
+        f();
+        return true;
+    };
+    return p.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
 }
 
 void Engine::post_swap(const std::shared_ptr<host::Swap>& swap, uint64_t not_before_ns) {

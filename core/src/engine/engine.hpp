@@ -50,9 +50,12 @@ struct EngineFacts { // automatic choices, for the record
 
 struct SwapRequest {
     SwapSlot slot;
-    config::PluginChoice choice;
+    config::PluginChoice choice; // of the slot model: `plugin` is the folder or file of its weights
     const host::Registry& registry;
     host::Prober& prober;
+    // Of the slot model: runs what the device has to do for the weights between two steps. Empty: the swap is ordered
+    // between steps.
+    runner::BetweenSteps between_steps{};
 };
 
 class Engine {

@@ -4,7 +4,7 @@ namespace patchbay::engine {
 
 Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer,
                    host::KvPolicy policy)
-    : settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
+    : config(in.config), settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
       executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)),
       kv_policy(std::move(policy), *kv, in.clock, context, journal), siblings(*kv),
       draft_kv(in.executor.drafts() != nullptr),
@@ -39,8 +39,9 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
       sampler_swaps(sampler, {sequences, prompt_logprobs, executor, speculation, context}),
       proposer_swaps(proposals, context), kv_policy_swaps(kv_policy, context),
       attention_swaps(executor, recomputation, in.clock, context, journal),
-      swaps({swap_settings, {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps}, journal,
-             context}),
+      model_swaps({config, in.facts, executor, recomputation, in.clock, context, journal}),
+      swaps({swap_settings, {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps, &model_swaps},
+             journal, context}),
       summary({sequences, *kv, pressure, preemption, executor, structured_output, in.clock, context}),
       passes({in.clock, context, *kv, batches, executor, in_flight, sampler, verification, preemption, commit,
               summary}),
@@ -59,7 +60,8 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache,
 }
 
 SwapPort& Pipeline::port(SwapSlot slot) {
-    SwapPort* const ports[] = {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps};
+    SwapPort* const ports[] = {&scheduler_swaps, &sampler_swaps, &proposer_swaps, &kv_policy_swaps, &attention_swaps,
+                               &model_swaps};
     return *ports[static_cast<size_t>(slot)];
 }
 

@@ -10,6 +10,7 @@
 #include "engine/placement/kv_policy_port.hpp"
 #include "engine/request/intake.hpp"
 #include "engine/swap/attention_swaps.hpp"
+#include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_ports.hpp"
 #include "engine/swap/swaps.hpp"
 #include "engine/trace/step_trace.hpp"
@@ -37,6 +38,7 @@ struct Pipeline {
     SwapPort& port(SwapSlot);
     const SwapPort& port(SwapSlot slot) const { return const_cast<Pipeline&>(*this).port(slot); }
 
+    const config::EngineConfig config;
     const config::EngineSettings settings;
     const config::SpeculationSettings speculation;
     const config::SwapSettings swap_settings;
@@ -84,6 +86,7 @@ struct Pipeline {
     ProposerSwaps proposer_swaps;
     KvPolicySwaps kv_policy_swaps;
     AttentionSwaps attention_swaps;
+    ModelSwaps model_swaps;
     Swaps swaps;
     StepSummary summary;
     Passes passes;

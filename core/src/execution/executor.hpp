@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "execution/attention_exchange.hpp"
+#include "execution/model_exchange.hpp"
 #include "execution/draft_passes.hpp"
 #include "host/component.hpp"
 #include "kv/kv_cache.hpp"
@@ -70,6 +71,7 @@ class Executor { // [step thread]
     virtual Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) = 0;
 
     virtual DraftPasses* drafts() { return nullptr; } // null: there is no draft model
+    virtual ModelExchange* model() { return nullptr; }         // null: it cannot be exchanged
     virtual AttentionExchange* attention() { return nullptr; } // null: it cannot be exchanged, other ranks have theirs
 
     virtual PassStats stats() const = 0;

@@ -36,11 +36,26 @@ class LocalAttention final : public AttentionExchange {
     runner::ModelRunner& runner_;
 };
 
+class LocalModel final : public ModelExchange {
+  public:
+    explicit LocalModel(runner::ModelRunner& runner) : runner_(runner) {}
+    std::unique_ptr<host::Component> give() override { return runner_.give_model(); }
+    Result<std::unique_ptr<runner::LoadedWeights>> load(const host::Component& c, const ModelChoice& choice,
+                                                        const runner::BetweenSteps& run) override {
+        return runner_.load_beside(c, choice.config, choice.source, choice.weights, run);
+    }
+    void use(const host::Component& c, runner::LoadedWeights& w) override { runner_.use_model(c, w); }
+    void release(runner::LoadedWeights& w) override { runner_.release(w); }
+
+  private:
+    runner::ModelRunner& runner_;
+};
+
 class LocalExecutor : public Executor {
   public:
     // ranks: that the runner was made with; null: it is alone.
     explicit LocalExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<runner::Ranks> ranks = nullptr)
-        : ranks_(std::move(ranks)), runner_(std::move(runner)), attention_(*runner_) {
+        : ranks_(std::move(ranks)), runner_(std::move(runner)), model_(*runner_), attention_(*runner_) {
         if (runner_->draft()) drafts_.emplace(*runner_->draft());
     }
     ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
@@ -55,6 +70,7 @@ class LocalExecutor : public Executor {
     void cancel() override;
     Result<runner::SampledRows> sample(std::span<const float> logits, const runner::SampleCall&) override;
     DraftPasses* drafts() override { return drafts_ ? &*drafts_ : nullptr; }
+    ModelExchange* model() override { return &model_; }
     AttentionExchange* attention() override { return &attention_; }
     PassStats stats() const override;
     double page_copy_ns() const override { return runner_->host_pages().ns_a_page(); }
@@ -64,6 +80,7 @@ class LocalExecutor : public Executor {
 
     std::unique_ptr<runner::Ranks> ranks_;
     std::unique_ptr<runner::ModelRunner> runner_;
+    LocalModel model_;
     LocalAttention attention_;
     std::optional<LocalDraftPasses> drafts_;
     std::optional<StepOutput> computed_; // of a step that does not overlap, until wait()
@@ -77,6 +94,7 @@ class RankedExecutor final : public LocalExecutor {
         : RankedExecutor(std::move(runner), *group, group, clock) {}
 
     std::string_view sync_reason() const override;
+    ModelExchange* model() override { return nullptr; }
     AttentionExchange* attention() override { return nullptr; }
     Result<> submit(const StepInput&) override;
     PassStats stats() const override;

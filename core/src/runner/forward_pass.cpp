@@ -169,7 +169,7 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     out.struct_size = sizeof out;
     out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
     out.ops = &ops_;
-    out.weights = weights_.data();
+    out.weights = loaded_.by_spec.data();
     out.ids = inputs.ids;
     out.positions = inputs.positions;
     out.logit_rows = inputs.logit_rows;
@@ -304,7 +304,7 @@ Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, ui
         return fail(StatusCode::kExhausted,
                     "the device has no memory left for the step's workspace of " + std::to_string(tokens) + " tokens");
     if (!layer_fault_.empty())
-        return fail("model '" + std::string(model_.component->type().name) + "' " + layer_fault_);
+        return fail("model '" + std::string(model_->type().name) + "' " + layer_fault_);
     PB_CHECK(done);
     PB_CHECK(ended);
     return cost_fault_.empty() ? Result<>() : fail(cost_fault_);
@@ -409,8 +409,8 @@ Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
 
 Result<> ModelRunner::compute(const pb_forward& forward) {
     const pb_status status =
-        timed(clock_, times_.model_forward, [&] { return model_.call<&pb_model::forward>(&forward); });
-    return model_.component->check(status, "forward");
+        timed(clock_, times_.model_forward, [&] { return host::call<&pb_model::forward>(*model_, &forward); });
+    return model_->check(status, "forward");
 }
 
 Result<> ModelRunner::replay(const CapturedGraph& captured) {
@@ -434,10 +434,10 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
         PB_CHECK(device_.checked<&pb_device_graphs::graph_begin>());
         attended_.clear();
         capturing_ = true;
-        const pb_status status = model_.call<&pb_model::forward>(&forward);
+        const pb_status status = host::call<&pb_model::forward>(*model_, &forward);
         capturing_ = false;
         const Result<> ended = device_.checked<&pb_device_graphs::graph_end>(&graph);
-        PB_CHECK(model_.component->check(status, "forward"));
+        PB_CHECK(model_->check(status, "forward"));
         return ended;
     };
     Result<> done = begin_step();

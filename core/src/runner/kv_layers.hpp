@@ -52,6 +52,7 @@ class KvLayers {
     void release();                    // no pages are left
     void share_pool(const KvLayers& other) { pool_ = &other; } // pages are those of another model's, which outlives it
 
+    std::span<const pb_kv_spec> layers() const { return layers_; }
     const kv::Grouping& grouping() const { return grouping_; }
     uint32_t page_count() const { return pool_->page_count_; }
     const std::string& layout_tag() const { return bound_.layout_tag; } // of all layers

@@ -49,8 +49,8 @@ double ModelWork::bytes_of_pass(double tokens) const {
 
 ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model model,
                          const host::Component& attention, Clock& clock)
-    : shared_device_(std::move(device)), device_(*shared_device_), model_(std::move(model)), attention_(&attention),
-      clock_(clock) {}
+    : shared_device_(std::move(device)), device_(*shared_device_), own_model_(std::move(model.component)),
+      model_(own_model_.get()), attention_(&attention), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
     abandon();
@@ -61,10 +61,15 @@ ModelRunner::~ModelRunner() {
     workspace_.reset();
     if (zero_page_) device_.call<&pb_device::free>(zero_page_);
     kv_.reset();
-    for (pb_weight* w : owned_) device_.call<&pb_device::release>(w);
+    release(loaded_);
 }
 
 namespace {
+
+bool at_once(const std::function<void()>& f) {
+    f();
+    return true;
+}
 
 // Whose catching up may take a token a sequence more than the model's step.
 RunnerSettings draft_settings(const RunnerSettings& of_model, const DraftModel& draft) {
@@ -92,9 +97,10 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
     PB_CHECK(runner->open(settings));
     if (draft) PB_CHECK(runner->open_draft(*draft, its));
     PB_CHECK(runner->bind_kv(settings, its));
-    PB_CHECK(runner->load_weights(source, settings.weights));
-    if (runner->draft_ && is_head(runner->draft_->model_)) PB_CHECK(runner->share_target_weights(settings));
-    if (draft) PB_CHECK(runner->draft_->load_weights(draft->source, its.weights));
+    PB_CHECK(runner->load_weights(*runner->model_, source, settings.weights, runner->loaded_, at_once));
+    if (runner->draft_ && is_head(*runner->draft_->model_)) PB_CHECK(runner->share_target_weights(settings));
+    if (draft) PB_CHECK(runner->draft_->load_weights(*runner->draft_->model_, draft->source, its.weights,
+                                                      runner->draft_->loaded_, at_once));
     PB_CHECK(runner->allocate_kv(settings, its));
     PB_CHECK(runner->make_graphs(settings));
     if (draft) PB_CHECK(runner->draft_->make_graphs(its));
@@ -111,10 +117,11 @@ Result<> ModelRunner::open(const RunnerSettings& settings) {
     workspace_ = std::make_unique<Workspace>(device_);
     inputs_ = std::make_unique<StepInputs>(device_);
     max_tokens_ = settings.max_num_batched_tokens;
-    PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
+    PB_TRY(facts_, read_facts(*model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
                               ranks_ ? ranks_->wire().size : 1));
-    if (is_head(model_))
-        return fail(StatusCode::kUnsupported, "model '" + std::string(model_.component->type().name) +
+    signature_ = facts_;
+    if (is_head(*model_))
+        return fail(StatusCode::kUnsupported, "model '" + std::string(model_->type().name) +
                     "' is a head of another model and says nothing by itself (name that one, and this in proposer:)");
     return check_model();
 }
@@ -128,7 +135,7 @@ Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
                     "the draft model '" + std::string(draft.model.component->type().name) + "' has a vocabulary of " +
                     std::to_string(draft.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
-    if (is_head(draft.model)) PB_CHECK(check_head(draft));
+    if (is_head(*draft.model.component)) PB_CHECK(check_head(draft));
     draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), *attention_, clock_));
     ModelRunner& g = *draft_;
     g.info_ = info_;
@@ -143,7 +150,7 @@ Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
 
 Result<> ModelRunner::check_head(const DraftModel& head) const {
     const std::string name = "head '" + std::string(head.model.component->type().name) + "'",
-                      target = "model '" + std::string(model_.component->type().name) + "'";
+                      target = "model '" + std::string(model_->type().name) + "'";
     if (!(facts_.flags & PB_MODEL_GIVES_HIDDEN))
         return fail(StatusCode::kUnsupported, name + " goes on from hidden states, which " + target +
                     " does not give (a draft model beside it can be had)");
@@ -175,30 +182,34 @@ Result<> ModelRunner::connect(Ranks& ranks) {
     return device_.checked<&pb_device_collectives::connect>(&group);
 }
 
-bool is_head(const host::Model& model) { return model.extension<pb_draft_head>() != nullptr; }
+bool is_head(const host::Component& model) { return model.extension<pb_draft_head>() != nullptr; }
 
-Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat, uint32_t rank,
+Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig& flat, uint32_t rank,
                                   uint32_t size) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), size,
                                  rank};
     pb_model_facts facts = sized<pb_model_facts>();
-    PB_CHECK(model.checked<&pb_model::load_config>(&config, &facts));
+    PB_CHECK(host::checked<&pb_model::load_config>(model, &config, &facts));
     if (facts.vocab_size == 0 || (facts.layer_count == 0 && !is_head(model)))
-        return fail("model '" + std::string(model.component->type().name) + "' reports no layers or no vocabulary");
+        return fail("model '" + std::string(model.type().name) + "' reports no layers or no vocabulary");
     return facts;
+}
+
+Result<> ModelRunner::check_needs(const host::Component& model) const {
+    for (const char* const* need = model.table<pb_model>()->needs; need && *need; ++need)
+        if (!host::has_op(ops_, *need))
+            return fail(StatusCode::kUnsupported,
+                        "model '" + std::string(model.type().name) + "' needs the op '" + *need +
+                        "', which the device '" + device_name_ + "' does not have");
+    return {};
 }
 
 Result<> ModelRunner::check_model() const {
     if (ranks_ && (!ops_.all_reduce || !ops_.all_gather))
         return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
-    for (const char* const* need = model_.table->needs; need && *need; ++need)
-        if (!host::has_op(ops_, *need))
-            return fail(StatusCode::kUnsupported,
-                        "model '" + std::string(model_.component->type().name) + "' needs the op '" + *need +
-                        "', which the device '" + device_name_ + "' does not have");
-    return {};
+    return check_needs(*model_);
 }
 
 namespace {
@@ -224,13 +235,13 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 }  // namespace
 
 Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
-    const size_t count = weights_.size();
+    const size_t count = loaded_.by_spec.size();
     if (facts_.embedding >= count || facts_.lm_head >= count)
         return fail(StatusCode::kInternal,
-                    "model '" + std::string(model_.component->type().name) + "' has " + std::to_string(count) +
+                    "model '" + std::string(model_->type().name) + "' has " + std::to_string(count) +
                     " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
                     " and its lm head number " + std::to_string(facts_.lm_head));
-    draft_->of_target_ = {nullptr, weights_[facts_.embedding], weights_[facts_.lm_head]};
+    draft_->of_target_ = {nullptr, loaded_.by_spec[facts_.embedding], loaded_.by_spec[facts_.lm_head]};
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
     draft_->goes_on_from_ = hidden_.get();
@@ -246,8 +257,8 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
-        PB_CHECK(model_.checked<&pb_model::kv_spec>(layer, &kv));
-        work_.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
+        PB_CHECK(host::checked<&pb_model::kv_spec>(*model_, layer, &kv));
+        loaded_.work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
     PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
@@ -271,7 +282,7 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
         PB_TRY(its, draft_->describe_kv(of_guest));
         for (const kv::LayerKv& layer : its.kept)
             if (layer.spec.kind == kv::GroupKind::kRecurrent)
-                return fail("model '" + std::string(draft_->model_.component->type().name) +
+                return fail("model '" + std::string(draft_->model_->type().name) +
                             "' keeps states: a state cannot go back to before a rejected draft");
         for (kv::LayerKv layer : its.kept) {
             if (layer.owner) *layer.owner += own.kept.size();
@@ -294,7 +305,7 @@ Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t
     return kv_->bind(own.specs, own.form, std::move(grouping));
 }
 
-Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weights::LoadedWeight& loaded) {
+Result<pb_weight*> ModelRunner::prepare(const host::Component& model, const pb_weight_spec& spec, const weights::LoadedWeight& loaded) {
     const pb_quant quant{sizeof(pb_quant), loaded.group, loaded.scales.data(),
                          loaded.offsets.empty() ? nullptr : loaded.offsets.data(),
                          loaded.order.empty() ? nullptr : loaded.order.data()};
@@ -313,7 +324,7 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
     const Result<> prepared = device_.component->check(status, "prepare");
     if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
         const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
-        return fail(prepared.error() + " (of model '" + std::string(model_.component->type().name) + "', weight '" +
+        return fail(prepared.error() + " (of model '" + std::string(model.type().name) + "', weight '" +
                     name + "' as " + text_of(loaded.dtype, loaded.group) +
                     "; with quantization: none it is given real numbers)");
     }
@@ -321,45 +332,46 @@ Result<pb_weight*> ModelRunner::prepare(const pb_weight_spec& spec, const weight
     return weight;
 }
 
-void ModelRunner::add_work(const pb_weight_spec& spec, uint64_t params, uint64_t bytes) {
+void ModelRunner::add_work(ModelWork& work, const pb_weight_spec& spec, uint64_t params, uint64_t bytes) const {
     if (spec.share > 0 && spec.share < 1) {
         const double share = spec.share;
-        const auto found = std::find_if(work_.experts.begin(), work_.experts.end(),
+        const auto found = std::find_if(work.experts.begin(), work.experts.end(),
                                         [&](const ExpertWork& e) { return e.share == share; });
-        ExpertWork& to = found != work_.experts.end() ? *found : work_.experts.emplace_back(ExpertWork{share, 0, 0});
+        ExpertWork& to = found != work.experts.end() ? *found : work.experts.emplace_back(ExpertWork{share, 0, 0});
         to.params += params;
         to.bytes += bytes;
         return;
     }
-    (makes_logits(spec, facts_.vocab_size) ? work_.head_params : work_.linear_params) += params;
-    work_.linear_bytes += bytes;
+    (makes_logits(spec, facts_.vocab_size) ? work.head_params : work.linear_params) += params;
+    work.linear_bytes += bytes;
 }
 
-Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& wanted) {
+Result<> ModelRunner::load_weights(const host::Component& model, const weights::WeightSource& source,
+                                   const weights::WeightForm& wanted, LoadedWeights& into, const BetweenSteps& run) {
     const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
     const pb_group& group = ranks_ ? ranks_->wire() : alone;
-    const uint32_t count = model_.call<&pb_model::weight_count>();
+    const uint32_t count = host::call<&pb_model::weight_count>(model);
     weights::LoadedWeight loaded;
     std::vector<float> filled;
     std::map<std::string, uint64_t> params_by_form; // of linears
     for (uint32_t i = 0; i < count; ++i) {
         pb_weight_spec spec = sized<pb_weight_spec>();
-        PB_CHECK(model_.checked<&pb_model::weight>(i, &spec));
+        PB_CHECK(host::checked<&pb_model::weight>(model, i, &spec));
         if (spec.tied_to > 0) {
             if (spec.tied_to > i)
                 return fail("weight " + std::to_string(i) + " is the same as a later one");
-            weights_.push_back(weights_[spec.tied_to - 1]);
+            into.by_spec.push_back(into.by_spec[spec.tied_to - 1]);
             continue;
         }
         if (spec.of_target != PB_TARGET_NONE) {
             if (spec.of_target < 0 || static_cast<size_t>(spec.of_target) >= of_target_.size() || !goes_on_from_)
                 return fail("weight " + std::to_string(i) + " is the target's, of a model that is no head");
-            weights_.push_back(of_target_[static_cast<size_t>(spec.of_target)]);
+            into.by_spec.push_back(of_target_[static_cast<size_t>(spec.of_target)]);
             continue;
         }
         if (spec.part_count == 0) {
             filled.assign(static_cast<size_t>(spec.cols), 0);
-            PB_CHECK(model_.checked<&pb_model::fill>(i, filled.data()));
+            PB_CHECK(host::checked<&pb_model::fill>(model, i, filled.data()));
             loaded = {.dtype = PB_F32, .rows = 1, .cols = spec.cols, .data = std::as_bytes(std::span(filled)),
                       .memory = std::move(loaded.memory)};
         } else {
@@ -367,21 +379,27 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
                    source.load(spec, form_of(spec, wanted, facts_.vocab_size), group.rank,
                                group.size, std::move(loaded)));
         }
-        PB_TRY(pb_weight* const weight, prepare(spec, loaded));
-        weights_.push_back(weight);
-        owned_.push_back(weight);
-        const uint64_t bytes = device_.call<&pb_device::weight_bytes>(weight);
-        weight_bytes_ += bytes;
+        Result<pb_weight*> prepared = fail("nothing was prepared");
+        uint64_t bytes = 0;
+        const bool ran = run([&] {
+            prepared = prepare(model, spec, loaded);
+            if (prepared) bytes = device_.call<&pb_device::weight_bytes>(*prepared);
+        });
+        if (!ran) return fail(StatusCode::kUnavailable, "the engine has stopped");
+        PB_TRY(pb_weight* const weight, std::move(prepared));
+        into.by_spec.push_back(weight);
+        into.owned.push_back(weight);
+        into.bytes += bytes;
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
-            add_work(spec, params, bytes);
+            add_work(into.work, spec, params, bytes);
             params_by_form[text_of(loaded.dtype, loaded.group)] += params;
         }
     }
-    weight_form_ = text_of(wanted.dtype, 0); // of a model without
+    into.form = text_of(wanted.dtype, 0); // of a model without
     uint64_t most = 0;
     for (const auto& [form, params] : params_by_form)
-        if (params > std::exchange(most, std::max(most, params))) weight_form_ = form;
+        if (params > std::exchange(most, std::max(most, params))) into.form = form;
     return {};
 }
 
@@ -481,13 +499,79 @@ Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
 void ModelRunner::make_graph_cache() {
     graph_scope_.attention = kv_->graphs();
     graph_scope_.identity.clear();
-    const host::Component* const parts[] = {device_.component.get(), model_.component.get(), attention_};
+    const host::Component* const parts[] = {device_.component.get(), model_, attention_};
     for (const host::Component* part : parts)
         graph_scope_.identity += host::Registry::identity(*part).sha256 + "/";
     graph_scope_.identity += kv_->layout_tag();
     graphs_ = std::make_unique<GraphCache>(graph_settings_, graph_scope_, [this](pb_graph* graph) {
         device_.call<&pb_device_graphs::graph_free>(graph);
     });
+}
+
+// ---- another model ----
+
+namespace {
+
+bool equal(const pb_kv_spec& a, const pb_kv_spec& b) {
+    return a.kind == b.kind && a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
+           a.sliding_window == b.sliding_window && a.scale == b.scale && a.soft_cap == b.soft_cap &&
+           a.kv_source_layer == b.kv_source_layer && a.state_bytes == b.state_bytes;
+}
+
+Result<> unlike(const char* what, uint32_t got, uint32_t expected) {
+    return fail(std::string("it has ") + what + " " + std::to_string(got) + ", expected " + std::to_string(expected) +
+                " as the model that runs (start the engine with it)");
+}
+
+}  // namespace
+
+Result<> ModelRunner::check_like(const host::Component& model, const pb_model_facts& facts) const {
+    if (draft_ && is_head(*draft_->model_))
+        return fail(StatusCode::kUnsupported, "the engine drafts with a head that was trained for the model that runs");
+    PB_CHECK(check_needs(model));
+    if (facts.vocab_size != signature_.vocab_size) return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
+    if (facts.layer_count != signature_.layer_count) return unlike("a layer_count of", facts.layer_count, signature_.layer_count);
+    if (facts.max_position < max_seq_len_) return unlike("positions up to", facts.max_position, max_seq_len_);
+    for (uint32_t layer = 0; layer < facts.layer_count; ++layer) {
+        pb_kv_spec kv = sized<pb_kv_spec>();
+        PB_CHECK(host::checked<&pb_model::kv_spec>(model, layer, &kv));
+        if (!equal(kv, kv_->layers()[layer]))
+            return fail("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
+                        std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
+                        std::to_string(kv_->layers()[layer].kv_heads) + " of " +
+                        std::to_string(kv_->layers()[layer].head_dim) + "; start the engine with it)");
+    }
+    return {};
+}
+
+Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Component& model,
+                                                                const weights::FlatConfig& config,
+                                                                const weights::WeightSource& source,
+                                                                const weights::WeightForm& form,
+                                                                const BetweenSteps& run) {
+    PB_TRY(const pb_model_facts facts, read_facts(model, config));
+    PB_CHECK(check_like(model, facts));
+    auto out = std::make_unique<LoadedWeights>();
+    out->facts = facts;
+    for (const pb_kv_spec& kv : kv_->layers()) out->work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim;
+    if (const Result<> done = load_weights(model, source, form, *out, run); !done) {
+        run([&] { release(*out); });
+        return done.failure();
+    }
+    return out;
+}
+
+void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights) {
+    const pb_model_facts before = std::exchange(facts_, weights.facts);
+    std::swap(loaded_, weights);
+    weights.facts = before;
+    model_ = &model;
+    make_graph_cache();
+}
+
+void ModelRunner::release(LoadedWeights& weights) const {
+    for (pb_weight* w : weights.owned) device_.call<&pb_device::release>(w);
+    weights = {};
 }
 
 // ---- another attention ----

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,8 +52,8 @@ struct DraftModel {
 };
 
 // Has the model read its configuration, as rank `rank` of `size`.
-bool is_head(const host::Model&); // of another model: EAGLE, Medusa
-Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
+bool is_head(const host::Component& model); // of another model: EAGLE, Medusa
+Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
 
 struct ExpertWork { // of the weights that this share of all tokens chooses
     double share = 1;
@@ -71,6 +72,18 @@ struct ModelWork { // of one token of a forward pass
     double bytes_of_pass(double tokens) const;
 };
 
+// Runs something between two steps, where the device may be called. False: it did not run, there are no more steps.
+using BetweenSteps = std::function<bool(const std::function<void()>&)>;
+
+struct LoadedWeights { // of a model, on the device
+    std::vector<pb_weight*> by_spec; // aliases repeat
+    std::vector<pb_weight*> owned;   // released once each
+    uint64_t bytes = 0;
+    ModelWork work;
+    std::string form;                // that most of the linears have: "int4 g32"
+    pb_model_facts facts = sized<pb_model_facts>(); // of a set that is not in use: its model's
+};
+
 class ModelRunner {
   public:
     static Result<std::unique_ptr<ModelRunner>> create(host::Device, host::Model, host::Attention,
@@ -87,9 +100,9 @@ class ModelRunner {
     const HostPages& host_pages() const { return host_pages_; }
     // In the device's memory; null: it computes nothing.
     const void* page(kv::BlockId id) const { return kv_->page(id); }
-    uint64_t weight_bytes() const { return weight_bytes_; }
-    const ModelWork& work() const { return work_; }
-    const std::string& weight_form() const { return weight_form_; } // that most of the linears have: "int4 g32"
+    uint64_t weight_bytes() const { return loaded_.bytes; }
+    const ModelWork& work() const { return loaded_.work; }
+    const std::string& weight_form() const { return loaded_.form; }
     const std::string& layout_tag() const { return kv_->layout_tag(); }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
@@ -121,8 +134,18 @@ class ModelRunner {
     uint64_t load_capture_ns() const { return load_capture_ns_; } // for the graphs that were captured at load
 
     const host::Component& device() const { return *device_.component; }
-    const host::Component& model() const { return *model_.component; }
+    const host::Component& model() const { return *model_; }
     const host::Component& attention() const { return *attention_; }
+
+    // ---- another model whose layers keep the same KV, between steps, of which none is in flight ----
+    std::unique_ptr<host::Component> give_model() { return std::move(own_model_); } // to outlive its last pass
+    // Has the model read its configuration and loads its weights beside those in use: on any thread, beside steps, but
+    // for what is given to `run`.
+    Result<std::unique_ptr<LoadedWeights>> load_beside(const host::Component& model, const weights::FlatConfig&,
+                                                       const weights::WeightSource&, const weights::WeightForm&,
+                                                       const BetweenSteps& run);
+    void use_model(const host::Component&, LoadedWeights&); // which are then those that were in use
+    void release(LoadedWeights&) const;
 
     // ---- another attention, between steps, of which none is in flight ----
     std::unique_ptr<host::Component> give_attention() { return std::move(own_attention_); } // to outlive its last pass
@@ -143,9 +166,12 @@ class ModelRunner {
     Result<> check_head(const DraftModel&) const;
     bool has_graphs() const { return device_.extension<pb_device_graphs>() != nullptr; }
     Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
-    Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
-    void add_work(const pb_weight_spec&, uint64_t params, uint64_t bytes);
-    Result<pb_weight*> prepare(const pb_weight_spec&, const weights::LoadedWeight&);
+    Result<> check_needs(const host::Component& model) const;
+    Result<> check_like(const host::Component& model, const pb_model_facts&) const; // the one in use
+    Result<> load_weights(const host::Component& model, const weights::WeightSource&, const weights::WeightForm&,
+                          LoadedWeights& into, const BetweenSteps& run);
+    void add_work(ModelWork&, const pb_weight_spec&, uint64_t params, uint64_t bytes) const;
+    Result<pb_weight*> prepare(const host::Component& model, const pb_weight_spec&, const weights::LoadedWeight&);
     struct LayersKv { // of one model
         std::vector<pb_kv_spec> specs;
         KvForm form;
@@ -209,7 +235,8 @@ class ModelRunner {
     std::shared_ptr<const host::Device> shared_device_; // with the draft
     std::unique_ptr<host::Component> own_attention_; // null: it is the target's, or was given away
     const host::Device& device_;
-    host::Model model_;
+    std::unique_ptr<host::Component> own_model_; // null: it was given away
+    const host::Component* model_;
     const host::Component* attention_;
     Clock& clock_;
     Ranks* ranks_ = nullptr;
@@ -217,11 +244,9 @@ class ModelRunner {
     pb_device_info info_ = sized<pb_device_info>();
     pb_ops ops_{}; // the device's, as this host knows them: what its table lacks is null
     pb_model_facts facts_ = sized<pb_model_facts>();
-    std::string device_name_, weight_form_;
-    std::vector<pb_weight*> weights_;  // by spec; aliases repeat
-    std::vector<pb_weight*> owned_;    // released once each
-    uint64_t weight_bytes_ = 0;
-    ModelWork work_;
+    pb_model_facts signature_ = sized<pb_model_facts>(); // of the first model: what others have to be like
+    std::string device_name_;
+    LoadedWeights loaded_;
     std::unique_ptr<KvLayers> kv_;
     HostPages host_pages_{device_, info_, clock_};
     void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted

@@ -71,6 +71,8 @@ Json status_json(const StatusInputs& in) {
     const Controlled& c = in.controlled;
     const engine::StepReport& last = in.service.last;
     const bool stepped = in.service.steps > 0;
+    const SlotStatus* const model = in.journal.slot("model");
+    const bool swapped = model && model->generation > 1;
     Json slots = Json::array(), configuration = Json::array(), pending = Json::array(), ended = Json::array();
     for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot));
     for (const EffectiveSetting& s :
@@ -86,8 +88,8 @@ Json status_json(const StatusInputs& in) {
             {"pid", getpid()},
             {"model",
              {{"name", c.model.names.front()},
-              {"path", c.model.root},
-              {"identity", c.facts.model_identity},
+              {"path", swapped ? model->identity.name : c.model.root},
+              {"identity", swapped ? Json() : Json(c.facts.model_identity)},
               {"architecture", c.facts.architecture},
               {"max_model_len", c.facts.max_model_len}}},
             {"slots", std::move(slots)},
@@ -146,7 +148,7 @@ ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
     if (names_plugin) fields.read("plugin", out.choice.plugin);
     const auto slot = engine::swap_slot(kind);
     if (!slot)
-        fields.refuse("kind", "got '" + printable(kind) + "', expected " + engine::expected_swap_slots() +
+        fields.refuse("kind", "got '" + printable(kind) + "', expected " + engine::one_of(engine::swap_slots()) +
                                   ", which can be swapped" + did_you_mean(kind, engine::swap_slots()));
     if (const Json* params = fields.object("params"))
         for (const auto& [name, value] : params->items())

@@ -57,7 +57,9 @@ void EngineThread::abort(const std::shared_ptr<Stream>& stream) {
 }
 
 std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& request) {
-    auto swap = engine_->swap(request);
+    engine::SwapRequest here = request;
+    here.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
+    auto swap = engine_->swap(here);
     {
         const std::lock_guard lock(mutex_);
         boundary_wanted_ = true;

@@ -1,6 +1,7 @@
 #include "cli/admin_command.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -95,7 +96,9 @@ Result<> set(const Options& o) {
 }
 
 Result<> swap(const Options& o) {
-    const Json body{{"kind", o.kind}, {"plugin", o.plugin}, {"params", params_of(o)}};
+    const bool is_model = o.kind == name_of(engine::SwapSlot::kModel); // which the engine opens, in another folder
+    const std::string plugin = is_model ? std::filesystem::absolute(o.plugin).lexically_normal().string() : o.plugin;
+    const Json body{{"kind", o.kind}, {"plugin", plugin}, {"params", params_of(o)}};
     const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
     PB_TRY(const Json json, ask(o, "POST", "/swap", text));
     const std::string outcome = json.at("outcome");
@@ -137,7 +140,7 @@ Result<> drain(const Options& o) {
 
 void check_swap(const Options& o) {
     if (!engine::swap_slot(o.kind))
-        throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::expected_swap_slots() +
+        throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::one_of(engine::swap_slots()) +
                                                ", which can be swapped" + did_you_mean(o.kind, engine::swap_slots()));
     for (const std::string& setting : o.settings)
         if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
@@ -175,16 +178,18 @@ void add_admin_commands(Commands& commands) {
             "  patchbay status --admin 10.0.0.7:9000 --admin-token-file token --json");
     CLI::App* app = add_command(commands, o, "swap", "Put another plugin into a slot of a running engine", swap,
                                 check_swap);
-    app->add_option("KIND", o->kind, engine::expected_swap_slots())->required();
-    app->add_option("PLUGIN", o->plugin, "the word in the YAML")->required();
+    app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
+    app->add_option("PLUGIN", o->plugin, "the word in the YAML; of the model: the folder or file of its weights")
+        ->required();
     app->add_option("SETTING", o->settings, "KEY=VALUE of the plugin's parameters");
     app->footer(
         "Examples:\n"
         "  patchbay swap scheduler sjf ageing=10\n"
         "  patchbay swap sampler greedy --admin ./admin.sock\n"
+        "  patchbay swap model checkpoints/step-2000\n"
         "Exit codes: 0 done, 1 refused or rolled back, 2 bad usage.");
     app = add_command(commands, o, "set", "Change hot parameters of a plugin in a running engine", set, check_swap);
-    app->add_option("KIND", o->kind, engine::expected_swap_slots())->required();
+    app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
     app->add_option("SETTING", o->settings, "KEY=VALUE; `patchbay plugin info` shows which change live")->required();
     app->footer("Example:\n  patchbay set scheduler ageing=10");
     add_command(commands, o, "reload", "Make a running engine look for plugins again", reload)

@@ -38,15 +38,15 @@ struct Entry { // of `at`
 
 void read_slots(const Node& given, Entry& out, Faults& faults) {
     if (!config::is_section(given, "'swap'", faults)) return;
-    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected " + engine::expected_swap_slots());
+    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::plugin_slots()));
     for (const config::Entry& e : given.entries) {
-        if (engine::swap_slot(e.key)) {
+        if (const auto slot = engine::swap_slot(e.key); slot && *slot != engine::SwapSlot::kModel) {
             out.swaps.push_back({.kind = e.key, .choice = e.value});
             continue;
         }
         faults.add(e.key_origin, "'" + config::printable(e.key) + "' cannot be swapped" +
-                                     did_you_mean(e.key, engine::swap_slots()) + ", expected " +
-                                     engine::expected_swap_slots());
+                                     did_you_mean(e.key, engine::plugin_slots()) + ", expected " +
+                                     engine::one_of(engine::plugin_slots()));
     }
 }
 

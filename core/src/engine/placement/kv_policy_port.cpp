@@ -60,7 +60,6 @@ Result<> KvPolicyPort::adopt() {
     std::vector<pb_kv_page> cached;
     for (const kv::CachedPage& page : kv_.pool().cached_pages()) cached.push_back(record_of(page));
     const pb_kv_pages pages = wire(cached);
-    calls_ += 1;
     return host::checked<&pb_kv_policy::adopt>(slot_.current(), &pages);
 }
 
@@ -86,7 +85,6 @@ void KvPolicyPort::update() {
     if (const host::Component* const before = slot_.previous())
         if (const auto kept = host::checked<&pb_kv_policy::update>(*before, &pages); !kept) count_fault(kept.error());
     context_.report.kv_update_ns += clock_.now_ns() - start;
-    calls_ += 1;
     pending_.clear();
     if (!done && !roll_back("update", done.error())) count_fault(done.error());
 }
@@ -104,7 +102,6 @@ bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, std::string& f
     const host::Component& policy = slot_.current();
     const Result<> done = host::checked<&pb_kv_policy::choose>(policy, &choice);
     context_.report.kv_choose_ns += clock_.now_ns() - start;
-    calls_ += 1;
     named = done && choice.page_count <= out.size() ? choice.page_count : 0;
     if (done && choice.page_count == out.size()) return true;
     fault = done ? policy.label() + (": choose: names " + std::to_string(choice.page_count)) + " pages, expected " +

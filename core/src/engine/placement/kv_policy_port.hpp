@@ -21,7 +21,6 @@ class KvPolicyPort final : public kv::Evictor {
     // Gives the policy all that is cached, in place of all that it knows. Before its first call, and for a swap.
     Result<> adopt();
     void update();                          // gives it what has changed since its latest call
-    uint64_t calls() const { return calls_; } // of the policy so far
     // Its predecessor is back, which has got all changes too. False: it is not on probation.
     bool roll_back(const std::string& phase, const std::string& reason);
 
@@ -43,7 +42,7 @@ class KvPolicyPort final : public kv::Evictor {
     SwapJournal& journal_;
     host::Slot slot_;
     std::vector<pb_kv_page> pending_; // changes that it has not got yet
-    uint64_t calls_ = 0, faults_ = 0;
+    uint64_t faults_ = 0;
 };
 
 }  // namespace patchbay::engine

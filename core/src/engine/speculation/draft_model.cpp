@@ -95,10 +95,10 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     PB_TRY(host::Model model, c.registry.model(choice.plugin, {}, c.services));
     weights::FlatConfig with_target = choice.config;
     for (const auto& [key, value] : c.target) with_target["target." + key] = value;
-    const auto facts_read = runner::read_facts(model, with_target);
+    const auto facts_read = runner::read_facts(*model.component, with_target);
     if (!facts_read) return fail((own.model.path.empty() ? "" : own.model.path + ": ") + facts_read.error());
     facts_ = *facts_read;
-    if (runner::is_head(model)) head_depth_ = model.call<&pb_draft_head::max_draft_depth>();
+    if (runner::is_head(*model.component)) head_depth_ = model.call<&pb_draft_head::max_draft_depth>();
     choice.source.read_with(c.pool);
     draft_.emplace(runner::DraftModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});

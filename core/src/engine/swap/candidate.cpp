@@ -6,33 +6,37 @@
 
 namespace patchbay::engine {
 
-std::shared_ptr<host::Swap> prepare_swap(SwapPort& port, SwapSlot which, const CandidateInputs& in) {
-    const std::string kind(name_of(which));
+Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::Identity& to) {
     const auto& [name, settings] = in.choice;
-    host::Slot& slot = port.slot();
-    host::Identity to;
-    to.kind = kind;
-    to.name = name;
-    const auto found = in.registry.find(kind, name);
-    if (!found) return slot.refuse(to, "find", found.error());
-    if (const auto taken = port.takes_swaps(); !taken) return slot.refuse(to, "find", taken.error());
+    const auto found = in.registry.find(to.kind, name);
+    if (!found) return {nullptr, "find", found.error()};
+    if (const auto taken = port.takes_swaps(); !taken) return {nullptr, "find", taken.error()};
     const host::Manifest& plugin = *in.registry.plugin_of(**found);
     to.version = (*found)->version;
     to.sha256 = plugin.sha256;
     to.build = plugin.build;
     to.path = plugin.library.string();
     if (const auto faults = host::check_settings(**found, settings); !faults.empty())
-        return slot.refuse(to, "create", faults[0].text);
-    if (const auto passed = in.prober.try_out(plugin, {kind, name, settings}); !passed)
-        return slot.refuse(to, "probe", passed.error());
+        return {nullptr, "create", faults[0].text};
+    if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings}); !passed)
+        return {nullptr, "probe", passed.error()};
     auto library = host::Library::open(plugin.library, plugin.sha256);
-    if (!library) return slot.refuse(to, "create", library.error());
-    const pb_component* type = (*library)->find(kind, name);
-    if (!type) return slot.refuse(to, "create", "its manifest promises what its library does not hold");
+    if (!library) return {nullptr, "create", library.error()};
+    const pb_component* type = (*library)->find(to.kind, name);
+    if (!type) return {nullptr, "create", "its manifest promises what its library does not hold"};
     auto component = port.construct(*std::move(library), *type, settings, in.services);
-    if (!component) return slot.refuse(to, "create", component.error());
-    if (const auto fits = port.fits(**component); !fits) return slot.refuse(to, "create", fits.error());
-    return slot.prepare(*std::move(component), to);
+    if (!component) return {nullptr, "create", component.error()};
+    if (const auto fits = port.fits(**component); !fits) return {nullptr, "create", fits.error()};
+    return {*std::move(component), {}, {}};
+}
+
+std::shared_ptr<host::Swap> prepare_swap(SwapPort& port, SwapSlot which, const CandidateInputs& in) {
+    host::Identity to;
+    to.kind = name_of(which);
+    to.name = in.choice.plugin;
+    Constructed candidate = find_and_construct(port, in, to);
+    if (!candidate) return port.slot().refuse(to, candidate.phase, candidate.why);
+    return port.slot().prepare(std::move(candidate.made), to);
 }
 
 }  // namespace patchbay::engine

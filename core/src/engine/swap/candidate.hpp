@@ -1,6 +1,7 @@
 // Everything about a swap that is done beside the steps: the plugin is found, probed with its settings, and constructed.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "config/engine_config.hpp"
 #include "engine/swap/swap_port.hpp"
@@ -17,7 +18,15 @@ struct CandidateInputs {
     const host::Services& services;
 };
 
-// Ready to be posted, or refused in the phase find, probe or create. [any thread, beside steps]
+struct Constructed {
+    std::unique_ptr<host::Component> made; // null: not, in a phase and for a reason
+    std::string phase, why;
+    explicit operator bool() const { return made != nullptr; }
+};
+
+// `to` gets what is known of the plugin, but its name. [any thread, beside steps]
+Constructed find_and_construct(SwapPort&, const CandidateInputs&, host::Identity& to);
+// Ready to be posted, or refused in the phase find, probe or create. Likewise.
 std::shared_ptr<host::Swap> prepare_swap(SwapPort&, SwapSlot, const CandidateInputs&);
 
 }  // namespace patchbay::engine

@@ -67,11 +67,11 @@ Result<> KvPolicySwaps::takes_swaps() const {
                 "with kv_policy: lru, which evicts in the same order)");
 }
 
-SwapPort::StepCall KvPolicySwaps::call_of(const StepUse&) {
-    const uint64_t calls = port_.calls();
-    port_.update(); // it may be long before a page has to be evicted
+// It may be long before a page has to be evicted: what has changed it gets in each step of its probation.
+SwapPort::StepCall KvPolicySwaps::call_of(const StepUse& use) {
+    port_.update();
     const StepReport& report = context_.report;
-    return {"choose", port_.calls() > calls || report.kv_choose_ns > 0, report.kv_update_ns + report.kv_choose_ns};
+    return {"choose", use.planned, report.kv_update_ns + report.kv_choose_ns};
 }
 
 }  // namespace patchbay::engine

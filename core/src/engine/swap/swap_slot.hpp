@@ -9,10 +9,10 @@
 
 namespace patchbay::engine {
 
-enum class SwapSlot { kScheduler, kSampler, kProposer, kKvPolicy, kAttention };
+enum class SwapSlot { kScheduler, kSampler, kProposer, kKvPolicy, kAttention, kModel };
 
-inline constexpr std::array<std::string_view, 5> kSwapSlots = {"scheduler", "sampler", "proposer", "kv_policy",
-                                                            "attention"};
+inline constexpr std::array<std::string_view, 6> kSwapSlots = {"scheduler", "sampler", "proposer", "kv_policy",
+                                                            "attention", "model"};
 
 constexpr std::string_view name_of(SwapSlot slot) { return kSwapSlots[static_cast<size_t>(slot)]; }
 
@@ -23,11 +23,11 @@ inline std::optional<SwapSlot> swap_slot(std::string_view name) { // nullopt: th
 }
 
 inline std::vector<std::string> swap_slots() { return {kSwapSlots.begin(), kSwapSlots.end()}; }
+inline std::vector<std::string> plugin_slots() { return {kSwapSlots.begin(), kSwapSlots.end() - 1}; } // not the model's
 
-inline std::string expected_swap_slots() { // "scheduler, sampler, …"
+inline std::string one_of(const std::vector<std::string>& slots) { // "scheduler, sampler or proposer"
     std::string out;
-    for (size_t i = 0; i < kSwapSlots.size(); ++i)
-        out += (i == 0 ? "" : i + 1 < kSwapSlots.size() ? ", " : " or ") + std::string(kSwapSlots[i]);
+    for (size_t i = 0; i < slots.size(); ++i) out += (i == 0 ? "" : i + 1 < slots.size() ? ", " : " or ") + slots[i];
     return out;
 }
 

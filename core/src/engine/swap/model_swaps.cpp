@@ -1,0 +1,107 @@
+#include "engine/swap/model_swaps.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "engine/engine.hpp"
+#include "execution/model_choice.hpp"
+#include "weights/loader.hpp"
+
+namespace patchbay::engine {
+
+ModelSwaps::ModelSwaps(const Parts& parts)
+    : p_(parts), exchange_(parts.executor.model()), slot_("model", host::UnreadState::kStartsEmpty, parts.clock) {
+    if (!exchange_) return;
+    auto first = exchange_->give();
+    host::Identity identity = host::Registry::identity(*first);
+    if (!parts.config.model.path.empty()) identity.name = parts.config.model.path;
+    slot_.install(std::move(first), std::move(identity));
+}
+
+ModelSwaps::~ModelSwaps() {
+    if (!exchange_) return;
+    if (other_.weights) exchange_->release(*other_.weights);
+    for (auto& [component, loaded] : waiting_) exchange_->release(*loaded.weights);
+}
+
+Result<> ModelSwaps::takes_swaps() const {
+    if (!exchange_) return fail("the model is split over ranks, each of which has loaded its share");
+    if (p_.executor.tokens() != execution::TokenSource::kModel)
+        return fail("the device computes nothing, so no weights are loaded");
+    return {};
+}
+
+std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const runner::BetweenSteps& run) {
+    host::Identity to;
+    to.kind = "model";
+    to.name = in.choice.plugin;
+    if (const auto taken = takes_swaps(); !taken) return slot_.refuse(to, "find", taken.error());
+    config::EngineConfig wanted = p_.config;
+    wanted.model.path = in.choice.plugin;
+    wanted.model.load_format = config::LoadFormat::kAuto;
+    wanted.model.shape.clear();
+    if (!std::filesystem::exists(wanted.model.path)) return slot_.refuse(to, "find", "there is no such folder or file");
+    auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
+    if (!model) return slot_.refuse(to, "find", model.error());
+    auto identity = weights::model_identity(wanted.model.path);
+    if (!identity) return slot_.refuse(to, "find", identity.error());
+    auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
+    if (!component) return slot_.refuse(to, component.phase, component.why);
+    auto loaded = exchange_->load(*component.made, *model, run);
+    if (!loaded) return slot_.refuse(to, "load", loaded.error());
+    const auto alive = std::make_shared<int>();
+    component.made->keep(alive);
+    run([&] { release_unused(); });
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_.insert_or_assign(component.made.get(), Loaded{*std::move(loaded), *identity, alive});
+    }
+    return slot_.prepare(std::move(component.made), to);
+}
+
+void ModelSwaps::release_unused() {
+    const std::lock_guard lock(mutex_);
+    for (auto at = waiting_.begin(); at != waiting_.end();) {
+        if (!at->second.component.expired()) {
+            ++at;
+            continue;
+        }
+        exchange_->release(*at->second.weights);
+        at = waiting_.erase(at);
+    }
+}
+
+// `with` are then the weights that were in use.
+void ModelSwaps::exchange(const host::Component& to, Loaded& with) {
+    exchange_->use(to, *with.weights);
+    std::swap(p_.facts.model_identity, with.identity);
+    p_.recomputation.recompute_all();
+}
+
+void ModelSwaps::enter() {
+    {
+        const std::lock_guard lock(mutex_);
+        other_ = std::move(waiting_.extract(&slot_.current()).mapped());
+    }
+    exchange(slot_.current(), other_);
+}
+
+void ModelSwaps::commit() {
+    exchange_->release(*other_.weights);
+    other_ = {};
+    release_unused();
+}
+
+bool ModelSwaps::roll_back(const std::string& phase, const std::string& reason) {
+    if (!slot_.previous()) return false;
+    exchange(*slot_.previous(), other_);
+    commit();
+    p_.journal.note(slot_.roll_back(p_.context.step, phase, reason));
+    return true;
+}
+
+SwapPort::StepCall ModelSwaps::call_of(const StepUse& use) {
+    return {"forward", use.planned, p_.context.report.forward.model_forward};
+}
+
+}  // namespace patchbay::engine

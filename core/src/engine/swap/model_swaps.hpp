@@ -1,0 +1,62 @@
+// The model's slot: other weights, or another implementation, for layers that keep the same KV. Weights are loaded beside
+// the steps; at the exchange every sequence is computed anew from its tokens, so that each token comes from one model.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "config/engine_config.hpp"
+#include "engine/placement/recomputation.hpp"
+#include "engine/swap/candidate.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "engine/swap/swap_port.hpp"
+#include "execution/executor.hpp"
+
+namespace patchbay::engine {
+
+struct EngineFacts;
+
+class ModelSwaps final : public SwapPort {
+  public:
+    struct Parts {
+        const config::EngineConfig& config;
+        EngineFacts& facts; // kept true
+        execution::Executor& executor;
+        Recomputation& recomputation;
+        const Clock& clock;
+        StepContext& context;
+        SwapJournal& journal;
+    };
+    explicit ModelSwaps(const Parts&);
+    ~ModelSwaps() override; // nothing is computed any more
+
+    // in.choice.plugin: the folder or file of the weights. Ready to be posted, or refused. [any thread, beside steps]
+    std::shared_ptr<host::Swap> prepare(const CandidateInputs& in, const runner::BetweenSteps& run);
+
+    host::Slot& slot() override { return slot_; }
+    Result<> takes_swaps() const override;
+    void enter() override;
+    bool roll_back(const std::string& phase, const std::string& reason) override;
+    bool computes() const override { return true; }
+    void commit() override;
+    StepCall call_of(const StepUse&) override;
+
+  private:
+    struct Loaded { // for a component that is no longer, or not yet, in use
+        std::unique_ptr<runner::LoadedWeights> weights;
+        std::string identity; // as weights::model_identity()
+        std::weak_ptr<void> component; // expired: it is gone, and was never in use
+    };
+    void release_unused(); // between steps
+    void exchange(const host::Component&, Loaded&);
+
+    const Parts p_;
+    execution::ModelExchange* const exchange_; // null: it cannot be exchanged
+    host::Slot slot_;
+    Loaded other_;                                     // during probation: the predecessor's
+    std::mutex mutex_;
+    std::map<const host::Component*, Loaded> waiting_; // of candidates
+};
+
+}  // namespace patchbay::engine
