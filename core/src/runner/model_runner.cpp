@@ -111,8 +111,10 @@ Result<> ModelRunner::open(const RunnerSettings& settings) {
     workspace_ = std::make_unique<Workspace>(device_);
     inputs_ = std::make_unique<StepInputs>(device_);
     max_tokens_ = settings.max_num_batched_tokens;
-    PB_TRY(facts_, read_facts(model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
-                              ranks_ ? ranks_->wire().size : 1));
+    ConfigReader reader;
+    if (ranks_) reader = {ranks_->wire().rank, ranks_->wire().size};
+    reader.max_length = settings.max_model_len;
+    PB_TRY(facts_, read_facts(model_, settings.model_config, reader));
     if (is_head(model_))
         return fail(StatusCode::kUnsupported, "model '" + std::string(model_.component->type().name) +
                     "' is a head of another model and says nothing by itself (name that one, and this in proposer:)");
@@ -177,12 +179,12 @@ Result<> ModelRunner::connect(Ranks& ranks) {
 
 bool is_head(const host::Model& model) { return model.extension<pb_draft_head>() != nullptr; }
 
-Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat, uint32_t rank,
-                                  uint32_t size) {
+Result<pb_model_facts> read_facts(const host::Model& model, const weights::FlatConfig& flat,
+                                  const ConfigReader& reader) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), size,
-                                 rank};
+    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
+                                 reader.size, reader.rank, reader.max_length, 0};
     pb_model_facts facts = sized<pb_model_facts>();
     PB_CHECK(model.checked<&pb_model::load_config>(&config, &facts));
     if (facts.vocab_size == 0 || (facts.layer_count == 0 && !is_head(model)))
@@ -368,6 +370,7 @@ Result<> ModelRunner::load_weights(const weights::WeightSource& source, const we
                                group.size, std::move(loaded)));
         }
         PB_TRY(pb_weight* const weight, prepare(spec, loaded));
+        source.forget(spec); // in the device's memory it is there once more
         weights_.push_back(weight);
         owned_.push_back(weight);
         const uint64_t bytes = device_.call<&pb_device::weight_bytes>(weight);

@@ -52,7 +52,11 @@ struct DraftModel {
 
 // Has the model read its configuration, as rank `rank` of `size`.
 bool is_head(const host::Model&); // of another model: EAGLE, Medusa
-Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
+struct ConfigReader { // what else a model learns with its configuration
+    uint32_t rank = 0, size = 1;
+    uint32_t max_length = 0; // tokens that sequences may reach; 0: not said
+};
+Result<pb_model_facts> read_facts(const host::Model&, const weights::FlatConfig&, const ConfigReader& = {});
 
 struct ExpertWork { // of the weights that this share of all tokens chooses
     double share = 1;
