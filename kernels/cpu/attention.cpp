@@ -75,7 +75,8 @@ struct CpuAttention::Call {
 };
 
 CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
-    : machine_(machine), shape_(shape), in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype != PB_F32),
+    : machine_(machine), shape_(shape),
+      in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype != PB_F32 && !shape.slopes), // tiles take no slopes
       queries_(in_tiles_ ? kTileQueries : kAttendQueries),
       stride_(in_tiles_ ? round_up(shape.head_dim, 16) : shape.head_dim),
       state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))),
@@ -167,6 +168,7 @@ AttendPart CpuAttention::part_of(const Call& call, const Tile& tile) const {
     for_rows(call.batch, tile, [&](int32_t i, int32_t token, int32_t head) {
         part.q[i] = row_of(call.q, token, head);
         part.position[i] = call.batch.positions[token];
+        part.slope[i] = shape_.slopes ? shape_.slopes[head] : 0;
     });
     part.queries = tile.count;
     part.block_size = shape_.block_size;
@@ -181,6 +183,7 @@ AttendPart CpuAttention::part_of(const Call& call, const Tile& tile) const {
     part.page_stride = call.kv.page_stride;
     part.scale = shape_.scale;
     part.soft_cap = shape_.soft_cap;
+    part.sloped = shape_.slopes != nullptr;
     return part;
 }
 

@@ -103,6 +103,41 @@ void gelu_tanh(const Machine& machine, const pb_tensor& x) {
     each_row(machine, x, 4, [&](float* values, int64_t n) { table.gelu_tanh(values, n); });
 }
 
+void gelu_erf_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
+    const Table& table = table_of(machine.isa);
+    const int64_t n = out.shape[1];
+    split_rows(machine.workers, out.shape[0], 6 * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) table.gelu_erf_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
+    });
+}
+
+void silu(const Machine& machine, const pb_tensor& x) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 4, [&](float* values, int64_t n) { table.silu(values, n); });
+}
+
+void gelu_erf(const Machine& machine, const pb_tensor& x) {
+    const Table& table = table_of(machine.isa);
+    each_row(machine, x, 6, [&](float* values, int64_t n) { table.gelu_erf(values, n); });
+}
+
+void sigmoid_mul(const Machine& machine, const pb_tensor& x, const pb_tensor& gate) {
+    const Table& table = table_of(machine.isa);
+    const int64_t n = x.shape[1];
+    const bool one = gate.shape[1] == 1;
+    split_rows(machine.workers, x.shape[0], one ? n : 4 * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+            if (one) {
+                float factor = 1;
+                table.sigmoid_mul(&factor, row(gate, t), 1);
+                table.scale(row(x, t), factor, n);
+            } else {
+                table.sigmoid_mul(row(x, t), row(gate, t), n);
+            }
+        }
+    });
+}
+
 void relu(const Machine& machine, const pb_tensor& x) {
     const Table& table = table_of(machine.isa);
     each_row(machine, x, 1, [&](float* values, int64_t n) { table.relu(values, n); });

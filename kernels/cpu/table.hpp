@@ -68,6 +68,7 @@ struct Fp8Code { // e4m3; no NaN
 struct AttendPart { // queries over keys [begin, end), both within one split
     const float* q[kTileQueries];      // each (head_dim)
     int64_t position[kTileQueries];    // the last key it sees
+    float slope[kTileQueries];         // of its score, by the key's position
     int32_t queries;
     int32_t block_size, head_dim;
     int32_t page_shift;                // log2 of block_size; −1: not a power of two
@@ -79,6 +80,7 @@ struct AttendPart { // queries over keys [begin, end), both within one split
     int64_t begin, end;
     int64_t ahead;                     // ≥ end: the end of the keys that this thread reads next
     float scale, soft_cap;
+    bool sloped;                       // a slope is not 0
 };
 
 struct AttendState { // of the queries of a part
@@ -153,6 +155,10 @@ struct Table {
     void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
     void (*conv_silu)(const ConvPart&);
     void (*scan)(const ScanPart&);
+    void (*silu)(float* x, int64_t n);
+    void (*gelu_erf)(float* x, int64_t n);
+    void (*gelu_erf_mul)(float* out, const float* gate, const float* up, int64_t n);
+    void (*sigmoid_mul)(float* x, const float* gate, int64_t n); // x / (1 + e^−gate)
     // For measuring what the machine can do, not for results.
     float (*read)(const float* from, int64_t n);       // every element; n is a multiple of 64
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done

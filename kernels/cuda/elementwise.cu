@@ -12,11 +12,16 @@ __device__ inline float gelu(float x) { // x / 2 · (1 + tanh u), without its ca
     return x / (1.f + expf(-2.f * u));
 }
 
+__device__ inline float exact_gelu(float x) { return 0.5f * x * erfcf(-0.7071067811865476f * x); }
+
 struct Silu {
     __device__ float operator()(float x) const { return silu(x); }
 };
 struct Gelu {
     __device__ float operator()(float x) const { return gelu(x); }
+};
+struct ExactGelu {
+    __device__ float operator()(float x) const { return exact_gelu(x); }
 };
 struct Relu {
     __device__ float operator()(float x) const { return x < 0.f ? 0.f : x; } // NaN stays
@@ -56,6 +61,16 @@ __global__ void add_kernel(RowsOf<T> a, RowsOf<T> b, int64_t rows, int64_t n) {
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
         T* at = a.row(i / n) + i % n;
         *at = from_float<T>(to_float(*at) + to_float(b.row(i / n)[i % n]));
+    }
+}
+
+// x (rows, n) *= sigmoid(gate), gate (rows, gates): n or 1
+template <class T>
+__global__ void sigmoid_kernel(RowsOf<T> x, RowsOf<T> gate, int64_t rows, int64_t n, int64_t gates) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        T* at = x.row(i / n) + i % n;
+        *at = from_float<T>(to_float(*at) / (1.f + expf(-to_float(gate.row(i / n)[gates == 1 ? 0 : i % n]))));
     }
 }
 
@@ -134,6 +149,22 @@ void gelu_tanh_mul(Stream stream, const pb_tensor& out, const pb_tensor& gate_up
 }
 void relu(Stream stream, const pb_tensor& x) { map(stream, x, Relu{}); }
 void gelu_tanh(Stream stream, const pb_tensor& x) { map(stream, x, Gelu{}); }
+void silu(Stream stream, const pb_tensor& x) { map(stream, x, Silu{}); }
+void gelu_erf(Stream stream, const pb_tensor& x) { map(stream, x, ExactGelu{}); }
+void gelu_erf_mul(Stream stream, const pb_tensor& out, const pb_tensor& gate_up) {
+    gate(stream, out, gate_up, ExactGelu{});
+}
+
+void sigmoid_mul(Stream stream, const pb_tensor& x, const pb_tensor& gate) {
+    const int64_t rows = row_count(x), n = row_width(x), gates = row_width(gate);
+    if (rows == 0) return;
+    with_type(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(sigmoid_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(x), rows_of<T>(gate),
+               rows, n, gates);
+    });
+}
+
 void scale(Stream stream, const pb_tensor& x, float factor) { map(stream, x, Scale{factor}); }
 void soft_cap(Stream stream, const pb_tensor& x, float cap) { map(stream, x, SoftCap{cap}); }
 

@@ -94,6 +94,7 @@ void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages&
                 for (int32_t i = 0; i < s.head_dim; ++i) score += row_of(q, t, h)[i] * read(s.kv_dtype, k, i);
                 score *= s.scale;
                 if (s.soft_cap > 0) score = s.soft_cap * std::tanh(score / s.soft_cap);
+                if (s.slopes) score += double(s.slopes[h]) * double(key - last);
                 weights[size_t(key - first)] = score;
                 most = std::max(most, score);
             }

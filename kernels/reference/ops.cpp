@@ -92,6 +92,28 @@ void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
         }
 }
 
+void silu(float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = float(x[i] / (1 + std::exp(-double(x[i]))));
+}
+
+void gelu_erf(float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = float(double(x[i]) / 2 * std::erfc(-double(x[i]) / std::numbers::sqrt2));
+}
+
+void gelu_erf_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            const double v = gate_up[r * 2 * n + i];
+            out[r * n + i] = float(v / 2 * std::erfc(-v / std::numbers::sqrt2) * gate_up[r * 2 * n + n + i]);
+        }
+}
+
+void sigmoid_mul(float* x, const float* gate, int64_t rows, int64_t n, int64_t gates) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i)
+            x[r * n + i] = float(x[r * n + i] / (1 + std::exp(-double(gate[r * gates + (gates == 1 ? 0 : i)]))));
+}
+
 void scale(float* x, float factor, int64_t n) {
     for (int64_t i = 0; i < n; ++i) x[i] *= factor;
 }

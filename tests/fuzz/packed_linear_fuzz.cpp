@@ -37,6 +37,7 @@ class Stored final : public Checkpoint {
     }
     bool has(const std::string& name) const override { return views_.contains(name); }
     std::vector<std::string> names() const override { return {}; }
+    void forget(const std::string&) const override {}
 
   private:
     std::map<std::string, std::vector<std::byte>> bytes_;

@@ -38,6 +38,9 @@ struct Setting {
         return device == "cpu" ? host::Settings{{"isa", isa}} : host::Settings{{"activation_dtype", "f32"}};
     }
 
+    // Of models whose frequencies depend on it: the longest sequence that transformers' were made for.
+    uint32_t max_length() const { return name == "llama_dynamic" || name == "phi3_longrope_long" ? 64 : 0; }
+
     // All but bf16 weights at the best level, where linears may round activations, and bf16 KV.
     bool computes_in_f32() const { return kv == PB_F32 && (name != "llama_bf16" || isa != "auto"); }
 };
@@ -63,6 +66,7 @@ class Golden {
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = s.device;
+        r.max_model_len = s.max_length();
         r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
         const auto plugin = must(registry.model_for(r.model_config["architectures.0"]));
         runner_ = must(runner::ModelRunner::create(

@@ -31,6 +31,9 @@ GEMMA = dict(LLAMA, head_dim=16, num_hidden_layers=3, tie_word_embeddings=True)
 GEMMA2 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)
 GEMMA3 = dict(GEMMA, sliding_window=8, query_pre_attn_scalar=24, rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=8.0),
               layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+NEOX = dict(vocab_size=128, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128, initializer_range=0.2, **NO_TOKENS)
+FALCON = dict(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128, initializer_range=0.2, **NO_TOKENS)
+LAYER_NORM = {k: v for k, v in LLAMA.items() if k != "rms_norm_eps"}
 BAMBA = dict(LLAMA, num_hidden_layers=4, attn_layer_indices=[2], mamba_n_heads=8, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=8)
 VISION = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, image_size=14, patch_size=14)
 CASES = {
@@ -55,7 +58,37 @@ CASES = {
                                           norm_topk_prob=False, mlp_only_layers=[1])),
     "bamba": ("bamba", dict(BAMBA, mamba_n_groups=2)),
     "opt_post_norm": ("opt", dict(OPT, do_layer_norm_before=False, enable_bias=False)),
+    "opt_projected": ("opt", dict(OPT, do_layer_norm_before=False, word_embed_proj_dim=16)),
+    "gpt2_gelu": ("gpt2", dict(GPT2, activation_function="gelu")),
+    "gpt2_silu": ("gpt2", dict(GPT2, activation_function="silu")),
+    "gemma2_gelu": ("gemma2", dict(GEMMA2, hidden_activation="gelu")),
+    "llama_dynamic": ("llama", dict(LLAMA, max_position_embeddings=16, rope_scaling=dict(rope_type="dynamic", factor=4.0))),
+    "phi3_longrope_long": ("phi3", dict(LLAMA, num_attention_heads=2, num_key_value_heads=1, partial_rotary_factor=0.75, original_max_position_embeddings=16,
+                                        rope_scaling=dict(LONGROPE, long_factor=[1.5, 2.0, 2.5, 3.0, 3.5, 4.0]))),
+    "gpt_neox": ("gpt_neox", dict(NEOX, rotary_pct=0.5)),
+    "gpt_neox_sequential": ("gpt_neox", dict(NEOX, rotary_pct=0.25, use_parallel_residual=False, attention_bias=False, hidden_act="gelu_new", tie_word_embeddings=True)),
+    "falcon": ("falcon", FALCON),
+    "falcon_alibi": ("falcon", dict(FALCON, hidden_size=48, num_attention_heads=6, alibi=True, multi_query=False, parallel_attn=False, bias=True)),
+    "falcon_grouped": ("falcon", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=56)),
+    "falcon_one_norm": ("falcon", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, tie_word_embeddings=False)),
+    "stablelm": ("stablelm", dict(LAYER_NORM, layer_norm_eps=1e-5, partial_rotary_factor=0.5, use_qkv_bias=True)),
+    "stablelm_parallel": ("stablelm", dict(LAYER_NORM, layer_norm_eps=1e-5, partial_rotary_factor=0.25, use_parallel_residual=True)),
+    "phi": ("phi", dict(LAYER_NORM, layer_norm_eps=1e-5, partial_rotary_factor=0.5)),
+    "starcoder2": ("starcoder2", dict(LAYER_NORM, norm_epsilon=1e-5, sliding_window=8, tie_word_embeddings=True)),
+    "cohere": ("cohere", dict(LAYER_NORM, layer_norm_eps=1e-5, logit_scale=0.25, tie_word_embeddings=True)),
+    "cohere2": ("cohere2", dict(LAYER_NORM, num_hidden_layers=4, layer_norm_eps=1e-5, logit_scale=0.25, sliding_window=8, tie_word_embeddings=True)),
+    "olmo2": ("olmo2", LLAMA),
+    "granite": ("granite", dict(LLAMA, embedding_multiplier=2.0, residual_multiplier=0.7, attention_multiplier=0.2, logits_scaling=3.0)),
+    "smollm3": ("smollm3", dict(LLAMA, num_hidden_layers=4, tie_word_embeddings=True)),
+    "smollm3_windows": ("smollm3", dict(LLAMA, num_hidden_layers=3, no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=8, attention_bias=True, mlp_bias=True,
+                                        layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "qwen2_moe": ("qwen2_moe", dict(LLAMA, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, shared_expert_intermediate_size=24,
+                                    mlp_only_layers=[1])),
 }
+# Prompts of models whose frequencies depend on the length of the sequence, all within one set of them: those of 64 tokens,
+# and of sequences past the original 16.
+SPECIAL_LENGTHS = {"llama_dynamic": (16, 17, 24, 32), "phi3_longrope_long": (17, 20, 24, 32)}
+LONGEST = 64
 BARE = ("gpt2",)  # stored as of the bare model, whose tensors' names lack their first word, as the published GPT-2 is
 
 
@@ -73,27 +106,31 @@ def greedy(model, ids):
     return out[len(ids):], gap
 
 
-def make(kind, settings, seed):
+def make(name, kind, settings, seed):
     torch.manual_seed(seed)
     settings = dict(settings)
     config = AutoConfig.for_model(kind, **settings)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    how = "sdpa" if name == "falcon_alibi" else "eager"  # Falcon's eager attention adds the slopes twice
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=how).float().eval()
     for p in model.parameters():  # norms and biases too, so that they matter
         if p.dim() == 1:
             p.data = p.data + 0.2 * torch.randn_like(p)
-    return answered(model, kind, seed)
+    return answered(name, model, kind, seed)
 
 
 def kept(name, kind):
     model = AutoModelForCausalLM.from_pretrained(HERE / "models" / name, attn_implementation="eager").float().eval()
-    return next(m for m in (answered(model, kind, seed) for seed in range(2000)) if m)
+    return next(m for m in (answered(name, model, kind, seed) for seed in range(2000)) if m)
 
 
-def answered(model, kind, seed):
+def answered(name, model, kind, seed):
     config = model.config
+    if name in SPECIAL_LENGTHS:  # the frequencies that this leaves stay until a sequence is within the original range
+        with torch.no_grad():
+            model(torch.zeros((1, LONGEST), dtype=torch.long), use_cache=False)
     generator = torch.Generator().manual_seed(seed)
     first = 4 if kind == "gemma3" else 0  # after the tokens that stand for images
-    prompts = [torch.randint(first, config.get_text_config().vocab_size, (n,), generator=generator).tolist() for n in LENGTHS]
+    prompts = [torch.randint(first, config.get_text_config().vocab_size, (n,), generator=generator).tolist() for n in SPECIAL_LENGTHS.get(name, LENGTHS)]
     answers = []
     for p in prompts:
         answers.append(greedy(model, p))
@@ -107,7 +144,7 @@ def main():
     keep = "--keep" in sys.argv
     for name in [a for a in sys.argv[1:] if a != "--keep"] or CASES:
         kind, settings = CASES[name]
-        model, prompts, answers = kept(name, kind) if keep else next(m for m in (make(kind, settings, seed) for seed in range(2000)) if m)
+        model, prompts, answers = kept(name, kind) if keep else next(m for m in (make(name, kind, settings, seed) for seed in range(2000)) if m)
         folder = HERE / "models" / name
         if not keep:
             model.save_pretrained(folder)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes golden files of AWQ and GPTQ checkpoints: small random Llamas whose linears are rounded and packed here as the
-formats have them, and what Hugging Face transformers computes with the numbers that they stand for.
+"""Makes golden files of AWQ, GPTQ, compressed-tensors and fp8 checkpoints: small random Llamas whose linears are rounded
+here and packed as the formats have them (compressed-tensors' by that library, version 0.20), and what Hugging Face
+transformers computes with the numbers that they stand for.
 
   .venv-train/bin/python tests/golden/make_packed_goldens.py [CASE…]     (scripts/requirements-train.txt)
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 HERE = Path(__file__).resolve().parent
@@ -24,12 +25,26 @@ LLAMA = dict(vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_l
              bos_token_id=None, eos_token_id=None, pad_token_id=None)
 AWQ = dict(quant_method="awq", version="gemm", bits=4, zero_point=True)
 GPTQ = dict(quant_method="gptq", bits=4, sym=True, desc_act=False)
+
+
+def compressed(form, **weights):
+    return dict(quant_method="compressed-tensors", format=form, quantization_status="compressed", ignore=["lm_head"],
+                config_groups=dict(group_0=dict(targets=["Linear"], weights=weights)))
+
+
 CASES = {
     "llama_awq": (LLAMA, dict(AWQ, group_size=32, modules_to_not_convert=["model.layers.0.self_attn.o_proj"])),
     "llama_gptq": (dict(LLAMA, attention_bias=True), dict(GPTQ, group_size=64)),
     "llama_gptq_act": (LLAMA, dict(GPTQ, group_size=32, sym=False, desc_act=True, checkpoint_format="gptq_v2")),
     "llama_gptq_int8": (LLAMA, dict(GPTQ, bits=8, group_size=-1, sym=False)),
+    "llama_compressed_int4": (LLAMA, compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, symmetric=True)),
+    "llama_compressed_zero": (dict(LLAMA, attention_bias=True), compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=16, symmetric=False)),
+    "llama_compressed_int8": (LLAMA, compressed("int-quantized", num_bits=8, type="int", strategy="channel", symmetric=True)),
+    "llama_compressed_fp8": (LLAMA, compressed("float-quantized", num_bits=8, type="float", strategy="channel", symmetric=True)),
+    "llama_fp8": (LLAMA, dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[24, 16],
+                              modules_to_not_convert=["model.layers.1.mlp.down_proj"])),
 }
+FIRST_SEED = {"llama_compressed_zero": 100, "llama_compressed_int8": 100}  # of models that rounded activations change less
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # the number that each place of a word holds
 
 
@@ -61,8 +76,54 @@ def packed(numbers, bits, order):
     return words.astype(np.uint32).view(np.int32)
 
 
+def in_fp8(weight, rows, cols, kind):
+    """weight (out, in) with a scale for each block, in f32 as DeepSeek's (kind "scale_inv") or in f16."""
+    weight = torch.from_numpy(weight)
+    codes, meant = torch.empty(weight.shape, dtype=torch.float8_e4m3fn), torch.empty_like(weight)
+    scales = torch.empty(-(-weight.shape[0] // rows), -(-weight.shape[1] // cols))
+    for r in range(scales.shape[0]):
+        for c in range(scales.shape[1]):
+            at = (slice(r * rows, (r + 1) * rows), slice(c * cols, (c + 1) * cols))
+            scale = weight[at].abs().max() / 448
+            scales[r, c] = scale if kind == "scale_inv" else scale.half().float()
+            codes[at] = (weight[at] / scales[r, c]).clamp(-448, 448).to(torch.float8_e4m3fn)
+            meant[at] = codes[at].float() * scales[r, c]
+    return {"weight": codes, f"weight_{kind}": scales if kind == "scale_inv" else scales.half()}, meant.numpy()
+
+
+def in_integers(weight, settings):
+    from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+    how = settings["config_groups"]["group_0"]["weights"]
+    bits, size = how["num_bits"], how.get("group_size", weight.shape[1])
+    half = 2 ** (bits - 1)
+    groups = torch.from_numpy(weight).reshape(weight.shape[0], -1, size)
+    if how["symmetric"]:
+        scales, zeros = (groups.abs().amax(2) / (half - 1)).half(), None
+        shift = torch.zeros_like(scales.float())
+    else:
+        low, high = groups.amin(2).clamp(max=-1e-3), groups.amax(2).clamp(min=1e-3)
+        scales = ((high - low) / (2 * half - 1)).half()
+        shift = (-low / scales.float()).round().clamp(0, 2 * half - 1) - half
+        zeros = shift.to(torch.int8)
+    scale = scales.float()[..., None]
+    codes = ((groups / scale).round() + shift[..., None]).clamp(-half, half - 1)
+    meant = ((codes - shift[..., None]) * scale).reshape(weight.shape).numpy()
+    codes = codes.reshape(weight.shape).to(torch.int8)
+    if settings["format"] == "int-quantized":
+        return {"weight": codes, "weight_scale": scales}, meant
+    tensors = {"weight_packed": pack_to_int32(codes, bits), "weight_scale": scales, "weight_shape": torch.tensor(weight.shape)}
+    if zeros is not None:
+        tensors["weight_zero_point"] = pack_to_int32(zeros, bits, packed_dim=0)
+    return tensors, meant
+
+
 def pack(weight, settings, order):
     """weight (out, in). Tensors of the linear, and the weight that they stand for. order: of the columns by groups."""
+    if settings["quant_method"] == "fp8":
+        return in_fp8(weight, *settings["weight_block_size"], "scale_inv")
+    if settings["quant_method"] == "compressed-tensors":
+        floats = settings["format"] == "float-quantized"
+        return in_fp8(weight, 1, weight.shape[1], "scale") if floats else in_integers(weight, settings)
     columns, bits = weight.shape[1], settings["bits"]
     size = columns if settings["group_size"] == -1 else settings["group_size"]
     groups = np.empty(columns, np.int64)
@@ -122,14 +183,15 @@ def main():
     torch.set_num_threads(1)
     for name in sys.argv[1:] or CASES:
         shape, settings = CASES[name]
-        model, tensors, prompts, answers = next(m for m in (make(shape, settings, seed) for seed in range(2000)) if m)
+        model, tensors, prompts, answers = next(m for m in (make(shape, settings, seed) for seed in range(FIRST_SEED.get(name, 0), 2000)) if m)
         folder = HERE / "models" / name
         folder.mkdir(parents=True, exist_ok=True)
         config = model.config.to_dict() | {"architectures": ["LlamaForCausalLM"], "dtype": "float16", "quantization_config": settings}
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        tensors = {name: t.contiguous() if torch.is_tensor(t) else torch.from_numpy(t) for name, t in tensors.items()}
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
         with torch.no_grad():
-            logits = {f"prompt{i}.logits": model(torch.tensor([p]), use_cache=False).logits[0].float().numpy() for i, p in enumerate(prompts)}
+            logits = {f"prompt{i}.logits": model(torch.tensor([p]), use_cache=False).logits[0].float().contiguous() for i, p in enumerate(prompts)}
         facts = {"made_by": "tests/golden/make_packed_goldens.py", "smallest_gap": min(min(gaps) for _, gaps in answers),
                  "prompts": [{"ids": p, "greedy_ids": ids, "gaps": [round(g, 5) for g in gaps]} for p, (ids, gaps) in zip(prompts, answers)]}
         (HERE / "logits" / name).mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,15 @@ struct SeesPastItsWindow : Softmax {
     }
 };
 
+struct ForgetsTheSlopes : Softmax {
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES;
+    std::unique_ptr<Bound> bind(pb_attention_spec spec) const {
+        auto bound = Softmax::bind(spec);
+        bound->slopes = nullptr;
+        return bound;
+    }
+};
+
 struct TreatsChunksOtherwise : Softmax {
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
@@ -129,6 +138,7 @@ constexpr pb_component component(const char* name) {
 PATCHBAY_PLUGIN(component<Softmax>("healthy"), component<HasNoTag>("has_no_tag"),
                 component<TakesAnyDevice>("takes_any_device"), component<ScalesWrongly>("scales_wrongly"),
                 component<SeesPastItsWindow>("sees_past_its_window"),
+                component<ForgetsTheSlopes>("forgets_the_slopes"),
                 component<TreatsChunksOtherwise>("treats_chunks_otherwise"),
                 component<TreatsBatchesOtherwise>("treats_batches_otherwise"),
                 component<WritesIntoAFreePage>("writes_into_a_free_page"),

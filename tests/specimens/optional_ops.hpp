@@ -71,6 +71,41 @@ struct GelusTheOtherHalf : Device {
 };
 
 template <class Device>
+struct TurnsSiluAround : Device {
+    TurnsSiluAround() {
+        this->ops_.silu = [](void*, const pb_tensor* x) { each(*x, [](float v) { return v / (1 + std::exp(v)); }); };
+    }
+};
+
+template <class Device>
+struct GelusByTanh : Device {
+    GelusByTanh() {
+        this->ops_.gelu_erf = [](void*, const pb_tensor* x) { each(*x, gelu_tanh); };
+    }
+};
+
+template <class Device>
+struct GelusExactlyTheOtherHalf : Device {
+    GelusExactlyTheOtherHalf() {
+        this->ops_.gelu_erf_mul = [](void*, const pb_tensor* out, const pb_tensor* in) {
+            const int64_t n = out->shape[1];
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t i = 0; i < n; ++i) {
+                    const float gate = row(*in, t)[n + i];
+                    row(*out, t)[i] = row(*in, t)[i] * gate / 2 * (1 + std::erf(gate * 0.70710678f));
+                }
+        };
+    }
+};
+
+template <class Device>
+struct OpensEveryGate : Device {
+    OpensEveryGate() {
+        this->ops_.sigmoid_mul = [](void*, const pb_tensor*, const pb_tensor*) {};
+    }
+};
+
+template <class Device>
 struct AddsTheFactor : Device {
     AddsTheFactor() {
         this->ops_.scale = [](void*, const pb_tensor* x, float factor) {

@@ -53,6 +53,7 @@ void list_hooks(std::vector<std::string>& out, const pb_device& t) {
 bool is_complete(const pb_configure& t) { return all(t.configure); }
 bool is_complete(const pb_sampler_device& t) { return all(t.plan, t.enqueue); }
 bool is_complete(const pb_draft_head& t) { return all(t.max_draft_depth); }
+bool is_complete(const pb_model_config_keys& t) { return all(t.each); }
 bool is_complete(const pb_device_graphs& t) {
     return all(t.graph_begin, t.graph_end, t.graph_launch, t.graph_free, t.graph_bytes);
 }

@@ -16,6 +16,7 @@
     X(CONFIGURE, pb_configure)                    \
     X(SAMPLER_DEVICE, pb_sampler_device)          \
     X(MODEL_DRAFT_HEAD, pb_draft_head)            \
+    X(MODEL_CONFIG_KEYS, pb_model_config_keys)    \
     X(DEVICE_GRAPHS, pb_device_graphs)            \
     X(DEVICE_ASYNC, pb_device_async)              \
     X(DEVICE_COLLECTIVES, pb_device_collectives)  \

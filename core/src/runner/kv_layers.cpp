@@ -12,7 +12,8 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign
 pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer) {
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
             kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtypes[layer], kv.scale,
-            kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len, form.simulated};
+            kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len, form.simulated,
+            kv.slopes};
 }
 
 // Which layer's KV it attends over, if that is not its own.
@@ -65,6 +66,10 @@ Result<kv::LayerKv> KvLayers::describe(const host::Component& attention, const p
     }
     if (kv.kind != PB_KV_FULL && kv.kind != PB_KV_SLIDING) return fail("keeps KV of kind " + std::to_string(kv.kind));
     if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
+    if (spec.slopes && !(attention.table<pb_attention>()->capabilities & PB_ATTENTION_SLOPES))
+        return fail(StatusCode::kUnsupported, "adds to scores by distance (ALiBi), which " +
+                                                  std::string(attention.label()) +
+                                                  " does not do (choose paged or reference, on the device cpu)");
     pb_attention_layout layout = sized<pb_attention_layout>();
     PB_CHECK(host::checked<&pb_attention::describe>(attention, &spec, &layout));
     if (layout.page_bytes == 0)
@@ -126,7 +131,7 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
         const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const auto& other) {
             return other.second == group_of(i) && other.first.heads == spec.heads &&
                    other.first.kv_dtype == spec.kv_dtype && other.first.scale == spec.scale &&
-                   other.first.soft_cap == spec.soft_cap;
+                   other.first.soft_cap == spec.soft_cap && other.first.slopes == spec.slopes;
         });
         bound_of_.push_back(static_cast<int32_t>(found - specs_.begin()));
         if (found == specs_.end()) specs_.emplace_back(spec, group_of(i));

@@ -117,8 +117,9 @@ Result<> ModelRunner::open(const RunnerSettings& settings) {
     workspace_ = std::make_unique<Workspace>(device_);
     inputs_ = std::make_unique<StepInputs>(device_);
     max_tokens_ = settings.max_num_batched_tokens;
-    PB_TRY(facts_, read_facts(*model_, settings.model_config, ranks_ ? ranks_->wire().rank : 0,
-                              ranks_ ? ranks_->wire().size : 1));
+    if (ranks_) reader_ = {ranks_->wire().rank, ranks_->wire().size};
+    reader_.max_length = settings.max_model_len;
+    PB_TRY(facts_, read_facts(*model_, settings.model_config, reader_));
     signature_ = facts_;
     if (is_head(*model_))
         return fail(StatusCode::kUnsupported, "model '" + std::string(model_->type().name) +
@@ -184,12 +185,12 @@ Result<> ModelRunner::connect(Ranks& ranks) {
 
 bool is_head(const host::Component& model) { return model.extension<pb_draft_head>() != nullptr; }
 
-Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig& flat, uint32_t rank,
-                                  uint32_t size) {
+Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig& flat,
+                                  const ConfigReader& reader) {
     std::vector<pb_setting> items;
     for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(), size,
-                                 rank};
+    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
+                                 reader.size, reader.rank, reader.max_length, 0};
     pb_model_facts facts = sized<pb_model_facts>();
     PB_CHECK(host::checked<&pb_model::load_config>(model, &config, &facts));
     if (facts.vocab_size == 0 || (facts.layer_count == 0 && !is_head(model)))
@@ -387,6 +388,7 @@ Result<> ModelRunner::load_weights(const host::Component& model, const weights::
         });
         if (!ran) return fail(StatusCode::kUnavailable, "the engine has stopped");
         PB_TRY(pb_weight* const weight, std::move(prepared));
+        source.forget(spec); // in the device's memory it is there once more
         into.by_spec.push_back(weight);
         into.owned.push_back(weight);
         into.bytes += bytes;
@@ -535,6 +537,8 @@ Result<> ModelRunner::check_like(const host::Component& model, const pb_model_fa
     for (uint32_t layer = 0; layer < facts.layer_count; ++layer) {
         pb_kv_spec kv = sized<pb_kv_spec>();
         PB_CHECK(host::checked<&pb_model::kv_spec>(model, layer, &kv));
+        if (kv.slopes || kv_->layers()[layer].slopes) // which attention reads from the model that it was bound for
+            return fail(StatusCode::kUnsupported, "models with ALiBi are not swapped live (start the engine with it)");
         if (!equal(kv, kv_->layers()[layer]))
             return fail("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
                         std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
@@ -549,7 +553,7 @@ Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Comp
                                                                 const weights::WeightSource& source,
                                                                 const weights::WeightForm& form,
                                                                 const BetweenSteps& run) {
-    PB_TRY(const pb_model_facts facts, read_facts(model, config));
+    PB_TRY(const pb_model_facts facts, read_facts(model, config, reader_));
     PB_CHECK(check_like(model, facts));
     auto out = std::make_unique<LoadedWeights>();
     out->facts = facts;

@@ -53,7 +53,11 @@ struct DraftModel {
 
 // Has the model read its configuration, as rank `rank` of `size`.
 bool is_head(const host::Component& model); // of another model: EAGLE, Medusa
-Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig&, uint32_t rank = 0, uint32_t size = 1);
+struct ConfigReader { // what else a model learns with its configuration
+    uint32_t rank = 0, size = 1;
+    uint32_t max_length = 0; // tokens that sequences may reach; 0: not said
+};
+Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig&, const ConfigReader& = {});
 
 struct ExpertWork { // of the weights that this share of all tokens chooses
     double share = 1;
@@ -244,6 +248,7 @@ class ModelRunner {
     pb_device_info info_ = sized<pb_device_info>();
     pb_ops ops_{}; // the device's, as this host knows them: what its table lacks is null
     pb_model_facts facts_ = sized<pb_model_facts>();
+    ConfigReader reader_;
     pb_model_facts signature_ = sized<pb_model_facts>(); // of the first model: what others have to be like
     std::string device_name_;
     LoadedWeights loaded_;

@@ -56,7 +56,7 @@ class GgufCodes final : public CodeSource {
     CodeForm form() const override { return form_; }
     void unpack(int64_t begin, int64_t end, CodeRows& out) const override {
         for (int64_t r = begin; r < end; ++r) {
-            const int64_t first = stored_row(view_, piece_.row + r) * piece_.width() + piece_.col;
+            const int64_t first = stored_row(piece_, view_, piece_.row + r) * piece_.width() + piece_.col;
             unpack_row(first, {out.codes_of(r - begin), out.scales_of(r - begin), out.offsets_of(r - begin)});
         }
     }

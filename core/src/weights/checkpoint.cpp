@@ -25,6 +25,7 @@ std::optional<Encoding> encoding_of(std::string_view word) {
     if (word == "I64") return Encoding::kI64;
     if (word == "I8") return Encoding::kI8;
     if (word == "U8") return Encoding::kU8;
+    if (word == "F8_E4M3") return Encoding::kF8_E4M3;
     return std::nullopt;
 }
 
@@ -51,12 +52,18 @@ class Safetensors final : public Checkpoint {
         const auto encoding = encoding_of(entry.dtype);
         if (!encoding)
             return fail("tensor '" + name + "' in " + files_[file].path.string() + " has dtype " + entry.dtype +
-                        ", which is not supported (supported: F32, BF16, F16, I64, I32, I8, U8)");
+                        ", which is not supported (supported: F32, BF16, F16, F8_E4M3, I64, I32, I8, U8)");
         const std::byte* data = files_[file].mapping.bytes().data() + entry.begin;
         return TensorView{*encoding, entry.shape, data, entry.end - entry.begin};
     }
 
     bool has(const std::string& name) const override { return places_.contains(name); }
+    void forget(const std::string& name) const override {
+        if (const auto at = places_.find(name); at != places_.end()) {
+            const auto& [file, entry] = at->second;
+            MappedFile::forget(files_[file].mapping.bytes().subspan(entry.begin, entry.end - entry.begin));
+        }
+    }
 
     std::vector<std::string> names() const override {
         std::vector<std::string> out;

@@ -47,6 +47,8 @@ class Checkpoint {
     virtual Result<TensorView> tensor(const std::string& name) const = 0;
     virtual bool has(const std::string& name) const = 0;
     virtual std::vector<std::string> names() const = 0;
+    // Its numbers have been read and may leave memory; they can be read again. Any name.
+    virtual void forget(const std::string& name) const = 0;
 };
 
 // `load_format: dummy`: fills out with reproducible values, a function of (seed, name, index) only:

@@ -8,8 +8,8 @@
 
 namespace patchbay::weights {
 
-// The first seven are pb_dtype's, with its numbers. The others are GGUF's: blocks of 32 numbers that share an f16 scale
-// (and an offset), and of 256 whose groups of 16 or 32 have scales of their own.
+// The first seven are pb_dtype's, with its numbers. The others, but for the last, are GGUF's: blocks of 32 numbers that
+// share an f16 scale (and an offset), and of 256 whose groups of 16 or 32 have scales of their own.
 enum class Encoding : uint8_t {
     kF32,
     kBf16,
@@ -29,7 +29,8 @@ enum class Encoding : uint8_t {
     kQ5_K,
     kQ6_K,
     kIQ4_NL,
-    kIQ4_XS
+    kIQ4_XS,
+    kF8_E4M3  // of safetensors: one byte each, without infinities; its scales are another tensor's
 };
 
 struct EncodingFacts {

@@ -20,6 +20,10 @@ class GgufCheckpoint final : public Checkpoint {
     bool has(const std::string& name) const override {
         return tensors_.read.contains(name) || tensors_.unread.contains(name);
     }
+    void forget(const std::string& name) const override {
+        if (const auto at = tensors_.read.find(name); at != tensors_.read.end())
+            MappedFile::forget({at->second.data, at->second.bytes});
+    }
     std::vector<std::string> names() const override {
         std::vector<std::string> out;
         for (const auto& [name, view] : tensors_.read) out.push_back(name);

@@ -55,6 +55,25 @@ Result<> check_form(const WeightForm& form) {
     return {};
 }
 
+Result<> check_order(const pb_weight_spec& spec, uint32_t index) {
+    const pb_row_order& order = spec.orders[index];
+    const pb_weight_part& part = spec.parts[index];
+    if (order.unit == 0 && order.stride == 0 && order.pairs == 0) return {};
+    const auto refuse = [&](const std::string& why) {
+        return fail("the model takes the rows of '" + text_of(part.name) + "' in an order of their own, " + why);
+    };
+    if (spec.role == PB_WEIGHT_VECTOR || part.transposed) return refuse("and it is a vector or transposed");
+    if (order.pairs < 0 || order.pairs % 2 != 0 || (order.pairs && part.rows % order.pairs != 0))
+        return refuse("in pairs of " + std::to_string(order.pairs) + " rows, of " + std::to_string(part.rows));
+    if (order.unit < 0 || (order.unit == 0) != (order.stride == 0) || order.stride < order.unit)
+        return refuse(std::to_string(order.unit) + " of every " + std::to_string(order.stride));
+    const int64_t last = part.rows - 1, stored = part.stored_rows ? part.stored_rows : part.rows;
+    if (order.unit && (last / order.unit > stored / order.stride ||
+                       part.first_row + last / order.unit * order.stride + last % order.unit >= stored))
+        return refuse("which reach past its " + std::to_string(stored));
+    return {};
+}
+
 Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     if (size == 0 || rank >= size)
         return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
@@ -76,6 +95,7 @@ Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
             return fail("the model asks for " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
                         std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
                         std::to_string(stored));
+        PB_CHECK(check_order(spec, i));
     }
     return {};
 }
@@ -147,11 +167,19 @@ std::string WeightSource::stored_name(const std::string& name) const {
 
 // "model.layers.0.mlp.up_proj" for the weight of that name, where the checkpoint has it packed.
 std::optional<std::string> WeightSource::packed_module(const std::string& name) const {
-    constexpr std::string_view kWeight = ".weight", kPacked = ".qweight";
-    if (!checkpoint_ || !name.ends_with(kWeight) || checkpoint_->has(stored_name(name))) return std::nullopt;
-    const std::string packed = stored_name(name.substr(0, name.size() - kWeight.size()) + std::string(kPacked));
+    constexpr std::string_view kWeight = ".weight";
+    if (!checkpoint_ || !name.ends_with(kWeight)) return std::nullopt;
+    const bool compressed = packed_ && packed_->method == PackedFormat::Method::kCompressed;
+    const std::string stored = stored_name(name);
+    if (checkpoint_->has(stored)) { // perhaps as codes of 8 bits
+        const auto view = compressed ? checkpoint_->tensor(stored) : Result<TensorView>(fail(""));
+        if (!view || view->encoding != Encoding::kI8) return std::nullopt;
+        return stored.substr(0, stored.size() - kWeight.size());
+    }
+    const std::string_view kind = compressed ? ".weight_packed" : ".qweight";
+    const std::string packed = stored_name(name.substr(0, name.size() - kWeight.size()) + std::string(kind));
     if (!checkpoint_->has(packed)) return std::nullopt;
-    return packed.substr(0, packed.size() - kPacked.size());
+    return packed.substr(0, packed.size() - kind.size());
 }
 
 Result<> WeightSource::check(const Piece& piece) const {
@@ -168,6 +196,17 @@ Result<> WeightSource::check(const Piece& piece) const {
     if (!is_real(view.encoding))
         return fail("tensor '" + piece.name + "' holds " + facts_of(view.encoding).name +
                     ", but a weight is f32, bf16 or f16");
+    return {};
+}
+
+// Of an fp8 tensor.
+Result<> WeightSource::find_scales(Piece& piece) const {
+    if (!checkpoint_) return {};
+    PB_TRY(const TensorView view, checkpoint_->tensor(stored_name(piece.name)));
+    if (view.encoding != Encoding::kF8_E4M3) return {};
+    if (piece.stored == Piece::Stored::kTransposed)
+        return fail("tensor '" + piece.name + "' is F8_E4M3 and stored transposed, which is not supported");
+    PB_TRY(piece.scales, fp8_scales(packed_, *checkpoint_, stored_name(piece.name), piece.shape));
     return {};
 }
 
@@ -201,16 +240,24 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
             vector ? std::vector<int64_t>{length} : std::vector<int64_t>{stored_rows, spec.cols};
         out.pieces.push_back({name, shape, rows.begin, rows.count, cols.begin, cols.count});
         if (part.transposed && !vector) out.pieces.back().stored = Piece::Stored::kTransposed;
+        const RowOrder order{part.stored_rows ? part.first_row : 0, spec.orders[i].unit, spec.orders[i].stride,
+                             spec.orders[i].pairs};
+        if (!vector) out.pieces.back().order = order;
         out.packed.emplace_back();
         if (const auto module = vector ? std::nullopt : packed_module(name)) {
             if (!packed_)
                 return fail("there is '" + *module + ".qweight' in place of '" + name +
                             "', but config.json has no quantization_config that says how it is packed");
+            if (!order.is_plain())
+                return fail("'" + *module + "' is " + packed_->name() + ", and the model takes its rows in an order " +
+                            "of their own, which is not supported (take real weights)");
             PB_TRY(out.packed.back(), packed_codes(*packed_, *checkpoint_, *module, out.pieces.back()));
         } else {
             PB_CHECK(check(out.pieces.back()));
+            PB_CHECK(find_scales(out.pieces.back()));
         }
         out.biases.push_back({bias, {stored_rows}, 0, 1, rows.begin, rows.count, Piece::Holds::kBias});
+        if (!vector) out.biases.back().order = order;
         if (!bias.empty()) PB_CHECK(check(out.biases.back()));
         out.has_bias = out.has_bias || !bias.empty();
         out.rows += rows.count;
@@ -229,7 +276,8 @@ Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightF
         const Piece& piece = share.pieces[i];
         const auto view = checkpoint_ && !share.packed[i] ? checkpoint_->tensor(stored_name(piece.name))
                                                           : Result<TensorView>(fail(""));
-        const bool real = !share.packed[i] && (!view || !in_blocks(view->encoding));
+        const bool real =
+            !share.packed[i] && (!view || !in_blocks(view->encoding) || view->encoding == Encoding::kF8_E4M3);
         if (form.quantization == Quantization::kAsStored) {
             out.push_back(real || share.packed[i] ? share.packed[i] : block_codes(piece, *view));
         } else if (real) {
@@ -325,6 +373,17 @@ Result<LoadedWeight> WeightSource::load_real(const Share& share, pb_dtype dtype,
     return out;
 }
 
+void WeightSource::forget(const pb_weight_spec& spec) const {
+    if (!checkpoint_) return;
+    for (uint32_t i = 0; i < std::min<uint32_t>(spec.part_count, PB_MAX_FUSED); ++i) {
+        const std::string name = text_of(spec.parts[i].name);
+        if (const auto module = packed_module(name))
+            for (const char* kind : {".qweight", ".scales", ".qzeros", ".weight_packed", ".weight", ".weight_scale"})
+                checkpoint_->forget(*module + kind);
+        else checkpoint_->forget(stored_name(name));
+    }
+}
+
 // AWQ and GPTQ leave the head real, and what the model wants exact.
 Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Share& share, const WeightForm& form,
                                            LoadMemory memory) const {
@@ -336,7 +395,8 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
             out.group = form.group;
-        } else if (form.quantization == Quantization::kAsStored && packed_ && !head && !spec.exact) {
+        } else if (form.quantization == Quantization::kAsStored && packed_ && packed_->is_integers() && !head &&
+                   !spec.exact) {
             out.dtype = packed_->bits == 4 ? PB_I4 : PB_I8;
             out.group = packed_->device_group(out.cols);
         }

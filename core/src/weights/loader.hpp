@@ -70,6 +70,8 @@ class WeightSource {
     // source. reuse: an earlier result, whose memory is reused: fresh pages cost more than writing to them.
     Result<LoadedWeight> load(const pb_weight_spec&, const WeightForm&, uint32_t rank, uint32_t size,
                               LoadedWeight reuse = {}) const;
+    // The weight has been loaded and used: what the checkpoint's files hold of it may leave memory.
+    void forget(const pb_weight_spec&) const;
     void read_with(ThreadPool& pool) { pool_ = &pool; } // with all threads of a pool that outlives this source
 
     // What dtype: auto means: that of the checkpoint's largest tensor (f16: bf16, which takes as much memory; blocks of
@@ -85,6 +87,7 @@ class WeightSource {
     WeightSource() = default;
     std::string stored_name(const std::string& name) const;
     Result<> check(const Piece&) const;
+    Result<> find_scales(Piece&) const;
     Result<Share> share(const pb_weight_spec&, uint32_t rank, uint32_t size) const;
     std::optional<std::string> packed_module(const std::string& name) const;
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;

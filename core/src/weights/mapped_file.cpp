@@ -33,6 +33,14 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     return MappedFile({static_cast<const std::byte*>(memory), size});
 }
 
+void MappedFile::forget(std::span<const std::byte> some) {
+    if (some.empty()) return;
+    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<uintptr_t>(some.data()) / page * page,
+               end = (reinterpret_cast<uintptr_t>(some.data()) + some.size() + page - 1) / page * page;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED); // never written to
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 MappedFile::~MappedFile() {

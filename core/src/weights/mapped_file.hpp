@@ -16,6 +16,9 @@ class MappedFile {
     ~MappedFile();
 
     std::span<const std::byte> bytes() const { return bytes_; } // valid as long as this object
+    // The pages that hold some of these bytes leave this process's memory; reading them brings them back, from the
+    // system's cache of the file where it still has them. `some`: a part of bytes().
+    static void forget(std::span<const std::byte> some);
 
   private:
     explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

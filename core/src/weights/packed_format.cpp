@@ -28,6 +28,69 @@ Result<int64_t> integer(const FlatConfig& config, const std::string& key, const 
     return value;
 }
 
+using Method = PackedFormat::Method;
+
+// DeepSeek's and Qwen's: a scale for each block; others': one for each tensor.
+Result<PackedFormat> fp8_format(const FlatConfig& config) {
+    PackedFormat out{Method::kFp8, 8, -1, 0, PackedFormat::Columns::kInOrder};
+    PB_TRY(const std::string kind, value_of(config, "fmt", "e4m3"));
+    if (kind != "e4m3") return unread("fmt", kind, "e4m3");
+    if (!config.contains(std::string(kSection) + "weight_block_size.0")) return out;
+    PB_TRY(out.block_rows, integer(config, "weight_block_size.0", ""));
+    PB_TRY(out.block_cols, integer(config, "weight_block_size.1", ""));
+    if (out.block_rows < 1 || out.block_cols < 1)
+        return unread("weight_block_size", std::to_string(out.block_rows) + ", " + std::to_string(out.block_cols),
+                      "two numbers above 0");
+    return out;
+}
+
+// "config_groups.group_0.weights.": of the only group.
+Result<std::string> only_group(const FlatConfig& config) {
+    const std::string begin = std::string(kSection) + "config_groups.";
+    std::string name;
+    for (auto at = config.lower_bound(begin); at != config.end() && at->first.starts_with(begin); ++at) {
+        const std::string its = at->first.substr(begin.size(), at->first.find('.', begin.size()) - begin.size());
+        if (!name.empty() && its != name)
+            return unread("config_groups", name + " and " + its, "one group: linears of several kinds are not read");
+        name = its;
+    }
+    if (name.empty()) return unread("config_groups", "", "a group of linears");
+    return "config_groups." + name + ".weights.";
+}
+
+Result<PackedFormat> compressed_format(const FlatConfig& config) {
+    PackedFormat out{Method::kCompressed, 4, -1, 0, PackedFormat::Columns::kInOrder};
+    PB_TRY(const std::string format, value_of(config, "format", "pack-quantized"));
+    if (format != "pack-quantized" && format != "int-quantized" && format != "naive-quantized" &&
+        format != "float-quantized")
+        return unread("format", format, "pack-quantized, int-quantized, naive-quantized or float-quantized");
+    PB_TRY(const std::string of, only_group(config));
+    PB_TRY(const std::string type, value_of(config, of + "type", "int"));
+    PB_TRY(const int64_t bits, integer(config, of + "num_bits", "8"));
+    PB_TRY(const std::string strategy, value_of(config, of + "strategy", "channel"));
+    if (type == "float") {
+        if (bits != 8) return unread(of + "num_bits", std::to_string(bits), "8 for floating-point codes");
+        out.method = Method::kFp8;
+        out.bits = 8;
+        if (strategy == "tensor" || strategy == "channel") return out;
+        if (strategy != "block") return unread(of + "strategy", strategy, "tensor, channel or block for fp8");
+        PB_TRY(out.block_rows, integer(config, of + "block_structure.0", "128"));
+        PB_TRY(out.block_cols, integer(config, of + "block_structure.1", "128"));
+        if (out.block_rows < 1 || out.block_cols < 1)
+            return unread(of + "block_structure", "a number below 1", "two numbers above 0");
+        return out;
+    }
+    if (type != "int") return unread(of + "type", type, "int or float");
+    if (bits != 4 && bits != 8) return unread(of + "num_bits", std::to_string(bits), "4 or 8");
+    out.bits = static_cast<uint32_t>(bits);
+    if (strategy == "channel") return out;
+    if (strategy != "group") return unread(of + "strategy", strategy, "channel or group");
+    PB_TRY(out.group_size, integer(config, of + "group_size", "128"));
+    if (out.group_size < 1)
+        return unread(of + "group_size", std::to_string(out.group_size), "a number of columns");
+    return out;
+}
+
 }  // namespace
 
 uint32_t PackedFormat::device_group(int64_t cols) const {
@@ -43,11 +106,15 @@ Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
     const auto first = config.lower_bound(kSection);
     if (first == config.end() || !first->first.starts_with(kSection)) return std::optional<PackedFormat>();
     using Columns = PackedFormat::Columns;
-    using Method = PackedFormat::Method;
     PackedFormat out{Method::kAwq, 4, 0, 0, Columns::kInOrder};
     PB_TRY(const std::string method, value_of(config, "quant_method", ""));
+    if (method == "fp8" || method == "compressed-tensors") {
+        PB_TRY(out, method == "fp8" ? fp8_format(config) : compressed_format(config));
+        return std::optional(out);
+    }
     if (method != "awq" && method != "gptq")
-        return unread("quant_method", method, "awq or gptq (or real weights, which quantization: int8 rounds)");
+        return unread("quant_method", method,
+                      "awq, gptq, compressed-tensors or fp8 (or real weights, which quantization: int8 rounds)");
     PB_TRY(const int64_t bits, integer(config, "bits", "4"));
     PB_TRY(out.group_size, integer(config, "group_size", "128"));
     if (out.group_size < 1 && out.group_size != -1)

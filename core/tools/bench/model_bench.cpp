@@ -187,14 +187,16 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     progress("loading the model");
     PB_TRY(const auto clock, engine::clock_for(config, registry));
     parallel::World world;
+    begin_peak();
     PB_TRY(const auto engine, engine_with_room(config, registry, *clock, world));
+    const ProcessMemory memory = process_memory();
     progress("warming up");
     PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
         const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);
         if (!done) return fail(done.error());
         return {};
     }());
-    ModelBench out{engine->facts(), std::move(before), {}, {}};
+    ModelBench out{engine->facts(), std::move(before), {}, {}, memory};
     for (const Case& one : cases) {
         PB_TRY(CaseResult result, run_case(*engine, one, repeats, progress));
         out.cases.push_back(std::move(result));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/limits.hpp"
+#include "bench/process_memory.hpp"
 #include "engine/engine.hpp"
 
 namespace patchbay::bench {
@@ -38,6 +39,7 @@ struct ModelBench {
     engine::EngineFacts facts;
     Machine before, after;     // limits as measured around the cases
     std::vector<CaseResult> cases;
+    ProcessMemory memory;      // right after loading; its peak is loading's
 };
 
 // `config`: what to load; budgets and KV are sized for the cases, but no step takes more of one prompt than its

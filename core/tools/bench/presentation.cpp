@@ -42,6 +42,9 @@ std::string table_of(const ModelBench& bench) {
     std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.architecture + " " +
                       f.weight_dtype + ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") +
                       " of weights, loaded in " + with_prefix(static_cast<double>(f.load_ns) * 1e-9, "s") + "\n";
+    if (bench.memory.now > 0)
+        out += "resident: " + with_prefix(static_cast<double>(bench.memory.now), "B") + " after loading, " +
+               with_prefix(static_cast<double>(bench.memory.peak), "B") + " at most while loading\n";
     for (const Limit& l : bench.before.limits)
         out += "limit " + l.name + ": " + with_prefix(l.value, l.unit) + " before, " +
                with_prefix(bench.after[l.name], l.unit) + " after\n";
@@ -87,6 +90,8 @@ std::string json_of(const ModelBench& bench) {
                 {"kv_dtype", f.kv_dtype},
                 {"weight_bytes", f.weight_bytes},
                 {"load_seconds", static_cast<double>(f.load_ns) * 1e-9},
+                {"resident_bytes_loaded", bench.memory.now},
+                {"resident_bytes_peak_loading", bench.memory.peak},
                 {"machine_before", tree_of(bench.before)},
                 {"machine_after", tree_of(bench.after)},
                 {"cases", json::array()}};

@@ -19,6 +19,7 @@
 #include "cli/config_command.hpp"
 #include "cli/doctor_command.hpp"
 #include "cli/generate_command.hpp"
+#include "cli/models_command.hpp"
 #include "cli/plugin_command.hpp"
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
@@ -95,6 +96,7 @@ int run(int argc, char** argv) {
     add_scenario_command(commands);
     add_doctor_command(commands);
     add_plugin_command(commands);
+    add_models_command(commands);
     add_config_command(commands);
     add_version_command(commands);
     app.set_version_flag("--version", versions(), "Print the versions and exit");

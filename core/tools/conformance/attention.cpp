@@ -181,6 +181,14 @@ Outcome window(Subject& subject) {
     return o.what == Outcome::What::kOk && !tried ? Outcome::skip("it does no sliding window") : o;
 }
 
+Outcome slopes(Subject& subject) {
+    if (!(subject.table<pb_attention>().capabilities & PB_ATTENTION_SLOPES)) return Outcome::skip("it takes no slopes");
+    return for_each_shape(subject, 1, [](const host::Component& c, Shape shape) -> Outcome {
+        for (uint32_t h = 0; h < shape.heads; ++h) shape.slopes.push_back(std::exp2(-static_cast<float>(h) - 1));
+        return whole_prompts(c, shape);
+    });
+}
+
 // A prompt in chunks, then token by token, with pages that the next sequence has not reached poisoned throughout.
 Outcome chunks(Subject& subject) {
     return for_each_shape(subject, 1, [](const host::Component& c, const Shape& shape) -> Outcome {
@@ -256,6 +264,7 @@ constexpr Check kChecks[] = {
     {"attention.exact",
      "computes softmax(q k) v of a causal prompt, within 1e-4 of double (KV in bf16: 5e-3, in codes: 1e-2)", exact},
     {"attention.window", "sees no further back than its sliding window", window},
+    {"attention.slopes", "adds to a score what the key's distance makes, where it says that it can", slopes},
     {"attention.chunks", "gives the bits of a whole prompt when it comes in chunks, over poisoned pages", chunks},
     {"attention.batch", "gives a sequence the same bits alone and in a batch, on one thread and two", batch},
     {"attention.pages", "writes into the slots that it is given and nowhere else", pages},

@@ -29,7 +29,9 @@ pb_attention_spec Shape::spec() const {
             device ? device->type().name : "cpu",
             kMaxSequences,
             kMaxTokens,
-            kMaxTokens};
+            kMaxTokens,
+            0,
+            slopes.empty() ? nullptr : slopes.data()};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
@@ -80,7 +82,8 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
             double dot = 0;
             const std::vector<double> k = row(t.k, j);
             for (uint32_t i = 0; i < d; ++i) dot += double{t.q[(token * shape.heads + h) * d + i]} * k[i];
-            scores.push_back(dot * shape.spec().scale);
+            const double slope = shape.slopes.empty() ? 0 : shape.slopes[h];
+            scores.push_back(dot * shape.spec().scale + slope * (static_cast<double>(j) - token));
         }
         const double most = *std::max_element(scores.begin(), scores.end());
         double sum = 0;

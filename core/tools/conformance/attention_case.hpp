@@ -12,7 +12,8 @@ struct Shape {
     uint32_t heads = 4, kv_heads = 2, head_dim = 64, block_size = 16, window = 0;
     pb_dtype kv_dtype = PB_F32;
     const host::Component* device = nullptr; // null: "cpu", whose memory is the host's
-    pb_attention_spec spec() const;
+    std::vector<float> slopes; // of the heads; empty: none
+    pb_attention_spec spec() const; // as long as this
 };
 
 struct Tokens { // a sequence with q (length, heads, dim), k and v (length, kv_heads, dim) of all its tokens

@@ -45,6 +45,8 @@ OpCase layer_norm(uint64_t seed, int64_t tokens, int64_t n, float shift) {
 
 double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
 
+double exact_gelu(double x) { return x / 2 * std::erfc(-x / std::numbers::sqrt2); }
+
 // An op that changes x (tokens, n) in place by an element's value.
 OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, float spread,
                 const std::function<void(const pb_ops&, const pb_tensor*)>& op, double (*f)(double)) {
@@ -62,22 +64,44 @@ OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, floa
     return {name, "of " + std::to_string(n), tokens, run, expected};
 }
 
-OpCase gelu_tanh_mul(uint64_t seed, int64_t tokens, int64_t n) {
+// out = f(gate) · up of both halves of a row.
+OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
+               const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op, double (*f)(double)) {
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * 2 * n), -6, 6);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
         PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        return b.finish(out, [&](const pb_ops& o) { o.gelu_tanh_mul(o.ctx, &out, &in); });
+        return b.finish(out, [&](const pb_ops& o) { op(o, &out, &in); });
     };
     const auto expected = [=](const Bench& b) {
         const Floats in = b.rounded(x);
         Doubles out;
         for (int64_t t = 0; t < tokens; ++t)
-            for (int64_t i = 0; i < n; ++i) out.push_back(gelu(in[at(t * 2 * n + i)]) * in[at(t * 2 * n + n + i)]);
+            for (int64_t i = 0; i < n; ++i) out.push_back(f(in[at(t * 2 * n + i)]) * in[at(t * 2 * n + n + i)]);
         return out;
     };
-    return {"gelu_tanh_mul", "of " + std::to_string(n), tokens, run, expected};
+    return {name, "of " + std::to_string(n), tokens, run, expected};
+}
+
+// gates: n, or one for a row.
+OpCase sigmoid_mul(uint64_t seed, int64_t tokens, int64_t n, int64_t gates) {
+    Noise noise(seed);
+    const Floats x = noise.reals(at(tokens * n)), gate = noise.reals(at(tokens * gates), -6, 6);
+    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
+        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor by, b.put(slice(b.rounded(gate), from, to, gates), {to - from, gates}));
+        return b.finish(in, [&](const pb_ops& o) { o.sigmoid_mul(o.ctx, &in, &by); });
+    };
+    const auto expected = [=](const Bench& b) {
+        const Floats in = b.rounded(x), by = b.rounded(gate);
+        Doubles out;
+        for (int64_t t = 0; t < tokens; ++t)
+            for (int64_t i = 0; i < n; ++i)
+                out.push_back(in[at(t * n + i)] / (1 + std::exp(-double{by[at(t * gates + (gates == 1 ? 0 : i))]})));
+        return out;
+    };
+    return {"sigmoid_mul", std::to_string(gates) + " for " + std::to_string(n), tokens, run, expected};
 }
 
 // Gives each row's ids, then its weights. The logits are whole numbers, so that some are equal and none nearly.
@@ -250,13 +274,28 @@ std::vector<OpCase> optional_op_cases() {
                 [](double x) { return x < 0 ? 0 : x; }),
             in_place(
                 "gelu_tanh", 24, 5, 45, 8, [](const pb_ops& o, const pb_tensor* x) { o.gelu_tanh(o.ctx, x); }, gelu),
-            gelu_tanh_mul(25, 5, 37),
+            gate_op(
+                "gelu_tanh_mul", 25, 5, 37,
+                [](const pb_ops& o, const pb_tensor* out, const pb_tensor* x) { o.gelu_tanh_mul(o.ctx, out, x); },
+                gelu),
             in_place(
                 "scale", 26, 3, 29, 4, [](const pb_ops& o, const pb_tensor* x) { o.scale(o.ctx, x, 1.75f); },
                 [](double x) { return x * 1.75; }),
             in_place(
                 "soft_cap", 27, 4, 33, 90, [](const pb_ops& o, const pb_tensor* x) { o.soft_cap(o.ctx, x, 30); },
                 [](double x) { return 30 * std::tanh(x / 30); }),
+            in_place(
+                "silu", 36, 4, 39, 8, [](const pb_ops& o, const pb_tensor* x) { o.silu(o.ctx, x); },
+                [](double x) { return x / (1 + std::exp(-x)); }),
+            in_place(
+                "gelu_erf", 37, 5, 43, 8, [](const pb_ops& o, const pb_tensor* x) { o.gelu_erf(o.ctx, x); },
+                exact_gelu),
+            gate_op(
+                "gelu_erf_mul", 38, 5, 37,
+                [](const pb_ops& o, const pb_tensor* out, const pb_tensor* x) { o.gelu_erf_mul(o.ctx, out, x); },
+                exact_gelu),
+            sigmoid_mul(39, 5, 27, 27),
+            sigmoid_mul(40, 4, 31, 1),
             top_k(28, 6, 8, 2, 1),
             top_k(29, 5, 13, 4, 0),
             expert_linear(30, 9, 2, 1, 4, 24, 17, PB_F32),

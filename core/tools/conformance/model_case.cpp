@@ -22,7 +22,8 @@ kernels::AttentionShape shape_of(const pb_kv_spec& s, uint32_t block_size) {
             .window = s.sliding_window,
             .scale = s.scale,
             .soft_cap = s.soft_cap,
-            .kv_dtype = PB_F32};
+            .kv_dtype = PB_F32,
+            .slopes = s.slopes};
 }
 
 }  // namespace

@@ -111,6 +111,18 @@ struct Kernels {
     }
     static void relu(Device&, const pb_tensor* x) { in_place(*x, reference::relu); }
     static void gelu_tanh(Device&, const pb_tensor* x) { in_place(*x, reference::gelu_tanh); }
+    static void silu(Device&, const pb_tensor* x) { in_place(*x, reference::silu); }
+    static void gelu_erf(Device&, const pb_tensor* x) { in_place(*x, reference::gelu_erf); }
+    static void gelu_erf_mul(Device&, const pb_tensor* out, const pb_tensor* gate_up) {
+        Dense from(*gate_up), to(*out);
+        reference::gelu_erf_mul(to.data(), from.data(), to.rows(), to.width());
+        to.write_back();
+    }
+    static void sigmoid_mul(Device&, const pb_tensor* x, const pb_tensor* gate) {
+        Dense to(*x), from(*gate);
+        reference::sigmoid_mul(to.data(), from.data(), to.rows(), to.width(), from.width());
+        to.write_back();
+    }
     static void scale(Device&, const pb_tensor* x, float factor) {
         in_place(*x, [&](float* values, int64_t n) { reference::scale(values, factor, n); });
     }

@@ -15,6 +15,7 @@ struct AttentionShape {
     float scale = 1;                               // of q·k
     float soft_cap = 0;                            // 0: none
     pb_dtype kv_dtype = PB_F32;                    // F32, BF16, FP8 or I8
+    const float* slopes = nullptr;                 // (heads): times (key − query) added to a score; nullptr: none
 };
 
 struct AttentionBatch {
@@ -46,7 +47,8 @@ constexpr AttentionShape shape_of(const Spec& s) {
             .window = s.sliding_window,
             .scale = s.scale,
             .soft_cap = s.soft_cap,
-            .kv_dtype = s.kv_dtype};
+            .kv_dtype = s.kv_dtype,
+            .slopes = s.slopes};
 }
 template <class Batch>
 constexpr AttentionBatch batch_of(const Batch& b) {

@@ -116,6 +116,10 @@ void layer_norm(const Machine&, const pb_tensor& out, const pb_tensor& x, const 
 void relu(const Machine&, const pb_tensor& x);
 void gelu_tanh(const Machine&, const pb_tensor& x);
 void gelu_tanh_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
+void silu(const Machine&, const pb_tensor& x);
+void gelu_erf(const Machine&, const pb_tensor& x);
+void gelu_erf_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
+void sigmoid_mul(const Machine&, const pb_tensor& x, const pb_tensor& gate);
 void scale(const Machine&, const pb_tensor& x, float factor);
 void soft_cap(const Machine&, const pb_tensor& x, float cap);
 enum class Gate { kSilu, kGeluTanh };

@@ -28,10 +28,15 @@ void layer_norm(float* out, const float* x, const float* w, const float* b, int6
 // x (n) in place, as the ops of these names
 void relu(float* x, int64_t n);
 void gelu_tanh(float* x, int64_t n);
+void gelu_erf(float* x, int64_t n);
+void silu(float* x, int64_t n);
 void scale(float* x, float factor, int64_t n);
 void soft_cap(float* x, float cap, int64_t n);
 // out (rows, n) = gelu_tanh(gate_up[:, :n]) · gate_up[:, n:]; gate_up (rows, 2 n)
 void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
+void gelu_erf_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
+// x (rows, n) *= sigmoid(gate); gate (rows, gates), gates: n, or 1 for all of a row
+void sigmoid_mul(float* x, const float* gate, int64_t rows, int64_t n, int64_t gates);
 // ids, weights (rows, k) of the greatest of softmax(logits (rows, n)), the lower index of equals; total: the sum that
 // a row's weights are scaled to, 0: they stay probabilities
 void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total);

@@ -27,6 +27,8 @@ class Paged {
         param::choice("isa", "auto", kIsas, "instructions to use; PATCHBAY_CPU_ISA may lower it"),
     };
 
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES;
+
     struct Bound {
         pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;

@@ -13,6 +13,7 @@ namespace {
 class Reference {
   public:
     using Bound = kernels::AttentionShape;
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES;
 
     explicit Reference(const Context& context) : pool_(context.host()) {}
 

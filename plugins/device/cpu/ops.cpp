@@ -44,6 +44,14 @@ struct CpuKernels {
     }
     static void relu(CpuDevice& d, const pb_tensor* x) { kernels::relu(d.machine(), *x); }
     static void gelu_tanh(CpuDevice& d, const pb_tensor* x) { kernels::gelu_tanh(d.machine(), *x); }
+    static void silu(CpuDevice& d, const pb_tensor* x) { kernels::silu(d.machine(), *x); }
+    static void gelu_erf(CpuDevice& d, const pb_tensor* x) { kernels::gelu_erf(d.machine(), *x); }
+    static void gelu_erf_mul(CpuDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
+        kernels::gelu_erf_mul(d.machine(), *out, *gate_up);
+    }
+    static void sigmoid_mul(CpuDevice& d, const pb_tensor* x, const pb_tensor* gate) {
+        kernels::sigmoid_mul(d.machine(), *x, *gate);
+    }
     static void scale(CpuDevice& d, const pb_tensor* x, float factor) { kernels::scale(d.machine(), *x, factor); }
     static void soft_cap(CpuDevice& d, const pb_tensor* x, float cap) { kernels::soft_cap(d.machine(), *x, cap); }
     static void top_k(CpuDevice& d, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,

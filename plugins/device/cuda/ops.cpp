@@ -66,6 +66,14 @@ struct CudaKernels {
     }
     static void relu(CudaDevice& d, const pb_tensor* x) { cuda::relu(stream(d), *x); }
     static void gelu_tanh(CudaDevice& d, const pb_tensor* x) { cuda::gelu_tanh(stream(d), *x); }
+    static void silu(CudaDevice& d, const pb_tensor* x) { cuda::silu(stream(d), *x); }
+    static void gelu_erf(CudaDevice& d, const pb_tensor* x) { cuda::gelu_erf(stream(d), *x); }
+    static void gelu_erf_mul(CudaDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
+        cuda::gelu_erf_mul(stream(d), *out, *gate_up);
+    }
+    static void sigmoid_mul(CudaDevice& d, const pb_tensor* x, const pb_tensor* gate) {
+        cuda::sigmoid_mul(stream(d), *x, *gate);
+    }
     static void scale(CudaDevice& d, const pb_tensor* x, float factor) { cuda::scale(stream(d), *x, factor); }
     static void soft_cap(CudaDevice& d, const pb_tensor* x, float cap) { cuda::soft_cap(stream(d), *x, cap); }
     static void top_k(CudaDevice& d, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,

@@ -61,6 +61,14 @@ struct Charges {
     }
     static void relu(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
     static void gelu_tanh(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
+    static void silu(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
+    static void gelu_erf(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
+    static void gelu_erf_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
+        silu_mul(d, out, gate_up);
+    }
+    static void sigmoid_mul(SimDevice& d, const pb_tensor* x, const pb_tensor* gate) {
+        move(d, x, 2 * bytes(x) + bytes(gate));
+    }
     static void scale(SimDevice& d, const pb_tensor* x, float) { move(d, x, 2 * bytes(x)); }
     static void soft_cap(SimDevice& d, const pb_tensor* x, float) { move(d, x, 2 * bytes(x)); }
     static void top_k(SimDevice& d, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,

@@ -33,6 +33,7 @@ struct ScanShape {
 class Bamba : public patchbay::ListedWeights {
   public:
     static constexpr const char* kArchitectures[] = {"BambaForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kBambaTables}};
     static constexpr const char* kNeeds[] = {"causal_conv_silu", "ssm_scan", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {

@@ -11,6 +11,7 @@ using patchbay::Forward;
 class Eagle : public patchbay::ListedWeights {
   public:
     static constexpr const char* kArchitectures[] = {"EagleLlamaForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kEagleTables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         config.one_of("architectures.0", {kArchitectures[0], "LlamaForCausalLM"}); // what checkpoints say

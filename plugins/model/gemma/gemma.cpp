@@ -12,7 +12,13 @@ class Gemma : public patchbay::ListedWeights {
   public:
     static constexpr const char* kArchitectures[] = {"GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
                                                      "Gemma3ForConditionalGeneration", nullptr};
-    static constexpr const char* kNeeds[] = {"gelu_tanh_mul", "scale", "soft_cap", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {
+        {kArchitectures[0], patchbay::config_keys::kGemma1Tables},
+        {kArchitectures[1], patchbay::config_keys::kGemma2Tables},
+        {kArchitectures[2], patchbay::config_keys::kGemma3Tables},
+        {kArchitectures[3], patchbay::config_keys::kGemma3VisionTables},
+    };
+    static constexpr const char* kNeeds[] = {"gelu_tanh_mul", "gelu_erf_mul", "scale", "soft_cap", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         const auto name = config.one_of("architectures.0", {kArchitectures[0], kArchitectures[1], kArchitectures[2],
@@ -31,7 +37,7 @@ class Gemma : public patchbay::ListedWeights {
     void forward(const Forward& f) const {
         const patchbay::Stream stream(f, s_);
         const patchbay::RotaryAttention attention(f, s_);
-        const patchbay::GatedMlp mlp(f, s_);
+        const patchbay::GatedMlp mlp(f, s_, gate_);
         f.embedding(stream.x, ends_.embedding);
         f.scale(stream.x, std::sqrt(static_cast<float>(s_.hidden)));
         for (uint32_t i = 0; i < s_.layers; ++i) {
@@ -40,7 +46,7 @@ class Gemma : public patchbay::ListedWeights {
             attention.run(f, i, l.attention, windows_[i] ? local_ : global_, stream, eps_);
             if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_attention, eps_);
             stream.enter_block(f, l.mlp_norm, eps_);
-            mlp.run(f, l.mlp, stream, PB_GATE_GELU_TANH);
+            mlp.run(f, l.mlp, stream);
             if (generation_ > 1) f.rms_norm(stream.y, stream.y, l.after_mlp, eps_);
         }
         ends_.logits(f, s_, stream, eps_);
@@ -86,7 +92,7 @@ class Gemma : public patchbay::ListedWeights {
         s_ = patchbay::decoder_shape(config, {.head_dim = 256, .positions = positions});
         eps_ = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         if (generation_ == 1) config.one_of("hidden_act", {"gelu_pytorch_tanh", "gelu"}); // both mean the tanh form
-        else config.one_of("hidden_activation", {"gelu_pytorch_tanh"});
+        else if (config.one_of("hidden_activation", {"gelu_pytorch_tanh", "gelu"}) == "gelu") gate_ = PB_GATE_GELU_ERF;
         read_attention(config);
         ends_ = patchbay::DecoderEnds::list(weights, config, s_, {root, head, 1, true});
         if (generation_ == 3) read_positions(config);
@@ -169,6 +175,7 @@ class Gemma : public patchbay::ListedWeights {
 
     patchbay::DecoderShape s_;
     int generation_ = 0;
+    pb_gate gate_ = PB_GATE_GELU_TANH;
     bool sees_ = false; // images: of the whole model this is the text
     float eps_ = 0, scale_ = 1, attention_cap_ = 0, logit_cap_ = 0; // cap 0: none
     std::vector<uint32_t> windows_;                                  // by layer; 0: it sees all

@@ -1,13 +1,14 @@
 // gpt2 - GPT-2: LayerNorm with bias, learned positions, one fused q, k, v; matrices are stored (in, out).
-#include "patchbay/sdk/learned_positions.hpp"
+#include "patchbay/sdk/layer_norm_decoder.hpp"
 
 #include "keys.hpp"
 
 namespace {
 
-class Gpt2 : public patchbay::LearnedDecoder {
+class Gpt2 : public patchbay::LayerNormDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"GPT2LMHeadModel", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kGpt2Tables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         patchbay::check_keys(config, patchbay::config_keys::kGpt2Tables);
@@ -22,7 +23,7 @@ class Gpt2 : public patchbay::LearnedDecoder {
         patchbay::check_deals({{"n_head", shape.heads}, {"n_inner", shape.inner}}, shape.ranks);
         shape.head_dim = shape.hidden / shape.heads;
         eps = patchbay::norm_epsilon(config, "layer_norm_epsilon", 1e-5f);
-        relu = config.one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "relu"}) == "relu";
+        act = patchbay::activation(config, "activation_function", patchbay::Activation::kGeluTanh);
         scale_ = config.get<bool>("scale_attn_weights", true) ? shape.usual_scale() : 1;
         scale_by_layer_ = config.get<bool>("scale_attn_by_inverse_layer_idx", false);
 
@@ -39,8 +40,8 @@ class Gpt2 : public patchbay::LearnedDecoder {
             };
             Layer& l = layers.emplace_back();
             l.norm = list_norm(name + "ln_1");
-            l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {third(0), third(1), third(2)});
-            l.out = weights.linear(PB_SHARD_COLS, hidden, {whole("attn.c_proj", hidden, d)});
+            l.attention.qkv = weights.linear(PB_SHARD_ROWS, hidden, {third(0), third(1), third(2)});
+            l.attention.out = weights.linear(PB_SHARD_COLS, hidden, {whole("attn.c_proj", hidden, d)});
             l.mlp_norm = list_norm(name + "ln_2");
             l.up = weights.linear(PB_SHARD_ROWS, hidden, {whole("mlp.c_fc", inner, 0)});
             l.down = weights.linear(PB_SHARD_COLS, inner, {whole("mlp.c_proj", hidden, 0)});

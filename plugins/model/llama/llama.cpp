@@ -8,6 +8,10 @@ namespace {
 class Llama : public patchbay::GatedDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", "MistralForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {
+        {kArchitectures[0], patchbay::config_keys::kLlamaTables},
+        {kArchitectures[1], patchbay::config_keys::kMistralTables},
+    };
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         const bool mistral = config.find("architectures.0") == kArchitectures[1];

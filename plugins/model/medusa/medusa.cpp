@@ -14,6 +14,7 @@ using patchbay::Forward;
 class Medusa : public patchbay::ListedWeights {
   public:
     static constexpr const char* kArchitectures[] = {"MedusaModel", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kMedusaTables}};
     static constexpr const char* kNeeds[] = {"layer_norm", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {

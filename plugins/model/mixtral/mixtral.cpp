@@ -8,6 +8,7 @@ namespace {
 class Mixtral : public patchbay::ExpertDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"MixtralForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kMixtralTables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         patchbay::check_keys(config, patchbay::config_keys::kMixtralTables);

@@ -1,14 +1,14 @@
 // opt - OPT: LayerNorm with bias before or after each block, learned positions that begin at row 2, ReLU.
-#include "patchbay/sdk/learned_positions.hpp"
+#include "patchbay/sdk/layer_norm_decoder.hpp"
 
 #include "keys.hpp"
 
 namespace {
 
-class Opt : public patchbay::LearnedDecoder {
+class Opt : public patchbay::LayerNormDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"OPTForCausalLM", nullptr};
-    static constexpr const char* kNeeds[] = {"layer_norm", "relu", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kOptTables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         patchbay::check_keys(config, patchbay::config_keys::kOptTables);
@@ -23,19 +23,22 @@ class Opt : public patchbay::LearnedDecoder {
             throw patchbay::Error(PB_INVALID, "hidden_size is not a multiple of num_attention_heads");
         patchbay::check_deals({{"num_attention_heads", shape.heads}, {"ffn_dim", shape.inner}}, shape.ranks);
         shape.head_dim = shape.hidden / shape.heads;
-        relu = config.one_of("activation_function", {"relu"}) == "relu";
+        act = patchbay::activation(config, "activation_function", patchbay::Activation::kRelu);
         config.one_of("layer_norm_elementwise_affine", {"true"});
-        const uint32_t width = config.integer("word_embed_proj_dim", 1, 1 << 20, shape.hidden);
-        if (width != shape.hidden)
-            throw patchbay::Error(PB_UNSUPPORTED, "word_embed_proj_dim " + std::to_string(width) +
-                                                      " is not hidden_size " + std::to_string(shape.hidden));
-        norm_before = config.get<bool>("do_layer_norm_before", true);
-        final_norm = norm_before && !config.get<bool>("_remove_final_layer_norm", false);
+        width = config.integer("word_embed_proj_dim", 1, 1 << 20, shape.hidden);
+        if (width == shape.hidden) width = 0;
+        const bool before = config.get<bool>("do_layer_norm_before", true);
+        order = before ? Order::kBefore : Order::kAfter;
+        const bool final_norm = before && !config.get<bool>("_remove_final_layer_norm", false);
 
         const bool bias = config.get<bool>("enable_bias", true);
         const int64_t hidden = shape.hidden, d = shape.head_dim;
         const std::string root = "model.decoder.";
-        embedding = weights.embedding({root + "embed_tokens", shape.vocab}, hidden);
+        embedding = weights.embedding({root + "embed_tokens", shape.vocab}, width ? width : hidden);
+        if (width) {
+            project_in = weights.linear(PB_SHARD_NONE, width, {{root + "project_in", hidden}});
+            project_out = weights.linear(PB_SHARD_NONE, hidden, {{root + "project_out", width}});
+        }
         const int64_t rows = shape.positions;
         positions = weights.embedding(
             {root + "embed_positions", rows, false, 0, kFirstPosition, rows + kFirstPosition}, hidden);
@@ -43,10 +46,10 @@ class Opt : public patchbay::LearnedDecoder {
             const std::string name = root + "layers." + std::to_string(i) + ".", attention = name + "self_attn.";
             Layer& l = layers.emplace_back();
             l.norm = list_norm(name + "self_attn_layer_norm");
-            l.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", hidden, bias, d},
+            l.attention.qkv = weights.linear(PB_SHARD_ROWS, hidden, {{attention + "q_proj", hidden, bias, d},
                                                            {attention + "k_proj", hidden, bias, d},
                                                            {attention + "v_proj", hidden, bias, d}});
-            l.out = weights.linear(PB_SHARD_COLS, hidden, {{attention + "out_proj", hidden, bias, d}});
+            l.attention.out = weights.linear(PB_SHARD_COLS, hidden, {{attention + "out_proj", hidden, bias, d}});
             l.mlp_norm = list_norm(name + "final_layer_norm"); // so called in each layer
             l.up = weights.linear(PB_SHARD_ROWS, hidden, {{name + "fc1", shape.inner, bias}});
             l.down = weights.linear(PB_SHARD_COLS, shape.inner, {{name + "fc2", hidden, bias}});

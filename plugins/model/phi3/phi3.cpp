@@ -11,6 +11,7 @@ using patchbay::LinearPart;
 class Phi3 : public patchbay::GatedDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"Phi3ForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kPhi3Tables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         patchbay::check_keys(config, patchbay::config_keys::kPhi3Tables);

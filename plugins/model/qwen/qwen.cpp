@@ -8,6 +8,10 @@ namespace {
 class Qwen : public patchbay::GatedDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"Qwen2ForCausalLM", "Qwen3ForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {
+        {kArchitectures[0], patchbay::config_keys::kQwen2Tables},
+        {kArchitectures[1], patchbay::config_keys::kQwen3Tables},
+    };
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         const bool qwen3 =

@@ -8,6 +8,7 @@ namespace {
 class Qwen3Moe : public patchbay::ExpertDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"Qwen3MoeForCausalLM", nullptr};
+    static constexpr patchbay::ModelKeys kKeys[] = {{kArchitectures[0], patchbay::config_keys::kQwen3MoeTables}};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
         patchbay::check_keys(config, patchbay::config_keys::kQwen3MoeTables);
@@ -25,7 +26,7 @@ class Qwen3Moe : public patchbay::ExpertDecoder {
         const patchbay::RopeSettings rope = patchbay::rope_settings(config, {.positions_if_missing = kPositions});
         rotary = patchbay::Rotary::list(weights, shape, rope, shape.head_dim);
         const bool bias = config.get<bool>("attention_bias", false);
-        const std::vector<bool> dense = dense_layers(config);
+        const std::vector<bool> dense = patchbay::dense_layers(config, shape.layers);
         for (uint32_t i = 0; i < shape.layers; ++i) {
             const std::string name = "model.layers." + std::to_string(i) + ".", attention = name + "self_attn.",
                               mlp = name + "mlp.";
@@ -45,16 +46,6 @@ class Qwen3Moe : public patchbay::ExpertDecoder {
 
   private:
     static constexpr uint32_t kPositions = 32768; // where config.json does not say
-
-    std::vector<bool> dense_layers(const patchbay::ModelConfig& config) const {
-        const uint32_t step = config.integer("decoder_sparse_step", 1, 1024, 1);
-        std::vector<bool> out;
-        for (uint32_t i = 0; i < shape.layers; ++i) out.push_back((i + 1) % step != 0);
-        std::string key;
-        for (uint32_t n = 0; config.find(key = "mlp_only_layers." + std::to_string(n)); ++n)
-            out[config.integer(key, 0, shape.layers - 1)] = true;
-        return out;
-    }
 };
 
 }  // namespace

@@ -96,10 +96,18 @@ std::vector<std::vector<TokenId>> texts_of(const Build& build) {
     return out;
 }
 
+// Checks of what the contract has had since the day of the kept headers: their plugins lack it.
+void drop_later(Checked& checked) {
+    for (const char* later : {"device.silu", "device.gelu_erf", "device.gelu_erf_mul", "device.sigmoid_mul"})
+        checked.skipped.erase(later), checked.passed.erase(later);
+}
+
 class Growth : public ::testing::TestWithParam<Build> {};
 
 TEST_P(Growth, LoadsAndPassesEveryCheckThatTodaysBuildPasses) {
-    const Checked today = check(GetParam().with("today")), its = check(GetParam());
+    Checked today = check(GetParam().with("today")), its = check(GetParam());
+    drop_later(today);
+    drop_later(its);
     EXPECT_THAT(its.failed, ::testing::IsEmpty());
     EXPECT_TRUE(its.manifest);
     EXPECT_THAT(today.failed, ::testing::IsEmpty());

@@ -79,6 +79,50 @@ TEST_P(ModelRows, GeluAgreesWithTheReferenceFarFromZeroToo) {
     }
 }
 
+TEST_P(ModelRows, ExactGeluAndSiluAgreeWithTheReferenceFarFromZeroToo) {
+    for (const float spread : {1.0f, 20.0f}) {
+        check_in_place([&](const pb_tensor& x) { gelu_erf(machine, x); }, reference::gelu_erf, spread, 1e-12, 4e-6);
+        check_in_place([&](const pb_tensor& x) { silu(machine, x); }, reference::silu, spread, 1e-12, 4e-6);
+    }
+    for (int i = 0; i < 30; ++i) {
+        const int64_t rows = random.between(1, 6), n = random.between(1, 200);
+        const std::vector<float> x = random.values(rows * 2 * n, i % 2 ? 1.0f : 8.0f);
+        std::vector<float> want(static_cast<size_t>(rows * n));
+        reference::gelu_erf_mul(want.data(), x.data(), rows, n);
+        Poisoned out(rows, n), in(rows, 2 * n);
+        in.fill(x);
+        gelu_erf_mul(machine, out.view(), in.view());
+        expect_near(out.values(), want, 1e-11, 4e-6);
+        EXPECT_TRUE(out.intact());
+    }
+}
+
+TEST_P(ModelRows, ActivationsLetNanThrough) {
+    for (const auto op : {silu, gelu_erf}) {
+        Poisoned x(1, 3);
+        x.fill({1, std::nanf(""), -2});
+        op(machine, x.view());
+        EXPECT_TRUE(std::isfinite(x.row(0)[0]));
+        EXPECT_TRUE(std::isnan(x.row(0)[1]));
+        EXPECT_TRUE(std::isfinite(x.row(0)[2]));
+    }
+}
+
+TEST_P(ModelRows, SigmoidMulTakesAGateForEachElementOrOneForARow) {
+    for (int i = 0; i < 30; ++i) {
+        const int64_t rows = random.between(1, 6), n = random.between(1, 200), gates = i % 2 ? n : 1;
+        const std::vector<float> x = random.values(rows * n), by = random.values(rows * gates, 9.0f);
+        std::vector<float> want = x;
+        reference::sigmoid_mul(want.data(), by.data(), rows, n, gates);
+        Poisoned out(rows, n), gate(rows, gates, 1);
+        out.fill(x);
+        gate.fill(by);
+        sigmoid_mul(machine, out.view(), gate.view());
+        expect_near(out.values(), want, 1e-12, 4e-6);
+        EXPECT_TRUE(out.intact());
+    }
+}
+
 TEST_P(ModelRows, SoftCapBendsLargeValuesAndKeepsSmallOnes) {
     for (const float spread : {0.1f, 5.0f, 500.0f})
         check_in_place([&](const pb_tensor& x) { soft_cap(machine, x, 30); },

@@ -6,16 +6,26 @@
 #include <gtest/gtest.h>
 
 #include "../plugins/model/bamba/keys.hpp"
+#include "../plugins/model/cohere/keys.hpp"
 #include "../plugins/model/eagle/keys.hpp"
+#include "../plugins/model/falcon/keys.hpp"
 #include "../plugins/model/gemma/keys.hpp"
 #include "../plugins/model/gpt2/keys.hpp"
+#include "../plugins/model/gpt_neox/keys.hpp"
+#include "../plugins/model/granite/keys.hpp"
 #include "../plugins/model/llama/keys.hpp"
 #include "../plugins/model/medusa/keys.hpp"
 #include "../plugins/model/mixtral/keys.hpp"
+#include "../plugins/model/olmo2/keys.hpp"
 #include "../plugins/model/opt/keys.hpp"
+#include "../plugins/model/phi/keys.hpp"
 #include "../plugins/model/phi3/keys.hpp"
 #include "../plugins/model/qwen/keys.hpp"
+#include "../plugins/model/qwen2_moe/keys.hpp"
 #include "../plugins/model/qwen3_moe/keys.hpp"
+#include "../plugins/model/smollm3/keys.hpp"
+#include "../plugins/model/stablelm/keys.hpp"
+#include "../plugins/model/starcoder2/keys.hpp"
 #include "paths.hpp"
 
 namespace patchbay::policies {
@@ -43,6 +53,17 @@ const Family kFamilies[] = {
     {"`mixtral`: MixtralForCausalLM", kMixtralTables},
     {"`qwen3_moe`: Qwen3MoeForCausalLM", kQwen3MoeTables},
     {"`bamba`: BambaForCausalLM", kBambaTables},
+    {"`gpt_neox`: GPTNeoXForCausalLM", kGptNeoxTables},
+    {"`falcon`: FalconForCausalLM", kFalconTables},
+    {"`stablelm`: StableLmForCausalLM", kStableLmTables},
+    {"`phi`: PhiForCausalLM", kPhiTables},
+    {"`starcoder2`: Starcoder2ForCausalLM", kStarCoder2Tables},
+    {"`cohere`: CohereForCausalLM", kCohereTables},
+    {"`cohere`: Cohere2ForCausalLM", kCohere2Tables},
+    {"`olmo2`: Olmo2ForCausalLM", kOlmo2Tables},
+    {"`granite`: GraniteForCausalLM", kGraniteTables},
+    {"`smollm3`: SmolLM3ForCausalLM", kSmolLm3Tables},
+    {"`qwen2_moe`: Qwen2MoeForCausalLM", kQwen2MoeTables},
     {"`eagle`: EagleLlamaForCausalLM", kEagleTables},
     {"`medusa`: MedusaModel", kMedusaTables},
 };

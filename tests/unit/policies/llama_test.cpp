@@ -22,12 +22,13 @@ struct Loaded {
     std::string error; // empty: loaded
 };
 
-Loaded load(Config changes, uint32_t ranks = 1) {
+Loaded load(Config changes, uint32_t ranks = 1, uint32_t max_length = 0) {
     Config config = kGood;
     for (auto& [key, value] : changes) config[key] = value;
     std::vector<pb_setting> items;
     for (const auto& [key, value] : config) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0};
+    const pb_model_config wire{sizeof wire, static_cast<uint32_t>(items.size()), items.data(), ranks, 0,
+                               max_length, 0};
     Loaded l{must(registry().model("llama", {}, services())), sized<pb_model_facts>(), ""};
     const auto done =
         l.model.component->check(l.model.table->load_config(l.model.self(), &wire, &l.facts), "load_config");
@@ -44,11 +45,8 @@ TEST(Llama, RefusalsNameTheKey) {
     EXPECT_EQ(load({{"hidden_size", "66"}}).error, "hidden_size is not a multiple of num_attention_heads");
     EXPECT_EQ(load({{"hidden_act", "gelu"}}).error, "hidden_act 'gelu' is not supported (supported: silu)");
     EXPECT_EQ(load({{"rope_scaling.rope_type", "ntk"}}).error,
-              "rope_type 'ntk' is not supported (supported: default, linear, llama3, yarn, longrope)");
-    EXPECT_EQ(load({{"rope_scaling.rope_type", "dynamic"}}).error,
-              "rope_type 'dynamic' is not supported (supported: default, linear, llama3, yarn, longrope); its "
-              "frequencies change with a "
-              "sequence's length, under keys that are cached");
+              "rope_type 'ntk' is not supported (supported: default, linear, llama3, yarn, longrope, dynamic)");
+    EXPECT_EQ(load({{"rope_scaling.rope_type", "dynamic"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"rope_scaling.rope_type", "yarn"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"rope_scaling.type", "linear"}}).error, "config.json has no 'rope_scaling.factor'");
     EXPECT_EQ(load({{"head_dim", "15"}}).error, "head_dim 15 is odd");
@@ -147,7 +145,51 @@ TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
         EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) /
                                                  (1.0 + static_cast<double>(i))));
     config.erase("rope_scaling.short_factor.7");
-    EXPECT_EQ(load(config).error, "short_factor has 7 values, expected 8");
+    EXPECT_EQ(load(config).error, "short_factor or long_factor has 7 values, expected 8");
+}
+
+std::vector<float> frequencies(const Loaded& l) {
+    std::vector<float> out(8);
+    EXPECT_EQ(l.model.table->fill(l.model.self(), kRope, out.data()), PB_OK);
+    return out;
+}
+
+TEST(Llama, LongropeHasTheLongFactorsWhereSequencesMayGrowPastTheOriginalRange) {
+    Config config = {{"rope_scaling.rope_type", "longrope"}, {"original_max_position_embeddings", "64"}};
+    for (int i = 0; i < 8; ++i) {
+        config["rope_scaling.short_factor." + std::to_string(i)] = "1.0";
+        config["rope_scaling.long_factor." + std::to_string(i)] = "2.0";
+    }
+    const Loaded within = load(config, 1, 64), past = load(config, 1, 65);
+    EXPECT_EQ(within.facts.max_position, 64u);
+    EXPECT_EQ(past.facts.max_position, 256u);
+    const std::vector<float> near = frequencies(within), far = frequencies(past);
+    for (size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(far[i], near[i] / 2) << i;
+    config.erase("rope_scaling.long_factor.0");
+    EXPECT_EQ(load(config, 1, 65).error, "config.json has no 'rope_scaling.long_factor'");
+}
+
+TEST(Llama, DynamicFrequenciesAreThoseOfTheLongestSequence) {
+    const Config config = {{"rope_scaling.rope_type", "dynamic"}, {"rope_scaling.factor", "4.0"}};
+    const std::vector<float> plain = frequencies(load({}));
+    const Loaded within = load(config), past = load(config, 1, 512);
+    EXPECT_EQ(within.facts.max_position, 256u);
+    EXPECT_EQ(past.facts.max_position, 1024u);
+    EXPECT_EQ(frequencies(within), plain);
+    const double base = 10000 * std::pow(4.0 * 512 / 256 - 3, 16.0 / 14);
+    const std::vector<float> far = frequencies(past);
+    for (size_t i = 0; i < 8; ++i)
+        EXPECT_FLOAT_EQ(far[i], static_cast<float>(std::pow(base, -2.0 * static_cast<double>(i) / 16))) << i;
+}
+
+TEST(Llama, LlamaThreesPositionsBeginAtMaxPositionEmbeddingsWhereTheOriginalIsMissing) {
+    Config config = {{"rope_scaling.rope_type", "llama3"}, {"rope_scaling.factor", "8.0"},
+                     {"rope_scaling.low_freq_factor", "1.0"}, {"rope_scaling.high_freq_factor", "4.0"}};
+    const std::vector<float> missing = frequencies(load(config));
+    config["rope_scaling.original_max_position_embeddings"] = "256"; // max_position_embeddings
+    EXPECT_EQ(missing, frequencies(load(config)));
+    config["rope_scaling.original_max_position_embeddings"] = "64";
+    EXPECT_NE(missing, frequencies(load(config)));
 }
 
 }  // namespace

@@ -24,16 +24,17 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
               "layer_types.0 'linear_attention' is not supported (supported: full_attention, sliding_attention)");
     EXPECT_EQ(error("qwen", qwen2, {{"layer_types.0", "full_attention"}, {"layer_types.1", "sliding_attention"}}),
               "layer 1 slides, but there is no sliding_window");
-    EXPECT_EQ(error("gpt2", gpt2, {{"activation_function", "gelu"}}),
-              "activation_function 'gelu' is not supported (supported: gelu_new, gelu_pytorch_tanh, relu)");
+    EXPECT_EQ(error("gpt2", gpt2, {{"activation_function", "quick_gelu"}}),
+              "activation_function 'quick_gelu' is not supported (supported: gelu, gelu_new, gelu_pytorch_tanh, "
+              "gelu_fast, relu, silu, swish)");
     EXPECT_EQ(error("gpt2", gpt2, {{"add_cross_attention", "true"}}),
               "add_cross_attention 'true' is not supported (supported: false)");
     EXPECT_EQ(error("gpt2", gpt2, {{"n_head", "5"}}), "n_embd is not a multiple of n_head");
-    EXPECT_EQ(error("opt", opt, {{"word_embed_proj_dim", "32"}}), "word_embed_proj_dim 32 is not hidden_size 64");
     EXPECT_EQ(error("opt", opt, {{"layer_norm_elementwise_affine", "false"}}),
               "layer_norm_elementwise_affine 'false' is not supported (supported: true)");
-    EXPECT_EQ(error("opt", opt, {{"activation_function", "gelu"}}),
-              "activation_function 'gelu' is not supported (supported: relu)");
+    EXPECT_EQ(error("opt", opt, {{"activation_function", "tanh"}}),
+              "activation_function 'tanh' is not supported (supported: gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, "
+              "relu, silu, swish)");
     EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "0.2"}}),
               "partial_rotary_factor turns 3 elements of a head, expected an even number");
     EXPECT_EQ(error("phi3", phi3, {{"partial_rotary_factor", "1.5"}}), "partial_rotary_factor is out of range");
@@ -52,11 +53,41 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
     EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "8"}, {"attn_layer_indices.0", "6"}}),
               "attn_layer_indices.0 is 6, expected 0 to 5");
     EXPECT_EQ(error("gemma", gemma2, {{"hidden_activation", "relu"}}),
-              "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh)");
+              "hidden_activation 'relu' is not supported (supported: gelu_pytorch_tanh, gelu)");
     EXPECT_EQ(error("gemma", gemma2, {{"use_bidirectional_attention", "true"}}),
               "use_bidirectional_attention 'true' is not supported (supported: false)");
     EXPECT_EQ(error("gemma", gemma2, {{"query_pre_attn_scalar", "0"}}),
               "query_pre_attn_scalar is 0.000000, expected more than 0");
+}
+
+TEST(Models, OfOtherFamiliesRefuseWhatTheyDoNotDo) {
+    const auto error = [](const char* plugin, const char* architecture, const Config& changes) {
+        return load(plugin, architecture, changes).error;
+    };
+    EXPECT_EQ(error("falcon", "FalconForCausalLM", {{"new_decoder_architecture", "true"}, {"parallel_attn", "false"}}),
+              "parallel_attn false with new_decoder_architecture is not supported");
+    EXPECT_EQ(error("stablelm", "StableLmForCausalLM", {{"qk_layernorm", "true"}}),
+              "qk_layernorm 'true' is not supported (supported: false): norms of each head with weights of their own");
+    EXPECT_EQ(error("phi", "PhiForCausalLM", {{"tie_word_embeddings", "true"}}),
+              "tie_word_embeddings 'true' is not supported (supported: false): the head has a bias");
+    EXPECT_EQ(error("cohere", "CohereForCausalLM", {{"use_qk_norm", "true"}}),
+              "use_qk_norm 'true' is not supported (supported: false): norms of each head with weights of their own "
+              "(Command R+)");
+    EXPECT_EQ(error("granite", "GraniteForCausalLM", {{"logits_scaling", "0"}}), 
+              "logits_scaling is 0.000000, expected more than 0");
+    EXPECT_EQ(error("smollm3", "SmolLM3ForCausalLM", {{"no_rope_layers.0", "1"}}),
+              "config.json has no 'no_rope_layers.1'");
+    EXPECT_EQ(error("qwen2_moe", "Qwen2MoeForCausalLM", {{"mlp_only_layers.0", "6"}}),
+              "mlp_only_layers.0 is 6, expected 0 to 5");
+}
+
+TEST(Models, FalconAddsByDistanceWhereItSaysSo) {
+    EXPECT_EQ(load("falcon", "FalconForCausalLM", {}).kv(0).slopes, nullptr);
+    Loaded l = load("falcon", "FalconForCausalLM", {{"alibi", "true"}, {"multi_query", "false"}});
+    ASSERT_EQ(l.error, "");
+    ASSERT_NE(l.kv(0).slopes, nullptr);
+    EXPECT_FLOAT_EQ(l.kv(0).slopes[0], 0.25f * l.kv(0).scale); // of four heads: 2^-2, 2^-4, …
+    EXPECT_FLOAT_EQ(l.kv(0).slopes[3], 0x1p-8f * l.kv(0).scale);
 }
 
 TEST(Models, QwenSlidesFromTheLayerThatItIsTold) {
@@ -261,9 +292,10 @@ TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {
         return out;
     };
     EXPECT_EQ(needs("llama"), std::vector<std::string>());
-    EXPECT_EQ(needs("opt"), (std::vector<std::string>{"layer_norm", "relu"}));
+    EXPECT_EQ(needs("opt"),
+              (std::vector<std::string>{"layer_norm", "gelu_tanh", "gelu_erf", "relu", "silu", "scale"}));
     EXPECT_EQ(needs("bamba"), (std::vector<std::string>{"causal_conv_silu", "ssm_scan"}));
-    EXPECT_EQ(needs("gemma"), (std::vector<std::string>{"gelu_tanh_mul", "scale", "soft_cap"}));
+    EXPECT_EQ(needs("gemma"), (std::vector<std::string>{"gelu_tanh_mul", "gelu_erf_mul", "scale", "soft_cap"}));
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "unit/weights/safetensors_fixture.hpp"
 #include "weights/single_value.hpp"
@@ -56,12 +58,40 @@ TEST_F(CheckpointFolder, names_a_near_miss_of_a_tensor_that_is_not_there) {
 
 TEST_F(CheckpointFolder, refuses_an_unsupported_dtype_only_when_that_tensor_is_asked_for) {
     write("model.safetensors",
-          safetensors({{"new", "F4", {3}, "xy"}, {"f8", "F8_E4M3", {2}, "xy"}, {"ok", "F32", {1}, f32_bytes({1})}}));
+          safetensors({{"new", "F4", {3}, "xy"}, {"f8", "F8_E5M2", {2}, "xy"}, {"ok", "F32", {1}, f32_bytes({1})}}));
     const auto opened = Checkpoint::open(folder);
     ASSERT_TRUE(opened) << opened.error();
     EXPECT_TRUE((*opened)->tensor("ok"));
-    EXPECT_THAT((*opened)->tensor("f8").error(), HasSubstr("has dtype F8_E4M3, which is not supported"));
+    EXPECT_THAT((*opened)->tensor("f8").error(), HasSubstr("has dtype F8_E5M2, which is not supported"));
     EXPECT_THAT((*opened)->tensor("new").error(), HasSubstr("has dtype F4"));
+}
+
+// Of the mapping that holds the address.
+uint64_t resident_kilobytes(const void* address) {
+    std::ifstream maps("/proc/self/smaps");
+    bool here = false;
+    for (std::string line; std::getline(maps, line);) {
+        uint64_t begin = 0, end = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+            here = begin <= reinterpret_cast<uint64_t>(address) && reinterpret_cast<uint64_t>(address) < end;
+        if (uint64_t kilobytes = 0; here && std::sscanf(line.c_str(), "Rss: %lu kB", &kilobytes) == 1) return kilobytes;
+    }
+    return 0;
+}
+
+TEST_F(CheckpointFolder, lets_go_of_what_was_read_and_reads_it_again) {
+    constexpr size_t kNumbers = 1 << 20;
+    std::vector<float> numbers(kNumbers);
+    for (size_t i = 0; i < kNumbers; ++i) numbers[i] = static_cast<float>(i);
+    write("model.safetensors", safetensors({{"a", "F32", {kNumbers}, f32_bytes(numbers)}}));
+    const auto checkpoint = *Checkpoint::open(folder);
+    const TensorView a = *checkpoint->tensor("a");
+    EXPECT_EQ(std::memcmp(a.data, numbers.data(), a.bytes), 0);
+    EXPECT_GT(resident_kilobytes(a.data), 4000u);
+    checkpoint->forget("a");
+    EXPECT_LT(resident_kilobytes(a.data), 100u);
+    EXPECT_EQ(std::memcmp(a.data, numbers.data(), a.bytes), 0);
+    checkpoint->forget("b"); // of no tensor
 }
 
 TEST_F(CheckpointFolder, reads_the_shards_that_an_index_names) {

@@ -86,6 +86,71 @@ TEST_F(Loader, takes_some_rows_of_a_stored_tensor_and_of_its_bias) {
               "the model asks for 2 rows from 4 on of 'qkv', which has 5");
 }
 
+TEST_F(Loader, takes_rows_that_do_not_follow_one_another) {
+    const auto from = source({counting("qkv", {8, 1}, 0), counting("qkv.bias", {8}, 20)});
+    pb_weight_part k = part("qkv", 4, "qkv.bias", 2);
+    k.first_row = 1;
+    k.stored_rows = 8;
+    pb_weight_spec wanted = spec(1, {k}, PB_SHARD_ROWS);
+    wanted.orders[0] = {2, 4, 0}; // rows 1, 2, 5, 6
+    const auto all = from.load(wanted, {PB_F32}, 0, 1), second = from.load(wanted, {PB_BF16}, 1, 2);
+    ASSERT_TRUE(all && second);
+    EXPECT_THAT(values(all->data, PB_F32), ElementsAre(1, 2, 5, 6));
+    EXPECT_THAT(values(all->bias, PB_F32), ElementsAre(21, 22, 25, 26));
+    EXPECT_THAT(values(second->data, PB_BF16), ElementsAre(5, 6));
+    const auto codes = from.load(wanted, {PB_F32, Quantization::kInt8, 32}, 1, 2);
+    ASSERT_TRUE(codes) << codes.error();
+    EXPECT_THAT(codes->scales, ElementsAre(testing::FloatEq(5.0f / 127), testing::FloatEq(6.0f / 127)));
+    wanted.orders[0] = {2, 6, 0};
+    EXPECT_EQ(from.load(wanted, {PB_F32}, 0, 1).error(),
+              "the model takes the rows of 'qkv' in an order of their own, which reach past its 8");
+    wanted.orders[0] = {3, 2, 0};
+    EXPECT_EQ(from.load(wanted, {PB_F32}, 0, 1).error(),
+              "the model takes the rows of 'qkv' in an order of their own, 3 of every 2");
+}
+
+TEST_F(Loader, takes_pairs_of_rows_apart) {
+    const auto from = source({counting("q", {8, 1}, 0), counting("q.bias", {8}, 20)});
+    pb_weight_spec wanted = spec(1, {part("q", 8, "q.bias", 4)}, PB_SHARD_ROWS);
+    wanted.orders[0] = {0, 0, 4};
+    const auto all = from.load(wanted, {PB_F32}, 0, 1), second = from.load(wanted, {PB_F32}, 1, 2);
+    ASSERT_TRUE(all && second);
+    EXPECT_THAT(values(all->data, PB_F32), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+    EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(24, 26, 25, 27));
+    wanted.orders[0].pairs = 3;
+    EXPECT_EQ(from.load(wanted, {PB_F32}, 0, 1).error(),
+              "the model takes the rows of 'q' in an order of their own, in pairs of 3 rows, of 8");
+}
+
+TEST_F(Loader, multiplies_numbers_of_fp8_by_the_scales_of_their_blocks) {
+    const std::string codes = {0x38, 0x40, 0x7e, 0x01, char(0xb8), 0x08}; // 1, 2, 448, 2^-9, -1, 2^-6
+    const WrittenTensor w{"a.weight", "F8_E4M3", {2, 3}, codes};
+    write("model.safetensors", safetensors({w, {"a.weight_scale_inv", "F32", {2, 2}, f32_bytes({2, 3, 4, 5})}}));
+    write("config.json", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [1, 2]}})");
+    const auto blocks = WeightSource::from_folder(folder)->load(spec(3, {part("a.weight", 2)}), {PB_F32}, 0, 1);
+    ASSERT_TRUE(blocks) << blocks.error();
+    EXPECT_THAT(values(blocks->data, PB_F32), ElementsAre(2, 4, 448 * 3, 4 * 0x1p-9f, -4, 5 * 0x1p-6f));
+    const auto second =
+        WeightSource::from_folder(folder)->load(spec(3, {part("a.weight", 2)}, PB_SHARD_ROWS), {PB_F32}, 1, 2);
+    ASSERT_TRUE(second) << second.error();
+    EXPECT_THAT(values(second->data, PB_F32), ElementsAre(4 * 0x1p-9f, -4, 5 * 0x1p-6f));
+
+    write("config.json", R"({"quantization_config": {"quant_method": "fp8"}})");
+    const auto error = [&] {
+        const auto loaded = WeightSource::from_folder(folder)->load(spec(3, {part("a.weight", 2)}), {PB_F32}, 0, 1);
+        return loaded ? "(was loaded)" : loaded.error();
+    };
+    EXPECT_EQ(error(), "tensor 'a.weight_scale_inv' is f32 (2, 2), expected real numbers (1, 1) for 'a.weight' (2, 3) "
+                       "(is quantization_config of another model?)");
+    write("model.safetensors", safetensors({w, {"a.weight_scale", "F32", {}, f32_bytes({2})}}));
+    EXPECT_EQ(error(), "(was loaded)");
+    write("model.safetensors", safetensors({w, {"a.weight_scale", "F32", {1}, f32_bytes({INFINITY})}}));
+    EXPECT_EQ(error(), "tensor 'a.weight_scale' holds numbers that are not finite (is the file damaged?)");
+    write("model.safetensors", safetensors({w}));
+    EXPECT_EQ(error(), "tensor 'a.weight' is F8_E4M3, and the checkpoint has neither 'a.weight_scale_inv' nor "
+                       "'a.weight_scale'");
+}
+
 TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     const auto from = source({counting("c_attn", {2, 4}, 0)}); // (cols, rows): row r is r, r + 4
     pb_weight_part whole = part("c_attn", 4, "", 1);

@@ -228,8 +228,32 @@ TEST(PackedFormats, are_awq_and_gptq_as_they_are_written) {
     const std::string at = "config.json: quantization_config.";
     EXPECT_FALSE(packed_format({{"hidden_size", "4"}})->has_value());
     EXPECT_EQ(error({{"quant_method", "awq"}, {"version", "gemm"}}), "(was read)");
-    EXPECT_EQ(error({{"quant_method", "fp8"}}),
-              at + "quant_method is 'fp8', expected awq or gptq (or real weights, which quantization: int8 rounds)");
+    EXPECT_EQ(error({{"quant_method", "bitsandbytes"}}),
+              at + "quant_method is 'bitsandbytes', expected awq, gptq, compressed-tensors or fp8 (or real weights, "
+                   "which quantization: int8 rounds)");
+    EXPECT_EQ(error({{"quant_method", "fp8"}, {"weight_block_size.0", "128"}, {"weight_block_size.1", "128"}}),
+              "(was read)");
+    EXPECT_EQ(error({{"quant_method", "fp8"}, {"fmt", "e5m2"}}), at + "fmt is 'e5m2', expected e4m3");
+    EXPECT_EQ(error({{"quant_method", "fp8"}, {"weight_block_size.0", "0"}, {"weight_block_size.1", "8"}}),
+              at + "weight_block_size is '0, 8', expected two numbers above 0");
+    const auto compressed = [&](FlatConfig weights) {
+        FlatConfig keys = {{"quant_method", "compressed-tensors"}};
+        for (auto& [key, value] : weights) keys["config_groups.group_0.weights." + key] = value;
+        return error(keys);
+    };
+    const std::string its = at + "config_groups.group_0.weights.";
+    EXPECT_EQ(compressed({{"num_bits", "4"}, {"strategy", "group"}, {"group_size", "32"}}), "(was read)");
+    EXPECT_EQ(compressed({{"num_bits", "2"}}), its + "num_bits is '2', expected 4 or 8");
+    EXPECT_EQ(compressed({{"num_bits", "8"}, {"strategy", "token"}}),
+              its + "strategy is 'token', expected channel or group");
+    EXPECT_EQ(compressed({{"num_bits", "4"}, {"type", "float"}}),
+              its + "num_bits is '4', expected 8 for floating-point codes");
+    EXPECT_EQ(error({{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}}),
+              at + "format is 'nvfp4-pack-quantized', expected pack-quantized, int-quantized, naive-quantized or "
+                   "float-quantized");
+    EXPECT_EQ(error({{"quant_method", "compressed-tensors"}, {"config_groups.a.weights.num_bits", "4"},
+                     {"config_groups.b.weights.num_bits", "8"}}),
+              at + "config_groups is 'a and b', expected one group: linears of several kinds are not read");
     EXPECT_EQ(error({{"quant_method", "awq"}, {"bits", "8"}}), at + "bits is '8', expected 4 for awq");
     EXPECT_EQ(error({{"quant_method", "awq"}, {"version", "gemv"}}), at + "version is 'gemv', expected gemm");
     EXPECT_EQ(error({{"quant_method", "gptq"}, {"bits", "3"}}), at + "bits is '3', expected 4 or 8 for gptq");

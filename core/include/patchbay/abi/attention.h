@@ -29,7 +29,12 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     uint32_t    max_seq_len;               /* likewise, of a sequence                       */
     uint32_t    simulated;                 /* 1: the device computes nothing, whatever its name: cost() is called in place of
                                             * append_kv() and run(), and nothing has an address */
+    /* (heads) of this rank: head h adds slopes[h] · (position of the key − position of the query) to its scores, after
+     * scale and soft_cap (ALiBi). NULL: none. Only of a plugin with PB_ATTENTION_SLOPES. */
+    const float *slopes;
 } pb_attention_spec;
+
+enum { PB_ATTENTION_SLOPES = 1 }; /* what it can do besides: reads pb_attention_spec.slopes */
 
 /* KV of PB_FP8 and PB_I8 are codes: an element is its code times the scale of its token and head, keys and values
  * apart; a page holds both. The scale is the row's greatest magnitude over 448 or 127: what is kept of a token depends on
@@ -115,6 +120,8 @@ typedef struct pb_attention {
      * nothing; NULL: it serves no such device. */
     pb_status (*cost)(void *self, void *bound, const pb_attention_batch *, pb_cost *out);                /* [step] */
     const char *device; /* [load] the device whose memory it works in, as in pb_attention_spec; NULL: the host's */
+    uint32_t    capabilities; /* bit set of PB_ATTENTION_… */
+    uint32_t    reserved2;
 } pb_attention;
 
 #ifdef __cplusplus

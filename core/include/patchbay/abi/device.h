@@ -45,8 +45,8 @@ typedef struct pb_weight_source { /* [call] a weight in host memory, row-major *
     const pb_quant *quant;     /* NULL: none. A device that does not take it refuses with PB_UNSUPPORTED */
 } pb_weight_source;
 
-typedef int32_t pb_gate;
-enum { PB_GATE_SILU = 0, PB_GATE_GELU_TANH = 1 };
+typedef int32_t pb_gate; /* gated_mlp() knows the first two */
+enum { PB_GATE_SILU = 0, PB_GATE_GELU_TANH = 1, PB_GATE_GELU_ERF = 2 };
 
 typedef struct pb_state { /* [step] where a recurrent layer keeps the states of the batch's sequences */
     uint32_t  struct_size;
@@ -143,6 +143,14 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     /* In place: ids[t] = sampled[−1 − ids[t]] where ids[t] < 0; ids (T), sampled (R) i32. The host calls it between models,
      * never while it captures: ids that a step in flight samples. NULL: they must be seen by the host first. */
     void (*fill_placeholders)(void *ctx, const pb_tensor *ids, const pb_tensor *sampled);
+    /* x = x / (1 + exp(−x)) */
+    void (*silu)(void *ctx, const pb_tensor *x);
+    /* x = x / 2 · (1 + erf(x / sqrt(2))) */
+    void (*gelu_erf)(void *ctx, const pb_tensor *x);
+    /* out (T, n) = gelu_erf(gate_up[:, :n]) · gate_up[:, n:] */
+    void (*gelu_erf_mul)(void *ctx, const pb_tensor *out, const pb_tensor *gate_up);
+    /* x (T, n) *= 1 / (1 + exp(−gate)); gate (T, n), or (T, 1) for all of a row alike */
+    void (*sigmoid_mul)(void *ctx, const pb_tensor *x, const pb_tensor *gate);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */

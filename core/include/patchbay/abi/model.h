@@ -20,6 +20,8 @@ typedef struct pb_model_config {
     uint32_t          count;
     const pb_setting *items;       /* scalars only, as JSON text without quotes; arrays as "key.0", "key.1" */
     uint32_t          tensor_parallel_size, rank;
+    uint32_t          max_length;  /* tokens that sequences may reach, for positions that depend on it; 0: not said */
+    uint32_t          reserved;
 } pb_model_config;
 
 typedef struct pb_model_facts { /* filled by load_config() */
@@ -57,6 +59,11 @@ typedef struct pb_weight_part { /* one tensor of the checkpoint, or some rows of
     uint32_t reserved;
 } pb_weight_part;
 
+typedef struct pb_row_order { /* where the rows of a part lie in the stored tensor. Closed, as pb_weight_part */
+    int64_t unit, stride; /* row r is row first_row + r / unit · stride + r % unit; unit 0: first_row + r */
+    int64_t pairs;        /* n: before that, of every n rows r and r + n / 2 are rows 2·r and 2·r + 1; 0: in order */
+} pb_row_order;
+
 typedef struct pb_weight_spec { /* filled by weight(): one handle: one tensor, or several fused along rows (qkv, gate_up) */
     uint32_t       struct_size;
     pb_weight_role role;
@@ -72,6 +79,7 @@ typedef struct pb_weight_spec { /* filled by weight(): one handle: one tensor, o
        0: every token does. */
     float          share;
     pb_target_weight of_target;  /* of a head: a weight of the target's, nothing is loaded; part_count is 0 */
+    pb_row_order   orders[PB_MAX_FUSED]; /* of the parts; not of a vector's nor of a transposed one */
 } pb_weight_spec;
 
 typedef int32_t pb_kv_kind;
@@ -86,6 +94,7 @@ typedef struct pb_kv_spec { /* filled by kv_spec(), of one layer */
     uint32_t   kv_source_layer;           /* 1 + the layer whose KV it attends over, an earlier one of the same kind, window,
                                            * kv_heads and head_dim: it keeps none itself. 0: its own */
     uint64_t   state_bytes;               /* of a recurrent layer: a sequence's state, of this rank */
+    const float *slopes;                  /* [load] as pb_attention_spec.slopes */
 } pb_kv_spec;
 
 typedef struct pb_forward { /* [step] everything one forward pass needs */
@@ -144,6 +153,34 @@ typedef struct pb_draft_head {
     /* After load_config(): tokens that a head without layers predicts one after the other; 0: it has layers. */
     uint32_t (*max_draft_depth)(void *self);                                                         /* [control] */
 } pb_draft_head;
+
+/* ---- extension: which keys of config.json it knows ------------------------------------------ */
+
+#define PB_MODEL_CONFIG_KEYS "patchbay.model.config_keys/1"
+#define PB_MODEL_CONFIG_KEYS_REVISION 1
+
+typedef int32_t pb_key_use;
+enum {
+    PB_KEY_READ    = 0, /* it has the effect that it has in transformers                                    */
+    PB_KEY_IGNORED = 1, /* it has no effect on logits; `values` not empty: warned about where it has others */
+    PB_KEY_LIMITED = 2  /* only `values` and null are taken, anything else is refused; empty: none          */
+};
+
+typedef struct pb_config_key { /* [call] */
+    uint32_t   struct_size;
+    pb_key_use use;
+    pb_str     name;   /* "rope_scaling": of an object or a list, with all that is in it */
+    pb_str     values; /* by spaces                                                      */
+    pb_str     note;   /* why; may be empty                                              */
+} pb_config_key;
+
+typedef struct pb_model_config_keys {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* Calls put(ctx, key) for each key that it knows of this architecture, of which there are none if it serves others.
+     * Before load_config() too. [control] */
+    pb_status (*each)(void *self, pb_str architecture, void *ctx, void (*put)(void *ctx, const pb_config_key *));
+} pb_model_config_keys;
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 //   void run(Bound&, batch, const pb_kv_view&, out, q) noexcept;
 //   pb_cost cost(const Bound&, batch);                                 optional: serves devices that compute nothing
 //   static constexpr const char* kDevice;                              optional: that it works on, else "cpu"
+//   static constexpr uint32_t kCapabilities;                           optional: PB_ATTENTION_SLOPES
 #pragma once
 #include <memory>
 #include <string>
@@ -49,8 +50,12 @@ struct AttentionTable {
         if constexpr (requires { T::kDevice; }) return T::kDevice;
         return nullptr;
     }
+    static constexpr uint32_t capabilities() {
+        if constexpr (requires { T::kCapabilities; }) return T::kCapabilities;
+        return 0;
+    }
     static constexpr pb_attention table{sizeof(pb_attention), 0, describe, bind, unbind, plan, append_kv, run,
-                                        kCost ? cost : nullptr, device_name()};
+                                        kCost ? cost : nullptr, device_name(), capabilities(), 0};
 };
 
 }  // namespace detail

@@ -41,6 +41,14 @@ constexpr ConfigKey only_each(std::string_view name, std::string_view values, st
     return {name, ConfigKey::Use::kRequiresEach, values, note};
 }
 
+inline pb_config_key to_wire(const ConfigKey& key) {
+    const auto text = [](std::string_view s) { return pb_str{s.data(), s.size()}; };
+    const bool limited = key.use == ConfigKey::Use::kRequires || key.use == ConfigKey::Use::kRequiresEach;
+    const bool ignored = key.use == ConfigKey::Use::kIgnores;
+    return {sizeof(pb_config_key), limited ? PB_KEY_LIMITED : ignored ? PB_KEY_IGNORED : PB_KEY_READ, text(key.name),
+            text(key.only), text(key.note)};
+}
+
 // Of every configuration of transformers: names, tokens, defaults of generation (a request has its own), training.
 inline constexpr ConfigKey kCommonKeys[] = {
     reads_list("architectures"), reads("tie_word_embeddings"), reads("vocab_size"), reads_any("eos_token_id"),
@@ -87,6 +95,11 @@ inline constexpr ConfigKey kNoWindowKeys[] = {
 };
 
 }  // namespace config_keys
+
+struct ModelKeys { // what a model does with the keys of one architecture; the first row of a name counts
+    const char* architecture;
+    std::span<const config_keys::Keys> tables;
+};
 
 namespace detail {
 

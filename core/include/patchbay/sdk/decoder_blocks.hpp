@@ -83,9 +83,9 @@ struct DecoderEnds {
 
 // Rotary positions of the first `turned` elements of a head.
 struct Rotary {
-    // Lowers s.positions to what the frequencies hold for.
+    // Lowers s.positions to what the frequencies hold for, or raises it.
     static Rotary list(WeightList& weights, DecoderShape& s, const RopeSettings& settings, uint32_t turned) {
-        s.positions = std::min(s.positions, settings.max_positions);
+        s.positions = std::min(std::max(s.positions, settings.reach), settings.max_positions);
         return {weights.computed(rope_frequencies(settings, turned)), settings.cos_scale};
     }
 
@@ -131,6 +131,16 @@ struct RotaryAttention : AttentionTensors {
         if (w.k_norm) f.rms_norm(k, k, w.k_norm, eps);
         f.rope(q, rotary.frequencies, rotary.scale);
         f.rope(k, rotary.frequencies, rotary.scale);
+        finish(f, layer, w, stream);
+    }
+    // The same in a layer without positions.
+    void run_in_place(const Forward& f, uint32_t layer, const AttentionWeights& w, const Stream& stream) const {
+        f.linear(qkv, stream.h, w.qkv);
+        finish(f, layer, w, stream);
+    }
+
+  private:
+    void finish(const Forward& f, uint32_t layer, const AttentionWeights& w, const Stream& stream) const {
         f.attend(layer, out, q, k, v);
         f.linear(stream.y, out_rows, w.out);
         f.all_reduce(stream.y);
@@ -153,24 +163,26 @@ struct MlpWeights {
 
 // What gated MLPs compute with, for all layers of a step.
 struct GatedMlp {
-    GatedMlp(const Forward& f, const DecoderShape& s) {
-        if (f.ops.gated_mlp) return;
+    GatedMlp(const Forward& f, const DecoderShape& s, pb_gate by = PB_GATE_SILU) : gate(by) {
+        if (f.ops.gated_mlp && gate != PB_GATE_GELU_ERF) return;
         gate_up = f.temp({f.tokens(), 2 * int64_t{s.inner} / s.ranks});
         gated = f.temp({f.tokens(), int64_t{s.inner} / s.ranks});
     }
 
     // stream.y from stream.h
-    void run(const Forward& f, const MlpWeights& w, const Stream& stream, pb_gate gate = PB_GATE_SILU) const {
-        if (!f.gated_mlp(stream.y, stream.h, w.gate_up, w.down, gate)) {
+    void run(const Forward& f, const MlpWeights& w, const Stream& stream) const {
+        if (gate == PB_GATE_GELU_ERF || !f.gated_mlp(stream.y, stream.h, w.gate_up, w.down, gate)) {
             f.linear(gate_up, stream.h, w.gate_up);
             if (gate == PB_GATE_SILU) f.silu_mul(gated, gate_up);
-            else f.gelu_tanh_mul(gated, gate_up);
+            else if (gate == PB_GATE_GELU_TANH) f.gelu_tanh_mul(gated, gate_up);
+            else f.gelu_erf_mul(gated, gate_up);
             f.linear(stream.y, gated, w.down);
         }
         f.all_reduce(stream.y);
     }
 
-    pb_tensor gate_up{}, gated{}; // of a device that has no op for the whole
+    pb_gate gate;
+    pb_tensor gate_up{}, gated{}; // where there is no op for the whole
 };
 
 // Decoders whose layers are a rotary attention and a gated SiLU MLP, each after a norm: what derives from it lists the

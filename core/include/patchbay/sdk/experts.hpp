@@ -26,6 +26,17 @@ inline ExpertShape expert_shape(const ModelConfig& config, uint32_t count, uint3
     return e;
 }
 
+// Which layers have an MLP and no mixture.
+inline std::vector<bool> dense_layers(const ModelConfig& config, uint32_t layers) {
+    const uint32_t step = config.integer("decoder_sparse_step", 1, 1024, 1);
+    std::vector<bool> out;
+    for (uint32_t i = 0; i < layers; ++i) out.push_back((i + 1) % step != 0);
+    std::string key;
+    for (uint32_t n = 0; config.find(key = "mlp_only_layers." + std::to_string(n)); ++n)
+        out[config.integer(key, 0, layers - 1)] = true;
+    return out;
+}
+
 struct ExpertNames { // "model.layers.0.mlp.": then router, or experts.<i>.<gate>
     std::string block;
     const char *router, *gate, *up, *down;

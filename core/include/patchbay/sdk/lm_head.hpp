@@ -13,11 +13,12 @@ struct LmHead {
     // name: of the tensor, without ".weight". tied: the index of the token table, if that is what it names: with
     // several ranks, each has its rows of it once more.
     static LmHead list(WeightList& weights, const DecoderShape& s, const std::string& name,
-                       std::optional<uint32_t> tied) {
+                       std::optional<uint32_t> tied, bool bias = false) {
         LmHead out;
         out.ranks = s.ranks > 1 && s.vocab % s.ranks == 0 ? s.ranks : 1;
         const pb_shard shard = out.ranks > 1 ? PB_SHARD_ROWS : PB_SHARD_NONE;
-        out.weight = tied && out.ranks == 1 ? weights.tied(*tied) : weights.linear(shard, s.hidden, {{name, s.vocab}});
+        out.weight = tied && out.ranks == 1 ? weights.tied(*tied)
+                                            : weights.linear(shard, s.hidden, {{name, s.vocab, bias}});
         return out;
     }
 

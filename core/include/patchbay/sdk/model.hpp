@@ -4,6 +4,7 @@
 //   uint32_t weight_count();  pb_weight_spec weight(uint32_t);  void fill(uint32_t, float*);
 //   pb_kv_spec kv_spec(uint32_t layer);  void forward(const patchbay::Forward&);
 // Optional: static constexpr const char* kNeeds[] = {"layer_norm", nullptr}; the ops that a device may lack.
+// static constexpr ModelKeys kKeys[] = {{"LlamaForCausalLM", tables}}; what it does with each key (config_keys.hpp).
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -179,6 +180,14 @@ struct Forward {
     void gelu_tanh_mul(const pb_tensor& out, const pb_tensor& gate_up) const {
         known(ops.gelu_tanh_mul, "gelu_tanh_mul")(ops.ctx, &out, &gate_up);
     }
+    void silu(const pb_tensor& x) const { known(ops.silu, "silu")(ops.ctx, &x); }
+    void gelu_erf(const pb_tensor& x) const { known(ops.gelu_erf, "gelu_erf")(ops.ctx, &x); }
+    void gelu_erf_mul(const pb_tensor& out, const pb_tensor& gate_up) const {
+        known(ops.gelu_erf_mul, "gelu_erf_mul")(ops.ctx, &out, &gate_up);
+    }
+    void sigmoid_mul(const pb_tensor& x, const pb_tensor& gate) const {
+        known(ops.sigmoid_mul, "sigmoid_mul")(ops.ctx, &x, &gate);
+    }
     void scale(const pb_tensor& x, float factor) const { known(ops.scale, "scale")(ops.ctx, &x, factor); }
     void soft_cap(const pb_tensor& x, float cap) const { known(ops.soft_cap, "soft_cap")(ops.ctx, &x, cap); }
     void top_k(const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, TopK sum) const {
@@ -283,7 +292,21 @@ struct ModelTable {
     }
     static constexpr bool kHead = requires(const T& t) { t.max_draft_depth(); };
     static constexpr pb_draft_head draft_head{sizeof(pb_draft_head), 0, max_draft_depth};
+    static pb_status each_key(void*, pb_str architecture, void* ctx, void (*put)(void*, const pb_config_key*)) {
+        if constexpr (kListsKeys)
+            for (const auto& of : T::kKeys)
+                if (std::string_view(of.architecture) == view(architecture))
+                    for (const auto& table : of.tables)
+                        for (const auto& key : table) {
+                            const pb_config_key one = to_wire(key);
+                            put(ctx, &one);
+                        }
+        return PB_OK;
+    }
+    static constexpr bool kListsKeys = requires { T::kKeys; };
+    static constexpr pb_model_config_keys config_keys{sizeof(pb_model_config_keys), 0, each_key};
     static constexpr void add_extensions(auto& list) {
+        list.add(kListsKeys, PB_MODEL_CONFIG_KEYS, PB_MODEL_CONFIG_KEYS_REVISION, &config_keys);
         list.add(kHead, PB_MODEL_DRAFT_HEAD, PB_MODEL_DRAFT_HEAD_REVISION, &draft_head);
     }
 };

@@ -78,6 +78,12 @@ struct OpChecks {
     }
     void silu_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
     void gelu_tanh_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
+    void gelu_erf_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
+    void sigmoid_mul(const pb_tensor* x, const pb_tensor* gate) const {
+        expect_sizes("x", *x, activation_dtype, 2, 2);
+        expect_rank("gate", *gate, 2, 2);
+        expect("gate", *gate, activation_dtype, {x->shape[0], gate->shape[1] == 1 ? 1 : x->shape[1]});
+    }
     void add(const pb_tensor* a, const pb_tensor* b) const {
         expect_sizes("a", *a, activation_dtype, 2, 3);
         expect_like("b", *b, *a);
@@ -90,7 +96,9 @@ struct OpChecks {
     }
     // In place: activations, or logits, which may be F32 beside any activation dtype.
     void relu(const pb_tensor* x) const { expect_sizes("x", *x, or_f32(*x), 2, 2); }
+    void silu(const pb_tensor* x) const { expect_sizes("x", *x, or_f32(*x), 2, 2); }
     void gelu_tanh(const pb_tensor* x) const { expect_sizes("x", *x, or_f32(*x), 2, 2); }
+    void gelu_erf(const pb_tensor* x) const { expect_sizes("x", *x, or_f32(*x), 2, 2); }
     void scale(const pb_tensor* x, float) const { expect_sizes("x", *x, or_f32(*x), 2, 2); }
     void soft_cap(const pb_tensor* x, float cap) const {
         expect_sizes("x", *x, or_f32(*x), 2, 2);

@@ -12,7 +12,7 @@
 
 namespace patchbay {
 
-enum class RopeScaling { kNone, kLinear, kLlama3, kYarn, kLongrope };
+enum class RopeScaling { kNone, kLinear, kLlama3, kYarn, kLongrope, kDynamic };
 
 struct RopeSettings {
     double theta = 10000;
@@ -21,9 +21,11 @@ struct RopeSettings {
     double low_freq_factor = 1, high_freq_factor = 4; // llama3
     double beta_fast = 32, beta_slow = 1;             // yarn: turns within the original positions,
     bool whole_bounds = true;                         // and whether the pairs between are counted in whole numbers
-    std::vector<double> short_factor;                 // longrope, by pair
+    std::vector<double> pair_factor;                  // longrope
+    double length = 0;                                // dynamic: of the sequence that the frequencies are for
     float cos_scale = 1;                              // what rope() multiplies cos and sin by
     uint32_t max_positions = UINT32_MAX;             // for which the frequencies hold
+    uint32_t reach = 0; // of a model whose max_position_embeddings is where scaling begins: how far; 0: not so
     double turned = 1;                                // part of a head
 };
 
@@ -52,18 +54,29 @@ inline void read_yarn(const ModelConfig& config, const std::string& group, RopeS
         in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
 }
 
-// The factors change with the length of the sequence, under keys that are there already; those for the original range
-// hold within it, so a model is served that far.
+// There are two sets of factors, and a sequence that grows past the original range would change from one to the other
+// under keys that are cached. So all sequences have the long ones if the host says that some may grow past it.
 inline void read_longrope(const ModelConfig& config, const std::string& group, double positions, RopeSettings& r) {
-    r.max_positions = static_cast<uint32_t>(r.original_positions);
+    const bool is_long = config.raw.max_length > r.original_positions;
+    const std::string factors = group + (is_long ? "long_factor" : "short_factor");
+    r.max_positions = is_long ? UINT32_MAX : static_cast<uint32_t>(r.original_positions);
     const double factor = in_range(config.get<double>(group + "factor", positions / r.original_positions), 1e-3, 1e6,
                                    group + "factor");
     const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.original_positions));
     r.cos_scale = static_cast<float>(
         in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
-    for (std::string item; config.find(item = group + "short_factor." + std::to_string(r.short_factor.size()));)
-        r.short_factor.push_back(in_range(config.require<double>(item), 1e-3, 1e6, item));
-    if (r.short_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + group + "short_factor'");
+    for (std::string item; config.find(item = factors + "." + std::to_string(r.pair_factor.size()));)
+        r.pair_factor.push_back(in_range(config.require<double>(item), 1e-3, 1e6, item));
+    if (r.pair_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + factors + "'");
+}
+
+// The base grows with the length of the longest sequence past the original range, likewise.
+inline void read_dynamic(const ModelConfig& config, const std::string& group, RopeSettings& r) {
+    r.factor = in_range(config.require<double>(group + "factor"), 1, 1e6, group + "factor");
+    r.length = std::max<double>(r.original_positions, config.raw.max_length);
+    r.reach = static_cast<uint32_t>(std::min(r.original_positions * r.factor, 1e9));
+    const bool is_long = config.raw.max_length > r.original_positions;
+    r.max_positions = is_long ? r.reach : static_cast<uint32_t>(r.original_positions);
 }
 
 inline void read_llama3(const ModelConfig& config, const std::string& group, RopeSettings& r) {
@@ -104,11 +117,9 @@ inline RopeScaling rope_scaling_of(std::string_view type) {
     if (type == "llama3") return RopeScaling::kLlama3;
     if (type == "yarn") return RopeScaling::kYarn;
     if (type == "longrope") return RopeScaling::kLongrope;
-    throw Error(PB_UNSUPPORTED,
-                "rope_type '" + std::string(type) +
-                    "' is not supported (supported: default, linear, llama3, yarn, longrope)" +
-                    (type == "dynamic" ? "; its frequencies change with a sequence's length, under keys that are cached"
-                                       : ""));
+    if (type == "dynamic") return RopeScaling::kDynamic;
+    throw Error(PB_UNSUPPORTED, "rope_type '" + std::string(type) +
+                                    "' is not supported (supported: default, linear, llama3, yarn, longrope, dynamic)");
 }
 
 // The part of a head that turns. Where the model turns whole heads transformers does not read the part, or fails.
@@ -155,6 +166,11 @@ inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& key
         detail::read_longrope(config, group, positions, r);
         return r;
     }
+    if (r.scaling == RopeScaling::kDynamic) {
+        r.original_positions = positions; // transformers scales from there on
+        detail::read_dynamic(config, group, r);
+        return r;
+    }
     const bool by_lengths = r.scaling == RopeScaling::kYarn && config.is_null(group + "factor");
     r.factor = by_lengths ? positions / r.original_positions : config.require<double>(group + "factor");
     detail::in_range(r.factor, 1, 1e6, group + "factor");
@@ -175,9 +191,13 @@ inline uint32_t turned_elements(const RopeSettings& r, uint32_t head_dim) {
 
 // Frequencies of the pairs (i, i + rotary / 2), rotary / 2 of them.
 inline std::vector<float> rope_frequencies(const RopeSettings& r, uint32_t rotary) {
-    if (r.scaling == RopeScaling::kLongrope && r.short_factor.size() != rotary / 2)
-        throw Error(PB_INVALID, "short_factor has " + std::to_string(r.short_factor.size()) + " values, expected " +
-                                    std::to_string(rotary / 2));
+    if (r.scaling == RopeScaling::kLongrope && r.pair_factor.size() != rotary / 2)
+        throw Error(PB_INVALID, "short_factor or long_factor has " + std::to_string(r.pair_factor.size()) +
+                                    " values, expected " + std::to_string(rotary / 2));
+    const double grown = r.factor * r.length / r.original_positions - (r.factor - 1); // dynamic
+    const double theta = r.scaling == RopeScaling::kDynamic && rotary > 2
+                             ? r.theta * std::pow(grown, rotary / (rotary - 2.0))
+                             : r.theta;
     // The pair that turns so many times within the original positions, as a real number.
     const auto pair_of = [&](double turns) {
         return rotary * std::log(r.original_positions / (turns * 2 * std::numbers::pi)) / (2 * std::log(r.theta));
@@ -189,11 +209,12 @@ inline std::vector<float> rope_frequencies(const RopeSettings& r, uint32_t rotar
 
     std::vector<float> out(rotary / 2);
     for (uint32_t i = 0; i < rotary / 2; ++i) {
-        double f = std::pow(r.theta, -2.0 * i / rotary);
+        double f = std::pow(theta, -2.0 * i / rotary);
         switch (r.scaling) {
-            case RopeScaling::kNone: break;
+            case RopeScaling::kNone:
+            case RopeScaling::kDynamic: break;
             case RopeScaling::kLinear: f /= r.factor; break;
-            case RopeScaling::kLongrope: f /= r.short_factor[i]; break;
+            case RopeScaling::kLongrope: f /= r.pair_factor[i]; break;
             case RopeScaling::kYarn: { // fast pairs stay, slow ones are stretched, a ramp between
                 const double stretched = std::clamp((i - first) / (last - first), 0.0, 1.0);
                 f = f / r.factor * stretched + f * (1 - stretched);

@@ -19,6 +19,7 @@ struct LinearPart {        // one tensor of the checkpoint, or some rows of it
     int64_t first_row = 0; // where they begin in the stored tensor,
     int64_t stored_rows = 0; // of so many; 0: as many as `rows`
     bool transposed = false; // stored as (cols, stored_rows)
+    pb_row_order order = {}; // where its rows do not follow one another
 };
 
 class WeightList {
@@ -117,6 +118,7 @@ class WeightList {
             part.first_row = p.first_row;
             part.stored_rows = p.stored_rows;
             part.transposed = p.transposed;
+            s.orders[s.part_count - 1] = p.order;
         }
         specs_.push_back(s);
         return count() - 1;
