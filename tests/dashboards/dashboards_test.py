@@ -152,7 +152,7 @@ def swap(patchbay: str, folder: Path, *words: str) -> None:
 def main() -> None:
     patchbay, source, build = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if not shutil.which("prometheus") or not shutil.which("promtool"):
-        print("no prometheus and promtool here (Debian package prometheus)")
+        print("there is no prometheus and promtool (scripts/install-deps --test)")
         sys.exit(77)
     check_files(source)
     running, ended = Running(), threading.Event()

@@ -3,9 +3,10 @@
 
     tests/random/tokenizers.py [--seed N] [--pipelines N] [--texts N] [--build DIR]
 
-Three comparisons, all of fresh seeds where none is given, each by the test programs of --build (build/release):
+Four comparisons, all of fresh seeds where none is given, each by the test programs of --build (build/release):
   the fixtures of tests/unit/text with more texts (Hugging Face tokenizers, SentencePiece);
   tokenizers of randomly chosen parts (Hugging Face tokenizers);
+  rank files (tiktoken);
   GGUF vocabularies with special tokens (llama.cpp).
 The seed and the command that repeats a failure are printed. The pinned packages go into a virtual environment under
 the build folder.
@@ -120,10 +121,11 @@ def main():
     sys.path[:0] = [str(ROOT / "tests" / "unit" / folder / "fixtures") for folder in ("text", "weights")]
     import make_fixtures
     import make_llama_cpp_vectors
+    import make_tiktoken_vectors
 
     again = f"{pathlib.Path(__file__).name} --seed {args.seed} --pipelines {args.pipelines} --texts {args.texts}"
     print(f"seed {args.seed}", flush=True)
-    folders = {name: work / "tokenizers" / name for name in ("fixtures", "pipelines", "gguf")}
+    folders = {name: work / "tokenizers" / name for name in ("fixtures", "pipelines", "gguf", "ranks")}
     for folder in folders.values():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -138,12 +140,16 @@ def main():
         make_fixtures.write(folders["pipelines"], f"p{i}", tokenizer, texts, decodes)
     vectors = folders["gguf"] / "vectors.json"
     make_llama_cpp_vectors.make(vectors, args.texts, args.seed)
+    ranks = folders["ranks"] / "vectors.json"
+    make_tiktoken_vectors.make(ranks, args.texts, args.seed)
 
     text, weights = args.build / "bin" / "test_text", args.build / "bin" / "test_weights"
     held = [run(name, text, "*ReferenceFixtures*", folders[name], again,
                 PATCHBAY_TOKENIZER_FIXTURES=str(folders[name])) for name in ("fixtures", "pipelines")]
     held.append(run("gguf", weights, "GgufTokenizer.gives_the_ids_of_llama_cpp_for_each_kind_of_file", folders["gguf"],
                     again, PATCHBAY_LLAMA_CPP_VECTORS=str(vectors)))
+    held.append(run("ranks", text, "Tiktoken.gives_the_ids_of_tiktoken_for_each_model", folders["ranks"], again,
+                    PATCHBAY_TIKTOKEN_VECTORS=str(ranks)))
     print("no difference" if all(held) else f"again: {again}")
     sys.exit(0 if all(held) else 1)
 

@@ -9,7 +9,7 @@ install_to "$build" "$work/prefix"
 patchbay=$work/prefix/bin/patchbay
 expect "patchbay " "$patchbay" version
 expect '"fault": ""' "$patchbay" plugin list --kind scheduler --json
-"$patchbay" plugin list | grep unusable | grep -qv "not available on this machine" && fail "an installed plugin is unusable"
+if "$patchbay" plugin list | grep unusable; then fail "an installed plugin is unusable"; fi
 
 # by find_package(patchbay) and add_plugin(), in C++ and in C alone
 for plugin in least_work again; do

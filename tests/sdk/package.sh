@@ -16,7 +16,7 @@ for file in bin/patchbay bin/patchbay-probe include/patchbay/abi.h include/patch
     [ -f $file ] || fail "the tarball has no $file"
 done
 if grep -rIlF "$build" lib/cmake share/patchbay; then fail "these name the build tree"; fi
-if bin/patchbay plugin list | grep unusable | grep -v "not available on this machine"; then fail "unusable plugins"; fi
+if bin/patchbay plugin list | grep unusable; then fail "unusable plugins"; fi
 
 export PATH=$PWD/bin:$PATH
 mkdir "$work/here" && cd "$work/here"

@@ -20,7 +20,7 @@ SCREENSHOT = sys.argv[3] if len(sys.argv) > 3 else None
 TOKEN = "a-token-of-more-than-16-characters"
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
 if not DRIVER or not BROWSER:
-    print("skipped: chromium and chromium-driver are not installed")
+    print("skipped: chromium and chromium-driver are not installed (scripts/install-deps --nightly)")
     sys.exit(77)
 
 

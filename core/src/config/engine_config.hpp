@@ -30,7 +30,7 @@ enum class Quantization { kAuto, kNone, kInt8, kInt4 };
 struct ModelSettings {                       // `model:` a path, or a map of these
     std::string path;                        // a Hugging Face folder, or a GGUF file
     std::string plugin = "auto";             // model component; auto: by `architectures` of config.json
-    std::string tokenizer;                   // folder with tokenizer.json; empty: the model's; "none": ids only
+    std::string tokenizer;                   // folder or file of a tokenizer; empty: the model's; "none": ids only
     LoadFormat load_format = LoadFormat::kAuto;
     DType dtype = DType::kAuto;              // of weights; auto: the checkpoint's
     Quantization quantization = Quantization::kAuto; // of linears; auto: as the checkpoint has them

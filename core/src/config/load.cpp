@@ -22,17 +22,24 @@ bool names_model(const fs::path& path) {
     return fs::is_directory(path, error) || (path.extension() == ".gguf" && fs::is_regular_file(path, error));
 }
 
+// Those, or one file of a tokenizer.
+bool names_tokenizer(const fs::path& path) {
+    std::error_code error;
+    return names_model(path) || fs::is_regular_file(path, error);
+}
+
 // A relative path is meant from the file that names it, else from the current directory; a flag's only from there.
 std::string resolve_model(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
     std::error_code error;
+    const auto fits = key == "tokenizer" ? names_tokenizer : names_model;
     fs::path path(given);
     std::string looked;
     if (path.is_relative() && origin.kind == Origin::Kind::kFile) {
         const fs::path beside = (fs::path(*origin.name).parent_path() / path).lexically_normal();
-        if (names_model(beside)) path = beside;
+        if (fits(beside)) path = beside;
         else looked = " (looked for " + printable(beside.string()) + ", then in the current directory)";
     }
-    if (names_model(path)) return fs::absolute(path, error).lexically_normal().string();
+    if (fits(path)) return fs::absolute(path, error).lexically_normal().string();
     const std::string what = fs::exists(path, error)
                                  ? "is not a folder, expected a Hugging Face model folder or a .gguf file"
                                  : "is not there" + looked;
@@ -62,7 +69,7 @@ Table<ModelSettings> model_table() {
     t.key("path", &ModelSettings::path, "Hugging Face folder with config.json, weights and tokenizer; or a GGUF file")
         .key("plugin", &ModelSettings::plugin, "model plugin; auto: the one that serves `architectures` of config.json")
         .key("tokenizer", &ModelSettings::tokenizer,
-             "folder with tokenizer.json, or a GGUF file; empty: the model's; none: token ids only")
+             "folder with a tokenizer, a file of one, or a GGUF file; empty: the model's; none: token ids only")
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
         .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's, of f16 bfloat16")

@@ -8,6 +8,11 @@
 
 namespace patchbay::engine {
 
+Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const std::filesystem::path& path) {
+    const auto load = weights::is_gguf(path) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
+    return in_one_line(load(path));
+}
+
 Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::EngineConfig& c, bool reads_weights) {
     if (c.model.tokenizer == "none") return std::shared_ptr<const text::Tokenizer>();
     const std::string folder = c.model.tokenizer.empty() ? c.model.path : c.model.tokenizer;
@@ -16,8 +21,7 @@ Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::Engi
     const bool without =
         folder.empty() || (!needed && !std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json"));
     if (without) return std::shared_ptr<const text::Tokenizer>();
-    const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
-    return in_one_line(load(folder));
+    return load_tokenizer(std::filesystem::path(folder));
 }
 
 }  // namespace patchbay::engine

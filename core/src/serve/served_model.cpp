@@ -81,8 +81,8 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     out.vocab_size = engine.facts().vocab_size;
     out.tokenizer = engine.tokenizer();
     const std::string& tokenizer = config.model.tokenizer;
-    const fs::path folder =
-        tokenizer.empty() ? (fs::is_directory(path) ? path : path.parent_path()) : fs::path(tokenizer);
+    const fs::path source = tokenizer.empty() ? path : fs::path(tokenizer);
+    const fs::path folder = fs::is_directory(source) ? source : source.parent_path();
     if (out.tokenizer) PB_CHECK(read_template(out, folder, names.chat_template_file));
     else out.no_template = "the model has no tokenizer, so chats cannot be read";
     return out;

@@ -3,15 +3,20 @@
 #include <algorithm>
 
 #include "text/byte_alphabet.hpp"
+#include "text/characters.hpp"
 
 namespace patchbay::text {
 
-Result<MergeTable> read_merge_table(const Vocabulary& vocabulary, const std::vector<MergePair>& merges) {
+Result<MergeTable> read_merge_table(const Vocabulary& vocabulary, const std::vector<MergePair>& merges,
+                                    std::string_view continuing_prefix) {
     MergeTable out(merges.size());
     for (size_t rank = 0; rank < merges.size(); ++rank) {
         const auto& [left, right] = merges[rank];
+        if (!right.starts_with(continuing_prefix))
+            return fail("merge " + std::to_string(rank) + ": '" + right + "' does not begin with '" +
+                        std::string(continuing_prefix) + "'");
         TokenId ids[3];
-        const std::string spelled[3] = {left, right, left + right};
+        const std::string spelled[3] = {left, right, left + right.substr(continuing_prefix.size())};
         for (int i = 0; i < 3; ++i) {
             const auto id = vocabulary.find(spelled[i]);
             if (!id)
@@ -26,6 +31,28 @@ Result<MergeTable> read_merge_table(const Vocabulary& vocabulary, const std::vec
 
 Result<Bpe> Bpe::create(const Vocabulary& vocabulary, const std::vector<MergePair>& merges, WholeWords whole_words) {
     PB_TRY(MergeTable table, read_merge_table(vocabulary, merges));
+    return with_table(vocabulary, std::move(table), whole_words);
+}
+
+Result<Bpe> Bpe::create_ranked(const Vocabulary& vocabulary) {
+    struct Pair {
+        TokenId left, right, whole;
+    };
+    std::vector<Pair> pairs;
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
+        const std::string_view spelled = vocabulary.spelled(id);
+        if (spelled.empty()) continue;
+        for (size_t at = character_length(spelled[0]); at < spelled.size(); at += character_length(spelled[at])) {
+            const auto left = vocabulary.find(spelled.substr(0, at)), right = vocabulary.find(spelled.substr(at));
+            if (left && right) pairs.push_back({*left, *right, id});
+        }
+    }
+    MergeTable table(pairs.size());
+    for (const auto& [left, right, whole] : pairs) table.set(left, right, {static_cast<uint32_t>(whole), whole});
+    return with_table(vocabulary, std::move(table), WholeWords::kLookedUp);
+}
+
+Result<Bpe> Bpe::with_table(const Vocabulary& vocabulary, MergeTable table, WholeWords whole_words) {
     Bpe out(std::move(table));
     for (uint32_t b = 0; b < 256; ++b)
         out.byte_ids_[b] = vocabulary.find(spell_byte(static_cast<unsigned char>(b))).value_or(kNoToken);

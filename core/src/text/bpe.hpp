@@ -18,13 +18,18 @@ namespace patchbay::text {
 enum class WholeWords { kMerged, kLookedUp /* a word that is a token is taken as it is: ignore_merges */ };
 
 using MergePair = std::pair<std::string, std::string>;
-// Of pairs as they are spelled in the vocabulary, ranked by their order.
-Result<MergeTable> read_merge_table(const Vocabulary&, const std::vector<MergePair>&);
+// Of pairs as they are spelled in the vocabulary, ranked by their order. continuing_prefix: which the right one has and
+// loses.
+Result<MergeTable> read_merge_table(const Vocabulary&, const std::vector<MergePair>&,
+                                    std::string_view continuing_prefix = "");
 
 class Bpe final : public SubwordModel {
   public:
     // merges: spelled in the byte alphabet. vocabulary: of the model, without added tokens.
     static Result<Bpe> create(const Vocabulary&, const std::vector<MergePair>& merges, WholeWords);
+    // Two neighbours merge wherever together they are a token, those of the lowest id first; a word that is a token is
+    // one. Tokens: spelled in the byte alphabet.
+    static Result<Bpe> create_ranked(const Vocabulary&);
 
     struct Unknown {           // the replacement of a byte that is no token
         TokenId id = kNoToken; // kNoToken: nothing
@@ -36,6 +41,7 @@ class Bpe final : public SubwordModel {
 
   private:
     explicit Bpe(MergeTable merges) : merges_(std::move(merges)) {}
+    static Result<Bpe> with_table(const Vocabulary&, MergeTable, WholeWords);
     void merge(std::string_view word, std::vector<TokenId>& out) const;
     void append_symbols(std::string_view word, std::vector<TokenId>& out) const;
 

@@ -4,12 +4,20 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace patchbay::text {
 namespace {
 
 const uint8_t* raw(std::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
 UChar32 icu(char32_t c) { return static_cast<UChar32>(c); }
+
+// Hugging Face tokenizers take these categories from a table of Unicode 8.
+bool in_unicode_8(char32_t c) {
+    UVersionInfo age;
+    u_charAge(icu(c), age);
+    return age[0] <= 8;
+}
 
 }  // namespace
 
@@ -44,6 +52,20 @@ bool is_white_space(char32_t c) { return u_isUWhiteSpace(icu(c)); }
 bool is_number(char32_t c) { return (U_GET_GC_MASK(icu(c)) & U_GC_N_MASK) != 0; }
 bool is_mark(char32_t c) { return (U_GET_GC_MASK(icu(c)) & U_GC_M_MASK) != 0; }
 
+bool is_nonspacing_mark(char32_t c) { return u_charType(icu(c)) == U_NON_SPACING_MARK && in_unicode_8(c); }
+bool is_control(char32_t c) {
+    return (U_GET_GC_MASK(icu(c)) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) != 0 && in_unicode_8(c);
+}
+
+// Source: BERT's tokenization. Hugging Face tokenizers begin extension E at 2B920, so that is what vocabularies saw.
+bool is_bert_chinese(char32_t c) {
+    constexpr std::pair<char32_t, char32_t> kBlocks[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF},
+                                                         {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF},
+                                                         {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+    return std::any_of(std::begin(kBlocks), std::end(kBlocks),
+                       [c](const auto& block) { return c >= block.first && c <= block.second; });
+}
+
 bool is_word(char32_t c) {
     constexpr uint32_t kKinds = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
     return u_isUAlphabetic(icu(c)) || (U_GET_GC_MASK(icu(c)) & kKinds) != 0 ||
@@ -52,7 +74,7 @@ bool is_word(char32_t c) {
 
 bool is_punctuation(char32_t c) {
     if (c < 0x80) return c > 0x20 && c < 0x7F && !(u_isUAlphabetic(icu(c)) || (c >= '0' && c <= '9'));
-    return (U_GET_GC_MASK(icu(c)) & U_GC_P_MASK) != 0;
+    return (U_GET_GC_MASK(icu(c)) & U_GC_P_MASK) != 0 && in_unicode_8(c);
 }
 
 bool is_script_name(const std::string& name) {

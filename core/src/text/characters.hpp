@@ -14,8 +14,11 @@ void append_character(std::string&, char32_t);
 bool is_white_space(char32_t); // White_Space
 bool is_word(char32_t);        // \w: Alphabetic, Mark, Decimal_Number, Connector_Punctuation, Join_Control
 bool is_number(char32_t);      // Nd, Nl, No
-bool is_punctuation(char32_t); // P, and ASCII's symbols
+bool is_punctuation(char32_t); // P of Unicode 8, and ASCII's symbols
 bool is_mark(char32_t);        // M
+bool is_nonspacing_mark(char32_t); // Mn of Unicode 8
+bool is_control(char32_t);         // Cc, Cf, Co of Unicode 8
+bool is_bert_chinese(char32_t);    // the ideographs that BERT takes as words
 bool is_script_name(const std::string&); // "Han", "hani": a value of the property Script
 void append_lowercase(std::string&, char32_t); // regardless of its neighbours
 

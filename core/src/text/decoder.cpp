@@ -44,6 +44,15 @@ size_t trailing(std::string_view text, std::string_view run, uint32_t most) {
     return bytes;
 }
 
+// What Hugging Face's WordPiece decoder does to each token, which joins most signs to the word before them.
+std::string without_spaces_before_signs(std::string text) {
+    constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
+        {" .", "."},       {" ?", "?"},   {" !", "!"},           {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
+        {" 'm", "'m"},     {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (const auto& [from, to] : kPairs) text = replaced(text, from, to);
+    return text;
+}
+
 }  // namespace
 
 Result<Decoder> Decoder::from_json(const json& part, bool byte_level) {
@@ -81,10 +90,11 @@ Result<> Decoder::add(const json& part) {
     }
     if (type == "Replace") return add_replace(part);
     if (type == "Strip") return add_strip(part);
+    if (type == "BPEDecoder" || type == "WordPiece") return add_words(part, type);
     if (type != "ByteLevel" && type != "ByteFallback" && type != "Metaspace")
-        return fail(
-            "type '" + type +
-            "' is not supported (supported: ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip)");
+        return fail("type '" + type +
+                    "' is not supported (supported: BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, Replace, "
+                    "Sequence, Strip, WordPiece)");
     if (type == "ByteLevel" && byte_level()) return {}; // twice is once
     if (joined_) return fail(type + " after Fuse or ByteLevel is not supported");
     if (type == "ByteLevel") {
@@ -96,6 +106,22 @@ Result<> Decoder::add(const json& part) {
         PB_TRY(std::string space, read_replacement(part));
         PB_TRY(const PrefixScheme scheme, read_prefix_scheme(part));
         token_steps_.emplace_back(Metaspace{std::move(space), scheme});
+    }
+    return {};
+}
+
+// The decoders that put spaces between words: where a word ends, or where none goes on.
+Result<> Decoder::add_words(const json& part, const std::string& type) {
+    constexpr size_t kMost = 64; // bytes
+    const bool wordpiece = type == "WordPiece";
+    const std::string mark = text_or(member(part, wordpiece ? "prefix" : "suffix"), wordpiece ? "##" : "</w>");
+    if (mark.empty() || mark.size() > kMost) return fail(type + ": the mark '" + mark + "' is empty or too long");
+    if (!token_steps_.empty() || joined_) return fail(type + " after another step is not supported");
+    if (wordpiece) {
+        PB_TRY(const bool cleanup, flag(part, "cleanup", true));
+        token_steps_.emplace_back(WordPieces{mark, cleanup});
+    } else {
+        token_steps_.emplace_back(WordEnds{mark});
     }
     return {};
 }
@@ -148,6 +174,16 @@ struct Decoder::Apply { // a step on a token
     }
 
     std::string operator()(Spaced) const { return place == Place::kFirst ? token : " " + token; }
+
+    std::string operator()(const WordPieces& step) const {
+        const bool goes_on = token.starts_with(step.prefix);
+        std::string out = place == Place::kFirst ? token : goes_on ? token.substr(step.prefix.size()) : " " + token;
+        return step.cleanup ? without_spaces_before_signs(std::move(out)) : out;
+    }
+
+    std::string operator()(const WordEnds& step) const {
+        return replaced(token, step.suffix, place == Place::kLast ? "" : " ");
+    }
 
     std::string operator()(const Metaspace& step) const {
         const bool drops = place == Place::kFirst && step.scheme != PrefixScheme::kNever;
@@ -233,8 +269,21 @@ void Decoder::through_steps(DecodeState& state, std::string text, std::string& o
     out += text;
 }
 
+// The space after a word is put off until another token comes.
+void Decoder::add_ending(DecodeState& state, std::string_view spelled, std::string_view later) const {
+    const std::string last = token_bytes(spelled, Place::kLast);
+    const auto differ = std::mismatch(later.begin(), later.end(), last.begin(), last.end()).first;
+    const auto same = static_cast<size_t>(differ - later.begin());
+    state.bytes += state.if_more;
+    state.bytes += later.substr(0, same);
+    state.if_more = later.substr(same);
+    state.if_last = last.substr(same);
+}
+
 void Decoder::next(DecodeState& state, std::string_view spelled, std::string_view later, std::string& out) const {
-    if (state.begun) {
+    if (!token_steps_.empty() && std::holds_alternative<WordEnds>(token_steps_.front())) {
+        add_ending(state, spelled, later);
+    } else if (state.begun) {
         state.bytes += later;
     } else {
         const std::string first = token_bytes(spelled, Place::kFirst);
@@ -249,6 +298,8 @@ void Decoder::next(DecodeState& state, std::string_view spelled, std::string_vie
 
 void Decoder::rest(DecodeState& state, std::string& out) const {
     std::string text;
+    state.bytes += state.if_last;
+    state.if_last.clear();
     drain_utf8(state.bytes, text, Rest::kReplace);
     state.steps.resize(text_steps_.size());
     for (size_t i = 0; i < text_steps_.size(); ++i) {

@@ -24,7 +24,7 @@ class Decoder {
 
     bool byte_level() const; // tokens are spelled in the byte alphabet, regardless of their place
 
-    enum class Place { kFirst, kLater };
+    enum class Place { kFirst, kLater, kLast };
     static constexpr size_t kMaxBytes = 4096;
     // May be a part of a character. Cut after kMaxBytes: such a tokenizer is refused.
     std::string token_bytes(std::string_view spelled, Place) const;
@@ -37,6 +37,13 @@ class Decoder {
     struct ByteLevel {};
     struct ByteFallback {};
     struct Spaced {}; // a space between tokens
+    struct WordPieces { // a space before each token that does not begin with the prefix
+        std::string prefix;
+        bool cleanup; // signs lose the space before them
+    };
+    struct WordEnds { // a space where the suffix is, but at the end of the text
+        std::string suffix;
+    };
     struct Metaspace {
         std::string space;
         PrefixScheme scheme;
@@ -51,7 +58,8 @@ class Decoder {
         std::string character;
         uint32_t start, stop;
     };
-    using TokenStep = std::variant<ByteLevel, ByteFallback, Spaced, Metaspace, SentencePieceSpace, Replace, Strip>;
+    using TokenStep = std::variant<ByteLevel, ByteFallback, Spaced, WordPieces, WordEnds, Metaspace,
+                                   SentencePieceSpace, Replace, Strip>;
     using TextStep = std::variant<Strip, Replace>;
     struct Apply;
     struct Push;
@@ -59,9 +67,11 @@ class Decoder {
 
     Decoder() = default;
     Result<> add(const nlohmann::json&);
+    Result<> add_words(const nlohmann::json&, const std::string& type);
     Result<> add_replace(const nlohmann::json&);
     Result<> add_strip(const nlohmann::json&);
     bool begins_text(std::string_view bytes) const;
+    void add_ending(DecodeState&, std::string_view spelled, std::string_view later) const;
     void through_steps(DecodeState&, std::string text, std::string& out) const;
 
     std::vector<TokenStep> token_steps_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "text/affix_bpe.hpp"
 #include "text/bpe.hpp"
 #include "text/byte_tokens.hpp"
 #include "text/character_bpe.hpp"
@@ -10,6 +11,7 @@
 #include "text/json_fields.hpp"
 #include "text/post_processor.hpp"
 #include "text/unigram.hpp"
+#include "text/word_models.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -43,9 +45,19 @@ Result<std::vector<MergePair>> read_merges(const json& list) {
     return out;
 }
 
+Result<> read_vocabulary(const json& model, Vocabulary& vocabulary) {
+    if (!member(model, "vocab").is_object()) return fail("the model has no object 'vocab'");
+    for (const auto& [spelled, value] : model["vocab"].items()) {
+        PB_TRY(const TokenId id, read_token_id(value, spelled));
+        PB_CHECK(vocabulary.add(spelled, id));
+    }
+    return {};
+}
+
 // unk_token; kNoToken: there is none.
-Result<TokenId> read_unknown(const json& model, const Vocabulary& vocabulary) {
-    const json& unk = member(model, "unk_token");
+Result<TokenId> read_unknown(const json& model, const Vocabulary& vocabulary, const char* default_name = nullptr) {
+    const json& given = member(model, "unk_token");
+    const json unk = given.is_null() && default_name ? json(default_name) : given;
     if (unk.is_null()) return kNoToken;
     const auto id = vocabulary.find(text_or(unk, ""));
     if (!id) return fail("model: unk_token " + shown(unk) + " is not in the vocabulary");
@@ -71,19 +83,41 @@ Result<Model> read_character_bpe(const json& model, const std::vector<MergePair>
     return Model(std::make_unique<CharacterBpe>(std::move(parts)));
 }
 
+// prefix: continuing_subword_prefix; suffix: end_of_word_suffix.
+Result<Model> read_affix_bpe(const json& model, const std::vector<MergePair>& merges, const Vocabulary& vocabulary,
+                             const std::string& prefix, const std::string& suffix) {
+    AffixBpe::Parts parts;
+    for (const std::string& affix : {prefix, suffix})
+        if (affix.size() > kMaxTokenBytes) return fail("model: a prefix or suffix of subwords is too long");
+    parts.continuing_prefix = prefix;
+    parts.end_suffix = suffix;
+    PB_TRY(parts.merges, read_merge_table(vocabulary, merges, prefix));
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id)
+        if (const std::string_view spelled = vocabulary.spelled(id); !spelled.empty())
+            parts.tokens.emplace(spelled, id);
+    PB_TRY(parts.unknown, read_unknown(model, vocabulary));
+    PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));
+    if (byte_fallback) parts.bytes = byte_tokens(vocabulary);
+    PB_TRY(parts.fuse_unknown, flag(model, "fuse_unk", false));
+    PB_TRY(parts.ignore_merges, flag(model, "ignore_merges", false));
+    return Model(std::make_unique<AffixBpe>(std::move(parts)));
+}
+
 Result<Model> read_bpe(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
-    if (!member(model, "vocab").is_object()) return fail("the model has no object 'vocab'");
     if (!member(model, "merges").is_array()) return fail("the model has no list 'merges'");
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-        if (const std::string text = text_or(member(model, key), ""); !text.empty())
-            return fail(std::string("model: ") + key + " '" + text + "' is not supported");
     if (const json& dropout = member(model, "dropout"); dropout.is_number() && dropout != 0)
         return fail("model: dropout " + dropout.dump() + " is not supported, encoding would be random");
-    for (const auto& [spelled, value] : model["vocab"].items()) {
-        PB_TRY(const TokenId id, read_token_id(value, spelled));
-        PB_CHECK(vocabulary.add(spelled, id));
-    }
+    PB_CHECK(read_vocabulary(model, vocabulary));
     PB_TRY(const auto merges, read_merges(model["merges"]));
+    const std::string prefix = text_or(member(model, "continuing_subword_prefix"), "");
+    const std::string suffix = text_or(member(model, "end_of_word_suffix"), "");
+    if (!prefix.empty() || !suffix.empty()) {
+        if (alphabet == Alphabet::kBytes)
+            return fail(std::string("model: ") +
+                        (prefix.empty() ? "end_of_word_suffix '" + suffix : "continuing_subword_prefix '" + prefix) +
+                        "' with a ByteLevel pre_tokenizer is not supported");
+        return read_affix_bpe(model, merges, vocabulary, prefix, suffix);
+    }
     if (alphabet == Alphabet::kCharacters) return read_character_bpe(model, merges, vocabulary);
     PB_TRY(const bool ignore_merges, flag(model, "ignore_merges", false));
     PB_TRY(Bpe bpe, Bpe::create(vocabulary, merges, ignore_merges ? WholeWords::kLookedUp : WholeWords::kMerged));
@@ -130,6 +164,30 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
     return Model(std::make_unique<Unigram>(std::move(parts)));
 }
 
+Result<Model> read_wordpiece(const json& model, Vocabulary& vocabulary) {
+    PB_CHECK(read_vocabulary(model, vocabulary));
+    WordPiece::Parts parts;
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id)
+        parts.tokens.emplace_back(vocabulary.spelled(id), id);
+    parts.continuing_prefix = text_or(member(model, "continuing_subword_prefix"), "##");
+    PB_TRY(parts.unknown, read_unknown(model, vocabulary, "[UNK]"));
+    const json& longest = member(model, "max_input_chars_per_word");
+    if (!longest.is_null()) {
+        if (!longest.is_number_unsigned())
+            return fail("model: max_input_chars_per_word " + shown(longest) + " is not a count");
+        parts.max_characters = longest.get<size_t>();
+    }
+    return Model(std::make_unique<WordPiece>(std::move(parts)));
+}
+
+Result<Model> read_wordlevel(const json& model, Vocabulary& vocabulary) {
+    PB_CHECK(read_vocabulary(model, vocabulary));
+    PB_TRY(const TokenId unknown, read_unknown(model, vocabulary, "<unk>"));
+    WordTable words;
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) words.add(vocabulary.spelled(id), id);
+    return Model(std::make_unique<WordLevel>(std::move(words), unknown));
+}
+
 }  // namespace
 
 Result<Model> read_model(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
@@ -138,7 +196,11 @@ Result<Model> read_model(const json& model, Alphabet alphabet, Vocabulary& vocab
     const std::string type = text_or(member(model, "type"), member(model, "vocab").is_array() ? "Unigram" : "BPE");
     if (type == "BPE") return read_bpe(model, alphabet, vocabulary);
     if (type == "Unigram") return read_unigram(model, alphabet, vocabulary);
-    return fail("model type '" + type + "' is not supported (supported: BPE, Unigram)");
+    if (type != "WordPiece" && type != "WordLevel")
+        return fail("model type '" + type + "' is not supported (supported: BPE, Unigram, WordLevel, WordPiece)");
+    if (alphabet == Alphabet::kBytes)
+        return fail("model type '" + type + "' with a ByteLevel pre_tokenizer is not supported");
+    return type == "WordPiece" ? read_wordpiece(model, vocabulary) : read_wordlevel(model, vocabulary);
 }
 
 }  // namespace patchbay::text

@@ -65,9 +65,18 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
         PB_TRY(Charsmap map, Charsmap::parse_base64(blob));
         return Step(std::move(map));
     }
+    if (type == "Nmt") return Step(Nmt{});
+    if (type == "BertNormalizer") {
+        Bert bert;
+        PB_TRY(bert.clean, flag(part, "clean_text", true));
+        PB_TRY(bert.chinese, flag(part, "handle_chinese_chars", true));
+        PB_TRY(bert.lowercase, flag(part, "lowercase", true));
+        PB_TRY(bert.strips_accents, flag(part, "strip_accents", bert.lowercase));
+        return Step(bert);
+    }
     return fail("type '" + type +
-                "' is not supported (supported: Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, "
-                "Sequence, Strip, StripAccents)");
+                "' is not supported (supported: BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, "
+                "Prepend, Replace, Sequence, Strip, StripAccents)");
 }
 
 // A step on a text: the result, in `out` where it differs. Nothing: the step cannot be done.
@@ -91,6 +100,51 @@ struct Normalizer::Apply {
         error = U_ZERO_ERROR;
         normalizer->normalizeUTF8(0, piece, sink, nullptr, error);
         if (U_FAILURE(error)) return std::nullopt;
+        return out;
+    }
+
+    Done operator()(const Bert& bert) const {
+        std::string storage;
+        const std::string_view spaced = bert.clean || bert.chinese ? bert_cleaned(bert, storage) : text;
+        std::string decomposed;
+        const auto parted = bert.strips_accents ? Apply{spaced, begin, most, decomposed}(Form::kNfd) : spaced;
+        if (!parted) return std::nullopt;
+        for (size_t at = 0; at < parted->size();) {
+            const char32_t c = next_character(*parted, at);
+            if (bert.strips_accents && is_nonspacing_mark(c)) continue;
+            if (bert.lowercase) append_lowercase(out, c);
+            else append_character(out, c);
+        }
+        return out;
+    }
+
+    // Without control characters, white space as spaces, and spaces around Chinese characters.
+    std::string_view bert_cleaned(const Bert& bert, std::string& cleaned) const {
+        for (size_t at = 0; at < text.size();) {
+            const char32_t c = next_character(text, at);
+            const bool plain_space = c == '\t' || c == '\n' || c == '\r';
+            if (bert.clean && (c == 0 || c == 0xFFFD || (!plain_space && is_control(c)))) continue;
+            const bool spaced = bert.chinese && is_bert_chinese(c);
+            if (spaced) cleaned += ' ';
+            if (bert.clean && (plain_space || is_white_space(c))) cleaned += ' ';
+            else append_character(cleaned, c);
+            if (spaced) cleaned += ' ';
+        }
+        return cleaned;
+    }
+
+    // Source: the rules nmt_nfkc of SentencePiece.
+    Done operator()(Nmt) const {
+        for (size_t at = 0; at < text.size();) {
+            const char32_t c = next_character(text, at);
+            const bool dropped = (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F ||
+                                 c == 0x8F || c == 0x9F;
+            const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                               (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                               c == 0xFEFF || c == 0xFFFD;
+            if (dropped) continue;
+            append_character(out, space ? U' ' : c);
+        }
         return out;
     }
 

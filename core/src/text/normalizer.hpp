@@ -31,6 +31,10 @@ class Normalizer {
     struct Strip {
         bool left, right;
     };
+    struct Nmt {};
+    struct Bert {
+        bool clean, chinese, strips_accents, lowercase;
+    };
     struct Prepend {
         std::string content;
     };
@@ -38,8 +42,8 @@ class Normalizer {
         Splitter finder;
         std::string content;
     };
-    using Step =
-        std::variant<Form, Lowercase, StripAccents, Strip, Prepend, Replace, Charsmap, SentencePieceNormalizer>;
+    using Step = std::variant<Form, Lowercase, StripAccents, Strip, Nmt, Bert, Prepend, Replace, Charsmap,
+                              SentencePieceNormalizer>;
     struct Apply;
     Result<> add(const nlohmann::json&);
     static Result<Step> read_step(const nlohmann::json&, const std::string& type);

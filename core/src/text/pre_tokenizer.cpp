@@ -5,6 +5,7 @@
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
+#include "text/known_patterns.hpp"
 #include "text/pattern_json.hpp"
 
 namespace patchbay::text {
@@ -12,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-// Source: the GPT-2 release, Radford et al. 2019.
-constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // \w with the characters that join letters, which the class of other patterns does not have.
 constexpr const char* kWordsAndSigns = R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)";
 
@@ -61,8 +60,8 @@ Result<Splitter> read_splitter(const json& part, const std::string& type) {
         return Splitter(std::move(regex), Behavior::kRemoved, Takes::kGaps);
     }
     return fail("type '" + type +
-                "' is not supported (supported: ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, "
-                "Sequence, Split, Whitespace, WhitespaceSplit)");
+                "' is not supported (supported: BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, "
+                "Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)");
 }
 
 }  // namespace
@@ -104,6 +103,10 @@ Result<> PreTokenizer::add(const json& part) {
     if (byte_level_ && (type == "ByteLevel" || type == "Metaspace"))
         return fail(type + " after ByteLevel is not supported");
     if (type == "ByteLevel") return add_byte_level(part);
+    if (type == "BertPreTokenizer") { // white space parts words, and each sign is a word
+        PB_CHECK(add({{"type", "WhitespaceSplit"}}));
+        return add({{"type", "Punctuation"}, {"behavior", "Isolated"}});
+    }
     if (type == "Metaspace") return add_metaspace(part);
     PB_TRY(Splitter splitter, read_splitter(part, type));
     if (byte_level_)

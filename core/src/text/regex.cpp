@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "text/character_class.hpp"
 #include "text/characters.hpp"
 
 namespace patchbay::text {
@@ -33,9 +34,14 @@ Result<std::string> translate(std::string_view pattern) {
         const char c = pattern[i];
         if (c == '\\' && i + 1 < pattern.size()) {
             const char escaped = pattern[++i];
-            if (std::string_view("hHbBGKkgXyYOR").find(escaped) != std::string_view::npos)
+            if (std::string_view("hHGKkgXyYOR").find(escaped) != std::string_view::npos)
                 return refuse(std::string("\\") + escaped);
-            if (escaped == 's')
+            if ((escaped == 'b' || escaped == 'B') && in_class) return refuse("\\b in a class");
+            if (escaped == 'b' || escaped == 'B') {
+                const std::string word = std::string("[") + kWord + kWordAlone + "]";
+                const std::string border = "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
+                out += escaped == 'b' ? border : "(?!" + border + ")";
+            } else if (escaped == 's')
                 out += "\\p{WSpace}";
             else if (escaped == 'S')
                 out += "\\P{WSpace}";
@@ -66,14 +72,21 @@ Result<std::string> translate(std::string_view pattern) {
                 return refuse("an inline flag other than (?i)");
             if (pattern.substr(i).starts_with("(?C")) return refuse("a callout (?C…)");
         }
+        if (!in_class && c == '[') {
+            if (const auto end = end_of_nested_class(pattern, i)) {
+                auto ranges = class_as_ranges(pattern.substr(i, *end + 1 - i));
+                if (!ranges) return refuse(ranges.error());
+                out += *ranges;
+                i = *end;
+                continue;
+            }
+        }
         out += c;
         if (in_class) {
             if (c == ']')
                 in_class = false;
-            else if (c == '[')
-                return refuse("a class inside a class");
-            else if (c == '&' && pattern.substr(i).starts_with("&&"))
-                return refuse("the intersection && of classes");
+            else if (c == '[' || pattern.substr(i).starts_with("&&"))
+                return refuse("a class that does not close"); // or it would be one with classes inside
         } else if (c == '[') {
             in_class = true;
             for (const char literal : {'^', ']'}) // "[]" and "[^]" open with a literal bracket

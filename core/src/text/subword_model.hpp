@@ -1,4 +1,5 @@
-// What turns a word into ids: the `model` of a tokenizer. Implemented by Bpe (byte-level), CharacterBpe and Unigram.
+// What turns a word into ids: the `model` of a tokenizer. Implemented by Bpe (byte-level), CharacterBpe, AffixBpe,
+// Unigram, WordPiece and WordLevel.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -4,9 +4,9 @@
 
 #include "base/json_file.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
+#include "text/tiktoken.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/vocab_and_merges.hpp"
-#include "text/vocabulary.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -31,53 +31,50 @@ Result<> add_older_tokens(const fs::path& folder, json& config) {
     return {};
 }
 
-// tiktoken's format, as Meta gives its own tokenizer.model since Llama 3: a line for each token, "aGVsbG8= 345".
-bool is_tiktoken(std::string_view file) {
-    const std::string_view line = file.substr(0, file.find('\n'));
-    const size_t space = line.find(' ');
-    if (space == line.npos || space == 0 || line.size() > kMaxTokenBytes * 2) return false;
-    const auto only = [](std::string_view text, std::string_view of) {
-        return !text.empty() && text.find_first_not_of(of) == text.npos;
-    };
-    constexpr std::string_view kDigits = "0123456789";
-    constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-    std::string_view rank = line.substr(space + 1);
-    if (rank.ends_with('\r')) rank.remove_suffix(1);
-    return space % 4 == 0 && only(line.substr(0, space), kBase64) && only(rank, kDigits);
-}
-
-Result<std::shared_ptr<const Tokenizer>> load_sentencepiece(const fs::path& file, json config) {
+// A SentencePiece model or a rank file.
+Result<std::shared_ptr<const Tokenizer>> load_model_file(const fs::path& file, json config) {
     PB_TRY(const std::string bytes, read_whole_file(file, JsonLimits{}.bytes));
-    if (is_tiktoken(bytes))
-        return fail(file.string() +
-                    " has tiktoken's format, which does not say how text is split; SentencePiece's was expected: add "
-                    "the tokenizer.json of the model's Hugging Face folder");
+    if (is_tiktoken(bytes)) return tiktoken_tokenizer(bytes, config, file.filename().string(), file.string());
     auto model = parse_sentencepiece(bytes);
     if (!model) return fail(file.string() + ": " + model.error());
     return sentencepiece_tokenizer(*model, std::move(config), file.parent_path().string());
 }
 
+// A folder's file that says most.
+Result<fs::path> main_file(const fs::path& folder) {
+    std::error_code error;
+    const auto has = [&](const char* name) { return fs::exists(folder / name, error); };
+    if (has("tokenizer.json")) return folder / "tokenizer.json";
+    if (has("vocab.json") && has("merges.txt")) return folder / "vocab.json";
+    for (const char* name : {"tokenizer.model", "tiktoken.model"})
+        if (has(name)) return folder / name;
+    return fail("no tokenizer.json in " + folder.string() +
+                ", and neither vocab.json with merges.txt nor tokenizer.model");
+}
+
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& folder) {
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& given) {
     std::error_code error;
-    if (!fs::is_directory(folder, error)) return fail("no tokenizer folder " + folder.string());
-    PB_TRY(json config, read_optional(folder / "tokenizer_config.json"));
-    const auto has = [&](const char* name) { return fs::exists(folder / name, error); };
-    json tokenizer;
-    if (has("tokenizer.json")) {
-        PB_TRY(tokenizer, read_json_file(folder / "tokenizer.json"));
-    } else if (has("vocab.json") && has("merges.txt")) {
-        PB_CHECK(add_older_tokens(folder, config));
-        PB_TRY(tokenizer, read_vocab_and_merges(folder, config));
-    } else if (has("tokenizer.model")) {
-        PB_CHECK(add_older_tokens(folder, config));
-        return load_sentencepiece(folder / "tokenizer.model", std::move(config));
-    } else {
-        return fail("no tokenizer.json in " + folder.string() +
-                    ", and neither vocab.json with merges.txt nor tokenizer.model");
+    fs::path file = given;
+    if (fs::is_directory(given, error)) {
+        PB_TRY(file, main_file(given));
+    } else if (!fs::exists(given, error)) {
+        return fail("no tokenizer folder " + given.string());
     }
-    return tokenizer_from_json(tokenizer, config, folder.string());
+    const fs::path folder = file.parent_path(), name = file.filename();
+    PB_TRY(json config, read_optional(folder / "tokenizer_config.json"));
+    if (name == "vocab.json" || name == "merges.txt") {
+        PB_CHECK(add_older_tokens(folder, config));
+        PB_TRY(const json tokenizer, read_vocab_and_merges(folder, config));
+        return tokenizer_from_json(tokenizer, config, folder.string());
+    }
+    if (name.extension() == ".json") {
+        PB_TRY(const json tokenizer, read_json_file(file));
+        return tokenizer_from_json(tokenizer, config, given.string());
+    }
+    PB_CHECK(add_older_tokens(folder, config));
+    return load_model_file(file, std::move(config));
 }
 
 }  // namespace patchbay::text

@@ -21,16 +21,17 @@ struct DecodeState {
         size_t taken = 0;
         bool begun = false;
     };
-    std::string bytes;  // of an unfinished character
-    bool begun = false; // the next token is not the text's first
+    std::string bytes;            // of an unfinished character
+    bool begun = false;           // the next token is not the text's first
+    std::string if_more, if_last; // how the last token ends: if another one comes, and at the text's end
     std::vector<Held> steps;
 };
 
 class Tokenizer {
   public:
-    // A model folder with tokenizer.json, with vocab.json and merges.txt, or with tokenizer.model (SentencePiece); and
-    // tokenizer_config.json where there is one.
-    static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& folder);
+    // A model folder with tokenizer.json, with vocab.json and merges.txt, or with tokenizer.model (SentencePiece or
+    // ranks); or one of these files. tokenizer_config.json beside it is read where there is one.
+    static Result<std::shared_ptr<const Tokenizer>> load(const std::filesystem::path& folder_or_file);
     virtual ~Tokenizer() = default;
 
     // Ids of text; special tokens in the text are recognised. Adds BOS where the tokenizer's post-processor says so.

@@ -5,16 +5,13 @@
 
 #include "base/json_file.hpp"
 #include "text/json_fields.hpp"
+#include "text/known_patterns.hpp"
 #include "text/tokenizer_config.hpp"
 
 namespace patchbay::text {
 namespace {
 
 using nlohmann::json;
-
-// Source: the Qwen2 tokenizer of Hugging Face transformers.
-constexpr const char* kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 json read_merges(std::string_view text) {
     json out = json::array();

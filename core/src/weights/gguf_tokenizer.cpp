@@ -5,6 +5,7 @@
 
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
+#include "weights/gguf_pre_tokenizers.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -13,13 +14,6 @@ using nlohmann::json;
 using PieceKind = text::SentencePieceModel::PieceKind;
 
 constexpr const char* kPrefix = "tokenizer.ggml.";
-
-// What a byte-level tokenizer does before its merges goes by a name. Patterns: tokenizer.json of the models'
-// publishers.
-constexpr const char* kLlama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Tokens that end a turn. Some files give them the type of plain text, in which no prompt would ever find them.
 bool ends_turn(std::string_view token) {
@@ -183,37 +177,12 @@ class Embedded {
         return text::sentencepiece_tokenizer(model, std::move(settings), file_.where);
     }
 
-    struct BeforeMerges {  // the parts of tokenizer.json that a name stands for
-        json normalizer, pre_tokenizer;
-        bool whole_words = false;  // a word that is a token is not merged from its parts
-        bool begins = false;       // with BOS
-    };
-    Result<BeforeMerges> before_merges() const {
-        const auto split = [](const char* pattern) {
-            return json{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
-        };
-        const auto byte_level = [](bool words) {
-            return json{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", words}};
-        };
-        const auto sequence = [](json first, json second) {
-            return json{{"type", "Sequence"}, {"pretokenizers", json::array({std::move(first), std::move(second)})}};
-        };
-        PB_TRY(const std::string name, needed_text("pre"));
-        if (name == "gpt-2" || name == "gpt2") return BeforeMerges{nullptr, byte_level(true)};
-        if (name == "llama-bpe" || name == "llama3" || name == "llama-v3")
-            return BeforeMerges{nullptr, sequence(split(kLlama3Pattern), byte_level(false)), true, true};
-        if (name == "dbrx") return BeforeMerges{nullptr, sequence(split(kLlama3Pattern), byte_level(false))};  // Phi 4
-        if (name == "qwen2" || name == "deepseek-r1-qwen")
-            return BeforeMerges{{{"type", "NFC"}}, sequence(split(kQwen2Pattern), byte_level(false))};
-        if (name == "smollm" || name == "starcoder")
-            return BeforeMerges{nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, byte_level(true))};
-        return fault("pre",
-                     "gpt-2, llama-bpe, dbrx, qwen2, deepseek-r1-qwen, smollm or starcoder (or name a folder with "
-                     "tokenizer.json as the tokenizer)");
-    }
-
     Result<std::shared_ptr<const text::Tokenizer>> byte_level() {
-        PB_TRY(BeforeMerges before, before_merges());
+        PB_TRY(const std::string name, needed_text("pre"));
+        auto before = gguf_pre_tokenizer(name);
+        if (!before)
+            return fail(file_.where + ": " + kPrefix + "pre '" + name + "' " + before.error() +
+                        " (or name a folder with tokenizer.json as the tokenizer)");
         const GgufValue* const merges = find("merges");
         const auto listed = merges ? merges->texts() : std::nullopt;
         if (!listed) return fault("merges", "an array of strings");
@@ -227,12 +196,12 @@ class Embedded {
         json model = {{"type", "BPE"},
                       {"vocab", std::move(vocabulary)},
                       {"merges", std::move(pairs)},
-                      {"ignore_merges", before.whole_words}};
-        const json tokenizer = {{"normalizer", std::move(before.normalizer)},
-                                {"pre_tokenizer", std::move(before.pre_tokenizer)},
+                      {"ignore_merges", before->whole_words}};
+        const json tokenizer = {{"normalizer", std::move(before->normalizer)},
+                                {"pre_tokenizer", std::move(before->pre_tokenizer)},
                                 {"model", std::move(model)},
                                 {"added_tokens", added_tokens()}};
-        PB_TRY(const json settings, config(before.begins));
+        PB_TRY(const json settings, config(before->begins));
         return text::tokenizer_from_json(tokenizer, settings, file_.where);
     }
 

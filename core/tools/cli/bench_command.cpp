@@ -16,6 +16,7 @@
 #include "cli/key_flags.hpp"
 #include "cli/print_error.hpp"
 #include "config/load.hpp"
+#include "engine/load_tokenizer.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -87,7 +88,7 @@ Result<> bench_grammar(const GrammarOptions& o) {
     if (o.tokenizer.empty()) {
         vocabulary = bench::made_vocabulary(o.vocab_size);
     } else {
-        PB_TRY(const auto tokenizer, text::Tokenizer::load(o.tokenizer));
+        PB_TRY(const auto tokenizer, engine::load_tokenizer(std::filesystem::path(o.tokenizer)));
         vocabulary = grammar::Vocabulary::of(*tokenizer, tokenizer->vocab_size());
     }
     RealClock clock;
@@ -100,7 +101,8 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     CLI::App* app = bench->add_subcommand("grammar", "What structured output costs: compiling, and a mask a token");
     app->footer("Example:\n  patchbay bench grammar --tokenizer models/demo-target");
     const auto o = std::make_shared<GrammarOptions>();
-    app->add_option("--tokenizer", o->tokenizer, "folder with tokenizer.json (default: a vocabulary that is made up)");
+    app->add_option("--tokenizer", o->tokenizer,
+                    "folder or file of a tokenizer (default: a vocabulary that is made up)");
     app->add_option("--vocab-size", o->vocab_size, "tokens of the one that is made up")
         ->check(within<uint32_t>(1000, 1'000'000))
         ->capture_default_str();

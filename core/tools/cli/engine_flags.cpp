@@ -8,7 +8,7 @@ void add_engine_flags(const KeyFlags& key) {
     key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
     key("--quantization-group-size", "model.quantization_group_size", "32 or 128 columns share a scale; 0: the usual");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
-    key("--tokenizer", "model.tokenizer", "folder with tokenizer.json (default: the model's)");
+    key("--tokenizer", "model.tokenizer", "folder or file of a tokenizer, or none (default: the model's)");
     key("--scheduler", "scheduler.plugin", "scheduler plugin");
     key("--sampler", "sampler.plugin", "sampler plugin");
     key("--attention", "attention.plugin", "attention plugin");

@@ -17,6 +17,7 @@
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/stage_flags.hpp"
+#include "cli/token_ids.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_metrics.hpp"
@@ -33,7 +34,7 @@ enum class OutputFormat { kText, kJsonLines };
 
 struct Options {
     std::string config_file;
-    std::vector<std::string> plugin_dirs, prompts, prompt_files;
+    std::vector<std::string> plugin_dirs, prompts, prompt_files, prompt_ids;
     std::vector<int32_t> priorities;
     std::string kv_events_file, trace_file, cache_salt;
     config::Overrides overrides;
@@ -75,13 +76,36 @@ class ConsolePrinter {
     size_t turn_ = 0;
 };
 
-Result<std::vector<std::string>> prompts_of(const Options& o) {
-    std::vector<std::string> prompts = o.prompts;
+struct Prompt {
+    std::string text;
+    std::vector<text::TokenId> ids{}; // given in place of a text
+};
+
+// First texts, then files, then ids, each in their order.
+Result<std::vector<Prompt>> prompts_of(const Options& o) {
+    std::vector<Prompt> prompts;
+    for (const std::string& text : o.prompts) prompts.push_back({text});
     for (const std::string& name : o.prompt_files) {
         PB_TRY(std::string text, read_file("--prompt-file", name));
-        prompts.push_back(std::move(text));
+        prompts.push_back({std::move(text)});
+    }
+    for (const std::string& list : o.prompt_ids) {
+        PB_TRY(auto ids, read_token_ids(list));
+        prompts.push_back({"", std::move(ids)});
     }
     return prompts;
+}
+
+// Texts become ids, and ids texts, which are shown.
+Result<> tokenize(std::vector<Prompt>& prompts, const text::Tokenizer* tokenizer) {
+    for (Prompt& prompt : prompts) {
+        if (!tokenizer && prompt.ids.empty())
+            return fail("the model has no tokenizer for a prompt's text: name its folder or file by --tokenizer, or "
+                        "give --prompt-ids");
+        if (prompt.ids.empty()) prompt.ids = tokenizer->encode(prompt.text);
+        else if (tokenizer) prompt.text = tokenizer->decode(prompt.ids);
+    }
+    return {};
 }
 
 // Where the flag is not given: a page of text, or what the model has room for.
@@ -93,8 +117,9 @@ uint32_t default_max_tokens(size_t prompt_tokens, uint32_t max_model_len) {
 
 // What one flag alone cannot tell.
 void check_usage(const Options& o) {
-    const size_t prompts = o.prompts.size() + o.prompt_files.size();
-    if (prompts == 0) throw CLI::ValidationError("no prompt", "give --prompt TEXT or --prompt-file FILE");
+    const size_t prompts = o.prompts.size() + o.prompt_files.size() + o.prompt_ids.size();
+    if (prompts == 0)
+        throw CLI::ValidationError("no prompt", "give --prompt TEXT, --prompt-file FILE or --prompt-ids IDS");
     if (!o.priorities.empty() && o.priorities.size() != prompts)
         throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " +
                                                      std::to_string(prompts) + " prompts");
@@ -135,7 +160,7 @@ Result<host::Registry> registry_of(const Options& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<> generate(const Options& o, const std::vector<std::string>& prompts, engine::SamplingParams sampling,
+Result<> generate(const Options& o, std::vector<Prompt> prompts, engine::SamplingParams sampling,
                   const config::Loaded& loaded, const host::Registry& registry) {
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
     Clock& clock = *time;
@@ -144,8 +169,9 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
     parallel::World world;
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, clock, &plugin_metrics, &world));
     const auto tokenizer = engine->tokenizer();
-    if (!tokenizer)
-        return fail("the model has no tokenizer for a prompt's text: name a folder with tokenizer.json by --tokenizer");
+    PB_CHECK(tokenize(prompts, tokenizer.get()));
+    if (!tokenizer && o.format == OutputFormat::kText)
+        return fail("without a tokenizer there is no text to print: give --output-format jsonl for token ids");
 
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
     std::unique_ptr<metrics::Server> server;
@@ -164,15 +190,16 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
 
     if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
     std::vector<std::string> shown; // an output each
-    for (const std::string& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt);
+    for (const Prompt& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt.text);
     ConsolePrinter screen(std::move(shown));
     JsonLines lines(std::cout);
-    if (sampling.dry_multiplier > 0) sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
+    if (sampling.dry_multiplier > 0 && tokenizer)
+        sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
     std::vector<engine::RequestId> ids;
     std::string failed;
     for (size_t i = 0; i < prompts.size(); ++i) {
         engine::Request request;
-        request.prompt = tokenizer->encode(prompts[i]);
+        request.prompt = prompts[i].ids;
         request.sampling = sampling;
         request.cache_salt = o.cache_salt;
         request.sampling.max_tokens =
@@ -215,11 +242,11 @@ Result<> generate(const Options& o, const std::vector<std::string>& prompts, eng
 }
 
 Result<> load_and_generate(const Options& o) {
-    PB_TRY(const auto prompts, in_one_line(prompts_of(o)));
+    PB_TRY(auto prompts, in_one_line(prompts_of(o)));
     PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
-    return in_one_line(generate(o, prompts, std::move(sampling), loaded, registry));
+    return in_one_line(generate(o, std::move(prompts), std::move(sampling), loaded, registry));
 }
 
 }  // namespace
@@ -242,6 +269,10 @@ void add_generate_command(Commands& commands) {
     app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
         ->allow_extra_args(false);
+    app->add_option("--prompt-ids", o->prompt_ids,
+                    "token ids that are a prompt, such as 15,27,3; may be given several times")
+        ->allow_extra_args(false)
+        ->check(token_ids());
     app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")
         ->allow_extra_args(false);
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")

@@ -28,6 +28,7 @@
 #include "cli/runs_command.hpp"
 #include "cli/scenario_command.hpp"
 #include "cli/serve_command.hpp"
+#include "cli/tokenize_command.hpp"
 #include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
 #include "cli/workload_command.hpp"
@@ -87,6 +88,7 @@ int run(int argc, char** argv) {
     add_generate_command(commands);
     add_serve_command(commands);
     add_chat_command(commands);
+    add_tokenize_commands(commands);
     add_admin_commands(commands);
     add_run_command(commands);
     add_report_command(commands);

@@ -38,7 +38,15 @@ Result<host::Registry> open_registry(const Options& o) {
 json to_json(const Listed& l) {
     return {{"kind", l.component->kind},       {"name", l.component->name}, {"version", l.component->version},
             {"summary", l.component->summary}, {"plugin", l.plugin->name},  {"library", l.plugin->library.string()},
-            {"sha256", l.plugin->sha256},      {"build", l.plugin->build},  {"fault", l.fault}};
+            {"sha256", l.plugin->sha256},      {"build", l.plugin->build},  {"state", name_of(l.state)},
+            {"fault", l.fault}};
+}
+
+// "unavailable: no NVIDIA driver" of what is sound but not for this machine, "unusable: …" of the rest.
+std::string state_line(const Listed& l, const std::string& of) {
+    if (l.state == host::Usability::kUnavailable)
+        return "unavailable: " + of + printable_message(l.component->unavailable);
+    return "unusable: " + of + printable_message(l.fault);
 }
 
 std::string listed_kinds() { // "scheduler, sampler, …"
@@ -68,9 +76,7 @@ Result<> list(const Options& o) {
     for (const auto& folder : registry.folders())
         std::cout << "searched: " << printable_message(folder.string()) << '\n';
     for (const Listed& l : components)
-        if (!l.fault.empty())
-            std::cout << "unusable: " << l.component->kind << ' ' << l.component->name << ": "
-                      << printable_message(l.fault) << '\n';
+        if (!l.fault.empty()) std::cout << state_line(l, l.component->kind + " " + l.component->name + ": ") << '\n';
     for (const std::string& remark : registry.remarks()) std::cout << "left out: " << printable_message(remark) << '\n';
     return {};
 }
@@ -91,7 +97,7 @@ std::string range_of(const host::ParamManifest& p) {
 void print_info(const Listed& l) {
     const host::ComponentManifest& c = *l.component;
     std::cout << c.kind << ' ' << c.name << ' ' << c.version << ": " << c.summary << '\n';
-    if (!l.fault.empty()) std::cout << "  unusable: " << printable_message(l.fault) << '\n';
+    if (!l.fault.empty()) std::cout << "  " << state_line(l, "") << '\n';
     std::cout << "  library  " << printable_message(l.plugin->library.string()) << "\n  plugin   "
               << l.plugin->name << ' '
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
@@ -127,8 +133,10 @@ Result<> info(const Options& o) {
     }
     if (found.empty()) return fail("no plugin has a component '" + o.name + "'" + did_you_mean(name, names));
     for (Listed& l : found) {
-        if (const auto used = registry.find(l.component->kind, l.component->name); !used && l.fault.empty())
+        if (const auto used = registry.find(l.component->kind, l.component->name); !used && l.fault.empty()) {
+            l.state = host::Usability::kRefused;
             l.fault = used.error();
+        }
         print_info(l);
     }
     return {};

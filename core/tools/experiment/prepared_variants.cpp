@@ -82,15 +82,15 @@ bool touches(const std::string& declared, const std::string& key) {
 }
 
 Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e) {
-    const auto folder = [](const PreparedVariant& of) {
-        return of.loaded.config.model.tokenizer.empty() ? of.loaded.config.model.path
-                                                        : of.loaded.config.model.tokenizer;
+    const auto file = [](const PreparedVariant& of) {
+        const config::ModelSettings& model = of.loaded.config.model;
+        const std::filesystem::path given = model.tokenizer.empty() ? model.path : model.tokenizer;
+        return std::filesystem::is_directory(given) ? given / "tokenizer.json" : given;
     };
     const PreparedVariant& base = prepared.variants[prepared.baseline];
-    if (folder(e) == folder(base)) return {};
+    if (file(e) == file(base)) return {};
     constexpr uint64_t kMost = 256ull << 20;
-    const auto a = read_whole_file(std::filesystem::path(folder(base)) / "tokenizer.json", kMost);
-    const auto b = read_whole_file(std::filesystem::path(folder(e)) / "tokenizer.json", kMost);
+    const auto a = read_whole_file(file(base), kMost), b = read_whole_file(file(e), kMost);
     if (a && b && *a == *b) return {};
     return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
                 "', so they cannot be given the same prompts");

@@ -92,7 +92,7 @@ TEST(Decoder, gives_byte_level_vocabularies_their_bytes) {
 
 TEST(Decoder, refuses_by_name_what_it_does_not_do) {
     EXPECT_THAT(refusal({{"type", "CTC"}}),
-                HasSubstr("type 'CTC' is not supported (supported: ByteFallback, ByteLevel"));
+                HasSubstr("type 'CTC' is not supported (supported: BPEDecoder, ByteFallback, ByteLevel"));
     EXPECT_THAT(refusal(sequence({kFuse, kByteFallback})), HasSubstr("ByteFallback after Fuse or ByteLevel"));
     json regex = replace("a", "b");
     regex["pattern"] = {{"Regex", "a"}};

@@ -44,7 +44,8 @@ TEST(Normalizer, leaves_out_a_step_that_would_blow_the_text_up) {
 }
 
 TEST(Normalizer, refuses_by_name_what_it_does_not_do) {
-    EXPECT_THAT(normalized({{"type", "Nmt"}}, ""), HasSubstr("type 'Nmt' is not supported (supported: Lowercase, NFC"));
+    EXPECT_THAT(normalized({{"type", "Nmr"}}, ""),
+                HasSubstr("type 'Nmr' is not supported (supported: BertNormalizer, Lowercase, NFC"));
     EXPECT_THAT(normalized(sequence(std::vector<json>(65, {{"type", "NFC"}})), ""), HasSubstr("more than 64 steps"));
     EXPECT_THAT(normalized({{"type", "Prepend"}}, ""), HasSubstr("'prepend' is not a text but null"));
     EXPECT_THAT(normalized({{"type", "Replace"}, {"content", ""}}, ""), HasSubstr("Replace has no 'pattern'"));

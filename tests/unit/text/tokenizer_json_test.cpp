@@ -152,21 +152,30 @@ TEST(Tokenizer, knows_nothing_of_ids_outside_its_vocabulary) {
 
 TEST(Tokenizer, refuses_by_name_what_it_does_not_do) {
     auto j = byte_tokenizer();
-    j["model"]["type"] = "WordPiece";
-    EXPECT_THAT(refusal(j),
-                HasSubstr("the tokenizer of test: model type 'WordPiece' is not supported (supported: BPE"));
+    j["model"]["type"] = "Words";
+    EXPECT_THAT(refusal(j), HasSubstr("the tokenizer of test: model type 'Words' is not supported (supported: BPE"));
+    for (const char* type : {"WordPiece", "WordLevel"}) {
+        j["model"]["type"] = type;
+        EXPECT_THAT(refusal(j), HasSubstr("with a ByteLevel pre_tokenizer is not supported"));
+    }
+    j["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+    EXPECT_THAT(refusal(j), HasSubstr("unk_token \"<unk>\" is not in the vocabulary"));
     j = byte_tokenizer();
     j["model"]["dropout"] = 0.1;
     EXPECT_THAT(refusal(j), HasSubstr("dropout 0.1 is not supported"));
     j = byte_tokenizer();
     j["model"]["end_of_word_suffix"] = "</w>";
-    EXPECT_THAT(refusal(j), HasSubstr("end_of_word_suffix '</w>' is not supported"));
+    EXPECT_THAT(refusal(j), HasSubstr("end_of_word_suffix '</w>' with a ByteLevel pre_tokenizer is not supported"));
     j = byte_tokenizer();
-    j["normalizer"] = {{"type", "BertNormalizer"}};
-    EXPECT_THAT(refusal(j), HasSubstr("normalizer: type 'BertNormalizer' is not supported (supported: Lowercase, NFC"));
+    j["normalizer"] = {{"type", "Bert"}};
+    EXPECT_THAT(refusal(j), HasSubstr("normalizer: type 'Bert' is not supported (supported: BertNormalizer,"));
     j = byte_tokenizer();
-    j["decoder"] = {{"type", "WordPiece"}};
-    EXPECT_THAT(refusal(j), HasSubstr("decoder: type 'WordPiece' is not supported (supported: ByteFallback,"));
+    j["decoder"] = {{"type", "CTC"}};
+    EXPECT_THAT(refusal(j), HasSubstr("decoder: type 'CTC' is not supported (supported: BPEDecoder, ByteFallback,"));
+    j["decoder"] = {{"type", "Sequence"}, {"decoders", {{{"type", "Fuse"}}, {{"type", "BPEDecoder"}}}}};
+    EXPECT_THAT(refusal(j), HasSubstr("decoder: BPEDecoder after another step is not supported"));
+    j["decoder"] = {{"type", "WordPiece"}, {"prefix", ""}};
+    EXPECT_THAT(refusal(j), HasSubstr("WordPiece: the mark '' is empty or too long"));
     EXPECT_THAT(refusal(json::array()), HasSubstr("no 'model'"));
     EXPECT_THAT(refusal({{"model", {{"type", "BPE"}, {"merges", json::array()}}}}), HasSubstr("no object 'vocab'"));
     EXPECT_THAT(refusal({{"model", {{"type", "BPE"}, {"vocab", json::object()}}}}), HasSubstr("no list 'merges'"));

@@ -428,8 +428,11 @@ TEST_F(GgufFiles, split_text_by_the_name_of_their_pre_tokenizer) {
     EXPECT_THAT(tokens("qwen2", " the 12"), ElementsAre(" the", " ", "1", "2"));
     EXPECT_THAT(tokens("smollm", "12 the<tool>"), ElementsAre("1", "2", " the", "<tool>"));
     EXPECT_THAT(tokens("gpt-2", "he\xC3\xA9\xF0\x9F\xA6\x99"), testing::SizeIs(7));
-    EXPECT_THAT(tokenizer_error(byte_level("tekken")),
-                HasSubstr("tokenizer.ggml.pre is 'tekken', expected gpt-2, llama-bpe"));
+    EXPECT_THAT(tokenizer_error(byte_level("tekkn")),
+                HasSubstr("tokenizer.ggml.pre 'tekkn' is not known (did you mean 'tekken'?)"));
+    EXPECT_THAT(tokenizer_error(byte_level("default")),
+                HasSubstr("pre 'default' is not supported: it says that the converter did not know how text is split"));
+    EXPECT_THAT(tokenizer_error(byte_level("gemma4")), HasSubstr("(or name a folder with tokenizer.json"));
 }
 
 TEST_F(GgufFiles, say_what_is_wrong_with_their_tokenizer) {

@@ -77,6 +77,14 @@ TEST(GgufTokenizer, gives_the_ids_of_llama_cpp_for_each_kind_of_file) {
                 << file["name"] << ": " << one[0];
             ++cases;
         }
+        for (const json& name : file["also"]) { // split text in the same way
+            json other = file;
+            other["keys"]["tokenizer.ggml.pre"] = name;
+            const auto same = load(other);
+            ASSERT_TRUE(same) << name << ": " << same.error();
+            for (const json& one : file["cases"])
+                EXPECT_EQ((*same)->encode(one[0].get<std::string>()), one[1].get<std::vector<text::TokenId>>()) << name;
+        }
     }
     EXPECT_GE(cases, vectors()["files"].size() * 30);
 }

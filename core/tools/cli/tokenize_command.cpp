@@ -1,0 +1,141 @@
+#include "cli/tokenize_command.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.hpp"
+#include "cli/print_error.hpp"
+#include "cli/sampling_flags.hpp"
+#include "cli/token_ids.hpp"
+#include "engine/load_tokenizer.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using text::TokenId;
+using text::Tokenizer;
+
+struct Options {
+    std::string model, text, file;
+    bool given = false; // the text, as an argument
+    bool json = false, ids_only = false, plain = false;
+};
+
+Result<std::string> input_of(const Options& o) {
+    if (o.given) return o.text;
+    return o.file.empty() ? read_file("standard input:", "/dev/stdin") : read_file("--file", o.file);
+}
+
+void print(const ordered_json& json) { // bytes that are not UTF-8 become U+FFFD
+    std::cout << json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+}
+
+// The names are those of the server's /tokenize.
+ordered_json json_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+    ordered_json strings = ordered_json::array(), special = ordered_json::array();
+    for (const TokenId id : ids) {
+        strings.push_back(std::string(tokenizer.token_bytes(id)));
+        special.push_back(tokenizer.is_special(id));
+    }
+    return {{"count", ids.size()},
+            {"tokens", ids},
+            {"token_strs", std::move(strings)},
+            {"special", std::move(special)}};
+}
+
+void print_ids(const std::vector<TokenId>& ids) {
+    for (size_t i = 0; i < ids.size(); ++i) std::cout << (i ? "," : "") << ids[i];
+    std::cout << '\n';
+}
+
+void print_pieces(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+    constexpr size_t kMaxBytes = 4096; // longer than a token
+    for (const TokenId id : ids)
+        std::printf("%8d  '%s'%s\n", id, printable(tokenizer.token_bytes(id), kMaxBytes).c_str(),
+                    tokenizer.is_special(id) ? "  special" : "");
+    std::fflush(stdout);
+}
+
+Result<> tokenize(const Options& o) {
+    PB_TRY(const auto tokenizer, engine::load_tokenizer(std::filesystem::path(o.model)));
+    PB_TRY(const std::string text, input_of(o));
+    const auto ids = o.plain ? tokenizer->encode_inside(text) : tokenizer->encode(text);
+    if (o.json) print(json_of(*tokenizer, ids));
+    else if (o.ids_only) print_ids(ids);
+    else print_pieces(*tokenizer, ids);
+    return {};
+}
+
+Result<> detokenize(const Options& o) {
+    PB_TRY(const auto tokenizer, engine::load_tokenizer(std::filesystem::path(o.model)));
+    PB_TRY(const std::string list, input_of(o));
+    PB_TRY(const auto ids, read_token_ids(list));
+    for (const TokenId id : ids)
+        if (static_cast<uint32_t>(id) >= tokenizer->vocab_size())
+            return fail("token " + std::to_string(id) + ", expected 0 to " +
+                        std::to_string(tokenizer->vocab_size() - 1));
+    const std::string text = tokenizer->decode(ids);
+    if (o.json) print({{"prompt", text}});
+    else std::cout << text << (isatty(STDOUT_FILENO) ? "\n" : ""); // a file gets the text as it is
+    return {};
+}
+
+void run(Commands& commands, CLI::App* app, const std::shared_ptr<Options>& o, Result<> (*work)(const Options&)) {
+    app->callback([&commands, o, work, name = "patchbay " + app->get_name()] {
+        if (o->given && !o->file.empty())
+            throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
+        commands.chosen = [o, work, name] {
+            const Result<> done = in_one_line(work(*o));
+            if (done) return kOk;
+            print_error(name, done.error());
+            return kFailed;
+        };
+    });
+}
+
+void add_model(CLI::App* app, Options& o) {
+    app->add_option("--model", o.model, "model folder, file of a tokenizer, or GGUF file")->required();
+    app->add_option("--file", o.file, "read it from this file (default: from standard input)");
+}
+
+}  // namespace
+
+void add_tokenize_commands(Commands& commands) {
+    CLI::App* app = commands.app.add_subcommand("tokenize", "Print the token ids of a text and their pieces");
+    app->footer("Examples:\n"
+                "  patchbay tokenize --model models/demo-target \"Once upon a time\"\n"
+                "  patchbay tokenize --model llama.gguf --file story.txt --json\n"
+                "  patchbay generate --model DIR --prompt-ids $(patchbay tokenize --model DIR --ids \"Once\")");
+    const auto o = std::make_shared<Options>();
+    add_model(app, *o);
+    app->add_option_function<std::string>(
+        "text", [o](const std::string& text) { o->text = text, o->given = true; }, "the text");
+    app->add_flag("--no-special-tokens", o->plain, "put no special tokens around the text");
+    auto* const json = app->add_flag("--json", o->json, "print JSON, named as the server's /tokenize");
+    app->add_flag("--ids", o->ids_only, "print the ids alone, on one line")->excludes(json);
+    run(commands, app, o, tokenize);
+
+    CLI::App* back = commands.app.add_subcommand("detokenize", "Print the text of token ids");
+    back->footer("Examples:\n"
+                 "  patchbay detokenize --model models/demo-target 27 256 90\n"
+                 "  patchbay tokenize --model DIR --ids --file story.txt | patchbay detokenize --model DIR");
+    const auto p = std::make_shared<Options>();
+    add_model(back, *p);
+    back->add_option_function<std::vector<std::string>>(
+        "ids",
+        [p](const std::vector<std::string>& lists) {
+            for (const std::string& list : lists) p->text += list + " ";
+            p->given = true;
+        },
+        "the ids: 15 27 3, or 15,27,3")
+        ->check(token_ids());
+    back->add_flag("--json", p->json, "print JSON, named as the server's /detokenize");
+    run(commands, back, p, detokenize);
+}
+
+}  // namespace patchbay::cli
