@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 3  # user_version of the databases that this reads
+SCHEMA = 4  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series

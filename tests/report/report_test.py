@@ -374,7 +374,7 @@ class Report(unittest.TestCase):
         for path, why in (
             (text, "is no results database"),
             (self.folder / "nowhere", "is not there"),
-            (self.changed("PRAGMA user_version = 99"), "version 99, expected 3"),
+            (self.changed("PRAGMA user_version = 99"), "version 99, expected 4"),
             (self.changed("DELETE FROM experiment"), "holds no experiment"),
         ):
             done = run_report(path, out)
