@@ -112,7 +112,7 @@ void read_metrics(const Database& db, StoredExperiment& e) {
 
 void read_classes(const Database& db, StoredExperiment& e) {
     const size_t metrics = metric_infos().size();
-    Query rows(db, "SELECT variant_id, by, class, class_position, requests, name, value, difference, low, high, scale "
+    Query rows(db, "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, scale "
                    "FROM by_class ORDER BY class_position");
     auto& classes = e.conclusion.classes;
     for (uint64_t last = 0; rows.next();) {

@@ -57,7 +57,7 @@ CREATE TABLE metric(
     primary_rank INTEGER, value REAL, difference REAL, low REAL, high REAL, verdict TEXT, scale TEXT, p REAL,
     p_corrected REAL, detectable REAL);
 CREATE TABLE by_class(
-    variant_id INTEGER REFERENCES variant(id), by TEXT, class TEXT, class_position INTEGER, requests INTEGER,
+    variant_id INTEGER REFERENCES variant(id), kind TEXT, class TEXT, class_position INTEGER, requests INTEGER,
     position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT, value REAL, difference REAL, low REAL, high REAL,
     scale TEXT);
 CREATE TABLE quality(
