@@ -6,11 +6,14 @@ from html import escape
 from pathlib import Path
 
 import breakdown
+import gantt
 import plots
+import sweeps
 from results import Metric, Results, Variant
 
 GROUPS = [
-    ("Throughput", ("output_throughput", "total_throughput", "request_throughput")),
+    ("Throughput", ("output_throughput", "total_throughput", "request_throughput", "offered_rate")),
+    ("Capacity: the highest rate that keeps the objective", ("capacity",)),
     ("Goodput", ("goodput_share", "goodput_rate")),
     ("Time to first token", ("ttft_mean", "ttft_p50", "ttft_p90", "ttft_p99")),
     ("Time per output token, a request's mean", ("tpot_mean", "tpot_p50", "tpot_p90", "tpot_p99")),
@@ -301,7 +304,7 @@ def time_section(r: Results, of: dict[int, str]) -> str:
     if not any(figures):
         return ""
     return (
-        f"<section><h2>Over time</h2><p class=muted>Repeat {r.series_repeat + 1}, which has the same arrivals for every "
+        f"<section><h2>Over time</h2><p class=muted>Repeat {r.series_repeat + 1}, which has the same requests for every "
         f"variant (ticks under the queue; dashed: a swap, red: a fault of a plugin). Means over {plots.BINS} equal intervals; grey: the other variants.</p>"
         f"<div class=grid3>{''.join(figures)}</div></section>"
     )
@@ -314,8 +317,79 @@ def tradeoff_section(r: Results, of: dict[int, str]) -> str:
         "Small: a run; large: the mean of a variant; dashed: variants that none beats in both (Pareto front).",
         "wide",
     )
-    return f"<section><h2>Throughput against latency</h2>{legend(r, of)}{plot}</section>" if plot else ""
+    sweep = picture(
+        sweeps.sweep_plot(r, r.sweep),
+        f"latency over throughput by {r.sweep.path}",
+        f"Latency over throughput as {r.sweep.path} changes (numbers beside the points)",
+        "wide",
+    )
+    if not plot and not sweep:
+        return ""
+    return f"<section><h2>Throughput against latency</h2>{legend(r, of)}{plot}{sweep}</section>"
 
+
+def capacity_section(r: Results, of: dict[int, str]) -> str:
+    plot = picture(
+        sweeps.capacity_plot(r, r.searches, of, r.wanted_share),
+        "share of requests that kept the objective, over the rate",
+        "Share of requests that kept the objective, over the rate of arrivals",
+        "wide",
+    )
+    note = (
+        "Small: a run of a search, a repeat's requests at one rate; line: their means; dashed: a variant's capacity, the "
+        "mean over the repeats; dotted: the share that is enough."
+    )
+    return f"<section><h2>Capacity</h2><p class=muted>{note}</p>{plot}</section>" if plot else ""
+
+
+def gantt_section(r: Results, of: dict[int, str]) -> str:
+    plot = picture(gantt.plot(r, r.gantt, of), "some requests over time", "Some requests over time", "wide")
+    if not plot:
+        return ""
+    note = (
+        f"Repeat {r.series_repeat + 1}, the same requests for every variant: the {gantt.SLOWEST} that took longest in any of "
+        f"them (•) and others, evenly by arrival. Numbers are those of the requests; ×: preempted. At most {gantt.PANELS} variants."
+    )
+    return f"<section><h2>Requests</h2><p class=muted>{note}</p>{plot}</section>"
+
+
+def class_tables(r: Results, of: dict[int, str]) -> str:
+    """As the terminal has them: what `by` asked for, with intervals."""
+    out = ""
+    base = r.baseline
+    ordered = [base] + [v for v in r.variants if v is not base]
+    for kind, classes in r.classes.items():
+        present = {name for by in classes.values() for _, metrics in by.values() for name in metrics}
+        names = [n for n in r.primary if n in present]
+        if not names:
+            continue
+        head = "".join(f"<th>{escape(base.metrics[n].label)}</th>" for n in names)
+        rows = ""
+        for name, by in classes.items():
+            count = by[base.id][0] if base.id in by else 0
+            rows += f'<tr class=group><th colspan="{len(names) + 1}">{escape(name)} · {count:,} requests of {escape(base.short)}</th></tr>'
+            for v in ordered:
+                if v.id not in by:
+                    continue
+                cells = ""
+                for n in names:
+                    metric, from_base = by[v.id][1].get(n), by.get(base.id, (0, {}))[1].get(n)
+                    if not metric:
+                        cells += "<td>–</td>"
+                        continue
+                    change = f"<div class=delta>{delta(metric, from_base)}</div>" if v is not base and from_base else ""
+                    cells += f"<td><div class=value>{with_unit(metric.value, metric.unit)}</div>{change}</td>"
+                rows += f"<tr><th scope=row>{swatch(of.get(v.id))}{escape(v.short)}</th>{cells}</tr>"
+        body = (
+            "<div class=scroll><table class=results><thead><tr><th>class</th>"
+            f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+        title = f"By {kind.replace('_', ' ')}"
+        out += f"<h3>{title}</h3>{body}" if len(classes) * len(ordered) <= 16 else folded(title, body)
+    if not out:
+        return ""
+    note = "Means over repeats with 95 % intervals of the differences, without verdicts: hints for the next experiment."
+    return f"<p class=muted>{note}</p>{out}"
 
 def class_section(r: Results, of: dict[int, str]) -> str:
     out = ""
@@ -338,10 +412,11 @@ def class_section(r: Results, of: dict[int, str]) -> str:
             "wide",
         )
         out += folded(f"By {kind}: TTFT p50 / TTFT p99 / TPOT p50 / E2E p50", table(head, rows))
-    if not out:
+    tables = class_tables(r, of)
+    if not out and not tables:
         return ""
     note = "Requests of all runs that count, pooled; without intervals or verdicts: a hint, no evidence."
-    return f"<section><h2>By class</h2><p class=muted>{note}</p>{out}</section>"
+    return f"<section><h2>By class</h2>{tables}<p class=muted>{note}</p>{out}</section>"
 
 
 def step_section(r: Results) -> str:
@@ -434,6 +509,14 @@ def fact(key: str, value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def lost(run: dict) -> str:
+    """The share of the CPU time that went to other processes and to the host, and the clock."""
+    if run["others_share"] is None:
+        return "–"
+    clock = f", {run['mhz'] / 1000:.2f} GHz" if run["mhz"] else ""
+    return f"{100 * run['others_share']:.1f} % + {100 * run['steal_share']:.1f} % stolen{clock}"
+
+
 def provenance_section(r: Results) -> str:
     info = r.info
     names = {v.id: v.name for v in r.variants}
@@ -454,8 +537,9 @@ def provenance_section(r: Results) -> str:
             str(run["repeat"] + 1),
             escape(run["seed"]),
             escape(run["started"]),
-            f"{run['duration_ns'] * 1e-9:.2f} s",
-            "valid" if run["valid"] else f"<mark>{escape(run['end'])}: {escape(run['reason'] or 'not valid')}</mark>",
+            f"{(run['duration_ns'] or 0) * 1e-9:.2f} s",
+            lost(run),
+            "valid" if run["valid"] else f"<mark>{'superseded' if run['superseded'] else escape(run['end'])}: {escape(run['reason'] or 'not valid')}</mark>",
         ]
         for run in r.runs
     ]
@@ -467,7 +551,7 @@ def provenance_section(r: Results) -> str:
         + folded("The experiment file", f"<pre>{escape(info['spec_yaml'])}</pre>")
         + folded(
             f"All {len(runs)} runs in their order",
-            table(["#", "variant", "repeat", "seed", "started", "duration", "state"], runs),
+            table(["#", "variant", "repeat", "seed", "started", "duration", "CPU of others", "state"], runs),
         )
         + "</section>"
     )
@@ -480,9 +564,11 @@ def page(r: Results) -> str:
         header(r)
         + results_section(r, of)
         + tradeoff_section(r, of)
+        + capacity_section(r, of)
         + latency_section(r, of)
         + class_section(r, of)
         + time_section(r, of)
+        + gantt_section(r, of)
         + step_section(r)
         + configuration_section(r, of)
         + provenance_section(r)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 3  # user_version of the databases that this reads
+SCHEMA = 4  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -69,6 +69,12 @@ class Results:
     swaps: list[dict]  # components exchanged in mid-run
     series_repeat: int | None  # that of the time series
     breakdown: object = None  # breakdown.Breakdown
+    gantt: object = None  # gantt.Gantt
+    sweep: object = None  # sweeps.Sweep
+    searches: dict = field(default_factory=dict)  # variant → sweeps.Search
+    wanted_share: float | None = None  # of requests that keep the objective, where capacities were searched
+    # By class, as the table has them: kind → class → variant → requests and metrics.
+    classes: dict[str, dict[str, dict[int, tuple[int, dict[str, Metric]]]]] = field(default_factory=dict)
 
     @property
     def primary(self) -> list[str]:
@@ -195,6 +201,25 @@ def swaps_of(db: sqlite3.Connection) -> list[dict]:
     return [dict(row) for row in found]
 
 
+def classes_of(db: sqlite3.Connection) -> dict:
+    found: dict = {}
+    for row in db.execute(
+        "SELECT kind, class, variant_id, requests, name, label, unit, better, value, difference, low, high FROM by_class"
+        " ORDER BY class_position, variant_id, position"
+    ):
+        kind, name, variant, requests, *rest = row
+        metric = Metric(*rest, "exploratory", None, None, None)
+        found.setdefault(kind, {}).setdefault(name, {}).setdefault(variant, (requests, {}))[1][metric.name] = metric
+    return found
+
+
+def wanted_share(db: sqlite3.Connection) -> float | None:
+    """Between the highest share that was too low and the lowest that was enough."""
+    low = db.execute("SELECT max(objective_share) FROM capacity_run WHERE valid AND NOT kept").fetchone()[0]
+    high = db.execute("SELECT min(objective_share) FROM capacity_run WHERE valid AND kept").fetchone()[0]
+    return high if low is None else low if high is None else round((low + high) / 2, 2)
+
+
 def read(path: Path) -> Results:
     with open_database(path) as db:
         info = db.execute("SELECT * FROM experiment").fetchone()
@@ -246,4 +271,21 @@ def read(path: Path) -> Results:
         import breakdown  # which needs this module
 
         inside = breakdown.read(db, variants, [run for run in runs if run["valid"] and run["repeat"] in counted])
-        return Results(dict(info), notices, variants, runs, swaps_of(db), repeat, inside)
+        import gantt  # likewise
+        import sweeps
+
+        first = {r["variant_id"]: r["id"] for r in runs if r["valid"] and r["repeat"] == repeat and r["repeat"] in counted}
+        return Results(
+            dict(info),
+            notices,
+            variants,
+            runs,
+            swaps_of(db),
+            repeat,
+            inside,
+            gantt.read(db, first),
+            sweeps.read_sweep(db),
+            sweeps.read_searches(db),
+            wanted_share(db),
+            classes_of(db),
+        )

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
+#include "experiment/capacity.hpp"
+#include "experiment/disturbance.hpp"
 #include "made_up.hpp"
 
 namespace patchbay::experiment::levels {
@@ -152,7 +155,7 @@ TEST(Levels, HoldForMetricsOfRequestsToo) {
     Rates rates;
     const Question q = question();
     for (uint32_t i = 0; i < experiments(); ++i)
-        count(measured(made_up_runs(2, 10, i), 2, {100, {}, {}}), q, rates);
+        count(measured(made_up_runs(2, 10, i), 2), q, rates);
     hold(rates, "requests, 2 variants, 10 repeats");
 }
 
@@ -169,6 +172,77 @@ TEST(Levels, OfTwoEqualWinnersNeitherIsCalledTheBest) {
         std::printf("two equal winners of %zu: one of them called the best in %.1f %%\n", variants, 100 * best.value());
         EXPECT_LE(best.sure(), kBar) << variants;
     }
+}
+
+// Each repeat has a capacity of its own; a run at a rate shows it through the luck of 200 requests.
+RunSummary run_at(const RunSlot& slot, double capacity, std::mt19937_64& random) {
+    constexpr int kRequests = 200;
+    RunSummary run;
+    run.variant = slot.variant;
+    run.repeat = slot.repeat;
+    run.rate = slot.rate;
+    const double share = 1 / (1 + std::exp(8 * std::log(*slot.rate / capacity)) / 9); // 0.9 at the capacity
+    run.objective = std::binomial_distribution<int>(kRequests, share)(random) / double{kRequests};
+    return run;
+}
+
+TEST(Levels, OfCapacitiesFoundByBisectionHold) {
+    for (const double ratio : {1.0, 1.3}) {
+        Rate missed;
+        for (uint32_t i = 0; i < experiments(); ++i) {
+            std::mt19937_64 random(i);
+            std::normal_distribution<double> normal;
+            std::vector<double> workload;
+            for (int r = 0; r < 10; ++r) workload.push_back(10 * std::exp(0.15 * normal(random)));
+            const RunRound round = [&](const std::vector<RunSlot>& slots) -> Result<std::vector<RunSummary>> {
+                std::vector<RunSummary> out;
+                for (const RunSlot& s : slots)
+                    out.push_back(run_at(s, workload[s.repeat] * (s.variant == 1 ? ratio : 1), random));
+                return out;
+            };
+            const CapacitySearch search{.slo = {}, .share = 0.9, .lowest = 1, .highest = 100, .precision = 0.05};
+            const auto found = find_capacities(search, {"a", "b"}, 10, i, round);
+            Measured m;
+            m.values.assign(2, std::vector(metric_infos().size(), std::vector<double>(10, kNoValue)));
+            const size_t metric = *metric_named("capacity");
+            for (size_t v = 0; v < 2; ++v) m.values[v][metric] = found->found[v];
+            Question q = question();
+            q.primary = {metric};
+            const auto results = judge(m, q);
+            const Difference& d = results[1].comparison.metrics[metric];
+            const double truth = results[0].metrics[metric] * (ratio - 1);
+            missed.add(d.low > truth || d.high < truth);
+        }
+        std::printf("capacities in the ratio %.1f: the interval misses it in %.1f %%\n", ratio, 100 * missed.value());
+        EXPECT_LE(missed.sure(), kBar) << ratio;
+    }
+}
+
+// The attempt that counts is chosen by CPU time, which results follow: the choice is the same for every variant.
+TEST(Levels, HoldWhereDisturbedRunsAreRepeated) {
+    Rates rates;
+    const Disturbance limit;
+    for (uint32_t i = 0; i < experiments(); ++i) {
+        Measured m = made_up({}, i), again = m; // the same requests, with the noise of another run
+        std::mt19937_64 random(i);
+        for (auto& variant : again.values)
+            for (auto& metric : variant)
+                for (double& value : metric) value *= std::exp(0.02 * std::normal_distribution<double>()(random));
+        const auto others = [&](Measured& of, size_t v, uint32_t r) { // slows the run by what it takes
+            RunSummary run;
+            run.others_share = std::exponential_distribution<double>(20)(random);
+            for (size_t k = 0; k < of.values[v].size(); ++k) of.values[v][k][r] *= 1 + run.others_share;
+            return run;
+        };
+        for (size_t v = 0; v < m.values.size(); ++v)
+            for (uint32_t r = 0; r < 10; ++r) {
+                const RunSummary first = others(m, v, r);
+                if (!is_disturbed(limit, first) || !second_counts(first, others(again, v, r))) continue;
+                for (size_t k = 0; k < m.values[v].size(); ++k) m.values[v][k][r] = again.values[v][k][r];
+            }
+        count(m, question(), rates);
+    }
+    hold(rates, "disturbed runs repeated");
 }
 
 // A mean that follows from a choice among variants: its interval holds all the same.

@@ -75,18 +75,18 @@ Measured made_up(const Plan& plan, uint64_t seed) {
     return m;
 }
 
-std::vector<RunRecord> made_up_runs(size_t variants, uint32_t repeats, uint64_t seed) {
+std::vector<RunSummary> made_up_runs(size_t variants, uint32_t repeats, uint64_t seed) {
     constexpr uint32_t kRequests = 40, kTokens = 3;
     Random random(seed);
     std::vector<std::vector<double>> sizes(repeats, std::vector<double>(kRequests));
     for (auto& of_repeat : sizes)
         for (double& size : of_repeat) size = 50 * std::exp(normal(random)); // ms
-    std::vector<RunRecord> runs;
+    std::vector<RunSummary> runs;
     for (const RunSlot& slot : run_order(variants, repeats, seed)) {
-        RunRecord& run = runs.emplace_back();
+        RunRecord run;
         run.variant = slot.variant;
         run.repeat = slot.repeat;
-        run.position = static_cast<uint32_t>(runs.size() - 1);
+        run.position = static_cast<uint32_t>(runs.size());
         const double speed = std::exp(0.02 * normal(random));
         for (uint32_t k = 0; k < kRequests; ++k) {
             RequestRecord& r = run.requests.emplace_back();
@@ -102,6 +102,7 @@ std::vector<RunRecord> made_up_runs(size_t variants, uint32_t repeats, uint64_t 
             r.finish = engine::FinishReason::kLength;
             run.duration_ns = std::max(run.duration_ns, r.finish_ns);
         }
+        runs.push_back(summary_of(run, {.slo = {100, {}, {}}}));
     }
     return runs;
 }

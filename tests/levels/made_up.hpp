@@ -26,6 +26,6 @@ Question question();
 // metrics of a run share half of their noise; drift goes by the order in which runs take place.
 Measured made_up(const Plan&, uint64_t seed);
 // The same from requests: 40 a run, of few tokens, with lognormal latencies and a speed of the run as a whole.
-std::vector<RunRecord> made_up_runs(size_t variants, uint32_t repeats, uint64_t seed);
+std::vector<RunSummary> made_up_runs(size_t variants, uint32_t repeats, uint64_t seed);
 
 }  // namespace patchbay::experiment::levels

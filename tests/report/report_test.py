@@ -19,9 +19,11 @@ from matplotlib.axes import Axes
 SOURCE = Path(__file__).resolve().parents[2]
 SCRIPT = SOURCE / "scripts" / "report"
 sys.path.insert(0, str(SCRIPT))
+import gantt  # noqa: E402
 import page  # noqa: E402
 import plots  # noqa: E402
 import results  # noqa: E402
+import sweeps  # noqa: E402
 
 QUESTION = 'Is <b>one</b> & "two" quicker?'
 EXPERIMENT = f"""
@@ -374,7 +376,7 @@ class Report(unittest.TestCase):
         for path, why in (
             (text, "is no results database"),
             (self.folder / "nowhere", "is not there"),
-            (self.changed("PRAGMA user_version = 99"), "version 99, expected 3"),
+            (self.changed("PRAGMA user_version = 99"), "version 99, expected 4"),
             (self.changed("DELETE FROM experiment"), "holds no experiment"),
         ):
             done = run_report(path, out)
@@ -399,6 +401,85 @@ class TracePlot(unittest.TestCase):
                                    env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, capture_output=True, text=True)
             self.assertIn("expected .svg, .png or .pdf", wrong.stderr)
             self.assertEqual(wrong.returncode, 1)
+
+
+SWEEP = f"""
+include: [{SOURCE}/configs/hardware/h200.yaml, {SOURCE}/configs/models/llama-3.1-8b.yaml]
+engine: {{kv_cache_memory: 4GB, max_num_seqs: 16}}
+simulation: {{run_jitter: 0.02}}
+factors:
+  scheduler: [fcfs, sjf]
+  workload.arrivals.poisson.rate: [5, 20, 80]
+repeats: 5
+by: tenant
+workload:
+  requests: 30
+  prompts: {{synthetic: {{tokens: {{uniform: {{min: 16, max: 512}}}}}}}}
+  output_tokens: 8
+  arrivals: {{poisson: {{rate: 5}}}}
+  tenants: [1, 1]
+capacity: {{slo: {{ttft_ms: 40}}, rates: [4, 400], precision: 50%}}
+"""
+
+
+class Sweep(unittest.TestCase):
+    """Classes, a factor that is a number, capacities, and some requests over time."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="patchbay-report-"))
+        (cls.folder / "s.yaml").write_text(SWEEP)
+        environment = {**os.environ, "PATCHBAY_PYTHON": sys.executable}
+        command = [os.environ["PATCHBAY"], "run", "s.yaml", "--results", "r"]
+        done = subprocess.run(command, cwd=cls.folder, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        cls.html = (cls.folder / "r" / "report.html").read_text()
+        cls.read = Reader(cls.html)
+        cls.data = results.read(cls.folder / "r" / "results.sqlite")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def test_classes_are_those_of_the_table(self):
+        self.assertEqual(list(self.data.classes["tenant"]), ["1", "2"])
+        with sqlite3.connect(self.folder / "r" / "results.sqlite") as db:
+            value = db.execute(
+                "SELECT value FROM by_class WHERE class = '2' AND variant_id = 1 AND name = 'ttft_p50'"
+            ).fetchone()[0]
+        self.assertEqual(self.data.classes["tenant"]["2"][1][1]["ttft_p50"].value, value)
+        self.assertIn("By tenant", self.read.texts)
+        self.assertIn(page.with_unit(value, "ms"), "".join(self.read.texts))
+
+    def test_a_factor_that_is_a_number_makes_curves(self):
+        sweep = self.data.sweep
+        self.assertEqual(sweep.path, "workload.arrivals.poisson.rate")
+        self.assertEqual(sweep.lines, {"scheduler=fcfs": [(5, 0), (20, 1), (80, 2)], "scheduler=sjf": [(5, 3), (20, 4), (80, 5)]})
+        drawn = []
+        with mock.patch.object(Axes, "plot", autospec=True, side_effect=lambda axes, *a, **k: drawn.append(a)):
+            with mock.patch.object(Axes, "legend"):
+                sweeps.sweep_plot(self.data, sweep)
+        throughput = [self.data.variants[v].metrics["output_throughput"].value for v in (0, 1, 2)]
+        self.assertEqual(list(drawn[0][0]), throughput)
+
+    def test_words_make_no_curve(self):
+        self.assertFalse(sweeps.sweep_of({i: {"scheduler": s} for i, s in enumerate(("a", "b", "c"))}).lines)
+        self.assertFalse(sweeps.sweep_of({i: {"engine.max_num_seqs": s} for i, s in enumerate(("8", "16"))}).lines)
+
+    def test_capacities_have_their_curve(self):
+        self.assertEqual(set(self.data.searches), set(range(6)))
+        self.assertAlmostEqual(self.data.wanted_share, 0.9, delta=0.07)
+        self.assertIn("Share of requests that kept the objective, over the rate of arrivals", self.read.texts)
+
+    def test_requests_over_time_are_the_same_for_all(self):
+        chart = self.data.gantt
+        self.assertEqual(len(chart.numbers), gantt.SLOWEST + gantt.SPREAD)
+        longest = max(chart.numbers, key=lambda n: max(bars[n][3] - bars[n][0] for bars in chart.bars.values()))
+        self.assertIn(longest, chart.slow)
+        for bars in chart.bars.values():
+            self.assertEqual(sorted(bars), sorted(chart.numbers))
+            for arrival, started, token, end, _ in bars.values():
+                self.assertTrue(arrival <= started <= token <= end)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "base/printable.hpp"
+#include "experiment/class_table.hpp"
 #include "experiment/summary_table.hpp"
 
 namespace patchbay::cli {
@@ -42,6 +43,11 @@ void print_results(const ShownResults& r, Detail detail) {
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
     const auto table = detail == Detail::kFull ? experiment::results_table : experiment::summary_table;
     std::cout << table(*r.conclusion, names, r.baseline, colour);
+    const auto intervals =
+        detail == Detail::kFull ? experiment::Intervals::kShown : experiment::Intervals::kHidden;
+    if (const std::string classes = experiment::class_table(*r.conclusion, names, r.baseline, intervals);
+        !classes.empty())
+        std::cout << '\n' << classes;
     if (!r.swaps.empty()) std::cout << '\n';
     for (const std::string& swap : r.swaps) std::cout << wrapped("swap: " + swap) << '\n';
     std::cout << '\n';

@@ -43,11 +43,7 @@ Result<experiment::ExperimentSpec> spec_of(const Options& o) {
         constexpr config::DocumentLimits kLimits{.bytes = 64 << 20, .nodes = 4'000'000};
         PB_TRY(const auto recorded, experiment::recorded_spec(fs::path(o.resume) / "results.sqlite"));
         PB_TRY(const auto document, config::parse_yaml(recorded.yaml, "the record", kLimits));
-        PB_TRY(auto spec, experiment::spec_from(document, recorded.name));
-        if (spec.workload.sampling.n > 1)
-            return fail("the record holds only the first of a request's outputs (n is " +
-                        std::to_string(spec.workload.sampling.n) + "), so this experiment cannot be resumed");
-        return spec;
+        return experiment::spec_from(document, recorded.name);
     }
     PB_TRY(auto spec, experiment::load_spec(o.spec_file));
     if (o.only.empty()) return spec;

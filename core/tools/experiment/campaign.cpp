@@ -8,6 +8,8 @@
 #include <set>
 
 #include "base/call_watch.hpp"
+#include "experiment/capacity.hpp"
+#include "experiment/disturbance.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -18,6 +20,8 @@ RunRecord record_for(const RunSlot& slot, size_t position, std::string started) 
     RunRecord run;
     run.variant = slot.variant;
     run.repeat = slot.repeat;
+    run.attempt = slot.attempt;
+    run.rate = slot.rate;
     run.position = static_cast<uint32_t>(position);
     run.started = std::move(started);
     return run;
@@ -40,6 +44,45 @@ void wait_for(const std::vector<const RunProcess*>& processes) {
 }
 
 }  // namespace
+
+// Stores the rows of a run as they come, or, of a search for the capacity, none.
+class Campaign::StoredRun final : public RowSink {
+  public:
+    static Result<std::unique_ptr<StoredRun>> begin(ResultsStore& store, const RunRecord& run, uint64_t seed) {
+        uint64_t id = 0;
+        if (!run.rate) {
+            PB_TRY(id, store.begin_run(run, seed));
+        }
+        return std::unique_ptr<StoredRun>(new StoredRun(store, id, !run.rate));
+    }
+    void take(const Rows& rows) override { // some at a time, as each transaction has its price
+        constexpr size_t kRows = 256;
+        if (!keeps_ || !done_) return;
+        rows_.steps.insert(rows_.steps.end(), rows.steps.begin(), rows.steps.end());
+        rows_.requests.insert(rows_.requests.end(), rows.requests.begin(), rows.requests.end());
+        if (rows_.steps.size() + rows_.requests.size() >= kRows) flush();
+    }
+    Result<> end(const RunRecord& run, const RunSummary& summary, const ExperimentSpec& spec) {
+        if (!keeps_) return store_.add_capacity_run(run, summary, keeps(*spec.capacity, summary));
+        flush();
+        PB_CHECK(done_);
+        std::optional<TimeSpan> counted;
+        if (spec.window) counted = counted_span(run, spec.window);
+        return store_.end_run(id_, run, counted);
+    }
+
+  private:
+    StoredRun(ResultsStore& store, uint64_t id, bool keeps) : store_(store), id_(id), keeps_(keeps) {}
+    void flush() {
+        if (done_) done_ = store_.add_rows(id_, rows_);
+        rows_ = {};
+    }
+    ResultsStore& store_;
+    const uint64_t id_;
+    const bool keeps_;
+    Rows rows_;
+    Result<> done_;
+};
 
 // With processes that were asked to end: as long as they go on delivering, and a little longer.
 class Campaign::Patience {
@@ -88,7 +131,7 @@ Result<engine::EngineFacts> Campaign::try_variant(const PreparedVariant& prepare
     return *process->tried();
 }
 
-RunRecord Campaign::run_here(const PreparedVariants& prepared, const WorkloadSource& source, const RunSlot& slot,
+RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& workloads, const RunSlot& slot,
                              LiveRun& live) {
     const CallWatch watch([&] { return static_cast<uint64_t>(around_.spec.watchdog.call_s * 1e9); },
                           [](const std::string& what) {
@@ -97,27 +140,38 @@ RunRecord Campaign::run_here(const PreparedVariants& prepared, const WorkloadSou
                           });
     const std::string started = utc_now();
     const PreparedVariant& variant = prepared.variants[slot.variant];
-    const SourceOf source_of = [&](const engine::Engine&) -> Result<const WorkloadSource*> { return &source; };
+    const SourceOf source_of = [&](const engine::Engine&) -> Result<const WorkloadSource*> {
+        return &workloads.of(slot.variant);
+    };
     auto ran = run_once(around_, variant, source_of, slot, live);
     if (!ran) return failed(record_for(slot, 0, started), ran.error());
     for (std::string& what : changes(variant.facts, ran->facts)) ran->record.faults.push_back(std::move(what));
     return std::move(ran->record);
 }
 
-Result<Campaign::Active> Campaign::start(const PreparedVariants& prepared, const RunSlot& slot, size_t position,
-                                         size_t finished, size_t runs) {
-    const PreparedVariant& variant = prepared.variants[slot.variant];
-    Job job = job_of(variant, slot.variant);
-    job.repeat = slot.repeat;
-    job.simulated = variant.facts.simulated;
-    job.with_text = prepared.tokenizer != nullptr;
-    job.max_model_len = prepared.limits.max_model_len;
-    job.vocab_size = prepared.limits.vocab_size;
-    job.wants_metrics = shown_.metrics != nullptr;
-    Active out{position, slot, utc_now(), {}, {}};
-    out.live = std::make_unique<LiveRun>(shown_, variant.name, slot, finished, runs);
-    PB_TRY(out.process, RunProcess::start(processes_.program, job, *out.live));
+Result<Campaign::Active> Campaign::prepared_run(Work& work, const Waiting& waiting, size_t before) {
+    RunRecord begun = record_for(waiting.slot, waiting.position, utc_now());
+    Active out{waiting.position, waiting.slot, begun.started, {}, {}, {}};
+    PB_TRY(out.stored, StoredRun::begin(work.store, begun, around_.spec.seed));
+    const std::string& variant = work.prepared.variants[waiting.slot.variant].name;
+    out.live = std::make_unique<LiveRun>(shown_, variant, waiting.slot, before, work.first + work.count,
+                                         out.stored.get());
     return out;
+}
+
+Result<> Campaign::start(Work& work, Active& run) {
+    const PreparedVariant& variant = work.prepared.variants[run.slot.variant];
+    Job job = job_of(variant, run.slot.variant);
+    job.repeat = run.slot.repeat;
+    job.attempt = run.slot.attempt;
+    job.rate = run.slot.rate;
+    job.simulated = variant.facts.simulated;
+    job.with_text = work.prepared.tokenizer != nullptr;
+    job.max_model_len = work.prepared.limits.max_model_len;
+    job.vocab_size = work.prepared.limits.vocab_size;
+    job.wants_metrics = shown_.metrics != nullptr;
+    PB_TRY(run.process, RunProcess::start(processes_.program, job, *run.live));
+    return {};
 }
 
 RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& active) const {
@@ -129,6 +183,8 @@ RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& ac
         for (std::string& what : changes(then, process.ran()->facts)) run.faults.push_back(std::move(what));
         run.variant = active.slot.variant;
         run.repeat = active.slot.repeat;
+        run.attempt = active.slot.attempt;
+        run.rate = active.slot.rate;
         run.position = static_cast<uint32_t>(active.position);
         if (!process.why().empty()) run.faults.push_back("after its end: " + process.why());
         return run;
@@ -138,17 +194,42 @@ RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& ac
     return run;
 }
 
-Result<> Campaign::run_in_processes(const PreparedVariants& prepared, const std::vector<RunSlot>& order,
-                                    const std::vector<size_t>& positions,
-                                    const std::function<Result<>(RunRecord)>& keep) {
+Result<> Campaign::keep(Work& work, const Active& active, RunRecord run) {
+    run.requests = active.live->take_requests();
+    RunSummary summary = summary_of(run, counting_of(around_.spec));
+    PB_CHECK(active.stored->end(run, summary, around_.spec));
+    const bool again = around_.spec.disturbance.repeat && run.attempt == 0 && run.valid() &&
+                       is_disturbed(around_.spec.disturbance, summary);
+    work.runs.push_back(std::move(summary));
+    RunSlot slot = active.slot;
+    if (slot.attempt > 0) return choose_attempt(work, {slot, active.position});
+    slot.attempt = 1;
+    if (again) work.waiting.push_front({slot, active.position});
+    return {};
+}
+
+Result<> Campaign::choose_attempt(Work& work, const Waiting& last) {
+    RunSummary *first = nullptr, *second = nullptr;
+    for (RunSummary& r : work.runs)
+        if (r.position == last.position) (r.attempt == 0 ? first : second) = &r;
+    if (!first || !second || second->end == RunEnd::kInterrupted) return {};
+    if (second_counts(*first, *second)) std::swap(first, second);
+    second->superseded = true;
+    second->faults.push_back(superseded_reason(*second, *first));
+    return work.store.supersede(*second);
+}
+
+Result<> Campaign::run_in_processes(Work& work) {
     std::vector<Active> active;
     Patience patience;
-    for (size_t next = 0; next < positions.size() || !active.empty();) {
+    while (!work.waiting.empty() || !active.empty()) {
         if (interrupted() && !std::exchange(stopped_, true)) patience.begin(active);
         if (stopped_ && active.empty()) return {};
-        while (!stopped_ && next < positions.size() && active.size() < processes_.jobs) {
-            const size_t position = positions[next++];
-            PB_TRY(Active started, start(prepared, order[position], position, position - active.size(), order.size()));
+        while (!stopped_ && !work.waiting.empty() && active.size() < processes_.jobs) {
+            const Waiting next = work.waiting.front();
+            work.waiting.pop_front();
+            PB_TRY(Active started, prepared_run(work, next, next.position - active.size()));
+            PB_CHECK(start(work, started));
             active.push_back(std::move(started));
         }
         std::vector<const RunProcess*> waits;
@@ -160,41 +241,41 @@ Result<> Campaign::run_in_processes(const PreparedVariants& prepared, const std:
                 ++i;
                 continue;
             }
-            RunRecord run = record_of(prepared, active[i]);
+            const Active ended = std::move(active[i]);
             active.erase(active.begin() + static_cast<std::ptrdiff_t>(i));
-            PB_CHECK(keep(std::move(run)));
+            PB_CHECK(keep(work, ended, record_of(work.prepared, ended)));
         }
     }
     return {};
 }
 
-Result<> Campaign::run_all(const PreparedVariants& prepared, const WorkloadSource& source,
-                           const std::vector<RunSlot>& order, ResultsStore& store, std::vector<RunRecord>& runs) {
-    std::set<size_t> there;
-    for (const RunRecord& r : runs) there.insert(r.position);
-    std::vector<size_t> positions;
-    for (size_t i = 0; i < order.size(); ++i)
-        if (!there.contains(i)) positions.push_back(i);
-    for (const PreparedVariant& e : prepared.variants) mark_running(shown_, e.name, false);
-    const auto keep = [&](RunRecord run) -> Result<> {
-        PB_CHECK(store.add_run(run, around_.spec.seed));
-        run.steps = std::vector<engine::StepReport>(); // stored; {} would keep their memory
-        runs.push_back(std::move(run));
-        return {};
-    };
-    if (!here()) PB_CHECK(run_in_processes(prepared, order, positions, keep));
-    for (size_t i = 0; here() && i < positions.size(); ++i) {
+Result<> Campaign::run_in_turn(Work& work) {
+    while (!work.waiting.empty()) {
         if (interrupted()) {
             stopped_ = true;
-            break;
+            return {};
         }
-        const RunSlot& slot = order[positions[i]];
-        LiveRun live(shown_, prepared.variants[slot.variant].name, slot, positions[i], order.size());
-        RunRecord run = run_here(prepared, source, slot, live);
-        run.position = static_cast<uint32_t>(positions[i]);
-        PB_CHECK(keep(std::move(run)));
+        const Waiting next = work.waiting.front();
+        work.waiting.pop_front();
+        PB_TRY(const Active active, prepared_run(work, next, next.position));
+        RunRecord run = run_here(work.prepared, work.workloads, next.slot, *active.live);
+        run.position = static_cast<uint32_t>(next.position);
+        PB_CHECK(keep(work, active, std::move(run)));
     }
-    std::sort(runs.begin(), runs.end(), [](const RunRecord& a, const RunRecord& b) { return a.position < b.position; });
+    return {};
+}
+
+Result<> Campaign::run_all(const PreparedVariants& prepared, const Workloads& workloads,
+                           const std::vector<RunSlot>& order, size_t first, ResultsStore& store,
+                           std::vector<RunSummary>& runs) {
+    std::set<size_t> there;
+    for (const RunSummary& r : runs) there.insert(r.position);
+    Work work{prepared, workloads, store, runs, {}, first, order.size()};
+    for (size_t i = 0; i < order.size(); ++i)
+        if (!there.contains(first + i)) work.waiting.push_back({order[i], first + i});
+    for (const PreparedVariant& e : prepared.variants) mark_running(shown_, e.name, false);
+    PB_CHECK(here() ? run_in_turn(work) : run_in_processes(work));
+    std::ranges::sort(runs, {}, [](const RunSummary& r) { return std::pair(r.position, r.attempt); });
     return {};
 }
 

@@ -1,5 +1,6 @@
 // All runs of an experiment in their order, each in a process of its own or all in this one; stored as they end.
 #pragma once
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -10,7 +11,8 @@
 #include "experiment/prepared_variants.hpp"
 #include "experiment/results_store.hpp"
 #include "experiment/run_process.hpp"
-#include "experiment/workload.hpp"
+#include "experiment/run_summary.hpp"
+#include "experiment/workloads.hpp"
 
 namespace patchbay::experiment {
 
@@ -28,17 +30,31 @@ class Campaign {
 
     // What engines of the variants say: see try_out(). [before run_all()]
     Result<engine::EngineFacts> try_variant(const PreparedVariant&, size_t variant);
-    // Adds to `runs` those of the order that are not in it. Ends early if it is interrupted. A run that fails is a
-    // record that says why.
-    Result<> run_all(const PreparedVariants&, const WorkloadSource&, const std::vector<RunSlot>& order, ResultsStore&,
-                     std::vector<RunRecord>& runs);
+    // Adds to `runs` those of the order that are not in it, which have the positions from `first` on. Ends early if it
+    // is interrupted. A run that fails is a record that says why; one that others disturbed takes place again.
+    Result<> run_all(const PreparedVariants&, const Workloads&, const std::vector<RunSlot>& order, size_t first,
+                     ResultsStore&, std::vector<RunSummary>& runs);
     bool stopped() const { return stopped_; } // before the last run
 
   private:
+    struct Waiting {
+        RunSlot slot;
+        size_t position;
+    };
+    struct Work { // of run_all()
+        const PreparedVariants& prepared;
+        const Workloads& workloads;
+        ResultsStore& store;
+        std::vector<RunSummary>& runs;
+        std::deque<Waiting> waiting;
+        size_t first, count; // positions
+    };
+    class StoredRun;
     struct Active { // a run that goes on
         size_t position;
         RunSlot slot;
         std::string started;
+        std::unique_ptr<StoredRun> stored;
         std::unique_ptr<LiveRun> live;
         std::unique_ptr<RunProcess> process;
     };
@@ -47,11 +63,14 @@ class Campaign {
     bool interrupted() const { return around_.interrupted && around_.interrupted(); }
     bool here() const { return processes_.program.empty(); }
     Job job_of(const PreparedVariant&, size_t variant) const;
-    RunRecord run_here(const PreparedVariants&, const WorkloadSource&, const RunSlot&, LiveRun&);
-    Result<Active> start(const PreparedVariants&, const RunSlot&, size_t position, size_t finished, size_t runs);
+    RunRecord run_here(const PreparedVariants&, const Workloads&, const RunSlot&, LiveRun&);
+    Result<Active> prepared_run(Work&, const Waiting&, size_t before);
+    Result<> start(Work&, Active&);
     RunRecord record_of(const PreparedVariants&, const Active&) const;
-    Result<> run_in_processes(const PreparedVariants&, const std::vector<RunSlot>& order,
-                              const std::vector<size_t>& positions, const std::function<Result<>(RunRecord)>& keep);
+    Result<> keep(Work&, const Active&, RunRecord);
+    Result<> choose_attempt(Work&, const Waiting&);
+    Result<> run_in_processes(Work&);
+    Result<> run_in_turn(Work&);
 
     const RunSurroundings& around_;
     const Processes& processes_;

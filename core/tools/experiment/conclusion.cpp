@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <utility>
+
+#include "experiment/counting_table.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -14,53 +17,63 @@ std::string joined(const std::vector<std::string>& words) {
     return out;
 }
 
-const RunRecord* valid_run(const std::vector<RunRecord>& runs, size_t variant, uint32_t repeat) {
-    for (const RunRecord& r : runs)
-        if (r.variant == variant && r.repeat == repeat && r.valid()) return &r;
+bool is_measured(const RunSummary& r) { return r.counts() && !r.rate; }
+
+const RunSummary* valid_run(const std::vector<RunSummary>& runs, size_t variant, uint32_t repeat) {
+    for (const RunSummary& r : runs)
+        if (r.variant == variant && r.repeat == repeat && is_measured(r)) return &r;
     return nullptr;
 }
 
-uint32_t repeats_in(const std::vector<RunRecord>& runs) {
+uint32_t repeats_in(const std::vector<RunSummary>& runs) {
     uint32_t count = 0;
-    for (const RunRecord& r : runs) count = std::max(count, r.repeat + 1);
+    for (const RunSummary& r : runs) count = std::max(count, r.repeat + 1);
     return count;
 }
 
 // The requests of repeats that every variant has a valid run of, or, where there is none, that both have.
-void compare_outputs(const std::vector<RunRecord>& runs, size_t variants, size_t variant, size_t baseline,
-                     Comparison& c) {
-    std::vector<std::pair<const RunRecord*, const RunRecord*>> whole, both;
+void compare_outputs(const std::vector<RunSummary>& runs, size_t variants, size_t variant, size_t baseline,
+                     bool comparable, Comparison& c) {
+    std::vector<std::pair<const RunSummary*, const RunSummary*>> whole, both;
     for (uint32_t r = 0; r < repeats_in(runs); ++r) {
-        const RunRecord *a = valid_run(runs, variant, r), *b = valid_run(runs, baseline, r);
+        const RunSummary *a = valid_run(runs, variant, r), *b = valid_run(runs, baseline, r);
         if (!a || !b) continue;
         both.emplace_back(a, b);
         bool everywhere = true;
         for (size_t v = 0; v < variants; ++v) everywhere &= valid_run(runs, v, r) != nullptr;
         if (everywhere) whole.emplace_back(a, b);
     }
+    c.repeats = static_cast<uint32_t>(whole.empty() ? both.size() : whole.size());
+    if (!comparable) return;
     uint32_t same = 0;
     if (whole.empty()) whole = std::move(both);
     for (const auto& [of_variant, of_baseline] : whole)
-        for (size_t k = 0; k < of_variant->requests.size(); ++k) {
-            const RequestRecord &a = of_variant->requests[k], &b = of_baseline->requests[k];
-            if (!a.completed() || !b.completed()) continue;
+        for (size_t k = 0; k < std::min(of_variant->outputs.size(), of_baseline->outputs.size()); ++k) {
+            const uint64_t a = of_variant->outputs[k], b = of_baseline->outputs[k];
+            if (a == 0 || b == 0) continue; // not complete
             c.pairs += 1;
-            same += a.output == b.output && a.others == b.others;
+            same += a == b;
         }
-    c.repeats = static_cast<uint32_t>(whole.size());
     if (c.pairs > 0) c.same_output = static_cast<double>(same) / c.pairs;
 }
 
-std::vector<std::string> notices_of(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants) {
+std::vector<std::string> notices_of(const std::vector<RunSummary>& runs,
+                                    const std::vector<Contestant>& contestants) {
     std::vector<std::string> notices;
-    for (const RunRecord& r : runs)
-        if (!r.faults.empty())
+    for (const RunSummary& r : runs)
+        if (!r.faults.empty() && !r.superseded)
             notices.push_back("run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name +
                               ", repeat " + std::to_string(r.repeat + 1) + ") is invalid: " + joined(r.faults));
     for (const Contestant& c : contestants)
         if (!c.undeclared.empty())
             notices.push_back("variant '" + c.name +
                               "' differs from the baseline in more than it declares: " + joined(c.undeclared));
+    std::vector<std::string> others;
+    for (const Contestant& c : contestants)
+        if (!c.same_requests) others.push_back(c.name);
+    if (!others.empty())
+        notices.push_back("other requests than the baseline's were sent to " + joined(others) +
+                          ": differences come from the requests too, and outputs are not compared");
     return notices;
 }
 
@@ -97,35 +110,94 @@ std::string shown(double value) {
     return out;
 }
 
-Measured measured(const std::vector<RunRecord>& runs, size_t variants, const Slo& slo) {
+Measured measured(const std::vector<RunSummary>& runs, size_t variants) {
     const uint32_t repeats = repeats_in(runs);
     const size_t metrics = metric_infos().size();
     Measured m;
     m.values.assign(variants, std::vector(metrics, std::vector<double>(repeats, kNoValue)));
     m.timings.assign(variants, std::vector<uint64_t>(repeats, 0));
-    for (const RunRecord& run : runs) {
-        if (!run.valid()) continue;
-        const auto values = metrics_of(run, slo);
-        for (size_t i = 0; i < metrics; ++i) m.values[run.variant][i][run.repeat] = values[i];
-        m.timings[run.variant][run.repeat] = timing_of(run);
+    for (const RunSummary& run : runs) {
+        if (!is_measured(run)) continue;
+        for (size_t i = 0; i < metrics; ++i) m.values[run.variant][i][run.repeat] = run.metrics[i];
+        m.timings[run.variant][run.repeat] = run.timing;
     }
     return m;
 }
 
-Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants, const Question& q,
-                    const Slo& slo) {
+namespace {
+
+ClassResults results_of_class(const std::vector<RunSummary>& runs, Measured m, const Question& q, size_t by,
+                              const ClassName& name) {
+    ClassResults out;
+    out.name = name.second;
+    out.requests.assign(m.values.size(), 0);
+    for (auto& variant : m.values)
+        for (auto& metric : variant) std::ranges::fill(metric, kNoValue);
+    for (const RunSummary& run : runs) {
+        if (!is_measured(run)) continue;
+        const auto at = run.classes[by].find(name);
+        if (at == run.classes[by].end()) continue;
+        out.requests[run.variant] += at->second.requests;
+        for (size_t i = 0; i < at->second.metrics.size(); ++i)
+            m.values[run.variant][i][run.repeat] = at->second.metrics[i];
+    }
+    Question exploratory = q;
+    exploratory.primary.clear();
+    out.results = judge(m, exploratory);
+    return out;
+}
+
+// Every number of each class, with intervals; the first classes where there are very many.
+std::vector<ClassResults> results_by_class(const std::vector<RunSummary>& runs, const Measured& m, const Question& q,
+                                           const std::vector<ByClass>& by, std::vector<std::string>& notices) {
+    constexpr size_t kMaxClasses = 32;
+    std::vector<ClassResults> out;
+    for (size_t i = 0; i < by.size(); ++i) {
+        std::set<ClassName> names;
+        for (const RunSummary& run : runs)
+            if (is_measured(run))
+                for (const auto& [name, numbers] : run.classes[i])
+                    if (numbers.requests > 0) names.insert(name);
+        const std::string word = word_of(by[i].kind);
+        if (names.size() > kMaxClasses)
+            notices.push_back("requests are of " + std::to_string(names.size()) + " classes by " + word +
+                              ", of which " + std::to_string(kMaxClasses) + " are shown");
+        size_t shown = 0;
+        for (const ClassName& name : names) {
+            if (shown++ == kMaxClasses) break;
+            out.push_back(results_of_class(runs, m, q, i, name));
+            out.back().by = word;
+        }
+    }
+    return out;
+}
+
+void set_capacities(Measured& m, const std::vector<std::vector<double>>& capacities) {
+    const size_t metric = *metric_named("capacity");
+    for (size_t v = 0; v < capacities.size(); ++v)
+        for (size_t r = 0; r < std::min(capacities[v].size(), m.values[v][metric].size()); ++r)
+            m.values[v][metric][r] = capacities[v][r];
+}
+
+}  // namespace
+
+Conclusion conclude(const std::vector<RunSummary>& runs, const std::vector<Contestant>& contestants, const Question& q,
+                    const std::vector<ByClass>& by, const std::vector<std::vector<double>>& capacities) {
     Conclusion c;
-    const Measured m = measured(runs, contestants.size(), slo);
+    Measured m = measured(runs, contestants.size());
+    set_capacities(m, capacities);
     c.primary = q.primary;
     c.results = judge(m, q);
     for (size_t v = 0; v < contestants.size(); ++v)
-        if (v != q.baseline) compare_outputs(runs, contestants.size(), v, q.baseline, c.results[v].comparison);
+        if (v != q.baseline) compare_outputs(runs, contestants.size(), v, q.baseline, contestants[v].same_requests,
+                                           c.results[v].comparison);
     c.notices = notices_of(runs, contestants);
+    c.classes = results_by_class(runs, m, q, by, c.notices);
     for (std::string& notice : notices_about(m, c.results, contestants)) c.notices.push_back(std::move(notice));
 
     const bool undeclared =
         std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
-    const bool all_valid = std::all_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.valid(); });
+    const bool all_valid = std::ranges::all_of(runs, [](const RunSummary& r) { return r.superseded || r.valid(); });
     std::vector<std::string> names;
     for (const Contestant& k : contestants) names.push_back(k.name);
     if (contestants.size() < 2) c.sentence = "one variant: nothing to compare it with";
@@ -136,7 +208,7 @@ Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contes
         c.winner = std::move(claim.winner);
         c.sentence = std::move(claim.sentence);
         c.claims = claim.claims;
-        const double same = claim.leader ? c.results[*claim.leader].comparison.same_output : 1;
+        const double same = claim.leader ? c.results[*claim.leader].comparison.same_output : 1; // NaN: not compared
         if (same < 1)
             c.sentence += "; its outputs differ from those of " + names[q.baseline] + " in " + shown(100 * (1 - same)) +
                           " % of the requests, so judge their quality too";

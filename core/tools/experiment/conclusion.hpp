@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiment/comparison.hpp"
-#include "experiment/record.hpp"
+#include "experiment/run_summary.hpp"
 #include "experiment/spec.hpp"
 
 namespace patchbay::experiment {
@@ -13,10 +13,18 @@ namespace patchbay::experiment {
 struct Contestant { // the part of a variant that a conclusion depends on
     std::string name;
     std::vector<std::string> undeclared; // paths that differ from the baseline without being declared
+    bool same_requests = true;           // as the baseline's, so that outputs can be compared
+};
+
+struct ClassResults { // of the requests of one class; exploratory, whatever the metric
+    std::string by, name;               // "tenant", "1"
+    std::vector<uint64_t> requests;     // by variant, over its runs that count
+    std::vector<VariantResult> results; // by variant
 };
 
 struct Conclusion {
     std::vector<VariantResult> results; // one a variant
+    std::vector<ClassResults> classes;
     std::vector<size_t> primary;        // metrics with verdicts; the first is the one that a winner is best in
     bool claims = false;                // the sentence says that variants differ
     std::string winner;                 // empty: none may be named
@@ -24,9 +32,11 @@ struct Conclusion {
     std::vector<std::string> notices;   // invalid runs, differences that were not declared, interruption
 };
 
-// What valid runs measured; of one variant and repeat there is at most one of them.
-Measured measured(const std::vector<RunRecord>&, size_t variants, const Slo&);
-Conclusion conclude(const std::vector<RunRecord>&, const std::vector<Contestant>&, const Question&, const Slo&);
+// What the runs measured that count; of one variant and repeat there is at most one of them.
+Measured measured(const std::vector<RunSummary>&, size_t variants);
+// Runs of searches for the capacity are not looked at; `capacities`: what they found, by variant and repeat.
+Conclusion conclude(const std::vector<RunSummary>&, const std::vector<Contestant>&, const Question&,
+                    const std::vector<ByClass>& by = {}, const std::vector<std::vector<double>>& capacities = {});
 
 struct Claim {
     std::string winner, sentence;

@@ -2,6 +2,7 @@
 #include "service/run_to_end.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace patchbay::experiment {
@@ -28,92 +29,139 @@ void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns)
     r.first_scheduled_ns = since(out.first_scheduled_ns, start_ns);
 }
 
-// Why the numbers of a run must not be used.
-std::vector<std::string> faults_of(const RunRecord& run) {
-    std::vector<std::string> faults;
-    uint64_t sampler = 0, plan = 0, proposer = 0, kv_policy = 0, failed = 0;
-    std::string first_error;
-    for (const engine::StepReport& s : run.steps) {
-        sampler += s.sampler_faults;
-        plan += s.plan_faults;
-        proposer += s.proposer_faults;
-        kv_policy += s.kv_policy_faults;
+// Why the numbers of a run must not be used, and what else follows from all of its rows.
+class Tally {
+  public:
+    void add(const engine::StepReport& s) {
+        sampler_ += s.sampler_faults;
+        plan_ += s.plan_faults;
+        proposer_ += s.proposer_faults;
+        kv_policy_ += s.kv_policy_faults;
+        if (s.total_pages == 0) return;
+        const double share = static_cast<double>(s.used_pages) / s.total_pages,
+                     time = static_cast<double>(s.end_ns - s.start_ns);
+        busy_ += time;
+        used_ += share * time;
+        most_ = std::max(most_, share);
     }
-    for (const RequestRecord& r : run.requests) {
-        if (r.completed() || (run.end == RunEnd::kInterrupted && r.error.empty())) continue;
-        if (failed++ == 0) first_error = r.error;
+    void add_ended(const RequestRecord& r, RunEnd run) {
+        ended_ += 1;
+        duration_ns_ = std::max(duration_ns_, r.finish_ns);
+        if (r.completed() || (run == RunEnd::kInterrupted && r.error.empty())) return;
+        if (failed_++ == 0) first_error_ = r.error;
     }
-    if (failed > 0)
-        faults.push_back(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" +
-                         (first_error.empty() ? "" : ": " + first_error));
-    if (sampler > 0) faults.push_back(std::to_string(sampler) + " sampler faults");
-    if (proposer > 0) faults.push_back(std::to_string(proposer) + " proposer faults");
-    if (kv_policy > 0) faults.push_back(std::to_string(kv_policy) + " faults of the kv_policy");
-    if (plan > 0) faults.push_back(std::to_string(plan) + " plans of the scheduler were refused");
-    return faults;
-}
+    void write(RunRecord& run) const {
+        run.duration_ns = duration_ns_;
+        if (busy_ > 0) {
+            run.kv_mean = used_ / busy_;
+            run.kv_max = most_;
+        }
+        const auto add = [&](const std::string& fault) { run.faults.push_back(fault); };
+        const uint64_t failed = failed_ + (run.end == RunEnd::kInterrupted ? 0 : run.requests.size() - ended_);
+        if (failed > 0)
+            add(std::to_string(failed) + " of " + std::to_string(run.requests.size()) + " requests failed" +
+                (first_error_.empty() ? "" : ": " + first_error_));
+        if (sampler_ > 0) add(std::to_string(sampler_) + " sampler faults");
+        if (proposer_ > 0) add(std::to_string(proposer_) + " proposer faults");
+        if (kv_policy_ > 0) add(std::to_string(kv_policy_) + " faults of the kv_policy");
+        if (plan_ > 0) add(std::to_string(plan_) + " plans of the scheduler were refused");
+    }
+
+  private:
+    uint64_t sampler_ = 0, plan_ = 0, proposer_ = 0, kv_policy_ = 0;
+    uint64_t failed_ = 0, ended_ = 0, duration_ns_ = 0; // of requests
+    double busy_ = 0, used_ = 0, most_ = 0; // of the KV cache
+    std::string first_error_;
+};
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// Gives the engine its requests: those with a time of their own at the start, the others when what they follow is done.
+// Gives the engine its requests: those with a time of their own before it, the others when what they follow is done.
 class Feed {
   public:
-    Feed(DrivenEngine& engine, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks, RunRecord& run,
-         uint64_t start_ns)
+    Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, uint64_t start_ns)
         : engine_(engine), planned_(planned), hooks_(hooks), run_(run), start_(start_ns), next_(planned.size(), kNone),
-          unfinished_(planned.size()), histories_(planned.size()) {
+          unfinished_(planned.size()), ids_(planned.size()) {
         run.requests.assign(planned.size(), {});
         for (uint32_t i = 0; i < planned.size(); ++i) {
-            RequestRecord& record = run.requests[i];
-            record.others.resize(planned[i].sampling.n - 1);
-            record.tenant = planned[i].tenant;
-            record.priority = planned[i].priority;
-            record.label = planned[i].label;
-            unfinished_[i] = planned[i].sampling.n;
-            if (planned[i].follows) next_[*planned[i].follows] = i;
+            run.requests[i].arrival_ns = planned.arrival_ns(i);
+            if (const auto before = planned.follows(i)) next_[*before] = i;
+            else timed_.push_back(i);
         }
+        std::ranges::stable_sort(timed_, {}, [&](uint32_t i) { return planned.arrival_ns(i); });
     }
 
-    void add_all() {
-        for (uint32_t i = 0; i < planned_.size(); ++i)
-            if (!planned_[i].follows) add(i, planned_[i].arrival_ns);
+    // Those that arrive by this time, and the next ones after it: an engine without work waits for them.
+    void add_until(uint64_t now_ns) {
+        const auto arrival = [&](size_t at) { return start_ + planned_.arrival_ns(timed_[at]); };
+        while (added_ < timed_.size() && arrival(added_) <= now_ns) add_timed();
+        if (added_ == timed_.size() || next_is_there_) return;
+        const uint64_t next = arrival(added_);
+        while (added_ < timed_.size() && arrival(added_) <= next) add_timed();
+        next_is_there_ = true;
+        next_ns_ = next;
+    }
+    void add_by_time(uint64_t now_ns) {
+        next_is_there_ &= next_ns_ > now_ns;
+        add_until(now_ns);
         add_due();
     }
     // Requests whose predecessors are done by now. Not from inside a step.
     void add_due() {
         while (!due_.empty()) { // those that are refused may end others
             const auto due = std::exchange(due_, {});
-            for (const uint32_t i : due) add_after(i, *planned_[i].follows);
+            for (const uint32_t i : due) add_after(i, *planned_.follows(i));
         }
     }
     void abort_all() {
-        for (const engine::RequestId id : ids_) engine_.abort(id);
+        for (uint32_t i = 0; i < ids_.size(); ++i)
+            if (ids_[i] != 0 && unfinished_[i] > 0) engine_.abort(ids_[i]);
     }
     size_t finished() const { return finished_; }
+    // Those that ended and that nothing waits for any more.
+    std::vector<uint32_t> take_ended() { return std::exchange(ended_, {}); }
+    size_t ended() const { return ended_.size(); }
+    const Tally& tally() const { return tally_; }
+    Tally& tally() { return tally_; }
 
   private:
+    void add_timed() {
+        const uint32_t i = timed_[added_++];
+        add(i, planned_.make(i), planned_.arrival_ns(i));
+    }
     void add_after(uint32_t i, uint32_t before) {
         RequestRecord& previous = run_.requests[before];
-        if (!previous.completed()) return refuse(i, "the request that it follows failed");
-        if (planned_[i].continues) {
-            histories_[i] = std::move(histories_[before]);
-            histories_[i].insert(histories_[i].end(), planned_[before].prompt.begin(), planned_[before].prompt.end());
-            histories_[i].insert(histories_[i].end(), previous.output.begin(), previous.output.end());
+        if (!previous.completed()) {
+            ended_.push_back(before);
+            return refuse(i, "the request that it follows failed");
         }
-        histories_[before] = {};
-        add(i, previous.finish_ns + planned_[i].think_ns);
+        PlannedRequest planned = planned_.make(i);
+        if (planned.continues) {
+            std::vector<engine::TokenId> whole = std::move(prompts_[before]);
+            whole.insert(whole.end(), previous.output.begin(), previous.output.end());
+            whole.insert(whole.end(), planned.prompt.begin(), planned.prompt.end());
+            planned.prompt = std::move(whole);
+        }
+        prompts_.erase(before);
+        const uint64_t arrival_ns = previous.finish_ns + planned.think_ns;
+        ended_.push_back(before);
+        add(i, std::move(planned), arrival_ns);
     }
 
-    void add(uint32_t i, uint64_t arrival_ns) { // since the start
-        const PlannedRequest& planned = planned_[i];
+    void add(uint32_t i, PlannedRequest planned, uint64_t arrival_ns) { // since the start
         RequestRecord& record = run_.requests[i];
+        record.others.resize(planned.sampling.n - 1);
+        record.tenant = planned.tenant;
+        record.priority = planned.priority;
+        record.label = planned.label;
         record.arrival_ns = arrival_ns;
         record.deadline_ns = planned.deadline_ns + (planned.follows && planned.deadline_ns > 0 ? arrival_ns : 0);
+        record.prompt_tokens = static_cast<uint32_t>(planned.prompt.size());
+        unfinished_[i] = planned.sampling.n;
+        if (next_[i] != kNone) prompts_[i] = planned.prompt; // which may continue it
         engine::Request request;
-        request.prompt = histories_[i];
-        request.prompt.insert(request.prompt.end(), planned.prompt.begin(), planned.prompt.end());
-        record.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
-        request.sampling = planned.sampling;
+        request.prompt = std::move(planned.prompt);
+        request.sampling = std::move(planned.sampling);
         request.arrival_ns = start_ + arrival_ns;
         request.deadline_ns = record.deadline_ns > 0 ? start_ + record.deadline_ns : 0;
         request.tenant = planned.tenant;
@@ -125,10 +173,11 @@ class Feed {
             if (out.finish != engine::FinishReason::kNone && --unfinished_[i] == 0) end(i);
             if (hooks_.on_output) hooks_.on_output(out);
         };
+        const uint32_t outputs = unfinished_[i];
         const auto id = engine_.add_request(std::move(request));
         if (!id) return refuse(i, id.error());
-        ids_.push_back(*id);
-        if (hooks_.on_request) hooks_.on_request(*id, start_ + arrival_ns, record.prompt_tokens, planned.sampling.n);
+        ids_[i] = *id;
+        if (hooks_.on_request) hooks_.on_request(*id, start_ + arrival_ns, record.prompt_tokens, outputs);
     }
     void refuse(uint32_t i, const std::string& why) {
         run_.requests[i].finish = engine::FinishReason::kError;
@@ -137,48 +186,80 @@ class Feed {
     }
     void end(uint32_t i) {
         finished_ += 1;
+        unfinished_[i] = 0;
+        tally_.add_ended(run_.requests[i], run_.end);
         if (next_[i] != kNone) due_.push_back(next_[i]);
-        else histories_[i] = {};
+        else ended_.push_back(i);
     }
 
     DrivenEngine& engine_;
-    const std::vector<PlannedRequest>& planned_;
+    const Requests& planned_;
     const DriveHooks& hooks_;
     RunRecord& run_;
     uint64_t start_;
-    std::vector<uint32_t> next_, due_; // next_: the request that follows
-    std::vector<uint32_t> unfinished_; // outputs
-    std::vector<std::vector<engine::TokenId>> histories_; // of what continues: all that was said before it
-    std::vector<engine::RequestId> ids_;
+    std::vector<uint32_t> next_, due_, ended_; // next_: the request that follows
+    std::vector<uint32_t> timed_;              // those with a time of their own, by it
+    size_t added_ = 0;                         // of them
+    bool next_is_there_ = false;               // the engine has one that is yet to arrive,
+    uint64_t next_ns_ = 0;                     // at this time
+    std::vector<uint32_t> unfinished_;         // outputs
+    std::unordered_map<uint32_t, std::vector<engine::TokenId>> prompts_; // of requests that another one follows
+    std::vector<engine::RequestId> ids_;       // 0: not added
     size_t finished_ = 0;
+    Tally tally_;
+};
+
+// Hands over the rows of a run while it goes on, some at a time.
+class RowStream {
+  public:
+    RowStream(Feed& feed, RunRecord& run, const DriveHooks& hooks) : feed_(feed), run_(run), hooks_(hooks) {}
+    void look() {
+        constexpr size_t kRows = 32;
+        if (hooks_.on_rows && (run_.steps.size() >= kRows || feed_.ended() >= kRows)) send(feed_.take_ended());
+    }
+    void finish() { // those that did not end, too
+        if (!hooks_.on_rows) return;
+        send(feed_.take_ended());
+        std::vector<uint32_t> rest;
+        for (uint32_t i = 0; i < run_.requests.size(); ++i)
+            if (!sent_[i]) rest.push_back(i);
+        send(rest);
+        run_.requests = std::vector<RequestRecord>();
+        run_.steps = std::vector<engine::StepReport>();
+    }
+
+  private:
+    void send(const std::vector<uint32_t>& requests) {
+        sent_.resize(run_.requests.size());
+        Rows rows;
+        rows.steps.swap(run_.steps);
+        for (const uint32_t i : requests) {
+            sent_[i] = true;
+            rows.requests.push_back({i, std::move(run_.requests[i])});
+        }
+        if (!rows.steps.empty() || !rows.requests.empty()) hooks_.on_rows(std::move(rows));
+    }
+
+    Feed& feed_;
+    RunRecord& run_;
+    const DriveHooks& hooks_;
+    std::vector<bool> sent_;
 };
 
 }  // namespace
 
-void summarise_kv(RunRecord& run) {
-    double busy = 0, used = 0, most = 0;
-    for (const engine::StepReport& step : run.steps) {
-        if (step.total_pages == 0) continue;
-        const double share = static_cast<double>(step.used_pages) / step.total_pages,
-                     time = static_cast<double>(step.end_ns - step.start_ns);
-        busy += time;
-        used += share * time;
-        most = std::max(most, share);
-    }
-    if (busy <= 0) return;
-    run.kv_mean = used / busy;
-    run.kv_max = most;
-}
-
-void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& planned, const DriveHooks& hooks,
-           RunRecord& run) {
+void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const DriveHooks& hooks, RunRecord& run) {
     constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
     const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
+    const bool ahead = hooks.feeding == Feeding::kAhead;
     Feed feed(engine, planned, hooks, run, start);
-    feed.add_all();
+    RowStream rows(feed, run, hooks);
+    feed.add_by_time(ahead ? ~uint64_t{0} : clock.now_ns());
     if (hooks.on_start) hooks.on_start(start);
     const auto go_on = [&] {
-        feed.add_due();
+        if (ahead) feed.add_due();
+        else feed.add_by_time(clock.now_ns());
+        rows.look();
         if (!engine.has_unfinished() || !hooks.interrupted || !hooks.interrupted()) return true;
         run.end = RunEnd::kInterrupted;
         feed.abort_all();
@@ -188,15 +269,15 @@ void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>
         if (hooks.on_step) hooks.on_step(report, feed.finished());
         report.start_ns = since(report.start_ns, start);
         report.end_ns = since(report.end_ns, start);
+        feed.tally().add(report);
         run.steps.push_back(report);
     };
     if (const auto done = service::run_to_end(engine, {go_on, keep}); !done) {
         run.end = RunEnd::kFailed;
         run.faults.push_back(done.error());
     }
-    for (const RequestRecord& r : run.requests) run.duration_ns = std::max(run.duration_ns, r.finish_ns);
-    summarise_kv(run);
-    for (std::string& fault : faults_of(run)) run.faults.push_back(std::move(fault));
+    feed.tally().write(run);
+    rows.finish();
 }
 
 }  // namespace patchbay::experiment

@@ -22,18 +22,24 @@ class DrivenEngine {
     virtual Result<engine::StepReport> step() = 0;
 };
 
+enum class Feeding { kAhead, kAsDue }; // all requests before the first step; or each once it arrives
+
+struct Rows { // of a run that goes on
+    std::vector<engine::StepReport> steps;
+    std::vector<NumberedRequest> requests; // that have ended
+};
+
 struct DriveHooks { // any may be empty
+    Feeding feeding = Feeding::kAhead; // as they are due: only on a clock that stands still meanwhile
     std::function<void(uint64_t start_ns)> on_start; // before the first step: the run's time 0 on the engine's clock
     std::function<bool()> interrupted;
     std::function<void(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n)> on_request;
     std::function<void(const engine::RequestOutput&)> on_output;
     std::function<void(const engine::StepReport&, size_t finished)> on_step; // finished: requests so far
+    std::function<void(Rows)> on_rows; // between two steps, some at a time; what it was given is not in the record
 };
 
-// Fills requests, steps, duration, end and faults of the record.
-void drive(DrivenEngine&, Clock&, const std::vector<PlannedRequest>&, const DriveHooks&, RunRecord&);
-
-// Fills kv_mean and kv_max from the steps.
-void summarise_kv(RunRecord&);
+// Fills requests, steps, duration, end, faults and KV use of the record.
+void drive(DrivenEngine&, Clock&, const Requests&, const DriveHooks&, RunRecord&);
 
 }  // namespace patchbay::experiment

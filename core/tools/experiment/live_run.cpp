@@ -8,8 +8,9 @@ void mark_running(const Shown& shown, const std::string& variant, bool is_runnin
         .Set(is_running);
 }
 
-LiveRun::LiveRun(const Shown& shown, const std::string& variant, const RunSlot& slot, size_t run, size_t runs)
-    : shown_(shown), variant_(variant), slot_(slot), run_(run), runs_(runs) {
+LiveRun::LiveRun(const Shown& shown, const std::string& variant, const RunSlot& slot, size_t run, size_t runs,
+                 RowSink* sink)
+    : shown_(shown), variant_(variant), slot_(slot), run_(run), runs_(runs), sink_(sink) {
     if (shown_.metrics) plugins_.emplace(*shown_.metrics);
 }
 
@@ -35,6 +36,14 @@ void LiveRun::on_output(const engine::RequestOutput& output) {
 
 void LiveRun::on_step(const engine::StepReport& report) {
     if (engine_) engine_->on_step(report);
+}
+
+void LiveRun::on_rows(Rows rows) {
+    if (sink_) sink_->take(rows);
+    for (NumberedRequest& r : rows.requests) {
+        if (r.number >= requests_.size()) requests_.resize(r.number + 1);
+        requests_[r.number] = std::move(r.request);
+    }
 }
 
 void LiveRun::add(const std::string& kind, const std::string& component, const std::string& name, double amount) {

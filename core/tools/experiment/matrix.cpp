@@ -24,6 +24,13 @@ std::string value_name(const config::Node& value) {
     return name;
 }
 
+std::string value_text(const config::Node& value) {
+    if (value.kind != config::NodeKind::kList) return value.text;
+    std::string out;
+    for (const config::Node& item : value.items) out += (out.empty() ? "" : ", ") + value_text(item);
+    return "[" + out + "]";
+}
+
 }  // namespace
 
 Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
@@ -50,17 +57,24 @@ Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
         if (!names.insert(c.name).second)
             return fail("two variants would be named '" + config::printable(c.name) + "'");
         PB_TRY(config::Node patch, config::expand_dotted(c.settings));
-        variants.push_back({.name = std::move(c.name), .patch = std::move(patch), .at = {}, .at_given = {}});
+        variants.push_back({.name = std::move(c.name), .patch = std::move(patch)});
     }
     return variants;
 }
 
+std::vector<Leaf> leaves_of(const config::Node& node) {
+    std::vector<Leaf> leaves;
+    for (const config::Entry& entry : node.entries) {
+        if (entry.value.kind != config::NodeKind::kMap) leaves.emplace_back(entry.key, value_text(entry.value));
+        for (auto& [path, value] : leaves_of(entry.value))
+            leaves.emplace_back(entry.key + "." + path, std::move(value));
+    }
+    return leaves;
+}
+
 std::vector<std::string> leaf_paths(const config::Node& node) {
     std::vector<std::string> paths;
-    for (const config::Entry& entry : node.entries) {
-        if (entry.value.kind != config::NodeKind::kMap) paths.push_back(entry.key);
-        for (const std::string& below : leaf_paths(entry.value)) paths.push_back(entry.key + "." + below);
-    }
+    for (auto& [path, value] : leaves_of(node)) paths.push_back(std::move(path));
     return paths;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +19,16 @@ struct Factor {
 
 // The Cartesian product, the last factor fastest; names such as "scheduler=fcfs max_num_seqs=8".
 Result<std::vector<VariantSpec>> expand(const std::vector<Factor>&);
+using Leaf = std::pair<std::string, std::string>; // dotted path, value
+std::vector<Leaf> leaves_of(const config::Node&);
 // Dotted paths of the leaves of a patch.
 std::vector<std::string> leaf_paths(const config::Node&);
 
 struct RunSlot {
-    size_t variant;
-    uint32_t repeat;
+    size_t variant = 0;
+    uint32_t repeat = 0;
+    std::optional<double> rate{}; // of arrivals, instead of the workload's
+    uint32_t attempt = 0;
 };
 // ABBA: each pair of repeats draws one order of the variants, runs it forwards, then backwards.
 std::vector<RunSlot> run_order(size_t variants, uint32_t repeats, uint64_t seed);

@@ -1,8 +1,9 @@
 #include "experiment/one_run.hpp"
 
 #include "config/slots.hpp"
-#include "experiment/drive.hpp"
+#include "experiment/cpu_use.hpp"
 #include "experiment/jitter.hpp"
+#include "experiment/pace.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -45,28 +46,33 @@ std::vector<std::string> changes(const engine::EngineFacts& then, const engine::
 Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& variant, const SourceOf& source_of,
                         const RunSlot& slot, RunListener& listener) {
     const ExperimentSpec& spec = around.spec;
+    const VariantSpec& mine = spec.variants[slot.variant];
     RanOnce out;
     RunRecord& run = out.record;
     run.variant = slot.variant;
     run.repeat = slot.repeat;
+    run.attempt = slot.attempt;
+    run.rate = slot.rate;
     run.started = utc_now();
     VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
     Clock& clock = variant.facts.simulated ? simulated : around.clock;
     PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, around.registry, clock,
                                                      listener.wants_metrics() ? &listener : nullptr, &around.world));
     PB_TRY(const WorkloadSource* const source, source_of(*engine));
-    const Workload workload = source->repeat(spec.seed, slot.repeat);
+    const WorkloadSource::Plan plan = source->plan(spec.seed, slot.repeat);
+    const PacedRequests paced(plan, slot.rate ? pace_of(mine.workload.arrivals, plan, *slot.rate) : 1);
+    const Requests& requests = slot.rate ? static_cast<const Requests&>(paced) : plan;
     RealEngine plain(*engine);
-    JitteredEngine jittered(plain, simulated, spec.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
-    const bool noisy = variant.facts.simulated && spec.jitter.any();
+    JitteredEngine jittered(plain, simulated, mine.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
+    const bool noisy = variant.facts.simulated && mine.jitter.any();
     DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
     out.facts = engine->facts();
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
     DriveHooks hooks;
     hooks.interrupted = around.interrupted;
-    if (spec.warmup_requests > 0) {
+    if (mine.warmup_requests > 0) {
         RunRecord discarded;
-        drive(driven, clock, source->warmup(spec.seed, spec.warmup_requests), hooks, discarded);
+        drive(driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup_requests)), hooks, discarded);
         for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
         if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
     }
@@ -78,11 +84,15 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     }
     hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
         if (listener.wants_metrics()) listener.on_step(report);
-        listener.on_progress(finished, workload.requests.size());
+        listener.on_progress(finished, requests.size());
     };
-    hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, workload.requests); };
+    hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, requests); };
+    hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
+    hooks.feeding = variant.facts.simulated ? Feeding::kAsDue : Feeding::kAhead;
     listener.on_engine(engine->facts());
-    drive(driven, clock, workload.requests, hooks, run);
+    const CpuWatch cpu;
+    drive(driven, clock, requests, hooks, run);
+    if (!variant.facts.simulated) run.cpu_use = cpu.use();
     swaps.write(run);
     for (std::string& what : fallbacks(variant.loaded.config, out.facts)) run.faults.push_back(std::move(what));
     return out;

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "experiment/drive.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/record.hpp"
@@ -14,12 +15,13 @@ namespace patchbay::experiment {
 // Follows a run as it happens: metrics and progress.
 class RunListener : public host::MetricSink {
   public:
-    virtual bool wants_metrics() const = 0; // else only the two that follow are called
+    virtual bool wants_metrics() const = 0; // else only the rows and the two that follow are called
     virtual void on_engine(const engine::EngineFacts&) = 0; // the run begins
     virtual void on_progress(size_t finished, size_t of) = 0; // requests, after each step
     virtual void on_request(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) = 0;
     virtual void on_output(const engine::RequestOutput&) = 0;
     virtual void on_step(const engine::StepReport&) = 0;
+    virtual void on_rows(Rows) = 0; // some at a time, whether metrics are wanted or not; they are not in the record
 };
 
 struct RunSurroundings {

@@ -10,20 +10,41 @@ namespace {
 
 std::string counted(uint64_t n) { return shown(static_cast<double>(n)); }
 
-struct Load { // of the requests of some repeats
+struct PlannedLoad { // of the requests of some repeats
     uint64_t requests = 0, prompt_tokens = 0, output_tokens = 0;
     double arrivals_s = 0; // from the first to the last
 };
 
-Load load_of(const Workload& workload) {
-    Load out;
-    for (const PlannedRequest& r : workload.requests) {
+PlannedLoad load_of(const WorkloadSource::Plan& plan, uint32_t outputs) {
+    PlannedLoad out;
+    for (uint32_t i = 0; i < plan.size(); ++i) {
         out.requests += 1;
-        out.prompt_tokens += r.prompt.size();
-        out.output_tokens += uint64_t{r.sampling.max_tokens} * r.sampling.n;
-        out.arrivals_s = std::max(out.arrivals_s, static_cast<double>(r.arrival_ns) * 1e-9);
+        out.prompt_tokens += plan.prompt_tokens(i);
+        out.output_tokens += uint64_t{plan.output_tokens(i)} * outputs;
+        out.arrivals_s = std::max(out.arrivals_s, static_cast<double>(plan.arrival_ns(i)) * 1e-9);
     }
     return out;
+}
+
+// Over the repeats, of one variant.
+PlannedLoad load_of(const ExperimentSpec& spec, const Workloads& workloads, size_t variant) {
+    PlannedLoad all;
+    const uint32_t outputs = spec.variants[variant].workload.sampling.n;
+    for (uint32_t r = 0; r < spec.repeats; ++r) {
+        const PlannedLoad l = load_of(workloads.of(variant).plan(spec.seed, r), outputs);
+        all.requests += l.requests;
+        all.prompt_tokens += l.prompt_tokens;
+        all.output_tokens += l.output_tokens;
+        all.arrivals_s += l.arrivals_s;
+    }
+    return all;
+}
+
+std::string text_of(const PlannedLoad& all, double repeats) {
+    return shown(static_cast<double>(all.requests) / repeats) + " requests, " +
+           shown(static_cast<double>(all.prompt_tokens) / repeats) + " prompt tokens, at most " +
+           shown(static_cast<double>(all.output_tokens) / repeats) + " output tokens, arriving over " +
+           shown(all.arrivals_s / repeats) + " s (means over the repeats)\n";
 }
 
 std::string differences_of(const PreparedVariant& v) {
@@ -37,7 +58,7 @@ std::string differences_of(const PreparedVariant& v) {
 
 }  // namespace
 
-std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared, const WorkloadSource& source) {
+std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared, const Workloads& workloads) {
     std::string out = std::to_string(prepared.variants.size()) + " variants × " + repeats_text(spec) + " = " +
                       (spec.adaptive ? "at most " : "") + std::to_string(prepared.variants.size() * spec.repeats) +
                       " runs\n";
@@ -48,24 +69,20 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
                counted(variant.facts.num_blocks) + " KV blocks\n";
         for (const SwapTask& swap : variant.swaps) out += "    swap: " + swap.text() + "\n";
     }
-    Load all;
+    const bool shared = workloads.different().size() == 1;
     double arrivals_s = 0;
-    for (uint32_t r = 0; r < spec.repeats; ++r) {
-        const Load l = load_of(source.repeat(spec.seed, r));
-        all.requests += l.requests;
-        all.prompt_tokens += l.prompt_tokens;
-        all.output_tokens += l.output_tokens;
-        arrivals_s += l.arrivals_s;
+    PlannedLoad load;
+    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+        if (v == 0 || !shared) {
+            load = load_of(spec, workloads, v);
+            out += "a run" + (shared ? "" : " of " + prepared.variants[v].name) + ": " + text_of(load, spec.repeats);
+        }
+        arrivals_s += load.arrivals_s;
     }
-    const double n = spec.repeats;
-    out += "a run: " + shown(static_cast<double>(all.requests) / n) + " requests, " +
-           shown(static_cast<double>(all.prompt_tokens) / n) + " prompt tokens, at most " +
-           shown(static_cast<double>(all.output_tokens) / n) + " output tokens, arriving over " +
-           shown(arrivals_s / n) + " s (means over the repeats)\n";
     const bool simulated = std::all_of(prepared.variants.begin(), prepared.variants.end(),
                                        [](const PreparedVariant& v) { return v.facts.simulated; });
     if (!simulated)
-        out += "all runs: " + shown(arrivals_s * static_cast<double>(prepared.variants.size())) +
+        out += "all runs: " + shown(arrivals_s) +
                " s at least, by the arrivals alone\n";
     out += "order:";
     constexpr size_t kShown = 12;

@@ -4,11 +4,11 @@
 
 #include "experiment/prepared_variants.hpp"
 #include "experiment/spec.hpp"
-#include "experiment/workload.hpp"
+#include "experiment/workloads.hpp"
 
 namespace patchbay::experiment {
 
 // Lines. The variants were tried out.
-std::string outline(const ExperimentSpec&, const PreparedVariants&, const WorkloadSource&);
+std::string outline(const ExperimentSpec&, const PreparedVariants&, const Workloads&);
 
 }  // namespace patchbay::experiment

@@ -15,10 +15,10 @@ double mean_of(const std::vector<double>& values) { return estimate_of(values).m
 
 }  // namespace
 
-std::optional<Load> load_of(const RunRecord& run) {
+std::optional<Load> load_of(const RunRecord& run, const TimeSpan& span) {
     std::vector<double> arrivals, waits;
     for (const RequestRecord& r : run.requests) {
-        if (!r.completed() || r.token_ns.empty()) continue;
+        if (!r.completed() || r.token_ns.empty() || !span.has(r.arrival_ns)) continue;
         arrivals.push_back(static_cast<double>(r.arrival_ns) * kSecondsPerNs);
         waits.push_back(static_cast<double>(r.token_ns.front() - r.arrival_ns) * kSecondsPerNs);
     }
@@ -28,7 +28,9 @@ std::optional<Load> load_of(const RunRecord& run) {
     Load out;
     const auto n = static_cast<double>(arrivals.size());
     out.offered = (n - 1) / (*last - *first);
-    out.served = n / (static_cast<double>(run.duration_ns) * kSecondsPerNs);
+    const auto ended = [&](const RequestRecord& r) { return r.completed() && span.has(r.finish_ns); };
+    out.served = static_cast<double>(std::ranges::count_if(run.requests, ended)) /
+                 (static_cast<double>(span.until_ns - span.from_ns) * kSecondsPerNs);
     const double arrival = mean_of(arrivals), wait = mean_of(waits);
     double both = 0, squares = 0;
     for (size_t i = 0; i < arrivals.size(); ++i) {
@@ -39,13 +41,13 @@ std::optional<Load> load_of(const RunRecord& run) {
     return out;
 }
 
-std::vector<std::string> overload_notices(const std::vector<RunRecord>& runs,
+std::vector<std::string> overload_notices(const std::vector<RunSummary>& runs,
                                           const std::vector<Contestant>& contestants) {
     std::vector<std::string> notices;
     for (size_t v = 0; v < contestants.size(); ++v) {
         std::vector<double> growths, offered, served;
-        for (const RunRecord& run : runs) {
-            const auto load = run.variant == v && run.valid() ? load_of(run) : std::nullopt;
+        for (const RunSummary& run : runs) {
+            const auto load = run.variant == v && run.counts() ? run.load : std::nullopt;
             if (!load) continue;
             growths.push_back(load->growth);
             offered.push_back(load->offered);

@@ -5,19 +5,15 @@
 #include <vector>
 
 #include "experiment/conclusion.hpp"
-#include "experiment/record.hpp"
+#include "experiment/run_summary.hpp"
 
 namespace patchbay::experiment {
 
-struct Load { // of a run
-    double offered = 0, served = 0; // requests per second: by the arrivals; completed ones by the run's length
-    double growth = 0;              // least-squares slope of the time to first token over the arrival, in s per s
-};
-// None where fewer than 10 requests are complete, or all arrive at once.
-std::optional<Load> load_of(const RunRecord&);
+// Of the requests that arrive in the span. None where fewer than 10 of them are complete, or all arrive at once.
+std::optional<Load> load_of(const RunRecord&, const TimeSpan&);
 
 // A note for each variant that is overloaded: its growth is 0.05 or more on average over its valid runs, with an
 // interval above 0.
-std::vector<std::string> overload_notices(const std::vector<RunRecord>&, const std::vector<Contestant>&);
+std::vector<std::string> overload_notices(const std::vector<RunSummary>&, const std::vector<Contestant>&);
 
 }  // namespace patchbay::experiment

@@ -105,17 +105,23 @@ bool PreparedVariant::comparable() const {
 Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t variant, const host::Registry& registry) {
     if (variant >= spec.variants.size()) return fail("there is no variant " + std::to_string(variant));
     const VariantSpec& v = spec.variants[variant];
-    auto loaded = config::load_engine_config(config::merge(config::engine_part(spec.document), v.patch), registry);
+    auto loaded = config::load_engine_config(
+        config::merge(config::engine_part(spec.document), config::engine_part(v.patch)), registry);
     const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
     if (!loaded) return fail(where + loaded.error());
-    std::vector<TimedSwap> timed = spec.workload.at;
+    std::vector<TimedSwap> timed = v.workload.at;
     timed.insert(timed.end(), v.at.begin(), v.at.end());
     config::Faults faults;
     auto swaps = swap_tasks(timed, registry, faults);
     if (faults.any()) return fail(where + faults.failure().text);
     config::Node patch = v.patch;
     if (!v.at.empty()) patch.set("at", v.at_given);
-    return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(swaps), {}, {}};
+    config::Node own = config::Node::map(); // what it may change beside the engine's keys
+    own.set("workload", v.workload_given);
+    own.set("warmup.requests", config::Node::scalar(std::to_string(v.warmup_requests)));
+    own.set("simulation.step_jitter", config::Node::scalar(config::print_float(v.jitter.step_jitter)));
+    own.set("simulation.run_jitter", config::Node::scalar(config::print_float(v.jitter.run_jitter)));
+    return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(own), std::move(swaps), {}, {}};
 }
 
 Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
@@ -191,6 +197,7 @@ Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
     const PreparedVariant& base = prepared.variants[prepared.baseline];
     const auto tree_of = [](const PreparedVariant& e) {
         FlatTree tree = effective_tree(e.loaded, e.facts);
+        flatten(e.own_keys, "", tree);
         for (size_t i = 0; i < e.swaps.size(); ++i) tree["at." + std::to_string(i)] = e.swaps[i].text();
         return tree;
     };

@@ -21,6 +21,7 @@ struct PreparedVariant {
     std::string name;
     config::Node patch;                         // with `at`, where it has that
     config::Loaded loaded;
+    config::Node own_keys;                      // in effect: workload, warmup, simulation
     std::vector<SwapTask> swaps;                // in each of its runs
     engine::EngineFacts facts{};                // once tried
     std::vector<ConfigDifference> differences;  // from the baseline, once tried

@@ -149,11 +149,19 @@ TokenIds PromptSource::answer(const Draws& draws, uint32_t i, const TraceRow* ro
     return ids;
 }
 
+std::optional<uint32_t> PromptSource::prefix_of(const Draws& draws, uint32_t s) const {
+    if (shared_.number == 0 || draws.uniform(Purpose::kHasPrefix, s) > shared_.share) return std::nullopt;
+    return prefix_choice_->draw(draws, Purpose::kPrefixChoice, s);
+}
+
+uint32_t PromptSource::prefix_length(const Draws& draws, uint32_t s) const {
+    const auto k = prefix_of(draws, s);
+    return k ? prefix_lengths_->draw(draws, Purpose::kPrefixLength, *k) : 0;
+}
+
 TokenIds PromptSource::prefix(const Draws& draws, uint32_t s) const {
     TokenIds ids;
-    if (shared_.number == 0 || draws.uniform(Purpose::kHasPrefix, s) > shared_.share) return ids;
-    const uint32_t k = prefix_choice_->draw(draws, Purpose::kPrefixChoice, s);
-    append_random(ids, draws, Purpose::kPrefixIds, k, prefix_lengths_->draw(draws, Purpose::kPrefixLength, k));
+    if (const auto k = prefix_of(draws, s)) append_random(ids, draws, Purpose::kPrefixIds, *k, prefix_length(draws, s));
     return ids;
 }
 

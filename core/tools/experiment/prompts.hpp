@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class PromptSource {
     TokenIds answer(const Draws&, uint32_t i, const TraceRow* row, uint32_t tokens) const;
     // The shared prefix that session s begins with; empty: none.
     TokenIds prefix(const Draws&, uint32_t s) const;
+    uint32_t prefix_length(const Draws&, uint32_t s) const;
 
     const std::vector<std::string>& notices() const { return notices_; }
 
@@ -40,6 +42,7 @@ class PromptSource {
     Result<> open_trace(const TracePrompts&, const text::Tokenizer*);
     Result<> tokenise(const std::string& path, const text::Tokenizer&);
     void move_into_vocabulary(const text::Tokenizer*, uint32_t vocab_size);
+    std::optional<uint32_t> prefix_of(const Draws&, uint32_t s) const; // none: the session has none
     void append_random(TokenIds&, const Draws&, Purpose, uint64_t number, uint32_t tokens) const;
     void append_blocks(TokenIds&, const Draws&, const TraceRow&, uint32_t tokens) const;
 

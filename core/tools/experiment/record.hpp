@@ -39,10 +39,25 @@ struct SwapOutcome { // of what `at` asked for
 
 enum class RunEnd { kComplete, kInterrupted, kFailed };
 
+struct CpuUse { // of the machine while the run was measured; shares are of the CPU time of all its cores
+    double steal = 0;                   // that the host of a virtual machine took
+    double others = 0;                  // that other processes took
+    double load_average = 0;            // of one minute, before the run
+    std::optional<double> mhz;          // mean clock of the cores, after the run
+};
+
+struct NumberedRequest {
+    uint32_t number;                    // in the workload
+    RequestRecord request;
+};
+
 struct RunRecord {
     size_t variant = 0;
     uint32_t repeat = 0;
     uint32_t position = 0;              // in the order of execution
+    uint32_t attempt = 0;               // 1: the run took place again, as others disturbed the first one
+    std::optional<double> rate;         // of arrivals, requests per second; none: as the workload says
+    std::optional<CpuUse> cpu_use;      // none: of a simulation
     std::string started;                // UTC, ISO 8601
     uint64_t duration_ns = 0;           // from the start to the last output
     RunEnd end = RunEnd::kComplete;

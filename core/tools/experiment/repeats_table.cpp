@@ -1,6 +1,6 @@
 #include "experiment/repeats_table.hpp"
 
-#include <charconv>
+#include "experiment/shares.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -26,21 +26,12 @@ Table<Auto> auto_table() {
     return t;
 }
 
-std::optional<double> share_of(const std::string& percent) { // "5%", "2.5 %"
-    double value = 0;
-    const char* const last = percent.data() + percent.size();
-    const auto [end, error] = std::from_chars(percent.data(), last, value);
-    const std::string_view unit(end, static_cast<size_t>(last - end));
-    if (error != std::errc{} || (unit != "%" && unit != " %") || !(value >= 0.01 && value <= 1000)) return std::nullopt;
-    return value / 100;
-}
-
 Node read_auto(const Node& given, ExperimentSpec& spec, Faults& faults) {
     Auto read;
     Node effective = auto_table().read(given, read, faults);
     const auto share = share_of(read.effect);
     const Node* const effect = given.find("effect");
-    if (!share)
+    if (!share || *share < 1e-4 || *share > 10)
         faults.add(effect ? effect->origin : given.origin,
                    "'effect' is '" + config::printable(read.effect) + "', expected a share such as 5%, at least 0.01%");
     if (read.first > read.at_most)

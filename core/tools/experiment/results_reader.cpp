@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <ostream>
+#include <utility>
 
 #include "base/suggest.hpp"
 #include "experiment/results_store.hpp"
@@ -19,10 +20,10 @@ struct Close {
 };
 using Database = std::unique_ptr<sqlite3, Close>;
 
-// Rows of a query, column by column.
-class Rows {
+// Query of a query, column by column.
+class Query {
   public:
-    Rows(const Database& db, const std::string& sql) : db_(db.get()) {
+    Query(const Database& db, const std::string& sql) : db_(db.get()) {
         sqlite3_stmt* s = nullptr;
         if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &s, nullptr) == SQLITE_OK) statement_.reset(s);
     }
@@ -56,7 +57,7 @@ Result<Database> open(const std::filesystem::path& file) {
     sqlite3* raw = nullptr;
     const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr);
     Database db(raw);
-    Rows version(db, "PRAGMA user_version");
+    Query version(db, "PRAGMA user_version");
     if (opened != SQLITE_OK || !version.next()) return fail(file.string() + " is no results database");
     if (version.integer(0) != kResultsVersion)
         return fail(file.string() + " has tables of version " + version.text(0) + ", expected " +
@@ -80,7 +81,7 @@ void read_metrics(const Database& db, StoredExperiment& e) {
         results[v].metrics.assign(metrics, kNoValue);
         if (v != e.baseline) results[v].comparison.metrics.resize(metrics);
     }
-    Rows rows(db, "SELECT variant_id, name, primary_rank, value, difference, low, high, verdict, scale, p, "
+    Query rows(db, "SELECT variant_id, name, primary_rank, value, difference, low, high, verdict, scale, p, "
                   "p_corrected, detectable FROM metric");
     while (rows.next()) {
         const size_t v = rows.integer(0);
@@ -96,7 +97,7 @@ void read_metrics(const Database& db, StoredExperiment& e) {
     if (!any) return;
     std::sort(ranked.begin(), ranked.end());
     for (const auto& [rank, m] : ranked) e.conclusion.primary.push_back(m);
-    Rows compared(db, "SELECT variant_id, pairs, repeats, independent, same_output FROM comparison");
+    Query compared(db, "SELECT variant_id, pairs, repeats, independent, same_output FROM comparison");
     while (compared.next()) {
         const size_t v = compared.integer(0);
         if (v >= results.size()) continue;
@@ -107,6 +108,37 @@ void read_metrics(const Database& db, StoredExperiment& e) {
         c.same_output = compared.real(4);
     }
     e.conclusion.results = std::move(results);
+}
+
+void read_classes(const Database& db, StoredExperiment& e) {
+    const size_t metrics = metric_infos().size();
+    Query rows(db, "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, scale "
+                   "FROM by_class ORDER BY class_position");
+    auto& classes = e.conclusion.classes;
+    for (uint64_t last = 0; rows.next();) {
+        const size_t v = rows.integer(0);
+        const auto m = metric_named(rows.text(5));
+        if (v >= e.variants.size() || !m) continue;
+        if (classes.empty() || std::exchange(last, rows.integer(3)) != rows.integer(3)) {
+            ClassResults& c = classes.emplace_back(ClassResults{rows.text(1), rows.text(2), {}, {}});
+            c.requests.assign(e.variants.size(), 0);
+            c.results.resize(e.variants.size());
+            for (size_t i = 0; i < c.results.size(); ++i) {
+                c.results[i].metrics.assign(metrics, kNoValue);
+                if (i != e.baseline) c.results[i].comparison.metrics.resize(metrics);
+            }
+        }
+        ClassResults& c = classes.back();
+        c.requests[v] = rows.integer(4);
+        c.results[v].metrics[*m] = rows.real(6);
+        if (v == e.baseline) continue;
+        Difference& d = c.results[v].comparison.metrics[*m];
+        d.value = rows.real(7);
+        d.low = rows.real(8);
+        d.high = rows.real(9);
+        d.is_ratio = rows.text(10) == "ratio";
+        d.verdict = std::isnan(d.value) ? Verdict::kNone : Verdict::kExploratory;
+    }
 }
 
 void write_cell(std::ostream& out, sqlite3_stmt* row, int column) {
@@ -139,8 +171,8 @@ void write_cell(std::ostream& out, sqlite3_stmt* row, int column) {
 Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     PB_TRY(const Database db, open(file));
     StoredExperiment e;
-    Rows info(db, "SELECT name, question, started, end, seed, version, cpu, workload_yaml, repeats, winner, conclusion "
-                  "FROM experiment");
+    Query info(db, "SELECT name, question, started, end, seed, version, cpu, workload_yaml, repeats, winner, "
+                   "conclusion FROM experiment");
     if (!info.next()) return fail(file.string() + " holds no experiment: it ended before the first run");
     std::string* const texts[] = {&e.name, &e.question, &e.started, &e.end,
                                   &e.seed, &e.version,  &e.cpu,     &e.workload_yaml};
@@ -148,34 +180,35 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     e.repeats = info.integer(8);
     e.conclusion.winner = info.text(9);
     e.conclusion.sentence = info.text(10);
-    Rows variants(db, "SELECT name, is_baseline FROM variant ORDER BY id");
+    Query variants(db, "SELECT name, is_baseline FROM variant ORDER BY id");
     while (variants.next()) {
         if (variants.integer(1)) e.baseline = e.variants.size();
         e.variants.push_back(variants.text(0));
     }
-    Rows runs(db, "SELECT count(*), coalesce(sum(valid), 0) FROM run");
+    Query runs(db, "SELECT count(*), coalesce(sum(valid), 0) FROM run");
     if (runs.next()) {
         e.runs = runs.integer(0);
         e.valid_runs = runs.integer(1);
     }
-    Rows notices(db, "SELECT text FROM notice");
+    Query notices(db, "SELECT text FROM notice");
     while (notices.next()) e.conclusion.notices.push_back(notices.text(0));
     if (e.variants.empty() || variants.failed() || notices.failed()) return fail(file.string() + " is damaged");
     read_metrics(db, e);
+    read_classes(db, e);
     return e;
 }
 
 Result<> export_csv(const std::filesystem::path& file, const std::string& table, std::ostream& out) {
     PB_TRY(const Database db, open(file));
     std::vector<std::string> tables;
-    Rows names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
+    Query names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
     while (names.next()) tables.push_back(names.text(0));
     if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
         std::string all;
         for (const std::string& t : tables) all += (all.empty() ? "" : ", ") + t;
         return fail("no table '" + table + "'" + did_you_mean(table, tables) + ", there are " + all);
     }
-    Rows rows(db, "SELECT * FROM \"" + table + "\""); // one of the names above
+    Query rows(db, "SELECT * FROM \"" + table + "\""); // one of the names above
     const int columns = rows.statement() ? sqlite3_column_count(rows.statement()) : 0;
     for (int c = 0; c < columns; ++c) out << (c ? "," : "") << sqlite3_column_name(rows.statement(), c);
     out << '\n';

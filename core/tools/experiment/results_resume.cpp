@@ -21,6 +21,10 @@ class Row {
         const auto* bytes = static_cast<const char*>(sqlite3_column_blob(s_, column));
         return bytes ? std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(s_, column))) : "";
     }
+    std::optional<double> real(int column) const { // none: NULL
+        if (sqlite3_column_type(s_, column) == SQLITE_NULL) return std::nullopt;
+        return sqlite3_column_double(s_, column);
+    }
     uint64_t integer(int column) const { return static_cast<uint64_t>(sqlite3_column_int64(s_, column)); }
     template <class T>
     std::vector<T> array(int column) const {
@@ -85,10 +89,22 @@ std::vector<std::string> faults_in(const std::string& reason) {
     return out;
 }
 
+// As ResultsStore joins outputs 1, 2, …
+std::vector<std::vector<engine::TokenId>> parted(const std::vector<engine::TokenId>& joined) {
+    std::vector<std::vector<engine::TokenId>> out;
+    for (size_t at = 0; at < joined.size();) {
+        const size_t begin = at + 1, count = std::min(static_cast<size_t>(joined[at]), joined.size() - begin);
+        out.emplace_back(joined.begin() + static_cast<std::ptrdiff_t>(begin),
+                         joined.begin() + static_cast<std::ptrdiff_t>(begin + count));
+        at = begin + count;
+    }
+    return out;
+}
+
 Result<> read_requests(const Reader& db, const std::string& of_run, RunRecord& run) {
     return db.each("SELECT arrival_ns, first_scheduled_ns, finish_ns, token_ns, output_ids, prompt_tokens, "
-                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error, class FROM "
-                   "request" + of_run + " ORDER BY number",
+                   "cached_tokens, preemptions, deadline_ns, tenant, priority, finish_reason, error, class, other_ids "
+                   "FROM request" + of_run + " ORDER BY number",
                    [&](const Row& row) {
                        RequestRecord r;
                        r.arrival_ns = row.integer(0);
@@ -105,23 +121,9 @@ Result<> read_requests(const Reader& db, const std::string& of_run, RunRecord& r
                        r.finish = finish_reason(row.text(11));
                        r.error = row.text(12);
                        r.label = row.text(13);
+                       r.others = parted(row.array<engine::TokenId>(14));
                        run.requests.push_back(std::move(r));
                    });
-}
-
-Result<> read_steps(const Reader& db, const std::string& of_run, RunRecord& run) {
-    PB_CHECK(db.each("SELECT start_ns, end_ns, total_pages, used_pages FROM step" + of_run + " ORDER BY step",
-                     [&](const Row& row) {
-                         engine::StepReport r;
-                         r.start_ns = row.integer(0);
-                         r.end_ns = row.integer(1);
-                         r.total_pages = static_cast<uint32_t>(row.integer(2));
-                         r.used_pages = static_cast<uint32_t>(row.integer(3));
-                         run.steps.push_back(std::move(r));
-                     }));
-    summarise_kv(run);
-    run.steps = std::vector<engine::StepReport>();
-    return {};
 }
 
 Result<> read_swaps(const Reader& db, const std::string& of_run, RunRecord& run) {
@@ -179,15 +181,21 @@ Result<RecordedSpec> recorded_spec(const std::filesystem::path& database) {
     return spec;
 }
 
-Result<std::vector<RunRecord>> recorded_runs(const std::filesystem::path& database,
-                                             const std::vector<VariantRow>& variants) {
+Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database,
+                                              const std::vector<VariantRow>& variants, const Counting& counting) {
     PB_TRY(const Reader db, Reader::open(database));
     PB_CHECK(check_same(db, variants));
-    std::vector<RunRecord> runs;
-    PB_CHECK(db.each("SELECT variant_id, repeat, position, started, duration_ns, end, reason FROM run "
-                     "WHERE end <> 'interrupted' ORDER BY position",
+    struct Run {
+        RunRecord record;
+        uint64_t id;
+        bool superseded;
+    };
+    std::vector<Run> runs;
+    PB_CHECK(db.each("SELECT variant_id, repeat, position, started, duration_ns, end, reason, id, attempt, superseded, "
+                     "kv_mean, kv_max, steal_share + others_share FROM run WHERE end NOT IN ('interrupted', 'running') "
+                     "ORDER BY position, attempt",
                      [&](const Row& row) {
-                         RunRecord& run = runs.emplace_back();
+                         auto& [run, id, superseded] = runs.emplace_back();
                          run.variant = row.integer(0);
                          run.repeat = static_cast<uint32_t>(row.integer(1));
                          run.position = static_cast<uint32_t>(row.integer(2));
@@ -195,14 +203,38 @@ Result<std::vector<RunRecord>> recorded_runs(const std::filesystem::path& databa
                          run.duration_ns = row.integer(4);
                          run.end = row.text(5) == "complete" ? RunEnd::kComplete : RunEnd::kFailed;
                          run.faults = faults_in(row.text(6));
+                         id = row.integer(7);
+                         run.attempt = static_cast<uint32_t>(row.integer(8));
+                         superseded = row.integer(9) != 0;
+                         run.kv_mean = row.real(10);
+                         run.kv_max = row.real(11);
+                         if (const auto share = row.real(12)) run.cpu_use = CpuUse{.others = *share};
                      }));
-    for (RunRecord& run : runs) {
-        const std::string of_run = " WHERE run_id = " + std::to_string(run.position);
+    std::vector<RunSummary> out;
+    for (auto& [run, id, superseded] : runs) { // one at a time, as all requests together may not fit in memory
+        const std::string of_run = " WHERE run_id = " + std::to_string(id);
         PB_CHECK(read_requests(db, of_run, run));
-        PB_CHECK(read_steps(db, of_run, run));
         PB_CHECK(read_swaps(db, of_run, run));
+        out.push_back(summary_of(run, counting));
+        out.back().superseded = superseded;
+        run.requests = std::vector<RequestRecord>();
     }
-    return runs;
+    PB_CHECK(db.each("SELECT variant_id, repeat, position, attempt, rate, objective_share, end, reason, superseded, "
+                     "steal_share + others_share FROM capacity_run WHERE end <> 'interrupted'",
+                     [&](const Row& row) {
+                         RunSummary& run = out.emplace_back();
+                         run.variant = row.integer(0);
+                         run.repeat = static_cast<uint32_t>(row.integer(1));
+                         run.position = static_cast<uint32_t>(row.integer(2));
+                         run.attempt = static_cast<uint32_t>(row.integer(3));
+                         run.rate = row.real(4);
+                         run.objective = row.real(5);
+                         run.end = row.text(6) == "complete" ? RunEnd::kComplete : RunEnd::kFailed;
+                         run.faults = faults_in(row.text(7));
+                         run.superseded = row.integer(8) != 0;
+                         run.others_share = row.real(9).value_or(0);
+                     }));
+    return out;
 }
 
 }  // namespace patchbay::experiment

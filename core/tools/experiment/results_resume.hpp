@@ -18,7 +18,7 @@ struct RecordedSpec {
 Result<RecordedSpec> recorded_spec(const std::filesystem::path& database);
 
 // Without those that were interrupted. Fails if the variants are not, in all that was recorded of them, those of then.
-// Their steps are not read, only what follows from these; of a request's outputs the first.
-Result<std::vector<RunRecord>> recorded_runs(const std::filesystem::path& database, const std::vector<VariantRow>&);
+Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database, const std::vector<VariantRow>&,
+                                              const Counting&);
 
 }  // namespace patchbay::experiment

@@ -22,14 +22,20 @@ CREATE TABLE variant(
     facts_json TEXT, plugins_json TEXT);
 CREATE TABLE difference(
     variant_id INTEGER REFERENCES variant(id), path TEXT, baseline_value TEXT, value TEXT, declared INTEGER);
+CREATE TABLE factor(variant_id INTEGER REFERENCES variant(id), path TEXT, value TEXT);
 CREATE TABLE run(
-    id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER, seed TEXT,
-    started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, reason TEXT);
+    id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER,
+    attempt INTEGER, seed TEXT, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, superseded INTEGER,
+    reason TEXT, kv_mean REAL, kv_max REAL, steal_share REAL, others_share REAL, load_average REAL, mhz REAL);
+CREATE TABLE capacity_run(
+    variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER, attempt INTEGER, rate REAL,
+    objective_share REAL, kept INTEGER, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, superseded INTEGER,
+    reason TEXT, steal_share REAL, others_share REAL, load_average REAL, mhz REAL, PRIMARY KEY(position, attempt));
 CREATE TABLE request(
     run_id INTEGER REFERENCES run(id), number INTEGER, arrival_ns INTEGER, first_scheduled_ns INTEGER,
     first_token_ns INTEGER, finish_ns INTEGER, prompt_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER,
     preemptions INTEGER, finish_reason TEXT, error TEXT, token_ns BLOB, output_ids BLOB,
-    tenant INTEGER, priority INTEGER, deadline_ns INTEGER, class TEXT,
+    tenant INTEGER, priority INTEGER, deadline_ns INTEGER, class TEXT, counted INTEGER, other_ids BLOB,
     PRIMARY KEY(run_id, number)) WITHOUT ROWID;
 CREATE TABLE step(
     run_id INTEGER REFERENCES run(id), step INTEGER, start_ns INTEGER, end_ns INTEGER, admit_ns INTEGER,
@@ -50,18 +56,26 @@ CREATE TABLE metric(
     variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
     primary_rank INTEGER, value REAL, difference REAL, low REAL, high REAL, verdict TEXT, scale TEXT, p REAL,
     p_corrected REAL, detectable REAL);
+CREATE TABLE by_class(
+    variant_id INTEGER REFERENCES variant(id), kind TEXT, class TEXT, class_position INTEGER, requests INTEGER,
+    position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT, value REAL, difference REAL, low REAL, high REAL,
+    scale TEXT);
+CREATE TABLE quality(
+    variant_id INTEGER REFERENCES variant(id), predicted_tokens INTEGER, perplexity REAL, ratio REAL, low REAL,
+    high REAL, same_choice REAL, outputs INTEGER, same_outputs REAL, same_tokens REAL);
 CREATE TABLE comparison(
     variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 )";
 
 constexpr const char* kUnfinish = R"(
 UPDATE experiment SET end = 'running', winner = NULL, conclusion = NULL;
-DELETE FROM notice; DELETE FROM metric; DELETE FROM comparison;
-DELETE FROM request WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
-DELETE FROM step WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
-DELETE FROM swap WHERE run_id IN (SELECT id FROM run WHERE end = 'interrupted');
-DELETE FROM run WHERE end = 'interrupted';
+DELETE FROM notice; DELETE FROM metric; DELETE FROM by_class; DELETE FROM comparison; DELETE FROM quality;
+DELETE FROM request WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
+DELETE FROM step WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
+DELETE FROM swap WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
+DELETE FROM run WHERE end IN ('interrupted', 'running');
+DELETE FROM capacity_run WHERE end = 'interrupted';
 )";
 
 // What SQLite says, and what the system said to it: "disk I/O error (File too large)".
@@ -134,6 +148,27 @@ const char* word_of(Better better) {
     return better == Better::kHigher ? "higher" : better == Better::kLower ? "lower" : "neither";
 }
 
+// Outputs 1, 2, … of a request: of each the number of its tokens, then these.
+std::vector<engine::TokenId> joined(const std::vector<std::vector<engine::TokenId>>& outputs) {
+    std::vector<engine::TokenId> out;
+    for (const auto& tokens : outputs) {
+        out.push_back(static_cast<engine::TokenId>(tokens.size()));
+        out.insert(out.end(), tokens.begin(), tokens.end());
+    }
+    return out;
+}
+
+std::string text_of(const std::vector<std::string>& faults) {
+    std::string out;
+    for (const std::string& fault : faults) out += (out.empty() ? "" : "; ") + fault;
+    return out;
+}
+
+void bind(Statement& s, const std::optional<CpuUse>& use) {
+    s.real(use ? use->steal : kNoValue).real(use ? use->others : kNoValue);
+    s.real(use ? use->load_average : kNoValue).real(use && use->mhz ? *use->mhz : kNoValue);
+}
+
 Result<> insert_request(Statement& s, uint64_t run, size_t number, const RequestRecord& r) {
     s.integer(run).integer(number).integer(r.arrival_ns);
     const bool ran = r.first_scheduled_ns > 0 || !r.token_ns.empty();
@@ -144,7 +179,9 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
     s.text(engine::name_of(r.finish)).text(r.error).blob(r.token_ns).blob(r.output);
     s.integer(r.tenant).integer(static_cast<uint64_t>(r.priority));
     r.deadline_ns > 0 ? s.integer(r.deadline_ns) : s.null();
-    return s.text(r.label).run();
+    s.text(r.label).integer(1);
+    r.others.empty() ? s.null() : s.blob(joined(r.others));
+    return s.run();
 }
 
 Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
@@ -238,10 +275,12 @@ Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<
         s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel);
         PB_CHECK(s.run());
         Statement v(db_->handle, insert_into("variant", 7)), d(db_->handle, insert_into("difference", 5));
+        Statement f(db_->handle, insert_into("factor", 3));
         for (size_t i = 0; i < variants.size(); ++i) {
             const VariantRow& row = variants[i];
             v.integer(i).text(row.name).integer(row.name == e.baseline).text(row.patch_yaml).text(row.effective_yaml);
             PB_CHECK(v.text(row.facts_json).text(row.plugins_json).run());
+            for (const auto& [path, value] : row.factors) PB_CHECK(f.integer(i).text(path).text(value).run());
             for (const ConfigDifference& c : row.differences)
                 PB_CHECK(d.integer(i).text(c.path).text(c.baseline).text(c.value).integer(c.declared).run());
         }
@@ -249,21 +288,65 @@ Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<
     });
 }
 
-Result<> ResultsStore::add_run(const RunRecord& run, uint64_t seed) {
+Result<uint64_t> ResultsStore::begin_run(const RunRecord& run, uint64_t seed) {
+    constexpr uint64_t kSecondAttempts = 1'000'000; // beyond all positions
+    const uint64_t id = run.position + run.attempt * kSecondAttempts;
+    PB_CHECK(db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle,
+                    "INSERT INTO run(id, variant_id, repeat, position, attempt, seed, started, end, valid, superseded) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, 'running', 0, 0)");
+        s.integer(id).integer(run.variant).integer(run.repeat).integer(run.position).integer(run.attempt);
+        return s.text(std::to_string(seed)).text(run.started).run();
+    }));
+    return id;
+}
+
+Result<> ResultsStore::add_rows(uint64_t run, const Rows& rows) {
     return db_->transaction([&]() -> Result<> {
-        std::string reason;
-        for (const std::string& fault : run.faults) reason += (reason.empty() ? "" : "; ") + fault;
-        Statement s(db_->handle, insert_into("run", 10));
-        s.integer(run.position).integer(run.variant).integer(run.repeat).integer(run.position);
-        s.text(std::to_string(seed)).text(run.started);
-        PB_CHECK(s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).text(reason).run());
-        Statement request(db_->handle, insert_into("request", 18)), step(db_->handle, insert_into("step", 46));
-        for (size_t i = 0; i < run.requests.size(); ++i)
-            PB_CHECK(insert_request(request, run.position, i, run.requests[i]));
-        for (const engine::StepReport& r : run.steps) PB_CHECK(insert_step(step, run.position, r));
-        Statement swap(db_->handle, insert_into("swap", 17));
-        for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, run.position, i, run.swaps[i]));
+        Statement request(db_->handle, insert_into("request", 20)), step(db_->handle, insert_into("step", 46));
+        for (const NumberedRequest& r : rows.requests) PB_CHECK(insert_request(request, run, r.number, r.request));
+        for (const engine::StepReport& r : rows.steps) PB_CHECK(insert_step(step, run, r));
         return {};
+    });
+}
+
+Result<> ResultsStore::end_run(uint64_t id, const RunRecord& run, const std::optional<TimeSpan>& counted) {
+    return db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle, "UPDATE run SET started = ?, duration_ns = ?, end = ?, valid = ?, reason = ?, "
+                                 "kv_mean = ?, kv_max = ?, steal_share = ?, others_share = ?, load_average = ?, "
+                                 "mhz = ? WHERE id = ?");
+        s.text(run.started).integer(run.duration_ns).text(word_of(run.end)).integer(run.valid());
+        s.text(text_of(run.faults)).real(run.kv_mean.value_or(kNoValue)).real(run.kv_max.value_or(kNoValue));
+        bind(s, run.cpu_use);
+        PB_CHECK(s.integer(id).run());
+        if (counted) {
+            Statement c(db_->handle, "UPDATE request SET counted = arrival_ns BETWEEN ? AND ? WHERE run_id = ?");
+            PB_CHECK(c.integer(counted->from_ns).integer(counted->until_ns).integer(id).run());
+        }
+        Statement swap(db_->handle, insert_into("swap", 17));
+        for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, id, i, run.swaps[i]));
+        return {};
+    });
+}
+
+Result<> ResultsStore::supersede(const RunSummary& run) {
+    return db_->transaction([&]() -> Result<> {
+        const std::string table = run.rate ? "capacity_run" : "run";
+        Statement s(db_->handle,
+                    "UPDATE " + table + " SET superseded = 1, valid = 0, reason = ? "
+                                        "WHERE position = ? AND attempt = ?");
+        return s.text(text_of(run.faults)).integer(run.position).integer(run.attempt).run();
+    });
+}
+
+Result<> ResultsStore::add_capacity_run(const RunRecord& run, const RunSummary& summary, bool kept) {
+    return db_->transaction([&]() -> Result<> {
+        Statement s(db_->handle, insert_into("capacity_run", 17));
+        s.integer(run.variant).integer(run.repeat).integer(run.position).integer(run.attempt);
+        s.real(run.rate.value_or(kNoValue)).real(summary.objective.value_or(kNoValue)).integer(kept).text(run.started);
+        s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).integer(0).text(text_of(run.faults));
+        bind(s, run.cpu_use);
+        return s.run();
     });
 }
 
@@ -274,33 +357,67 @@ Result<> ResultsStore::set_repeats(uint32_t repeats) {
     });
 }
 
+namespace {
+
+Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
+    Statement m(db, insert_into("metric", 16));
+    const auto& infos = metric_infos();
+    for (size_t v = 0; v < conclusion.results.size(); ++v) {
+        const VariantResult& r = conclusion.results[v];
+        const bool compared = !r.comparison.metrics.empty();
+        for (size_t i = 0; i < r.metrics.size(); ++i) {
+            Difference d{.verdict = Verdict::kBaseline};
+            if (compared) d = r.comparison.metrics[i];
+            m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit);
+            m.text(word_of(infos[i].better));
+            const auto rank = std::find(conclusion.primary.begin(), conclusion.primary.end(), i);
+            if (rank == conclusion.primary.end()) m.null();
+            else m.integer(static_cast<uint64_t>(rank - conclusion.primary.begin()) + 1);
+            m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict));
+            if (std::isnan(d.value)) m.null();
+            else m.text(d.is_ratio ? "ratio" : "difference");
+            PB_CHECK(m.real(d.p).real(d.corrected).real(d.detectable).run());
+        }
+    }
+    return {};
+}
+
+Result<> insert_classes(sqlite3* db, const Conclusion& conclusion) {
+    Statement s(db, insert_into("by_class", 15));
+    const auto& infos = metric_infos();
+    for (size_t k = 0; k < conclusion.classes.size(); ++k) {
+        const ClassResults& c = conclusion.classes[k];
+        for (size_t v = 0; v < c.results.size(); ++v)
+            for (size_t i = 0; i < c.results[v].metrics.size(); ++i) {
+                if (std::isnan(c.results[v].metrics[i])) continue;
+                Difference d;
+                if (!c.results[v].comparison.metrics.empty()) d = c.results[v].comparison.metrics[i];
+                s.integer(v).text(c.by).text(c.name).integer(k).integer(c.requests[v]).integer(i);
+                s.text(infos[i].name).text(infos[i].label).text(infos[i].unit).text(word_of(infos[i].better));
+                s.real(c.results[v].metrics[i]).real(d.value).real(d.low).real(d.high);
+                if (std::isnan(d.value)) s.null();
+                else s.text(d.is_ratio ? "ratio" : "difference");
+                PB_CHECK(s.run());
+            }
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
     const auto write = [&]() -> Result<> {
         Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?");
         PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(end).run());
-        Statement n(db_->handle, insert_into("notice", 1)), m(db_->handle, insert_into("metric", 16));
-        Statement c(db_->handle, insert_into("comparison", 5));
+        Statement n(db_->handle, insert_into("notice", 1)), c(db_->handle, insert_into("comparison", 5));
         for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
-        const auto& infos = metric_infos();
+        PB_CHECK(insert_metrics(db_->handle, conclusion));
+        PB_CHECK(insert_classes(db_->handle, conclusion));
         for (size_t v = 0; v < conclusion.results.size(); ++v) {
-            const VariantResult& r = conclusion.results[v];
-            const bool compared = !r.comparison.metrics.empty();
-            for (size_t i = 0; i < r.metrics.size(); ++i) {
-                Difference d{.verdict = Verdict::kBaseline};
-                if (compared) d = r.comparison.metrics[i];
-                m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit);
-                m.text(word_of(infos[i].better));
-                const auto rank = std::find(conclusion.primary.begin(), conclusion.primary.end(), i);
-                if (rank == conclusion.primary.end()) m.null();
-                else m.integer(static_cast<uint64_t>(rank - conclusion.primary.begin()) + 1);
-                m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict));
-                if (std::isnan(d.value)) m.null();
-                else m.text(d.is_ratio ? "ratio" : "difference");
-                PB_CHECK(m.real(d.p).real(d.corrected).real(d.detectable).run());
-            }
-            if (!compared) continue;
-            c.integer(v).integer(r.comparison.pairs).integer(r.comparison.repeats);
-            PB_CHECK(c.integer(r.comparison.independent).real(r.comparison.same_output).run());
+            const Comparison& compared = conclusion.results[v].comparison;
+            if (compared.metrics.empty()) continue;
+            c.integer(v).integer(compared.pairs).integer(compared.repeats);
+            PB_CHECK(c.integer(compared.independent).real(compared.same_output).run());
         }
         return {};
     };

@@ -1,21 +1,23 @@
 // results.sqlite: everything an experiment found out, for the report and for anybody's queries. The schema is
-// documented in docs/experiments.md. Written between runs, never while one is measured.
+// documented in docs/experiments.md. Rows of a run are written while it goes on, by the process that does not run it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/machine.hpp"
+#include "experiment/drive.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/record.hpp"
 
 namespace patchbay::experiment {
 
-inline constexpr uint32_t kResultsVersion = 3; // user_version of the databases
+inline constexpr uint32_t kResultsVersion = 4; // user_version of the databases
 
 struct ExperimentRow {
     std::string name, question, spec_file, spec_yaml, command, started, version, baseline, workload_yaml;
@@ -28,6 +30,7 @@ struct ExperimentRow {
 struct VariantRow {
     std::string name, patch_yaml, effective_yaml, facts_json, plugins_json;
     std::vector<ConfigDifference> differences; // from the baseline
+    std::vector<Leaf> factors{};               // what it declares
 };
 
 class ResultsStore {
@@ -41,7 +44,13 @@ class ResultsStore {
 
     // Each is one transaction: it is there as a whole or not at all.
     Result<> add_experiment(const ExperimentRow&, const std::vector<VariantRow>&);
-    Result<> add_run(const RunRecord&, uint64_t seed);
+    // A run: its id first; its rows while it goes on; the rest when it has ended. counted: none: all of it.
+    Result<uint64_t> begin_run(const RunRecord&, uint64_t seed);
+    Result<> add_rows(uint64_t run, const Rows&);
+    Result<> end_run(uint64_t run, const RunRecord&, const std::optional<TimeSpan>& counted);
+    // A run of a search for the capacity, of which no rows are kept.
+    Result<> add_capacity_run(const RunRecord&, const RunSummary&, bool kept);
+    Result<> supersede(const RunSummary&); // another attempt counts; its faults say why
     Result<> set_repeats(uint32_t); // once it is decided how many there are
     Result<> finish(const Conclusion&, const std::string& end); // end: "complete" or "interrupted"
 

@@ -31,6 +31,10 @@ class Sender final : public RunListener {
     }
     void on_output(const engine::RequestOutput& output) override { out_.add(Word::kOutput, output); }
     void on_step(const engine::StepReport& report) override { out_.add(Word::kStep, report); }
+    void on_rows(Rows rows) override {
+        out_.add(Word::kRows, rows);
+        out_.flush();
+    }
     void on_progress(size_t finished, size_t of) override {
         constexpr uint64_t kBetweenNs = 100'000'000; // of progress bars; metrics are of each step
         const uint64_t now = clock_.now_ns();
@@ -98,13 +102,14 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
     }
     std::optional<WorkloadSource> source;
     const SourceOf source_of = [&](const engine::Engine& engine) -> Result<const WorkloadSource*> {
-        PB_TRY(source, WorkloadSource::open(spec.workload, job.with_text ? engine.tokenizer() : nullptr,
+        PB_TRY(source, WorkloadSource::open(spec.variants[job.variant].workload,
+                                            job.with_text ? engine.tokenizer() : nullptr,
                                             {job.max_model_len, job.vocab_size}, spec.repeats, spec.seed));
         return &*source;
     };
     Sender sender(out, job.wants_metrics);
     PB_TRY(const RanOnce ran, run_once({spec, registry, prober, clock, world, interrupted}, variant, source_of,
-                                       {job.variant, job.repeat}, sender));
+                                       {job.variant, job.repeat, job.rate, job.attempt}, sender));
     out.add(Word::kDone, ran.record, ran.facts);
     return {};
 }

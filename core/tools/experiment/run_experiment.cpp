@@ -5,6 +5,8 @@
 
 #include "config/check_file.hpp"
 #include "experiment/campaign.hpp"
+#include "experiment/capacity.hpp"
+#include "experiment/disturbance.hpp"
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/outline.hpp"
 #include "experiment/overload.hpp"
@@ -16,11 +18,11 @@
 namespace patchbay::experiment {
 namespace {
 
-std::string interruption_notice(const std::vector<RunRecord>& runs, uint32_t repeats,
+std::string interruption_notice(const std::vector<RunSummary>& runs, uint32_t repeats,
                                 const PreparedVariants& prepared) {
-    const auto is_complete = [](const RunRecord& r) { return r.end == RunEnd::kComplete; };
+    const auto is_complete = [](const RunSummary& r) { return r.end == RunEnd::kComplete && !r.superseded && !r.rate; };
     return "the experiment was interrupted: results are partial, " +
-           std::to_string(std::count_if(runs.begin(), runs.end(), is_complete)) + " of " +
+           std::to_string(std::ranges::count_if(runs, is_complete)) + " of " +
            std::to_string(prepared.variants.size() * repeats) + " runs are complete";
 }
 
@@ -49,7 +51,7 @@ std::string synthetic_notice(const PreparedVariants& prepared) {
     return "drafts of " + names + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
 }
 
-std::string window_notice(const WorkloadSource& source, const ExperimentSpec& spec) {
+std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
     const auto independent = source.independent();
     if (!independent) return "";
     return "repeats share rows of the trace: of " + std::to_string(spec.repeats) + " windows at most " +
@@ -61,9 +63,10 @@ std::string jitter_notice(const ExperimentSpec& spec,
                                 const PreparedVariants& prepared) {
     const bool simulated = std::any_of(prepared.variants.begin(), prepared.variants.end(),
                                        [](const PreparedVariant& e) { return e.facts.simulated; });
-    if (!spec.jitter.any() || !simulated) return "";
-    return "noise was added to simulated steps: step_jitter " + shown(spec.jitter.step_jitter) + ", run_jitter " +
-           shown(spec.jitter.run_jitter);
+    const auto noisy = std::ranges::find_if(spec.variants, [](const VariantSpec& v) { return v.jitter.any(); });
+    if (noisy == spec.variants.end() || !simulated) return "";
+    return "noise was added to simulated steps: step_jitter " + shown(noisy->jitter.step_jitter) + ", run_jitter " +
+           shown(noisy->jitter.run_jitter);
 }
 
 // "3 prompts (by 120 tokens)"
@@ -73,36 +76,39 @@ std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
                             std::to_string(tokens) + " tokens)";
 }
 
-std::string clipping_notice(const WorkloadSource& source, const ExperimentSpec& spec, uint32_t repeats) {
+std::string clipping_notice(const Workloads& workloads, const ExperimentSpec& spec, uint32_t repeats) {
     Clipping all;
-    for (uint32_t r = 0; r < repeats; ++r) {
-        const Clipping c = source.repeat(spec.seed, r).clipped;
-        all.prompts += c.prompts;
-        all.outputs += c.outputs;
-        all.histories += c.histories;
-        all.prompt_tokens += c.prompt_tokens;
-        all.output_tokens += c.output_tokens;
-    }
+    const bool shared = workloads.different().size() == 1;
+    for (const WorkloadSource& source : workloads.different())
+        for (uint32_t r = 0; r < repeats; ++r) {
+            const Clipping c = source.plan(spec.seed, r).clipped();
+            all.prompts += c.prompts;
+            all.outputs += c.outputs;
+            all.histories += c.histories;
+            all.prompt_tokens += c.prompt_tokens;
+            all.output_tokens += c.output_tokens;
+        }
     const std::string lost =
         all.histories == 0 ? ""
                            : std::to_string(all.histories) + " turns begin without what was said before them, which is "
                              "longer than the model holds or the file allows";
     if (all.prompts + all.outputs == 0) return lost;
     return (lost.empty() ? "" : lost + "; ") +
-           "the workload was cut to what the model holds or the file allows, the same for every variant: " +
+           "the workload was cut to what the model holds or the file allows" +
+           (shared ? ", the same for every variant: " : ": ") +
            cut_text(all.prompts, "prompt", all.prompt_tokens) + (all.prompts && all.outputs ? " and " : "") +
            cut_text(all.outputs, "output", all.output_tokens) + " over all repeats";
 }
 
 // "switched: scheduler sjf once 200 requests have arrived: in 5 of 5 runs, pause 0.004 ms at most"
-std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const PreparedVariants& prepared) {
+std::vector<std::string> swap_lines(const std::vector<RunSummary>& runs, const PreparedVariants& prepared) {
     std::vector<std::string> out;
     for (size_t v = 0; v < prepared.variants.size(); ++v)
         for (size_t i = 0; i < prepared.variants[v].swaps.size(); ++i) {
             size_t of = 0, took_place = 0;
             uint64_t pause_ns = 0;
-            for (const RunRecord& r : runs) {
-                if (r.variant != v || i >= r.swaps.size()) continue;
+            for (const RunSummary& r : runs) {
+                if (r.variant != v || r.superseded || r.rate || i >= r.swaps.size()) continue;
                 const host::SwapRecord& swap = r.swaps[i].record;
                 of += 1;
                 took_place += swap.step > 0 && swap.state != host::SwapState::kRolledBack;
@@ -115,15 +121,15 @@ std::vector<std::string> swap_lines(const std::vector<RunRecord>& runs, const Pr
     return out;
 }
 
-std::vector<std::string> without_valid_run(const std::vector<RunRecord>& runs, const PreparedVariants& prepared) {
+std::vector<std::string> without_valid_run(const std::vector<RunSummary>& runs, const PreparedVariants& prepared) {
     std::vector<std::string> out;
     for (size_t v = 0; v < prepared.variants.size(); ++v)
-        if (std::none_of(runs.begin(), runs.end(), [&](const RunRecord& r) { return r.variant == v && r.valid(); }))
+        if (std::ranges::none_of(runs, [&](const RunSummary& r) { return r.variant == v && !r.rate && r.counts(); }))
             out.push_back(prepared.variants[v].name);
     return out;
 }
 
-Question question_of(const ExperimentSpec& spec, const WorkloadSource& source) {
+Question question_of(const ExperimentSpec& spec, const Workloads& source) {
     Question q{.baseline = spec.baseline, .primary = {}, .independent = source.independent(), .first_stage = {}};
     for (const std::string& name : spec.primary) q.primary.push_back(metric_named(name).value());
     return q;
@@ -163,8 +169,34 @@ std::vector<RunSlot> order_of(uint32_t repeats, const ExperimentSpec& spec) {
     return run_order(spec.variants.size(), repeats, spec.seed);
 }
 
-bool was_interrupted(const std::vector<RunRecord>& runs) {
-    return std::any_of(runs.begin(), runs.end(), [](const RunRecord& r) { return r.end == RunEnd::kInterrupted; });
+bool was_interrupted(const std::vector<RunSummary>& runs) {
+    return std::any_of(runs.begin(), runs.end(), [](const RunSummary& r) { return r.end == RunEnd::kInterrupted; });
+}
+
+// Runs of the experiment itself; of two attempts one counts.
+size_t counted(const std::vector<RunSummary>& runs) {
+    return static_cast<size_t>(
+        std::ranges::count_if(runs, [](const RunSummary& r) { return !r.superseded && !r.rate; }));
+}
+
+Result<Capacities> search_capacities(Campaign& campaign, const PreparedVariants& prepared, const Workloads& workloads,
+                                     const ExperimentSpec& spec, uint32_t repeats, ResultsStore& store,
+                                     std::vector<RunSummary>& runs) {
+    std::vector<std::string> names;
+    for (const PreparedVariant& v : prepared.variants) names.push_back(v.name);
+    size_t first = repeats * names.size();
+    const RunRound round = [&](const std::vector<RunSlot>& slots) -> Result<std::vector<RunSummary>> {
+        PB_CHECK(campaign.run_all(prepared, workloads, slots, first, store, runs));
+        std::vector<RunSummary> out;
+        for (const RunSummary& r : runs)
+            if (r.position >= first && r.position < first + slots.size() && !r.superseded &&
+                r.end != RunEnd::kInterrupted)
+                out.push_back(r);
+        first += slots.size();
+        return out;
+    };
+    if (campaign.stopped()) return Capacities();
+    return find_capacities(*spec.capacity, names, repeats, spec.seed, round);
 }
 
 struct Decision { // once the first repeats are there
@@ -173,11 +205,11 @@ struct Decision { // once the first repeats are there
 };
 
 // By the spread of the first repeats alone, never by their means: so that tests keep their level.
-Decision decide(const std::vector<RunRecord>& runs, const Question& question, const ExperimentSpec& spec) {
-    std::vector<RunRecord> first;
-    for (const RunRecord& r : runs)
+Decision decide(const std::vector<RunSummary>& runs, const Question& question, const ExperimentSpec& spec) {
+    std::vector<RunSummary> first;
+    for (const RunSummary& r : runs)
         if (r.repeat < spec.adaptive->first) first.push_back(r);
-    const Measured m = measured(first, spec.variants.size(), spec.slo);
+    const Measured m = measured(first, spec.variants.size());
     const double needed = repeats_needed(m, question, spec.adaptive->effect);
     Decision out{static_cast<uint32_t>(std::min<double>(needed, spec.repeats)), ""};
     out.notice = "after " + std::to_string(spec.adaptive->first) +
@@ -204,12 +236,12 @@ struct Setup {
           processes{options.program, options.plugin_dirs, config::show_yaml(portable(spec, registry)), options.jobs},
           shown{options.metrics, options.progress, spec.name, options.version}, campaign(around, processes, shown) {}
 
-    Result<WorkloadSource> open(PreparedVariants& prepared, const ExperimentOptions& options) {
+    Result<Workloads> open(PreparedVariants& prepared, const ExperimentOptions& options) {
         const ExperimentSpec& spec = around.spec;
         const auto try_one = [&](size_t v) { return campaign.try_variant(prepared.variants[v], v); };
         PB_CHECK(try_out(prepared, try_one));
         PB_CHECK(check_jobs(prepared, options));
-        return WorkloadSource::open(spec.workload, prepared.tokenizer, prepared.limits, spec.repeats, spec.seed);
+        return Workloads::open(spec, prepared.tokenizer, prepared.limits);
     }
 };
 
@@ -218,14 +250,14 @@ struct Setup {
 Result<std::string> dry_run(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
                             Clock& clock, const ExperimentOptions& options) {
     Setup setup(spec, registry, clock, options);
-    PB_TRY(const WorkloadSource source, setup.open(prepared, options));
+    PB_TRY(const Workloads source, setup.open(prepared, options));
     return outline(spec, prepared, source);
 }
 
 Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
                                Clock& clock, const ExperimentOptions& options) {
     Setup setup(spec, registry, clock, options);
-    PB_TRY(const WorkloadSource source, setup.open(prepared, options));
+    PB_TRY(const Workloads source, setup.open(prepared, options));
 
     std::error_code error;
     std::filesystem::create_directories(options.folder, error);
@@ -238,14 +270,14 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     std::vector<Contestant> contestants;
     for (const PreparedVariant& e : prepared.variants) {
         rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts),
-                        plugins_json(e.facts), e.differences});
-        contestants.push_back({e.name, {}});
+                        plugins_json(e.facts), e.differences, leaves_of(e.patch)});
+        contestants.push_back({e.name, {}, spec.variants[contestants.size()].same_requests});
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
-    std::vector<RunRecord> runs;
+    std::vector<RunSummary> runs;
     if (options.resume) {
-        PB_TRY(runs, recorded_runs(outcome.database, rows));
+        PB_TRY(runs, recorded_runs(outcome.database, rows, counting_of(spec)));
     }
     PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(outcome.database)
                                               : ResultsStore::create(outcome.database));
@@ -254,19 +286,25 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     Question question = question_of(spec, source);
     uint32_t repeats = spec.adaptive ? spec.adaptive->first : spec.repeats;
     std::string adaptive_notice;
-    PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
-    if (spec.adaptive && runs.size() >= repeats * spec.variants.size() && !was_interrupted(runs)) {
+    PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), 0, store, runs));
+    if (spec.adaptive && counted(runs) >= repeats * spec.variants.size() && !was_interrupted(runs)) {
         const Decision decided = decide(runs, question, spec);
         if (decided.repeats > repeats) question.first_stage = std::exchange(repeats, decided.repeats);
         adaptive_notice = decided.notice;
         PB_CHECK(store.set_repeats(repeats));
-        PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), store, runs));
+        PB_CHECK(setup.campaign.run_all(prepared, source, order_of(repeats, spec), 0, store, runs));
     }
-    outcome.conclusion = conclude(runs, contestants, question, spec.slo);
+    Capacities capacities;
+    if (spec.capacity) {
+        PB_TRY(capacities, search_capacities(setup.campaign, prepared, source, spec, repeats, store, runs));
+    }
+    outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities.found);
+    for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));
     if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
-    outcome.complete = runs.size() == repeats * prepared.variants.size() && !was_interrupted(runs);
+    outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&
+                       !setup.campaign.stopped();
     if (!outcome.complete)
         outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
                                           interruption_notice(runs, repeats, prepared));
@@ -276,7 +314,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
         outcome.conclusion.notices.push_back(std::move(notice));
     for (const PreparedVariant& e : prepared.variants)
         for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
-    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared)})
+    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared),
+                               disturbance_notice(spec.disturbance, runs)})
         if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
     for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
     if (std::string notice = clipping_notice(source, spec, repeats); !notice.empty())

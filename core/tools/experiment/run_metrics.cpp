@@ -35,7 +35,8 @@ const std::vector<MetricInfo>& metric_infos() {
     static const std::vector<MetricInfo> infos = [] {
         std::vector<MetricInfo> all{{"output_throughput", "tok/s", "output throughput", Better::kHigher, true},
                                     {"total_throughput", "tok/s", "total throughput", Better::kHigher, true},
-                                    {"request_throughput", "req/s", "request throughput", Better::kHigher, true}};
+                                    {"request_throughput", "req/s", "request throughput", Better::kHigher, true},
+                                    {"offered_rate", "req/s", "offered load", Better::kNeither, true}};
         const std::pair<const char*, const char*> families[] = {
             {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}, {"normalised", "E2E/token"}};
         for (const auto& [name, label] : families)
@@ -48,6 +49,7 @@ const std::vector<MetricInfo>& metric_infos() {
         all.push_back({"kv_max", "%", "KV use max", Better::kNeither, false});
         all.push_back({"prefix_hit_share", "%", "prefix hits", Better::kHigher, false});
         all.push_back({"preemptions", "per run", "preemptions", Better::kLower, false});
+        all.push_back({"capacity", "req/s", "capacity", Better::kHigher, true});
         return all;
     }();
     return infos;
@@ -88,10 +90,58 @@ bool meets(const Slo& slo, const RequestRecord& r) {
     return within(slo.ttft_ms, l.ttft) && within(slo.tpot_ms, l.tpot) && within(slo.e2e_ms, l.e2e);
 }
 
-std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
+TimeSpan counted_span(const RunRecord& run, const std::optional<CountingWindow>& window) {
+    if (!window || run.requests.empty()) return {0, run.duration_ns};
+    const auto by_arrival = [](const RequestRecord& a, const RequestRecord& b) { return a.arrival_ns < b.arrival_ns; };
+    const auto [first, last] = std::minmax_element(run.requests.begin(), run.requests.end(), by_arrival);
+    const auto span = static_cast<double>(last->arrival_ns - first->arrival_ns);
+    const auto at = [&](const Moment& m) {
+        return first->arrival_ns + static_cast<uint64_t>(std::llround(m.is_share ? m.value * span : m.value * 1e9));
+    };
+    return {at(window->from), at(window->until)};
+}
+
+namespace {
+
+struct Totals { // of the requests that count
+    uint64_t arrived = 0, prompt = 0, cached = 0, met = 0, preemptions = 0;
+    double output = 0, served_prompt = 0, served = 0, served_well = 0; // in the span
+    uint64_t first_ns = ~uint64_t{0}, last_ns = 0;                     // arrivals
+
+    void add_rates(const RequestRecord& r, bool good, const TimeSpan& span) {
+        const auto in_span = [&](uint64_t at) { return span.has(at); };
+        const auto tokens = static_cast<double>(std::ranges::count_if(r.token_ns, in_span));
+        // Times are those of the first output, which stand for the others of the request too.
+        const double outputs = r.output.empty() ? 1
+                                                : static_cast<double>(r.output_tokens()) /
+                                                      static_cast<double>(r.output.size());
+        output += r.others.empty() ? tokens : tokens * outputs;
+        const bool ended = span.has(r.finish_ns);
+        served += ended;
+        served_well += ended && good;
+        if (span.has(r.token_ns.empty() ? r.finish_ns : r.token_ns.front())) served_prompt += r.prompt_tokens;
+    }
+    double offered() const { // by the gaps between arrivals
+        return arrived > 1 && last_ns > first_ns
+                   ? static_cast<double>(arrived - 1) / (static_cast<double>(last_ns - first_ns) * kSecondsPerNs)
+                   : kNoValue;
+    }
+};
+
+}  // namespace
+
+std::vector<double> metrics_of(const RunRecord& run, const Slo& slo, const TimeSpan& span,
+                               const std::function<bool(const RequestRecord&)>& counts) {
     std::vector<double> ttft, tpot, gaps, e2e, normalised;
-    uint64_t prompt = 0, cached = 0, output = 0, completed = 0, met = 0, preemptions = 0;
+    Totals t;
     for (const RequestRecord& r : run.requests) {
+        if (counts && !counts(r)) continue;
+        const bool good = meets(slo, r);
+        if (r.completed()) t.add_rates(r, good, span);
+        if (!span.has(r.arrival_ns)) continue;
+        t.arrived += 1;
+        t.first_ns = std::min(t.first_ns, r.arrival_ns);
+        t.last_ns = std::max(t.last_ns, r.arrival_ns);
         if (!r.completed()) continue;
         const Latencies l = latencies_of(r);
         if (!std::isnan(l.ttft)) ttft.push_back(l.ttft);
@@ -99,24 +149,23 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo) {
         e2e.push_back(l.e2e);
         if (r.output_tokens() > 0) normalised.push_back(l.e2e / static_cast<double>(r.output_tokens()));
         gaps.insert(gaps.end(), l.gaps.begin(), l.gaps.end());
-        completed += 1;
-        met += meets(slo, r);
-        prompt += r.prompt_tokens;
-        cached += r.cached_tokens;
-        output += r.output_tokens();
-        preemptions += r.preemptions;
+        t.met += good;
+        t.prompt += r.prompt_tokens;
+        t.cached += r.cached_tokens;
+        t.preemptions += r.preemptions;
     }
-    const double seconds = static_cast<double>(run.duration_ns) * kSecondsPerNs;
-    const auto rate = [&](uint64_t n) { return seconds > 0 ? static_cast<double>(n) / seconds : kNoValue; };
-    const bool judged = slo.any() && !run.requests.empty();
-    std::vector<double> out{rate(output), rate(prompt + output), rate(completed)};
+    const double seconds = static_cast<double>(span.until_ns - span.from_ns) * kSecondsPerNs;
+    const auto rate = [&](double n) { return seconds > 0 ? n / seconds : kNoValue; };
+    const bool judged = slo.any() && t.arrived > 0, whole = !counts;
+    std::vector<double> out{rate(t.output), rate(t.served_prompt + t.output), rate(t.served), t.offered()};
     for (std::vector<double>* family : {&ttft, &tpot, &gaps, &e2e, &normalised}) append_family(*family, out);
-    out.push_back(judged ? 100 * static_cast<double>(met) / static_cast<double>(run.requests.size()) : kNoValue);
-    out.push_back(judged ? rate(met) : kNoValue);
-    out.push_back(run.kv_mean ? 100 * *run.kv_mean : kNoValue);
-    out.push_back(run.kv_max ? 100 * *run.kv_max : kNoValue);
-    out.push_back(prompt > 0 ? 100 * static_cast<double>(cached) / static_cast<double>(prompt) : kNoValue);
-    out.push_back(static_cast<double>(preemptions));
+    out.push_back(judged ? 100 * static_cast<double>(t.met) / static_cast<double>(t.arrived) : kNoValue);
+    out.push_back(judged ? rate(t.served_well) : kNoValue);
+    out.push_back(whole && run.kv_mean ? 100 * *run.kv_mean : kNoValue);
+    out.push_back(whole && run.kv_max ? 100 * *run.kv_max : kNoValue);
+    out.push_back(t.prompt > 0 ? 100 * static_cast<double>(t.cached) / static_cast<double>(t.prompt) : kNoValue);
+    out.push_back(static_cast<double>(t.preemptions));
+    out.push_back(kNoValue);
     return out;
 }
 

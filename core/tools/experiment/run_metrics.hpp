@@ -1,6 +1,7 @@
 // From the record of a run to its metrics, a number each. docs/experiments.md defines every metric.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -37,8 +38,17 @@ struct Latencies {
 Latencies latencies_of(const RequestRecord&);
 bool meets(const Slo&, const RequestRecord&);
 
-// In the order of metric_infos().
-std::vector<double> metrics_of(const RunRecord&, const Slo&);
+struct TimeSpan { // in ns since the start of a run, ends included
+    uint64_t from_ns = 0, until_ns = ~uint64_t{0};
+    bool has(uint64_t at_ns) const { return from_ns <= at_ns && at_ns <= until_ns; }
+};
+// The part of a run in which requests count: the whole run where there is no window.
+TimeSpan counted_span(const RunRecord&, const std::optional<CountingWindow>&);
+
+// In the order of metric_infos(), of the requests that arrive in the span, and of those only that `counts` lets through
+// (empty: all); rates are of what happens in the span. Without what no single run shows: the capacity.
+std::vector<double> metrics_of(const RunRecord&, const Slo&, const TimeSpan&,
+                               const std::function<bool(const RequestRecord&)>& counts = {});
 
 // Equal for runs whose requests had the same lengths and came, went and got their tokens at the same times.
 uint64_t timing_of(const RunRecord&);

@@ -149,6 +149,11 @@ void RunProcess::take(const Frame& frame) {
             if ((ok = read(report))) listener_.on_step(report);
             break;
         }
+        case Word::kRows: {
+            Rows rows;
+            if ((ok = read(rows))) listener_.on_rows(std::move(rows));
+            break;
+        }
         case Word::kProgress:
             if ((ok = read(a, b))) listener_.on_progress(a, b);
             break;

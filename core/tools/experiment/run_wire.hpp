@@ -26,7 +26,8 @@ struct Job {
     std::string spec_yaml, name;  // of the experiment
     std::vector<std::string> plugin_dirs;
     uint64_t variant = 0;
-    uint32_t repeat = 0;
+    uint32_t repeat = 0, attempt = 0;
+    std::optional<double> rate;
     bool simulated = false;       // known since the trial
     bool with_text = false;       // prompts may be texts
     uint32_t max_model_len = 0, vocab_size = 0; // of what all variants take
@@ -34,7 +35,8 @@ struct Job {
     std::vector<config::Origin> swaps; // where they stand in the file
 };
 
-enum class Word : uint8_t { kJob, kEngine, kRequest, kOutput, kStep, kProgress, kAdd, kSet, kDone, kTried, kFailed };
+enum class Word : uint8_t { kJob, kEngine, kRequest, kOutput, kStep, kRows, kProgress,
+                             kAdd, kSet, kDone,    kTried,  kFailed };
 
 struct Frame {
     Word word;
@@ -96,8 +98,8 @@ void fields(A& a, config::Origin& o) {
 }
 template <class A>
 void fields(A& a, Job& j) {
-    a(j.trial, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.simulated, j.with_text, j.max_model_len,
-      j.vocab_size, j.wants_metrics, j.swaps);
+    a(j.trial, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated, j.with_text,
+      j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps);
 }
 template <class A>
 void fields(A& a, host::Identity& i) {
@@ -151,13 +153,25 @@ void fields(A& a, RequestRecord& r) {
       r.cached_tokens, r.preemptions, r.deadline_ns, r.tenant, r.priority, r.label, r.finish, r.error);
 }
 template <class A>
+void fields(A& a, NumberedRequest& r) {
+    a(r.number, r.request);
+}
+template <class A>
+void fields(A& a, Rows& r) {
+    a(r.steps, r.requests);
+}
+template <class A>
+void fields(A& a, CpuUse& c) {
+    a(c.steal, c.others, c.load_average, c.mhz);
+}
+template <class A>
 void fields(A& a, SwapOutcome& s) {
     a(s.record, s.task);
 }
 template <class A>
 void fields(A& a, RunRecord& r) {
-    a(r.variant, r.repeat, r.position, r.started, r.duration_ns, r.end, r.faults, r.requests, r.steps, r.swaps,
-      r.kv_mean, r.kv_max);
+    a(r.variant, r.repeat, r.position, r.attempt, r.rate, r.cpu_use, r.started, r.duration_ns, r.end, r.faults,
+      r.requests, r.steps, r.swaps, r.kv_mean, r.kv_max);
 }
 
 }  // namespace patchbay::experiment

@@ -164,6 +164,39 @@ struct Slo { // a request meets it if it meets each bound that is given
     bool any() const { return ttft_ms || tpot_ms || e2e_ms; }
 };
 
+// ---- what is counted ----
+enum class ClassKind { kTenant, kPriority, kPromptLength, kLabel };
+struct ByClass { // requests that are looked at apart
+    ClassKind kind = ClassKind::kTenant;
+    std::vector<uint32_t> bounds{}; // of prompt lengths, ascending: up to and with each, and beyond the last
+};
+
+struct Moment { // in the time from the first arrival to the last: a share of it, or seconds after the first
+    double value = 0;
+    bool is_share = true;
+};
+struct CountingWindow { // requests that arrive before or after it are served, and not counted
+    Moment from{0, true}, until{1, true};
+};
+
+struct CapacitySearch { // the highest rate at which enough requests keep an objective
+    Slo slo;
+    double share = 0.9;                // of the requests that keep it
+    double lowest = 1, highest = 64;   // rates of the search, requests per second
+    double precision = 0.05;           // relative
+};
+
+struct Disturbance { // runs of which others took CPU time
+    double limit = 0.05; // share of the machine's CPU time; 1: never too much
+    bool repeat = true;  // a run that is beyond it, once
+};
+
+struct QualityCheck { // what variants make of a text
+    std::filesystem::path text;
+    uint32_t tokens = 4096, window = 256;
+    uint32_t prompts = 16, output_tokens = 64; // greedy continuations of places in the text
+};
+
 struct Jitter { // of simulated steps: they take exp(|x|) times as long, x normal with this deviation
     double step_jitter = 0; // drawn for each step
     double run_jitter = 0;  // drawn for each run, and added
@@ -176,9 +209,16 @@ struct Watchdog {
 
 struct VariantSpec {
     std::string name;
-    config::Node patch; // laid over the engine's configuration; its leaves are the declared differences
-    std::vector<TimedSwap> at;
-    config::Node at_given; // as the file has it
+    config::Node patch{}; // laid over the file's keys; its leaves are the declared differences
+    std::vector<TimedSwap> at{};
+    config::Node at_given{}; // as the file has it
+    // With the patch:
+    WorkloadSpec workload{};
+    uint32_t warmup_requests = 0;
+    Jitter jitter{};
+    config::Node workload_given{}; // what `workload` was read from
+    size_t workload_of = 0;        // the first variant that has the same workload
+    bool same_requests = true;     // as the baseline's, apart from when they arrive: their outputs can be compared
 };
 
 struct AdaptiveRepeats { // as many as it takes to see a difference, by the spread of the first
@@ -195,11 +235,16 @@ struct ExperimentSpec {
     std::optional<AdaptiveRepeats> adaptive;
     std::vector<std::string> primary;  // names of metrics, at least one; the first heads the conclusion
     uint64_t seed = 0;
-    uint32_t warmup_requests = 0;
+    uint32_t warmup_requests = 0; // these three: where a variant has none of its own
     Jitter jitter;
-    Watchdog watchdog;
     WorkloadSpec workload;
+    Watchdog watchdog;
     Slo slo;
+    std::vector<ByClass> by;
+    std::optional<CountingWindow> window; // none: every request counts
+    std::optional<CapacitySearch> capacity;
+    Disturbance disturbance;
+    std::optional<QualityCheck> quality;
     std::filesystem::path results;     // empty: results/<name>-<time>
     config::Node document;             // the file with its includes; the engine's keys are read from it
 };

@@ -129,7 +129,7 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
 }
 
 // In the order of their times, since each waits for the one before it.
-void RunSwaps::post(uint64_t start_ns, const std::vector<PlannedRequest>& planned) {
+void RunSwaps::post(uint64_t start_ns, const Requests& planned) {
     start_ns_ = start_ns;
     std::vector<std::pair<uint64_t, size_t>> due; // since the start
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -137,7 +137,7 @@ void RunSwaps::post(uint64_t start_ns, const std::vector<PlannedRequest>& planne
         uint64_t when = t.t_ns;
         if (t.request) {
             const size_t n = std::min<size_t>(*t.request, planned.size());
-            when = n == 0 ? 0 : planned[n - 1].arrival_ns;
+            when = n == 0 ? 0 : planned.arrival_ns(static_cast<uint32_t>(n - 1));
         }
         due.emplace_back(when, i);
     }

@@ -30,7 +30,7 @@ class RunSwaps {
     static Result<RunSwaps> prepare(engine::Engine&, const std::vector<SwapTask>&, const host::Registry&,
                                     host::Prober&);
     // start_ns: of the run, on the engine's clock.
-    void post(uint64_t start_ns, const std::vector<PlannedRequest>&);
+    void post(uint64_t start_ns, const Requests&);
     // What became of them, after the run; what was not meant to become of them as faults.
     void write(RunRecord&) const;
 

@@ -95,87 +95,108 @@ std::optional<uint32_t> WorkloadSource::independent() const {
     return windows_.independent;
 }
 
-struct WorkloadSource::Plan { // of a repeat
-    Draws draws;
-    std::span<const TraceRow> rows;
-    std::vector<uint32_t> order;
-    std::vector<Turn> turns;
-    std::vector<uint64_t> times;
-    std::vector<uint32_t> totals; // prompt and output tokens of each request, with what it continues
-    const TraceRow* row(uint32_t i) const { return rows.empty() ? nullptr : &rows[i]; }
-};
+WorkloadSource::Plan::Plan(const WorkloadSource& source, uint64_t seed, uint32_t repeat)
+    : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)), order_(source.prompts_.order(draws_)),
+      turns_(plan_turns(source.spec_, draws_, rows_, source.count_)),
+      times_(times_of(source.spec_, draws_, rows_, turns_)) {
+    for (uint32_t i = 0; i < source.count_; ++i) shapes_.push_back(shape_of(i));
+}
 
-PlannedRequest WorkloadSource::planned(const Plan& plan, uint32_t i, Workload& out) const {
-    const Draws& draws = plan.draws;
-    const TraceRow* row = plan.row(i);
-    const Turn& turn = plan.turns[i];
-    const bool has_output_length = !output_lengths_ && row;
-    uint32_t output = has_output_length ? row->output_tokens : output_lengths_->draw(draws, Purpose::kOutputLength, i);
-    output = std::max(1u, output);
-    uint32_t tokens = std::max(1u, prompts_.length(draws, plan.order, i, row));
-    const uint32_t before = turn.continues ? plan.totals[*turn.follows] : 0;
-    const uint64_t most = spec_.max_prompt_tokens > 0 ? spec_.max_prompt_tokens : limits_.max_model_len;
-    const bool continues = turn.continues && uint64_t{before} + tokens <= most &&
-                           uint64_t{before} + tokens + output <= limits_.max_model_len;
-    out.clipped.histories += turn.continues && !continues;
-    TokenIds prefix = turn.continues ? TokenIds() : prompts_.prefix(draws, turn.session);
-    const auto of_prefix = static_cast<uint32_t>(prefix.size());
-    tokens += of_prefix;
-    if (!continues) fit(tokens, output, spec_, limits_.max_model_len, out.clipped);
+WorkloadSource::Plan::Shape WorkloadSource::Plan::shape_of(uint32_t i) {
+    const WorkloadSpec& spec = source_->spec_;
+    const uint32_t holds = source_->limits_.max_model_len;
+    const Turn& turn = turns_[i];
+    Shape s;
+    s.output = std::max(1u, !source_->output_lengths_ && row(i)
+                                ? row(i)->output_tokens
+                                : source_->output_lengths_->draw(draws_, Purpose::kOutputLength, i));
+    s.tokens = std::max(1u, source_->prompts_.length(draws_, order_, i, row(i)));
+    if (turn.continues) {
+        const Shape& previous = shapes_[*turn.follows];
+        s.before = previous.tokens + previous.output + (previous.continues ? previous.before : 0);
+    }
+    const uint64_t most = spec.max_prompt_tokens > 0 ? spec.max_prompt_tokens : holds;
+    s.continues = turn.continues && uint64_t{s.before} + s.tokens <= most &&
+                  uint64_t{s.before} + s.tokens + s.output <= holds;
+    clipped_.histories += turn.continues && !s.continues;
+    if (!turn.continues) s.prefix = source_->prompts_.prefix_length(draws_, turn.session);
+    s.tokens += s.prefix;
+    if (!s.continues) fit(s.tokens, s.output, spec, holds, clipped_);
+    s.prefix = std::min(s.prefix, s.tokens);
+    return s;
+}
+
+// What was said before it, known beforehand and the same for all variants.
+void WorkloadSource::Plan::add_history(uint32_t i, TokenIds& prompt) const {
+    const uint32_t before = *turns_[i].follows;
+    TokenIds whole = make(before).prompt;
+    const TokenIds answer = source_->prompts_.answer(draws_, before, row(before), shapes_[before].output);
+    whole.insert(whole.end(), answer.begin(), answer.end());
+    whole.insert(whole.end(), prompt.begin(), prompt.end());
+    prompt = std::move(whole);
+}
+
+void WorkloadSource::Plan::set_lengths(uint32_t i, PlannedRequest& r) const {
+    const WorkloadSpec& spec = source_->spec_;
+    const Shape& s = shapes_[i];
+    const uint32_t holds = source_->limits_.max_model_len, whole = s.tokens + (s.continues ? s.before : 0);
+    const uint32_t declared = source_->max_tokens_ ? source_->max_tokens_->draw(draws_, Purpose::kDeclared, i)
+                              : row(i)             ? row(i)->max_tokens
+                                                   : 0;
+    r.sampling = spec.sampling;
+    r.sampling.max_tokens = std::clamp(declared, s.output, std::max(s.output, holds - whole));
+    if (declared > 0 && spec.ignore_eos) r.ends_after = s.output;
+    // How long the output will be is not known where it may end by itself; nor does its sender know where it declares
+    // another length.
+    r.output_tokens = spec.ignore_eos && r.ends_after == 0 ? s.output : 0;
+    r.sampling.ignore_eos = spec.ignore_eos;
+    r.sampling.seed = draws_.word(Purpose::kSampling, i);
+}
+
+void WorkloadSource::Plan::set_class(uint32_t i, PlannedRequest& r) const {
+    const WorkloadSpec& spec = source_->spec_;
+    if (row(i)) {
+        r.tenant = row(i)->tenant;
+        r.priority = row(i)->priority;
+        r.label = source_->prompts_.trace()->labels[row(i)->label];
+    }
+    if (!spec.tenants.empty()) r.tenant = 1 + chosen(spec.tenants, draws_.uniform(Purpose::kTenant, i));
+    if (!spec.priorities.empty())
+        r.priority = static_cast<int32_t>(chosen(spec.priorities, draws_.uniform(Purpose::kPriority, i)));
+    const Deadlines& d = spec.deadline;
+    const double after_s = d.min_s + (d.max_s - d.min_s) * draws_.uniform(Purpose::kDeadline, i);
+    if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
+}
+
+PlannedRequest WorkloadSource::Plan::make(uint32_t i) const {
+    const Shape& s = shapes_[i];
     PlannedRequest r;
-    r.prompt = std::move(prefix);
-    r.prompt.resize(std::min(of_prefix, tokens));
-    const TokenIds own = prompts_.prompt(draws, plan.order, i, row, tokens - static_cast<uint32_t>(r.prompt.size()));
+    if (s.prefix > 0) {
+        r.prompt = source_->prompts_.prefix(draws_, turns_[i].session);
+        r.prompt.resize(s.prefix);
+    }
+    const TokenIds own = source_->prompts_.prompt(draws_, order_, i, row(i), s.tokens - s.prefix);
     r.prompt.insert(r.prompt.end(), own.begin(), own.end());
-    r.follows = turn.follows;
-    r.think_ns = turn.think_ns;
-    r.continues = continues;
-    if (continues && spec_.sessions.history == History::kRecorded) { // known beforehand, and the same for all variants
-        const PlannedRequest& previous = out.requests[*turn.follows];
-        const TokenIds answer = prompts_.answer(draws, *turn.follows, plan.row(*turn.follows), previous.output_tokens);
-        TokenIds whole = previous.prompt;
-        whole.insert(whole.end(), answer.begin(), answer.end());
-        whole.insert(whole.end(), r.prompt.begin(), r.prompt.end());
-        r.prompt = std::move(whole);
+    r.follows = turns_[i].follows;
+    r.think_ns = turns_[i].think_ns;
+    r.continues = s.continues;
+    if (s.continues && source_->spec_.sessions.history == History::kRecorded) {
+        add_history(i, r.prompt);
         r.continues = false;
     }
-    const uint32_t whole = tokens + (continues ? before : 0);
-    const uint32_t declared = max_tokens_ ? max_tokens_->draw(draws, Purpose::kDeclared, i) : row ? row->max_tokens : 0;
-    r.sampling = spec_.sampling;
-    r.sampling.max_tokens = std::clamp(declared, output, std::max(output, limits_.max_model_len - whole));
-    if (declared > 0 && spec_.ignore_eos) r.ends_after = output;
-    r.output_tokens = output;
-    r.sampling.ignore_eos = spec_.ignore_eos;
-    r.sampling.seed = draws.word(Purpose::kSampling, i);
-    r.arrival_ns = plan.times[i];
-    r.tenant = row ? row->tenant : 0;
-    r.priority = row ? row->priority : 0;
-    if (row) r.label = prompts_.trace()->labels[row->label];
-    if (!spec_.tenants.empty()) r.tenant = 1 + chosen(spec_.tenants, draws.uniform(Purpose::kTenant, i));
-    if (!spec_.priorities.empty())
-        r.priority = static_cast<int32_t>(chosen(spec_.priorities, draws.uniform(Purpose::kPriority, i)));
-    const Deadlines& d = spec_.deadline;
-    const double after_s = d.min_s + (d.max_s - d.min_s) * draws.uniform(Purpose::kDeadline, i);
-    if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
+    set_lengths(i, r);
+    r.arrival_ns = times_[i];
+    set_class(i, r);
     return r;
 }
 
+WorkloadSource::Plan WorkloadSource::plan(uint64_t seed, uint32_t repeat) const { return Plan(*this, seed, repeat); }
+
 Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
-    Plan plan{Draws(seed, repeat), window(repeat), {}, {}, {}, std::vector<uint32_t>(count_)};
-    plan.order = prompts_.order(plan.draws);
-    plan.turns = plan_turns(spec_, plan.draws, plan.rows, count_);
-    plan.times = times_of(spec_, plan.draws, plan.rows, plan.turns);
+    const Plan all = plan(seed, repeat);
     Workload out;
-    for (uint32_t i = 0; i < count_; ++i) {
-        PlannedRequest r = planned(plan, i, out);
-        plan.totals[i] = static_cast<uint32_t>(r.prompt.size()) + r.output_tokens +
-                         (r.continues ? plan.totals[*r.follows] : 0);
-        out.requests.push_back(std::move(r));
-    }
-    if (!spec_.ignore_eos) // how long outputs will be is not known
-        for (PlannedRequest& r : out.requests) r.output_tokens = 0;
-    for (PlannedRequest& r : out.requests)
-        if (r.ends_after > 0) r.output_tokens = 0; // nor does its sender know it
+    for (uint32_t i = 0; i < all.size(); ++i) out.requests.push_back(all.make(i));
+    out.clipped = all.clipped();
     return out;
 }
 

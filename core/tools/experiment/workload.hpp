@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "experiment/prompts.hpp"
+#include "experiment/sessions.hpp"
 #include "experiment/spec.hpp"
 #include "experiment/windows.hpp"
 #include "text/tokenizer.hpp"
@@ -41,6 +42,28 @@ struct Workload {
     Clipping clipped;
 };
 
+// The requests of a run, each made when it is wanted: their prompts take more memory than all else about them.
+class Requests {
+  public:
+    virtual ~Requests() = default;
+    virtual uint32_t size() const = 0;
+    virtual uint64_t arrival_ns(uint32_t) const = 0;             // 0 where it follows
+    virtual std::optional<uint32_t> follows(uint32_t) const = 0; // an earlier one
+    virtual PlannedRequest make(uint32_t) const = 0;
+};
+
+class GivenRequests final : public Requests {
+  public:
+    explicit GivenRequests(std::vector<PlannedRequest> requests) : requests_(std::move(requests)) {}
+    uint32_t size() const override { return static_cast<uint32_t>(requests_.size()); }
+    uint64_t arrival_ns(uint32_t i) const override { return requests_[i].arrival_ns; }
+    std::optional<uint32_t> follows(uint32_t i) const override { return requests_[i].follows; }
+    PlannedRequest make(uint32_t i) const override { return requests_[i]; }
+
+  private:
+    std::vector<PlannedRequest> requests_;
+};
+
 struct WorkloadLimits { // of what all variants can take
     uint32_t max_model_len = 0, vocab_size = 0;
 };
@@ -51,6 +74,10 @@ class WorkloadSource {
     // The tokenizer may be null where no text is used. Repeats and their seed decide the windows of a trace.
     static Result<WorkloadSource> open(const WorkloadSpec&, std::shared_ptr<const text::Tokenizer>, WorkloadLimits,
                                        uint32_t repeats = 1, uint64_t seed = 0);
+    class Plan;
+    // Refers to the source.
+    Plan plan(uint64_t seed, uint32_t repeat) const;
+    // All of its requests at once.
     Workload repeat(uint64_t seed, uint32_t repeat) const;
     // `count` requests of the same kind that no repeat has, all arriving at once.
     std::vector<PlannedRequest> warmup(uint64_t seed, uint32_t count) const;
@@ -64,8 +91,6 @@ class WorkloadSource {
   private:
     WorkloadSource() = default;
     std::span<const TraceRow> window(uint32_t repeat) const;
-    struct Plan;
-    PlannedRequest planned(const Plan&, uint32_t i, Workload& out) const;
 
     WorkloadSpec spec_;
     WorkloadLimits limits_;
@@ -73,6 +98,40 @@ class WorkloadSource {
     PromptSource prompts_;
     WindowPlan windows_; // of the trace
     std::shared_ptr<const LengthSource> output_lengths_, max_tokens_;
+};
+
+// The requests of one repeat: lengths and arrivals, from which each is made.
+class WorkloadSource::Plan final : public Requests {
+  public:
+    Plan(const WorkloadSource&, uint64_t seed, uint32_t repeat);
+    uint32_t size() const override { return static_cast<uint32_t>(shapes_.size()); }
+    uint64_t arrival_ns(uint32_t i) const override { return times_[i]; }
+    std::optional<uint32_t> follows(uint32_t i) const override { return turns_[i].follows; }
+    PlannedRequest make(uint32_t i) const override;
+    const Clipping& clipped() const { return clipped_; }
+    uint32_t prompt_tokens(uint32_t i) const { return shapes_[i].tokens; } // its own, without what it continues
+    uint32_t output_tokens(uint32_t i) const { return shapes_[i].output; } // at most
+
+  private:
+    struct Shape { // in tokens
+        uint32_t prefix = 0, tokens = 0; // tokens: of the prompt, with the prefix and without what it continues
+        uint32_t output = 0, before = 0; // before: what it continues
+        bool continues = false;
+    };
+    const TraceRow* row(uint32_t i) const { return rows_.empty() ? nullptr : &rows_[i]; }
+    Shape shape_of(uint32_t i);
+    void add_history(uint32_t i, TokenIds& prompt) const;
+    void set_lengths(uint32_t i, PlannedRequest&) const;
+    void set_class(uint32_t i, PlannedRequest&) const;
+
+    const WorkloadSource* source_;
+    Draws draws_;
+    std::span<const TraceRow> rows_;
+    std::vector<uint32_t> order_;
+    std::vector<Turn> turns_;
+    std::vector<uint64_t> times_;
+    std::vector<Shape> shapes_;
+    Clipping clipped_;
 };
 
 }  // namespace patchbay::experiment

@@ -20,6 +20,66 @@ TEST(Conclusion, CountsRequestsWhoseOutputIsTheBaselines) {
     EXPECT_DOUBLE_EQ(c.results[1].comparison.same_output, 0.95);
 }
 
+TEST(Conclusion, ComparesNoOutputsOfOtherRequestsAndNoneThatOneOfTheTwoLacks) {
+    const auto base = runs_with(50, 5, 0);
+    auto other = runs_with(50, 5, 1);
+    for (RunRecord& r : other) r.requests.resize(4);
+    const Conclusion fewer = conclude(all_runs(base, other), {{"a", {}}, {"b", {}}}, kE2e, {});
+    EXPECT_EQ(fewer.results[1].comparison.pairs, 20u);
+    EXPECT_DOUBLE_EQ(fewer.results[1].comparison.same_output, 1);
+    const Conclusion apart = conclude(all_runs(base, other), {{"a", {}}, {"b", {}, false}}, kE2e, {});
+    EXPECT_EQ(apart.results[1].comparison.pairs, 0u);
+    EXPECT_EQ(apart.results[1].comparison.repeats, 5u);
+    EXPECT_TRUE(std::isnan(apart.results[1].comparison.same_output));
+    EXPECT_THAT(apart.notices, ::testing::Contains(HasSubstr("other requests than the baseline's were sent to b")));
+}
+
+TEST(Conclusion, ShowsClassesOfRequestsWithIntervalsAndWithoutVerdicts) {
+    auto slow = runs_with(70, 6, 0), fast = runs_with(50, 6, 1);
+    for (auto* runs : {&slow, &fast})
+        for (RunRecord& r : *runs)
+            for (size_t i = 0; i < r.requests.size(); ++i) {
+                r.requests[i].tenant = i < 15 ? 2 : 10;
+                if (i >= 15) r.requests[i].prompt_tokens = 300;
+                if (i >= 15)
+                    for (uint64_t& at : r.requests[i].token_ns) at += 100 * kMs;
+            }
+    const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, kE2e, {},
+                                  {{ClassKind::kTenant, {}}, {ClassKind::kPromptLength, {256}}});
+    ASSERT_EQ(c.classes.size(), 4u);
+    EXPECT_EQ(c.classes[0].by + " " + c.classes[0].name, "tenant 2");
+    EXPECT_EQ(c.classes[1].name, "10") << "by number, not by letters";
+    EXPECT_EQ(c.classes[3].by + " " + c.classes[3].name, "prompt_length > 256");
+    EXPECT_THAT(c.classes[0].requests, ::testing::ElementsAre(90u, 90u));
+    EXPECT_NEAR(value_of(c.classes[1].results[0].metrics, "ttft_mean"), 170 + 4.5, 5);
+    EXPECT_NEAR(value_of(c.classes[0].results[1].metrics, "ttft_mean"), 50 + 4.5, 5);
+    const Difference& d = difference_of(c.classes[0].results[1].comparison, "ttft_mean");
+    EXPECT_EQ(d.verdict, Verdict::kExploratory);
+    EXPECT_LT(d.high, 0);
+    EXPECT_TRUE(std::isnan(value_of(c.classes[0].results[0].metrics, "kv_mean"))) << "which no class has";
+}
+
+TEST(Conclusion, LooksAtNoRunThatAnotherAttemptReplaced) {
+    auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
+    runs.push_back(runs[7]);
+    runs[7].superseded = true;
+    runs[7].faults = {"disturbed"};
+    for (double& m : runs[7].metrics) m *= 100;
+    const Conclusion c = conclude(runs, {{"slow", {}}, {"fast", {}}}, kE2e);
+    EXPECT_EQ(c.winner, "fast");
+    EXPECT_NEAR(value_of(c.results[1].metrics, "e2e_mean"), 90, 0.1);
+    EXPECT_TRUE(c.notices.empty());
+}
+
+TEST(Conclusion, TakesCapacitiesAsNumbersOfRepeats) {
+    const auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
+    const Question q = question_of(0, {"capacity"});
+    const Conclusion c =
+        conclude(runs, {{"slow", {}}, {"fast", {}}}, q, {}, {{4, 4.1, 4, 4.2, 4}, {8, 8.3, 8, 8, 8.1}});
+    EXPECT_EQ(c.winner, "fast");
+    EXPECT_THAT(c.sentence, HasSubstr("fast has the best capacity: 8.08 req/s against 4.06 req/s of slow"));
+}
+
 TEST(Conclusion, NamesTheVariantWithTheBestHeadlineMetric) {
     const Conclusion c =
         conclude(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), {{"slow", {}}, {"fast", {}}}, kE2e, {});

@@ -1,5 +1,6 @@
 #include "experiment/drive.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/run_metrics.hpp"
 
 #include <gmock/gmock.h>
 
@@ -106,6 +107,11 @@ std::vector<PlannedRequest> planned(std::vector<std::pair<uint64_t, uint32_t>> a
     return out;
 }
 
+void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& requests, const DriveHooks& hooks,
+           RunRecord& run) {
+    experiment::drive(engine, clock, GivenRequests(requests), hooks, run);
+}
+
 TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
     VirtualClock clock;
     FakeEngine engine(clock);
@@ -174,6 +180,68 @@ TEST(Drive, SendsARequestWhenTheOneThatItFollowsIsDone) {
     EXPECT_THAT(engine.given[1].prompt, ElementsAre(1, 2, 3, 7, 7, 4)) << "prompt, output, what is new";
     EXPECT_THAT(engine.given[2].prompt, ElementsAre(1, 2, 3, 7, 7, 4, 7, 1, 2, 3));
     EXPECT_EQ(run.requests[2].prompt_tokens, 10u);
+}
+
+TEST(Drive, FeedingRequestsAsTheyAreDueChangesNothing) {
+    RunRecord ahead, as_due;
+    size_t added_first = 0;
+    for (RunRecord* run : {&ahead, &as_due}) {
+        VirtualClock clock;
+        FakeEngine engine(clock);
+        auto requests = planned({{500, 2}, {0, 1}, {500, 3}, {31, 2}, {900, 1}});
+        requests[4].follows = 1;
+        DriveHooks hooks;
+        if (run == &as_due) hooks.feeding = Feeding::kAsDue;
+        hooks.on_start = [&](uint64_t) { added_first = engine.given.size(); };
+        drive(engine, clock, requests, hooks, *run);
+    }
+    EXPECT_EQ(added_first, 1u) << "the others have yet to arrive";
+    ASSERT_TRUE(as_due.valid());
+    EXPECT_EQ(timing_of(ahead), timing_of(as_due));
+    EXPECT_EQ(ahead.steps.size(), as_due.steps.size());
+}
+
+TEST(Drive, HandsOverEveryRowOnceAndKeepsNone) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    std::vector<std::pair<uint64_t, uint32_t>> arrivals;
+    for (uint64_t i = 0; i < 100; ++i) arrivals.emplace_back(20 * i, 2);
+    auto requests = planned(arrivals);
+    requests[7].follows = 3; // which is wanted longer
+    requests[7].continues = true;
+    DriveHooks hooks;
+    std::vector<int> seen(100);
+    size_t steps = 0, parts = 0;
+    hooks.on_rows = [&](const Rows& rows) {
+        parts += 1;
+        steps += rows.steps.size();
+        for (const NumberedRequest& r : rows.requests) {
+            seen[r.number] += 1;
+            EXPECT_EQ(r.request.output.size(), 2u);
+        }
+    };
+    RunRecord run;
+    drive(engine, clock, requests, hooks, run);
+    EXPECT_THAT(seen, ::testing::Each(1));
+    EXPECT_GT(parts, 3u);
+    EXPECT_GE(steps, 190u) << "most requests have steps of their own";
+    EXPECT_TRUE(run.valid());
+    EXPECT_TRUE(run.requests.empty() && run.steps.empty());
+    EXPECT_GT(run.duration_ns, 1'900 * kMs);
+    EXPECT_TRUE(run.kv_mean);
+}
+
+TEST(Drive, HandsOverRequestsThatDidNotEnd) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    engine.fail_at = 2;
+    DriveHooks hooks;
+    size_t requests = 0;
+    hooks.on_rows = [&](const Rows& rows) { requests += rows.requests.size(); };
+    RunRecord run;
+    drive(engine, clock, planned({{0, 1}, {0, 5}}), hooks, run);
+    EXPECT_EQ(requests, 2u);
+    EXPECT_THAT(run.faults, ElementsAre("the device is gone", "1 of 2 requests failed"));
 }
 
 TEST(Drive, GivesUpWhatFollowsARequestThatFailed) {

@@ -61,6 +61,17 @@ inline std::vector<RunRecord> all_runs(std::vector<RunRecord> a, const std::vect
     return a;
 }
 
+inline std::vector<RunSummary> summaries(const std::vector<RunRecord>& runs, const Counting& counting = {}) {
+    std::vector<RunSummary> out;
+    for (const RunRecord& run : runs) out.push_back(summary_of(run, counting));
+    return out;
+}
+
+inline Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector<Contestant>& contestants,
+                           const Question& q, const Slo& slo, const std::vector<ByClass>& by = {}) {
+    return conclude(summaries(runs, {slo, by}), contestants, q, by);
+}
+
 inline Question question_of(size_t baseline, const std::vector<std::string>& primary) {
     Question q{.baseline = baseline, .primary = {}, .independent = {}, .first_stage = {}};
     for (const std::string& name : primary) q.primary.push_back(metric_named(name).value());

@@ -54,7 +54,7 @@ TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
     run.kv_max = 1;
     run.requests[0].preemptions = 3;
     run.requests[0].cached_tokens = 5; // of 20 prompt tokens of both
-    const auto v = metrics_of(run, {200, {}, {}});
+    const auto v = metrics_of(run, {200, {}, {}}, counted_span(run, {}));
     EXPECT_DOUBLE_EQ(value_of(v, "output_throughput"), 1.5);
     EXPECT_DOUBLE_EQ(value_of(v, "total_throughput"), 11.5);
     EXPECT_DOUBLE_EQ(value_of(v, "request_throughput"), 1);
@@ -71,9 +71,38 @@ TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
 }
 
 TEST(RunMetrics, HaveNoValueWhereThereIsNoData) {
-    const auto v = metrics_of(run_of({}, 0), {});
+    const auto v = metrics_of(run_of({}, 0), {}, {0, 0});
     for (const char* name : {"ttft_p99", "output_throughput", "goodput_share", "kv_mean"})
         EXPECT_TRUE(std::isnan(value_of(v, name))) << name;
+}
+
+TEST(RunMetrics, OfAWindowAreOfWhatArrivesInItAndOfWhatHappensInIt) {
+    // Arrivals at 0, 100, …, 900 ms, so that 20 % to 80 % of them are 180 to 720 ms; each has its two tokens 50 and 100
+    // ms later.
+    std::vector<RequestRecord> requests;
+    for (uint64_t i = 0; i < 10; ++i) requests.push_back(request(100 * i, {100 * i + 50, 100 * i + 100}));
+    requests[0].token_ns[0] = 1; // long before the window
+    requests[0].finish_ns = 10'000 * kMs;
+    const RunRecord run = run_of(std::move(requests), 10'000);
+    const TimeSpan span = counted_span(run, CountingWindow{{0.2, true}, {0.8, true}});
+    EXPECT_EQ(span.from_ns, 180 * kMs);
+    EXPECT_EQ(span.until_ns, 720 * kMs);
+    const auto v = metrics_of(run, {60, {}, {}}, span);
+    EXPECT_DOUBLE_EQ(value_of(v, "ttft_p99"), 50) << "of the requests at 200 to 700 ms";
+    EXPECT_DOUBLE_EQ(value_of(v, "e2e_p99"), 100);
+    EXPECT_DOUBLE_EQ(value_of(v, "output_throughput"), 11 / 0.54) << "tokens at 200, 250, …, 700 ms";
+    EXPECT_DOUBLE_EQ(value_of(v, "request_throughput"), 6 / 0.54) << "ends at 200, …, 700 ms";
+    EXPECT_DOUBLE_EQ(value_of(v, "offered_rate"), 10) << "arrivals at 200, …, 700 ms";
+    EXPECT_DOUBLE_EQ(value_of(v, "goodput_share"), 100);
+    const TimeSpan seconds = counted_span(run, CountingWindow{{0.25, false}, {1, true}});
+    EXPECT_EQ(seconds.from_ns, 250 * kMs);
+    EXPECT_EQ(seconds.until_ns, 900 * kMs);
+}
+
+TEST(RunMetrics, CountTokensOfAllOutputsOfARequest) {
+    RunRecord run = run_of({request(0, {100, 200})}, 1000);
+    run.requests[0].others = {{1, 2, 3, 4}};
+    EXPECT_DOUBLE_EQ(value_of(metrics_of(run, {}, counted_span(run, {})), "output_throughput"), 6);
 }
 
 TEST(RunMetrics, PrimaryOnesFollowFromTheObjective) {

@@ -241,12 +241,76 @@ TEST(Spec, ReportsAllFaultsAtOnce) {
 }
 
 TEST(Spec, RefusesVariantsThatChangeWhatIsAsked) {
-    EXPECT_THAT(error_of("variants: {a: {workload: {requests: 3}}}\n" + kWorkload),
-                HasSubstr("e.yaml:1:16: 'workload' is shared by all variants and cannot be varied"));
+    EXPECT_THAT(error_of("variants: {a: {slo: {ttft_ms: 3}}}\n" + kWorkload),
+                HasSubstr("e.yaml:1:16: 'slo' is shared by all variants and cannot be varied"));
     EXPECT_THAT(error_of("factors: {slo.ttft_ms: [1, 2]}\n" + kWorkload), HasSubstr("'slo' is shared by all variants"));
     EXPECT_THAT(error_of("factors: {scheduler: [a]}\nvariants: {a: {}}\n" + kWorkload),
                 HasSubstr("'factors' and 'variants' exclude each other"));
     EXPECT_THAT(error_of("factors: {scheduler: fcfs}\n" + kWorkload), HasSubstr("expected a list of values"));
+}
+
+TEST(Spec, GivesEachVariantTheWorkloadWithItsOwnKeys) {
+    const auto spec = load(kWorkload + R"(  arrivals: {poisson: {rate: 2}}
+warmup: {requests: 3}
+variants:
+  a: {}
+  faster: {workload.arrivals.poisson.rate: 8}
+  bursts: {workload: {arrivals: {gamma: {rate: 2, cv: 3}}}, warmup.requests: 0}
+  longer: {workload.output_tokens: 9, simulation: {run_jitter: 0.5}}
+)");
+    ASSERT_TRUE(spec) << spec.error();
+    const auto& v = spec->variants;
+    EXPECT_EQ(std::get<PoissonArrivals>(v[0].workload.arrivals).rate, 2);
+    EXPECT_EQ(std::get<PoissonArrivals>(v[1].workload.arrivals).rate, 8);
+    EXPECT_EQ(std::get<GammaArrivals>(v[2].workload.arrivals).cv, 3) << "another kind takes the place of the first";
+    EXPECT_EQ(v[2].workload.requests, 10u);
+    EXPECT_EQ(v[1].warmup_requests, 3u);
+    EXPECT_EQ(v[2].warmup_requests, 0u);
+    EXPECT_EQ(v[3].jitter.run_jitter, 0.5);
+    EXPECT_TRUE(v[1].same_requests && v[2].same_requests) << "only their times differ";
+    EXPECT_FALSE(v[3].same_requests);
+    EXPECT_EQ(v[2].workload_of, 2u);
+    EXPECT_EQ(v[0].workload_of, 0u);
+}
+
+TEST(Spec, FindsFaultsInTheWorkloadOfAVariantWhereTheyAre) {
+    EXPECT_THAT(error_of("variants:\n  a: {workload.arrivals.poison.rate: 8}\n" + kWorkload),
+                HasSubstr("e.yaml:2:7: unknown 'poison' in 'arrivals' (did you mean 'poisson'?)"));
+    EXPECT_THAT(error_of("factors: {workload.output_tokens: [0]}\n" + kWorkload), HasSubstr("e.yaml:1:36"));
+    EXPECT_THAT(error_of("factors: {workload.rate: [1]}\n" + kWorkload), HasSubstr("unknown key 'rate'"));
+}
+
+TEST(Spec, ReadsWhichRequestsAreCountedAndLookedAtApart) {
+    const auto spec = load(kWorkload + "by: [tenant, {prompt_length: [8, 32]}]\nwindow: {from: 10%, until: 5s}\n");
+    ASSERT_TRUE(spec) << spec.error();
+    ASSERT_EQ(spec->by.size(), 2u);
+    EXPECT_EQ(spec->by[1].bounds, (std::vector<uint32_t>{8, 32}));
+    EXPECT_NEAR(spec->window->from.value, 0.1, 1e-12);
+    EXPECT_FALSE(spec->window->until.is_share);
+    EXPECT_EQ(load(kWorkload + "by: class\n")->by[0].kind, ClassKind::kLabel);
+    EXPECT_THAT(error_of("by: tenent\n" + kWorkload),
+                HasSubstr("e.yaml:1:5: unknown 'tenent' in 'by' (did you mean 'tenant'?)"));
+    EXPECT_THAT(error_of("by: [tenant, tenant]\n" + kWorkload), HasSubstr("'tenant' is twice in 'by'"));
+    EXPECT_THAT(error_of("by: {prompt_length: [9, 3]}\n" + kWorkload), HasSubstr("do not ascend"));
+    EXPECT_THAT(error_of("by: {tenant: [9]}\n" + kWorkload), HasSubstr("only 'prompt_length' has bounds"));
+    EXPECT_THAT(error_of("window: {from: soon}\n" + kWorkload),
+                HasSubstr("'from' of 'window' is 'soon', expected a share of the time of arrivals such as 10%"));
+    EXPECT_THAT(error_of("window: {from: 50%, until: 20%}\n" + kWorkload), HasSubstr("ends before it begins"));
+}
+
+TEST(Spec, ReadsASearchForTheCapacity) {
+    const std::string rate = "  arrivals: {poisson: {rate: 2}}\n";
+    const auto spec = load(kWorkload + rate + "slo: {ttft_ms: 9}\ncapacity: {rates: [1, 8], share: 95%}\n");
+    ASSERT_TRUE(spec) << spec.error();
+    EXPECT_EQ(spec->capacity->slo.ttft_ms, 9);
+    EXPECT_NEAR(spec->capacity->share, 0.95, 1e-12);
+    EXPECT_EQ(spec->capacity->highest, 8);
+    EXPECT_EQ(spec->primary.front(), "capacity");
+    EXPECT_THAT(error_of("capacity: {rates: [1, 8]}\n" + kWorkload + rate), HasSubstr("'capacity' needs an objective"));
+    EXPECT_THAT(error_of("capacity: {slo: {e2e_ms: 3}, rates: [8, 1]}\n" + kWorkload + rate),
+                HasSubstr("are not the lowest and the highest rate"));
+    EXPECT_THAT(error_of("capacity: {slo: {e2e_ms: 3}, rates: [1, 8]}\n" + kWorkload), HasSubstr("these have none"));
+    EXPECT_THAT(error_of("primary: [capacity]\n" + kWorkload), HasSubstr("needs the key 'capacity'"));
 }
 
 TEST(Spec, IsNamedAfterItsFolderWhereTheFileSaysNothing) {

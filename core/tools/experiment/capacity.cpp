@@ -1,0 +1,76 @@
+#include "experiment/capacity.hpp"
+
+#include <cmath>
+
+#include "experiment/conclusion.hpp"
+
+namespace patchbay::experiment {
+
+std::optional<double> RateSearch::next() const {
+    if (failed_ || none_) return std::nullopt;
+    if (high_ / low_ > 1 + precision_) return std::sqrt(low_ * high_);
+    if (!was_kept_) return lowest_;
+    if (!was_missed_ && low_ < highest_) return highest_;
+    return std::nullopt;
+}
+
+void RateSearch::add(double rate, bool kept) {
+    if (kept) {
+        low_ = rate;
+        was_kept_ = true;
+        return;
+    }
+    was_missed_ = true;
+    none_ = rate <= lowest_;
+    high_ = rate;
+}
+
+double RateSearch::found() const {
+    if (failed_) return kNoValue;
+    return none_ ? 0 : was_kept_ ? low_ : kNoValue;
+}
+
+bool keeps(const CapacitySearch& search, const RunSummary& run) { return run.objective.value_or(0) >= search.share; }
+
+Result<Capacities> find_capacities(const CapacitySearch& search, const std::vector<std::string>& variants,
+                                   uint32_t repeats, uint64_t seed, const RunRound& run_round) {
+    std::vector<std::vector<RateSearch>> searches(variants.size(), std::vector(repeats, RateSearch(search)));
+    const auto order = run_order(variants.size(), repeats, seed);
+    for (;;) {
+        std::vector<RunSlot> round;
+        for (const RunSlot& slot : order)
+            if (const auto rate = searches[slot.variant][slot.repeat].next())
+                round.push_back({slot.variant, slot.repeat, rate});
+        if (round.empty()) break;
+        PB_TRY(const std::vector<RunSummary> runs, run_round(round));
+        for (const RunSummary& run : runs) {
+            RateSearch& s = searches[run.variant][run.repeat];
+            if (run.valid()) s.add(*run.rate, keeps(search, run));
+            else s.fail();
+        }
+        if (runs.size() < round.size()) break;
+    }
+    Capacities out;
+    for (size_t v = 0; v < variants.size(); ++v) {
+        uint32_t beyond = 0, none = 0;
+        auto& found = out.found.emplace_back();
+        for (const RateSearch& s : searches[v]) {
+            found.push_back(s.next() ? kNoValue : s.found()); // not ended: no answer
+            beyond += !s.next() && s.is_beyond();
+            none += found.back() == 0;
+        }
+        const auto of_repeats = [&](uint32_t n) { return std::to_string(n) + " of " + std::to_string(repeats); };
+        if (beyond > 0)
+            out.notices.push_back("capacity: " + variants[v] +
+                                  " kept the objective at the highest rate of the search, " +
+                                  shown(search.highest) + " req/s, in " + of_repeats(beyond) +
+                                  " repeats: its capacity is more");
+        if (none > 0)
+            out.notices.push_back("capacity: " + variants[v] + " did not keep the objective at the lowest rate of the "
+                                  "search, " + shown(search.lowest) + " req/s, in " + of_repeats(none) +
+                                  " repeats, which count as 0");
+    }
+    return out;
+}
+
+}  // namespace patchbay::experiment

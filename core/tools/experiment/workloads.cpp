@@ -1,0 +1,39 @@
+#include "experiment/workloads.hpp"
+
+#include <algorithm>
+
+namespace patchbay::experiment {
+
+Result<Workloads> Workloads::open(const ExperimentSpec& spec, const std::shared_ptr<const text::Tokenizer>& tokenizer,
+                                  WorkloadLimits limits) {
+    Workloads out;
+    for (size_t v = 0; v < spec.variants.size(); ++v) {
+        const VariantSpec& variant = spec.variants[v];
+        if (variant.workload_of < v) {
+            out.source_of_.push_back(out.source_of_[variant.workload_of]);
+            continue;
+        }
+        PB_TRY(WorkloadSource source,
+               WorkloadSource::open(variant.workload, tokenizer, limits, spec.repeats, spec.seed));
+        out.source_of_.push_back(out.sources_.size());
+        out.sources_.push_back(std::move(source));
+    }
+    return out;
+}
+
+std::optional<uint32_t> Workloads::independent() const {
+    std::optional<uint32_t> out;
+    for (const WorkloadSource& s : sources_)
+        if (const auto of_one = s.independent()) out = std::min(out.value_or(*of_one), *of_one);
+    return out;
+}
+
+std::vector<std::string> Workloads::notices() const {
+    std::vector<std::string> out;
+    for (const WorkloadSource& s : sources_)
+        for (const std::string& notice : s.notices())
+            if (std::ranges::find(out, notice) == out.end()) out.push_back(notice);
+    return out;
+}
+
+}  // namespace patchbay::experiment
