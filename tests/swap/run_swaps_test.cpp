@@ -25,7 +25,7 @@ RunRecord run_with(Swapping& s, const std::vector<SwapTask>& tasks) {
     for (size_t i = 0; i < planned.size(); ++i) planned[i].arrival_ns = i * 1'000'000;
     auto swaps = RunSwaps::prepare(*s.engine, tasks, swap_registry(), prober());
     if (!swaps) throw std::runtime_error(swaps.error());
-    swaps->post(s.clock.now_ns(), planned);
+    swaps->post(s.clock.now_ns(), experiment::GivenRequests(planned));
     s.run();
     RunRecord run;
     swaps->write(run);

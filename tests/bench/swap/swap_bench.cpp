@@ -1,0 +1,119 @@
+// The pause of a swap, by slot, with 256 sequences running: wall time by the engine's clock, and CPU time of the thread.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "engine/placement/kv_policy_port.hpp"
+#include "swap/swap_fixture.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+constexpr uint32_t kSequences = 256, kSwaps = 400;
+
+double percentile(std::vector<double> values, double p) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<size_t>(p * static_cast<double>(values.size() - 1))];
+}
+
+void print(const char* name, const std::vector<double>& us) {
+    std::printf("%-28s %8.1f %8.1f %8.1f\n", name, percentile(us, 0.5), percentile(us, 0.99), percentile(us, 1));
+}
+
+// Of both, where the work is the thread's own.
+class ThreadClock final : public Clock {
+  public:
+    uint64_t now_ns() const override {
+        timespec t{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+    }
+    void wait_until_ns(uint64_t) override {}
+};
+
+void swap_in_turn(Clock& clock, const char* of_clock, SwapSlot slot, const char* first, const char* second) {
+    config::EngineConfig c = tiny_model();
+    c.engine.num_blocks = 8192;
+    c.engine.max_num_seqs = kSequences;
+    c.engine.max_num_batched_tokens = 1024;
+    c.engine.enable_prefix_caching = true;
+    c.engine.num_speculative_tokens = 2;
+    c.proposer = config::PluginChoice{"ngram", {}};
+    c.kv_policy = config::PluginChoice{"lru", {}};
+    c.swap = {.probation_steps = 1, .max_call_ms = 0};
+    Swapping s(c, &clock);
+    std::vector<double> us;
+    uint32_t swaps = 0;
+    while (swaps < kSwaps) {
+        for (size_t i = s.engine->view().running.size() + s.engine->view().waiting.size(); i < kSequences; ++i) {
+            Request r;
+            r.prompt = random_prompt(i, 24);
+            r.sampling = greedy(200);
+            if (!s.engine->add_request(std::move(r))) throw std::runtime_error("a request is refused");
+        }
+        s.swap(slot, {swaps % 2 == 0 ? second : first, {}});
+        swaps += 1;
+        for (const host::SwapRecord& r : s.step().swaps) {
+            if (r.state == host::SwapState::kOnProbation) us.push_back(static_cast<double>(r.pause_ns) * 1e-3);
+            else if (r.state != host::SwapState::kCommitted) throw std::runtime_error(r.text());
+        }
+    }
+    print((std::string(name_of(slot)) + ", " + of_clock).c_str(), us);
+}
+
+// A cache full of pages, and a policy that takes over.
+void adopt_cached_pages(Clock& clock, const char* of_clock, const char* name, uint32_t pages) {
+    StepContext context;
+    std::vector<host::Identity> plugins;
+    SwapJournal journal(context, plugins);
+    kv::KvCache kv(pages, 16, kv::PrefixCaching::kOn, "m");
+    KvPolicyPort port(*swap_registry().kv_policy(name, {}, {}), kv, clock, context, journal);
+    if (!port.adopt()) throw std::runtime_error("adopt");
+    std::vector<int32_t> text(16 * 64);
+    for (uint32_t i = 0; i < pages / 64; ++i) {
+        for (size_t t = 0; t < text.size(); ++t) text[t] = static_cast<int32_t>(i * 7919 + t);
+        kv::BlockTable table;
+        if (!kv.grow(table, static_cast<uint32_t>(text.size()))) throw std::runtime_error("no pages");
+        kv.cache_full_blocks(table, text);
+        kv.release(table);
+    }
+    port.update();
+    std::vector<double> us;
+    for (int i = 0; i < 50; ++i) {
+        const uint64_t start = clock.now_ns();
+        if (!port.adopt()) throw std::runtime_error("adopt");
+        us.push_back(static_cast<double>(clock.now_ns() - start) * 1e-3);
+    }
+    print((std::string("adopt by ") + name + ", " + of_clock).c_str(), us);
+}
+
+void run() {
+    RealClock wall;
+    ThreadClock thread;
+    std::printf("microseconds, %u sequences    median      p99      max\n", kSequences);
+    struct Of {
+        SwapSlot slot;
+        const char *first, *second;
+    };
+    for (const Of& of : {Of{SwapSlot::kScheduler, "fcfs", "sjf"}, Of{SwapSlot::kSampler, "standard", "standard"},
+                         Of{SwapSlot::kProposer, "ngram", "suffix"}, Of{SwapSlot::kKvPolicy, "lru", "lfu"},
+                         Of{SwapSlot::kAttention, "paged", "paged"}}) {
+        swap_in_turn(wall, "wall", of.slot, of.first, of.second);
+        swap_in_turn(thread, "thread CPU", of.slot, of.first, of.second);
+    }
+    std::printf("100,000 cached pages\n");
+    for (const char* name : {"lru", "lfu", "prefix_tree"}) {
+        adopt_cached_pages(wall, "wall", name, 100'000);
+        adopt_cached_pages(thread, "thread CPU", name, 100'000);
+    }
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
+
+int main() {
+    spdlog::set_level(spdlog::level::warn);
+    patchbay::engine::testing::run();
+}
