@@ -1,5 +1,5 @@
-// Schemas, regular expressions and grammars as strangers write them. By the first byte: what the rest is. What compiles
-// is walked: masks are what brute force says, and a text never runs into a dead end.
+// Schemas, regular expressions, grammars and structural tags as strangers write them. By the first byte: what the rest
+// is. What compiles is walked: masks are what brute force says, and a text never runs into a dead end.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -58,7 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             asked.disable_any_whitespace = true;
             break;
         case 'r': asked.regex = rest; break;
-        case 'g': asked.grammar = rest; break;
+        case 'g': asked.grammar = rest; break; // GBNF or Lark
+        case 't': asked.structural_tag = rest; break;
         default: return 0;
     }
     auto automaton = compile(asked);

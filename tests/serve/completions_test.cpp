@@ -1,4 +1,7 @@
 // /v1/completions and what goes with it, by what is sent and answered.
+#include <regex>
+#include <tuple>
+
 #include "paths.hpp"
 #include "serve/server_fixture.hpp"
 
@@ -218,6 +221,29 @@ TEST(Completions, FollowASchema) {
     }
 }
 
+TEST(Completions, FollowGrammarsAndStructuralTags) {
+    const Json structures{{"type", "structural_tag"},
+                          {"triggers", {"t"}},
+                          {"structures", {{{"begin", "the"}, {"schema", {{"enum", {7}}}}, {"end", "!"}}}}};
+    const Json content{{"type", "regex"}, {"pattern", "ab|cd"}};
+    const Json tag{{"type", "tag"}, {"begin", "<"}, {"content", content}, {"end", ">"}};
+    const Json format{{"type", "structural_tag"}, {"format", tag}};
+    const std::regex word("[a-d]{2,3}!"), tagged("<(ab|cd)>"), whole("[^t]*(the7![^t]*)*(t|th)?");
+    const std::tuple<Json, const std::regex&> cases[] = {
+        {{{"structured_outputs", {{"grammar", "start: WORD \"!\"\nWORD: /[a-d]{2,3}/"}}}}, word},
+        {{{"guided_grammar", "root ::= [a-d]{2,3} \"!\""}}, word},
+        {{{"response_format", format}}, tagged},
+        {{{"structured_outputs", {{"structural_tag", format}}}}, tagged},
+        {{{"structured_outputs", {{"structural_tag", format.dump()}}}}, tagged},
+        {{{"response_format", structures}}, whole}};
+    for (const auto& [asked, form] : cases) {
+        Json body = greedy("Once upon a time", 40);
+        body.update(asked);
+        const auto text = shared().complete(body)["choices"][0]["text"].get<std::string>();
+        EXPECT_TRUE(std::regex_match(text, form)) << asked << ": " << text;
+    }
+}
+
 TEST(Completions, KeepTheLastTokensOfALongPrompt) {
     const Json tokens =
         Json::parse(shared().post("/tokenize", {{"prompt", "Once there was. The wolf said"}}).body)["tokens"];
@@ -255,6 +281,11 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
         {{{"stream_options", {{"include_usage", true}}}}, 400, "stream_options", "only for requests with"},
         {{{"response_format", {{"type", "xml"}}}}, 400, "response_format.type", "got 'xml', expected text"},
         {{{"structured_outputs", {{"regex", "("}}}}, 400, "structured_outputs", "regex"},
+        {{{"structured_outputs", {{"structural_tag", 1}}}},
+         400,
+         "structured_outputs.structural_tag",
+         "expected an object"},
+        {{{"response_format", {{"type", "structural_tag"}}}}, 400, "structured_outputs", "expected 'structures' with"},
         {{{"response_format", {{"type", "json_object"}}}, {"guided_regex", "a"}}, 400, "response_format", "2 forms"},
     };
     for (const Case& c : cases) {

@@ -5,7 +5,9 @@
 
 #include "grammar/ebnf.hpp"
 #include "grammar/json_schema.hpp"
+#include "grammar/lark.hpp"
 #include "grammar/regex.hpp"
+#include "grammar/structural_tag.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -26,8 +28,10 @@ Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
 }
 
 Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work) {
-    if (asked.grammar) return parse_ebnf(rules, *asked.grammar);
+    if (asked.grammar)
+        return is_lark(*asked.grammar) ? parse_lark(rules, *asked.grammar) : parse_ebnf(rules, *asked.grammar);
     const Whitespace whitespace = asked.disable_any_whitespace ? Whitespace::kNone : Whitespace::kSome;
+    if (asked.structural_tag) return parse_structural_tag(rules, *asked.structural_tag, whitespace, work);
     if (asked.json) return parse_json_schema(rules, *asked.json, whitespace, work);
     if (asked.json_object) return parse_json_schema(rules, R"({"type": "object"})", whitespace, work);
     const RuleId root = rules.declare("root");
@@ -42,11 +46,8 @@ Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work)
 }
 
 Result<> check_one(const StructuredOutputs& s) {
-    const int kinds =
-        s.json.has_value() + s.regex.has_value() + s.grammar.has_value() + !s.choice.empty() + s.json_object;
-    if (kinds == 1) return {};
-    return fail("got " + std::to_string(kinds) +
-                " of json, regex, choice, grammar and json_object, expected exactly one");
+    if (s.forms() == 1) return {};
+    return fail("got " + std::to_string(s.forms()) + " of " + StructuredOutputs::kForms + ", expected exactly one");
 }
 
 std::string key_of(const StructuredOutputs& s) {
@@ -55,6 +56,7 @@ std::string key_of(const StructuredOutputs& s) {
     if (s.json_object) return "o" + space;
     if (s.regex) return "r" + *s.regex;
     if (s.grammar) return "g" + *s.grammar;
+    if (s.structural_tag) return "t" + space + *s.structural_tag;
     std::string key = "c";
     for (const std::string& text : s.choice) key += std::to_string(text.size()) + ":" + text;
     return key;

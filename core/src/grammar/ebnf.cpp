@@ -24,11 +24,11 @@ class Parser {
             const std::string name = read_name();
             if (name.empty()) return refuse("expected a rule, 'name ::= …',");
             skip();
-            if (!text_.take(U"::=")) return refuse("expected '::=' after '" + name + "' (Lark grammars are not read)");
+            if (!text_.take(U"::=")) return refuse("expected '::=' after '" + name + "'");
             const RuleId rule = named(name);
             if (rules_.body(rule) != Rules::kUndefined) return refuse("rule '" + name + "' is defined a second time");
             PB_TRY(const auto parts, alternatives(0));
-            rules_.define(rule, body_of(rule, parts));
+            rules_.define(rule, body_of(rules_, rule, parts));
             if (!rules_.fault().empty()) return fail("grammar: " + rules_.fault());
         }
         for (const auto& [name, rule] : names_)
@@ -68,21 +68,6 @@ class Parser {
         return names_[name] = rules_.declare(name);
     }
 
-    // a ::= a x | b is a ::= b x*
-    ExprId body_of(RuleId rule, const std::vector<Sequence>& alternatives) {
-        std::vector<ExprId> plain, after;
-        for (const Sequence& s : alternatives) {
-            const bool recursive = !s.empty() && rules_[s[0]].kind == Expr::Kind::kRule && rules_[s[0]].rule == rule;
-            if (!recursive)
-                plain.push_back(rules_.sequence(s));
-            else if (s.size() > 1)
-                after.push_back(rules_.sequence({s.begin() + 1, s.end()}));
-        }
-        const ExprId first = plain.empty() ? rules_.nothing() : rules_.choice(std::move(plain));
-        if (after.empty()) return first;
-        return rules_.sequence({first, rules_.repeat(rules_.choice(std::move(after)), 0, kUnbounded)});
-    }
-
     bool at_rule() { // a name followed by '::=': the rule before it has ended
         const size_t from = text_.position();
         const bool name = !read_name().empty();
@@ -112,6 +97,8 @@ class Parser {
         if (text_.take(U'"')) return literal();
         if (text_.take(U'[')) return bracket();
         if (text_.take(U'.')) return rules_.chars(CodePoints::all());
+        if (text_.peek() == '<' || text_.peek() == '!')
+            return refuse("a token of the vocabulary, '<…>', is not supported");
         if (text_.take(U'(')) {
             if (text_.peek() == '=' || text_.peek() == '!') return refuse("a lookahead is not supported");
             PB_TRY(const auto parts, alternatives(depth + 1));
@@ -236,6 +223,21 @@ class Parser {
 };
 
 }  // namespace
+
+// a ::= a x | b is a ::= b x*
+ExprId body_of(Rules& rules, RuleId rule, const std::vector<std::vector<ExprId>>& alternatives) {
+    std::vector<ExprId> plain, after;
+    for (const std::vector<ExprId>& s : alternatives) {
+        const bool recursive = !s.empty() && rules[s[0]].kind == Expr::Kind::kRule && rules[s[0]].rule == rule;
+        if (!recursive)
+            plain.push_back(rules.sequence(s));
+        else if (s.size() > 1)
+            after.push_back(rules.sequence({s.begin() + 1, s.end()}));
+    }
+    const ExprId first = plain.empty() ? rules.nothing() : rules.choice(std::move(plain));
+    if (after.empty()) return first;
+    return rules.sequence({first, rules.repeat(rules.choice(std::move(after)), 0, kUnbounded)});
+}
 
 Result<RuleId> parse_ebnf(Rules& rules, std::string_view text) {
     PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));

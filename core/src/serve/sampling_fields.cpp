@@ -76,6 +76,10 @@ void read_structure(Fields& f, const std::string& prefix, StructuredOutputs& out
     f.read(prefix + "choice", out.choice);
     f.read(prefix + "grammar", out.grammar);
     f.read(prefix + "json_object", out.json_object);
+    if (const Json* tag = f.find(prefix + "structural_tag")) {
+        if (tag->is_object() || tag->is_string()) out.structural_tag = schema_text(*tag);
+        else f.refuse(prefix + "structural_tag", "expected an object with 'structures' or 'format', or its text");
+    }
 }
 
 void read_response_format(Fields& f, const Json& format, std::optional<StructuredOutputs>& out) {
@@ -93,8 +97,12 @@ void read_response_format(Fields& f, const Json& format, std::optional<Structure
             if (!out) out.emplace();
             out->json = schema_text(*schema);
         }
+    } else if (type == "structural_tag") {
+        if (!out) out.emplace();
+        out->structural_tag = format.dump();
     } else if (type != "text") {
-        nested.refuse("type", "got '" + printable(type, 40) + "', expected text, json_object or json_schema");
+        nested.refuse("type",
+                      "got '" + printable(type, 40) + "', expected text, json_object, json_schema or structural_tag");
     }
     f.keep(nested.refusal());
 }
@@ -103,21 +111,19 @@ void read_structures(Fields& f, SamplingParams& s) {
     std::optional<StructuredOutputs> out;
     if (const Json* asked = f.object("structured_outputs")) {
         Fields nested(*asked, "structured_outputs.");
-        if (nested.has("structural_tag"))
-            nested.refuse("structural_tag", "is not supported", StatusCode::kUnsupported);
         read_structure(nested, "", out.emplace());
         nested.read("disable_any_whitespace", out->disable_any_whitespace);
         f.keep(nested.refusal());
     }
-    for (const char* old : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object"})
+    for (const char* old : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object",
+                            "guided_structural_tag"})
         if (f.has(old)) { // vLLM's names of before
             read_structure(f, "guided_", out ? *out : out.emplace());
             break;
         }
     if (const Json* format = f.object("response_format")) read_response_format(f, *format, out);
     if (!out) return;
-    const int forms = out->json.has_value() + out->regex.has_value() + !out->choice.empty() +
-                      out->grammar.has_value() + out->json_object;
+    const int forms = out->forms();
     if (forms > 1)
         f.refuse(f.has("response_format") ? "response_format" : "structured_outputs",
                  "asks for " + std::to_string(forms) + " forms of the output, expected one");

@@ -35,6 +35,7 @@ Result<Bpe> Bpe::create(const Vocabulary& vocabulary, const std::vector<MergePai
 }
 
 Result<Bpe> Bpe::create_ranked(const Vocabulary& vocabulary) {
+    constexpr size_t kMaxPairs = 1u << 23; // ten times those of the largest vocabularies
     struct Pair {
         TokenId left, right, whole;
     };
@@ -46,6 +47,8 @@ Result<Bpe> Bpe::create_ranked(const Vocabulary& vocabulary) {
             const auto left = vocabulary.find(spelled.substr(0, at)), right = vocabulary.find(spelled.substr(at));
             if (left && right) pairs.push_back({*left, *right, id});
         }
+        if (pairs.size() > kMaxPairs)
+            return fail("tokens come of more than " + std::to_string(kMaxPairs) + " pairs of other tokens");
     }
     MergeTable table(pairs.size());
     for (const auto& [left, right, whole] : pairs) table.set(left, right, {static_cast<uint32_t>(whole), whole});

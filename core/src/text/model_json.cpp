@@ -19,6 +19,8 @@ namespace {
 using nlohmann::json;
 using Model = std::unique_ptr<const SubwordModel>;
 
+constexpr size_t kMaxPieceBytes = 16u << 20; // of all pieces: each byte takes a node of a search tree
+
 // "a b" or ["a", "b"].
 Result<std::vector<MergePair>> read_merges(const json& list) {
     constexpr size_t kMaxMerges = 1u << 22;
@@ -137,7 +139,6 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
         return fail("model type 'Unigram' with a ByteLevel pre_tokenizer is not supported");
     const json& list = member(model, "vocab");
     if (!list.is_array() || list.empty()) return fail("the model has no list 'vocab'");
-    constexpr size_t kMaxBytes = 16u << 20; // of all pieces: each byte takes a node of the search tree
     Unigram::Parts parts;
     double lowest = 0;
     size_t bytes = 0;
@@ -150,8 +151,8 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
         const auto id = static_cast<TokenId>(vocabulary.size());
         PB_CHECK(vocabulary.add(entry[0].get<std::string>(), id));
         lowest = id == 0 ? score : std::min(lowest, score);
-        if ((bytes += vocabulary.spelled(id).size()) > kMaxBytes)
-            return fail("pieces of more than " + std::to_string(kMaxBytes) + " bytes together");
+        if ((bytes += vocabulary.spelled(id).size()) > kMaxPieceBytes)
+            return fail("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
         if (!vocabulary.spelled(id).empty()) parts.pieces.push_back({std::string(vocabulary.spelled(id)), id, score});
     }
     const json& unk = member(model, "unk_id");
@@ -167,8 +168,12 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
 Result<Model> read_wordpiece(const json& model, Vocabulary& vocabulary) {
     PB_CHECK(read_vocabulary(model, vocabulary));
     WordPiece::Parts parts;
-    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id)
+    size_t bytes = 0;
+    for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
         parts.tokens.emplace_back(vocabulary.spelled(id), id);
+        if ((bytes += vocabulary.spelled(id).size()) > kMaxPieceBytes)
+            return fail("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
+    }
     parts.continuing_prefix = text_or(member(model, "continuing_subword_prefix"), "##");
     PB_TRY(parts.unknown, read_unknown(model, vocabulary, "[UNK]"));
     const json& longest = member(model, "max_input_chars_per_word");

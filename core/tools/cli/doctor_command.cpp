@@ -22,7 +22,8 @@ Result<> examine(const Options& o) {
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
     for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine),
                              doctor::check_gpu(machine), doctor::check_parallel(machine),
-                             doctor::check_tools(machine, report_python()), doctor::check_plugin_folders(registry)})
+                             doctor::check_tools(machine, report_python()), doctor::check_text(text::unicode_tables()),
+                             doctor::check_plugin_folders(registry)})
         all.insert(all.end(), some.begin(), some.end());
     std::cout << (o.json ? doctor::json_of(all) + "\n" : doctor::table_of(all));
     return {};

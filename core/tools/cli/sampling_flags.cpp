@@ -97,7 +97,9 @@ void add_reports(CLI::App& app, S& s) {
 
 void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
     app.add_option("--json-schema", flags->schema_file, "the output is JSON that the schema in this file allows");
-    app.add_option("--grammar", flags->grammar_file, "the output is what the EBNF in this file describes");
+    app.add_option("--grammar", flags->grammar_file, "the output is a text of the grammar in this file, GBNF or Lark");
+    app.add_option("--structural-tag", flags->structural_tag_file,
+                   "parts of the output have a form, from triggers on, as the JSON in this file says");
     const auto structure = [flags]() -> grammar::StructuredOutputs& {
         auto& asked = flags->sampling.structured_outputs;
         return asked ? *asked : asked.emplace();
@@ -134,6 +136,10 @@ Result<engine::SamplingParams> read_sampling(const SamplingFlags& flags) {
     if (!flags.grammar_file.empty()) {
         if (!asked) asked.emplace();
         PB_TRY(asked->grammar, read_file("--grammar", flags.grammar_file));
+    }
+    if (!flags.structural_tag_file.empty()) {
+        if (!asked) asked.emplace();
+        PB_TRY(asked->structural_tag, read_file("--structural-tag", flags.structural_tag_file));
     }
     return out;
 }

@@ -12,7 +12,7 @@ namespace patchbay::cli {
 
 struct SamplingFlags {
     engine::SamplingParams sampling;
-    std::string schema_file, grammar_file;
+    std::string schema_file, grammar_file, structural_tag_file;
     std::vector<std::string> dry_breakers;
 };
 

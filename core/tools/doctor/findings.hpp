@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "host/registry.hpp"
+#include "text/unicode_versions.hpp"
 
 namespace patchbay::doctor {
 
@@ -35,6 +36,8 @@ std::vector<Finding> check_gpu(const Surroundings&);
 std::vector<Finding> check_parallel(const Surroundings&);        // MPI and NCCL
 // What builds plugins, and the Python that makes reports.
 std::vector<Finding> check_tools(const Surroundings&, const std::string& report_python);
+// Whether the libraries know the characters that the tools which make vocabularies know.
+std::vector<Finding> check_text(const std::vector<text::UnicodeTables>&);
 std::vector<Finding> check_plugin_folders(const host::Registry&);
 
 std::string table_of(const std::vector<Finding>&);

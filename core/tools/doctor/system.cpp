@@ -164,6 +164,22 @@ std::vector<Finding> check_tools(const Surroundings& machine, const std::string&
     return out;
 }
 
+std::vector<Finding> check_text(const std::vector<text::UnicodeTables>& libraries) {
+    constexpr int kTrainers = 16; // Hugging Face tokenizers 0.23, tiktoken 0.14
+    std::vector<Finding> out;
+    for (const text::UnicodeTables& one : libraries) {
+        const bool old = one.major < kTrainers;
+        const std::string knows =
+            one.library + " knows Unicode " + std::to_string(one.major) + "." + std::to_string(one.minor);
+        out.push_back({"text", one.library.substr(0, one.library.find(' ')), old ? State::kNote : State::kGood,
+                       knows + (old ? ", tokenizers that vocabularies are made with " + std::to_string(kTrainers) +
+                                          ": letters that are newer may be split otherwise"
+                                    : ""),
+                       ""});
+    }
+    return out;
+}
+
 std::vector<Finding> check_parallel(const Surroundings& machine) {
     const bool there = machine.in_path("mpirun");
     return {{"parallel", "MPI", there ? State::kGood : State::kAbsent, there ? "mpirun is there" : "no mpirun in PATH",

@@ -16,7 +16,8 @@ config::Table<grammar::StructuredOutputs> structure_table() {
     t.key("json", &S::json, "text of a JSON Schema")
         .key("regex", &S::regex, "regular expression that the whole output matches")
         .values("choice", &S::choice, Bounds{}, "texts of which the output is one")
-        .key("grammar", &S::grammar, "text of an EBNF grammar")
+        .key("grammar", &S::grammar, "text of a grammar, GBNF or Lark")
+        .key("structural_tag", &S::structural_tag, "text of JSON: triggers in free text, and the form from each on")
         .key("json_object", &S::json_object, "any JSON object")
         .key("disable_any_whitespace", &S::disable_any_whitespace, "no white space between the parts of JSON");
     return t;
@@ -26,19 +27,19 @@ void add_structure(config::Table<engine::SamplingParams>& t) {
     const auto table = std::make_shared<config::Table<grammar::StructuredOutputs>>(structure_table());
     config::KeyInfo info{.name = "structured_outputs",
                          .type = config::ValueType::kMap,
-                         .description = "the form of the output: one of json, regex, choice, grammar and json_object",
+                         .description =
+                             std::string("the form of the output: one of ") + grammar::StructuredOutputs::kForms,
                          .optional = true,
                          .children = table->keys()};
     t.custom(std::move(info), [table](const config::Node* given, engine::SamplingParams& out, config::Faults& faults) {
         if (!given || !config::is_section(*given, "'structured_outputs'", faults)) return config::Node{};
         grammar::StructuredOutputs asked;
         config::Node effective = table->read(*given, asked, faults);
-        const int forms = asked.json.has_value() + asked.regex.has_value() + !asked.choice.empty() +
-                          asked.grammar.has_value() + asked.json_object;
+        const int forms = asked.forms();
         if (forms == 0 && !asked.disable_any_whitespace) return effective; // none, as `config show` prints it
         if (forms != 1)
             faults.add(given->origin, "'structured_outputs' has " + std::to_string(forms) +
-                                          " forms, expected one of json, regex, choice, grammar and json_object");
+                                          " forms, expected one of " + asked.kForms);
         out.structured_outputs = std::move(asked);
         return effective;
     });

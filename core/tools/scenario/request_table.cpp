@@ -47,7 +47,7 @@ config::Table<grammar::StructuredOutputs> structure_table() {
     t.values("choice", &S::choice, {}, "texts of which the output is one")
         .key("regex", &S::regex, "regular expression that the whole output matches")
         .key("json", &S::json, "text of a JSON Schema")
-        .key("grammar", &S::grammar, "text of an EBNF grammar");
+        .key("grammar", &S::grammar, "text of a grammar, GBNF or Lark");
     return t;
 }
 

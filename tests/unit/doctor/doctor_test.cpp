@@ -131,6 +131,17 @@ TEST_F(Doctor, NamesWhatBuildsPluginsAndMakesReports) {
     EXPECT_EQ(named(check_tools(machine_, "/opt/python"), "report Python").found, "/opt/python");
 }
 
+TEST(DoctorText, SaysWhereUnicodeIsOlderThanThatOfTheToolsThatMakeVocabularies) {
+    const auto all = check_text({{"ICU 72.1", 15, 0}, {"PCRE2 10.46", 16, 0}});
+    EXPECT_EQ(named(all, "ICU").state, State::kNote);
+    EXPECT_THAT(named(all, "ICU").found, testing::StartsWith("ICU 72.1 knows Unicode 15.0, tokenizers that"));
+    EXPECT_EQ(named(all, "PCRE2").state, State::kGood);
+    EXPECT_EQ(named(all, "PCRE2").found, "PCRE2 10.46 knows Unicode 16.0");
+    const auto here = text::unicode_tables();
+    ASSERT_EQ(here.size(), 2u);
+    for (const auto& [library, major, minor] : here) EXPECT_GE(major, 14) << library; // Debian 12's
+}
+
 TEST_F(Doctor, ListsPluginFolders) {
     const std::string folder = std::string(kBuildDir) + "/lib/patchbay/plugins";
     const auto registry = host::Registry::open({folder});

@@ -153,7 +153,8 @@ TEST(GrammarCache, WantsExactlyOneKindOfStructure) {
     GrammarCache cache(bytes_only, clock);
     const auto none = cache.get({});
     ASSERT_FALSE(none);
-    EXPECT_EQ(none.error(), "got 0 of json, regex, choice, grammar and json_object, expected exactly one");
+    EXPECT_EQ(none.error(),
+              "got 0 of json, regex, choice, grammar, structural_tag and json_object, expected exactly one");
     EXPECT_FALSE(cache.get({.regex = "a", .json_object = true}));
 }
 
