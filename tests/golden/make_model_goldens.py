@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 HERE = Path(__file__).resolve().parent
 LENGTHS = (1, 5, 17, 40)
@@ -82,6 +82,10 @@ CASES = {
     "smollm3": ("smollm3", dict(LLAMA, num_hidden_layers=4, tie_word_embeddings=True)),
     "smollm3_windows": ("smollm3", dict(LLAMA, num_hidden_layers=3, no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=8, attention_bias=True, mlp_bias=True,
                                         layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "mistral3": ("mistral3", dict(text_config=dict(LLAMA, model_type="mistral", head_dim=16, sliding_window=None), vision_config=VISION | dict(head_dim=8, model_type="pixtral"),
+                                  initializer_range=0.2)),
+    "ministral": ("ministral", dict(LLAMA, num_hidden_layers=3, sliding_window=8, head_dim=16,
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
     "qwen2_moe": ("qwen2_moe", dict(LLAMA, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, shared_expert_intermediate_size=24,
                                     mlp_only_layers=[1])),
 }
@@ -111,7 +115,8 @@ def make(name, kind, settings, seed):
     settings = dict(settings)
     config = AutoConfig.for_model(kind, **settings)
     how = "sdpa" if name == "falcon_alibi" else "eager"  # Falcon's eager attention adds the slopes twice
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=how).float().eval()
+    auto = AutoModelForImageTextToText if kind == "mistral3" else AutoModelForCausalLM
+    model = auto.from_config(config, attn_implementation=how).float().eval()
     for p in model.parameters():  # norms and biases too, so that they matter
         if p.dim() == 1:
             p.data = p.data + 0.2 * torch.randn_like(p)

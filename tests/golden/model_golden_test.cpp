@@ -37,7 +37,7 @@ constexpr const char* kModels[] = {
     "bamba",      "opt_projected",  "gpt2_gelu",     "gpt2_silu",         "gemma2_gelu", "llama_dynamic",
     "phi3_longrope_long", "gpt_neox", "gpt_neox_sequential", "falcon", "falcon_alibi", "falcon_grouped",
     "falcon_one_norm", "stablelm", "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2", "granite",
-    "smollm3", "smollm3_windows", "qwen2_moe"};
+    "smollm3", "smollm3_windows", "qwen2_moe", "mistral3", "ministral"};
 
 class ModelBatch : public ::testing::TestWithParam<const char*> {};
 

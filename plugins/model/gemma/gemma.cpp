@@ -1,6 +1,7 @@
 // gemma - Gemma 1, 2 and 3 (text): norms stored as w − 1, scaled embeddings, GELU gates; from 2 on norms after each
 // block too, soft caps, local and global layers; from 3 on normed heads and rotary positions of two bases.
 #include "patchbay/sdk/decoder_blocks.hpp"
+#include "patchbay/sdk/text_part.hpp"
 
 #include "keys.hpp"
 
@@ -26,7 +27,10 @@ class Gemma : public patchbay::ListedWeights {
         generation_ = name == kArchitectures[0] ? 1 : name == kArchitectures[1] ? 2 : 3;
         if (name != kArchitectures[3]) return read(config, "model.", "lm_head");
         patchbay::check_keys(config, patchbay::config_keys::kGemma3VisionTables);
-        const TextPart text(config);
+        const patchbay::TextPart text(config, {{"vocab_size", "262208"},
+                                               {"num_attention_heads", "8"},
+                                               {"num_key_value_heads", "4"},
+                                               {"max_position_embeddings", "131072"}});
         sees_ = true;
         return read(patchbay::ModelConfig(text.config, config.host()), "language_model.model.",
                     "language_model.lm_head");
@@ -58,30 +62,6 @@ class Gemma : public patchbay::ListedWeights {
         uint32_t norm = 0, after_attention = 0, mlp_norm = 0, after_mlp = 0;
         patchbay::AttentionWeights attention;
         patchbay::MlpWeights mlp;
-    };
-
-    // text_config of a model that also sees, with what such a model has where its config.json does not say.
-    struct TextPart {
-        explicit TextPart(const patchbay::ModelConfig& whole) : config(whole.raw) {
-            constexpr std::string_view kPrefix = "text_config.";
-            for (uint32_t i = 0; i < whole.raw.count; ++i) {
-                const pb_setting& item = whole.raw.items[i];
-                const std::string_view key(item.key.data, item.key.size);
-                if (key.starts_with(kPrefix))
-                    items.push_back({{item.key.data + kPrefix.size(), item.key.size - kPrefix.size()}, item.value});
-            }
-            constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
-                {"vocab_size", "262208"}, {"num_attention_heads", "8"}, {"num_key_value_heads", "4"},
-                {"max_position_embeddings", "131072"}};
-            for (const auto& [key, value] : kDefaults)
-                if (!whole.find(std::string(kPrefix) + std::string(key)))
-                    items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-            config.count = static_cast<uint32_t>(items.size());
-            config.items = items.data();
-        }
-        TextPart(const TextPart&) = delete;
-        std::vector<pb_setting> items;
-        pb_model_config config;
     };
 
     pb_model_facts read(const patchbay::ModelConfig& config, const std::string& root, const std::string& head) {

@@ -17,6 +17,14 @@ inline constexpr ConfigKey kMistralKeys[] = {
     ignores_unless("mlp_bias", "false", "Mistral has no such biases"), ignores("pretraining_tp"),
 };
 
+// Of the whole model, around text_config.
+inline constexpr ConfigKey kMistral3Keys[] = {
+    only("model_type", "mistral3"), reads_map("text_config"), ignores("vision_config"), ignores("image_token_index"),
+    ignores("image_token_id"), ignores("projector_hidden_act"), ignores("vision_feature_layer"),
+    ignores("multimodal_projector_bias"), ignores("spatial_merge_size"),
+};
+
+inline constexpr Keys kMistral3Tables[] = {kMistral3Keys, kCommonKeys};
 inline constexpr Keys kLlamaTables[] = {kLlamaKeys, kDecoderKeys, kRopeKeys, kCommonKeys};
 inline constexpr Keys kMistralTables[] = {kMistralKeys, kDecoderKeys, kRopeKeys, kCommonKeys};
 

@@ -1,5 +1,7 @@
-// llama - Llama 2 and 3, Mistral, TinyLlama: pre-norm decoder layers, rotary positions, grouped queries, gated SiLU.
+// llama - Llama 2 and 3, Mistral, Ministral, TinyLlama, the text of Mistral 3: pre-norm decoder layers, rotary
+// positions, grouped queries, gated SiLU.
 #include "patchbay/sdk/decoder_blocks.hpp"
+#include "patchbay/sdk/text_part.hpp"
 
 #include "keys.hpp"
 
@@ -7,14 +9,29 @@ namespace {
 
 class Llama : public patchbay::GatedDecoder {
   public:
-    static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", "MistralForCausalLM", nullptr};
+    static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", "MistralForCausalLM", "MinistralForCausalLM",
+                                                     "Mistral3ForConditionalGeneration", nullptr};
     static constexpr patchbay::ModelKeys kKeys[] = {
         {kArchitectures[0], patchbay::config_keys::kLlamaTables},
         {kArchitectures[1], patchbay::config_keys::kMistralTables},
+        {kArchitectures[2], patchbay::config_keys::kMistralTables},
+        {kArchitectures[3], patchbay::config_keys::kMistral3Tables},
     };
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
-        const bool mistral = config.find("architectures.0") == kArchitectures[1];
+        const auto name = config.find("architectures.0");
+        const bool mistral = name == kArchitectures[1] || name == kArchitectures[2];
+        if (name != kArchitectures[3]) return read(config, mistral, "");
+        patchbay::check_keys(config, patchbay::config_keys::kMistral3Tables);
+        const patchbay::TextPart text(config, {});
+        return read(patchbay::ModelConfig(text.config, config.host()), true, "language_model.");
+    }
+
+    pb_kv_spec kv_spec(uint32_t layer) const { return shape.kv(windows_[layer], shape.usual_scale()); }
+
+  private:
+    // begin: what the names of all weights begin with.
+    pb_model_facts read(const patchbay::ModelConfig& config, bool mistral, const std::string& begin) {
         patchbay::check_keys(config, mistral ? patchbay::config_keys::kMistralTables
                                              : patchbay::config_keys::kLlamaTables);
         const uint32_t positions = mistral ? 1 << 17 : 2048;
@@ -26,12 +43,13 @@ class Llama : public patchbay::GatedDecoder {
 
         const bool bias = !mistral && config.get<bool>("attention_bias", false),
                    mlp_bias = !mistral && config.get<bool>("mlp_bias", false);
-        ends = patchbay::DecoderEnds::list(weights, config, shape);
+        ends = patchbay::DecoderEnds::list(weights, config, shape,
+                                           {.root = begin + "model.", .head = begin + "lm_head"});
         rotary = patchbay::Rotary::list(weights, shape,
                                         patchbay::rope_settings(config, {.positions_if_missing = positions}),
                                         shape.head_dim);
         for (uint32_t i = 0; i < shape.layers; ++i) {
-            const std::string name = "model.layers." + std::to_string(i) + ".";
+            const std::string name = begin + "model.layers." + std::to_string(i) + ".";
             Layer& l = layers.emplace_back();
             l.norm = weights.vector(shape.hidden, name + "input_layernorm.weight");
             l.attention = patchbay::AttentionWeights::list(weights, shape, name + "self_attn.", {bias, bias});
@@ -41,9 +59,6 @@ class Llama : public patchbay::GatedDecoder {
         return ends.facts(shape);
     }
 
-    pb_kv_spec kv_spec(uint32_t layer) const { return shape.kv(windows_[layer], shape.usual_scale()); }
-
-  private:
     std::vector<uint32_t> windows_; // by layer
 };
 

@@ -40,7 +40,9 @@ struct Family {
 
 const Family kFamilies[] = {
     {"`llama`: LlamaForCausalLM", kLlamaTables},
-    {"`llama`: MistralForCausalLM", kMistralTables},
+    {"`llama`: MistralForCausalLM, MinistralForCausalLM, and `text_config` of Mistral3ForConditionalGeneration",
+     kMistralTables},
+    {"`llama`: Mistral3ForConditionalGeneration", kMistral3Tables},
     {"`qwen`: Qwen2ForCausalLM", kQwen2Tables},
     {"`qwen`: Qwen3ForCausalLM", kQwen3Tables},
     {"`gpt2`: GPT2LMHeadModel", kGpt2Tables},
