@@ -28,6 +28,19 @@ std::vector<Entry> parse_catalogue(const std::string& yaml) {
 
 Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()), entries_(parse_catalogue(catalogue_yaml())) {}
 
+Metrics::Metrics(std::shared_ptr<prometheus::Registry> registry, std::vector<Entry> entries, Labels besides)
+    : registry_(std::move(registry)), entries_(std::move(entries)), besides_(std::move(besides)) {}
+
+std::unique_ptr<Metrics> Metrics::labelled(Labels labels) const {
+    return std::unique_ptr<Metrics>(new Metrics(registry_, entries_, all_labels(labels)));
+}
+
+Labels Metrics::all_labels(const Labels& labels) const {
+    Labels all = besides_;
+    all.insert(labels.begin(), labels.end());
+    return all;
+}
+
 const Entry& Metrics::entry(const std::string& name, const char* type, const Labels& labels) const {
     const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == name; });
     if (at == entries_.end() || at->type != type)
@@ -44,7 +57,7 @@ prometheus::Counter& Metrics::counter(const std::string& name, const Labels& lab
         .Name(name)
         .Help(entry(name, "counter", labels).help)
         .Register(*registry_)
-        .Add(labels);
+        .Add(all_labels(labels));
 }
 
 prometheus::Gauge& Metrics::gauge(const std::string& name, const Labels& labels) {
@@ -52,12 +65,12 @@ prometheus::Gauge& Metrics::gauge(const std::string& name, const Labels& labels)
         .Name(name)
         .Help(entry(name, "gauge", labels).help)
         .Register(*registry_)
-        .Add(labels);
+        .Add(all_labels(labels));
 }
 
 prometheus::Histogram& Metrics::histogram(const std::string& name, const Labels& labels) {
     const Entry& e = entry(name, "histogram", labels);
-    return prometheus::BuildHistogram().Name(name).Help(e.help).Register(*registry_).Add(labels, e.buckets);
+    return prometheus::BuildHistogram().Name(name).Help(e.help).Register(*registry_).Add(all_labels(labels), e.buckets);
 }
 
 Metrics::PluginSeries* Metrics::plugin_series(const std::string& kind, const std::string& plugin,
@@ -82,7 +95,7 @@ void Metrics::plugin_add(const std::string& kind, const std::string& plugin, con
                                .Name("patchbay_plugin_" + name + "_total")
                                .Help("counted by a plugin")
                                .Register(*registry_)
-                               .Add({{"kind", kind}, {"plugin", plugin}});
+                               .Add(all_labels({{"kind", kind}, {"plugin", plugin}}));
     series->counter->Increment(amount);
 }
 
@@ -96,7 +109,7 @@ void Metrics::plugin_set(const std::string& kind, const std::string& plugin, con
                              .Name("patchbay_plugin_" + name)
                              .Help("set by a plugin")
                              .Register(*registry_)
-                             .Add({{"kind", kind}, {"plugin", plugin}});
+                             .Add(all_labels({{"kind", kind}, {"plugin", plugin}}));
     series->gauge->Set(value);
 }
 

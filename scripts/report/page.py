@@ -342,6 +342,27 @@ def capacity_section(r: Results, of: dict[int, str]) -> str:
     return f"<section><h2>Capacity</h2><p class=muted>{note}</p>{plot}</section>" if plot else ""
 
 
+def quality_section(r: Results, of: dict[int, str]) -> str:
+    if not r.quality:
+        return ""
+    names = {v.id: v for v in r.variants}
+    rows = []
+    for q in r.quality:
+        v = names[q["variant_id"]]
+        change = "" if v is r.baseline else f"{signed(100 * (q['ratio'] - 1))} %"
+        if change and q["low"] is not None:
+            change += f" <span class=interval>{signed(100 * (q['low'] - 1))} … {signed(100 * (q['high'] - 1))}</span>"
+        shares = ["" if v is r.baseline else f"{number(100 * q[key])} %" for key in ("same_choice", "same_outputs", "same_tokens")]
+        rows.append([f"{swatch(of.get(v.id))}{escape(v.short)}", number(q["perplexity"]), change, *shares])
+    head = ["", "perplexity", "difference, 95 % interval", "same choice", "same outputs", "tokens before a difference"]
+    first = r.quality[0]
+    note = (
+        f"{first['predicted_tokens']:,} tokens of a text, and {first['outputs']} greedy continuations; shares are of those that "
+        "equal the baseline's. The interval is over windows of the text."
+    )
+    return f"<section><h2>Quality</h2><p class=muted>{note}</p>{table(head, rows)}</section>"
+
+
 def gantt_section(r: Results, of: dict[int, str]) -> str:
     plot = picture(gantt.plot(r, r.gantt, of), "some requests over time", "Some requests over time", "wide")
     if not plot:
@@ -563,6 +584,7 @@ def page(r: Results) -> str:
     body = (
         header(r)
         + results_section(r, of)
+        + quality_section(r, of)
         + tradeoff_section(r, of)
         + capacity_section(r, of)
         + latency_section(r, of)

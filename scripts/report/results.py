@@ -72,6 +72,7 @@ class Results:
     gantt: object = None  # gantt.Gantt
     sweep: object = None  # sweeps.Sweep
     searches: dict = field(default_factory=dict)  # variant → sweeps.Search
+    quality: list[dict] = field(default_factory=list)  # rows of the table, by variant
     wanted_share: float | None = None  # of requests that keep the objective, where capacities were searched
     # By class, as the table has them: kind → class → variant → requests and metrics.
     classes: dict[str, dict[str, dict[int, tuple[int, dict[str, Metric]]]]] = field(default_factory=dict)
@@ -286,6 +287,7 @@ def read(path: Path) -> Results:
             gantt.read(db, first),
             sweeps.read_sweep(db),
             sweeps.read_searches(db),
+            [dict(row) for row in db.execute("SELECT * FROM quality ORDER BY variant_id")],
             wanted_share(db),
             classes_of(db),
         )

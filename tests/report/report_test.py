@@ -471,6 +471,15 @@ class Sweep(unittest.TestCase):
         self.assertAlmostEqual(self.data.wanted_share, 0.9, delta=0.07)
         self.assertIn("Share of requests that kept the objective, over the rate of arrivals", self.read.texts)
 
+    def test_quality_stands_beside_speed(self):
+        path = Path(tempfile.mkdtemp(dir=self.folder)) / "results.sqlite"
+        shutil.copy(self.folder / "r" / "results.sqlite", path)
+        with sqlite3.connect(path) as db:
+            db.execute("INSERT INTO quality VALUES (0, 2040, 40.3, 1, 1, 1, 1, 8, 1, 1)")
+            db.execute("INSERT INTO quality VALUES (1, 2040, 44.3, 1.1, 1.05, 1.15, 0.996, 8, 0.75, 0.875)")
+        rows = Reader(page.page(results.read(path))).rows
+        self.assertIn(["fcfs 20", "44.3", "+10.0 % +5.0 … +15.0", "99.6 %", "75.0 %", "87.5 %"], rows)
+
     def test_requests_over_time_are_the_same_for_all(self):
         chart = self.data.gantt
         self.assertEqual(len(chart.numbers), gantt.SLOWEST + gantt.SPREAD)

@@ -25,7 +25,10 @@ uint64_t since(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 }  // namespace
 
 struct EngineMetrics::Series {
-    explicit Series(metrics::Metrics& m) : all(m) {}
+    // of_simulation: in virtual time, which every series says, as rates over wall time mean nothing.
+    Series(metrics::Metrics& m, bool of_simulation)
+        : in_virtual_time(of_simulation ? m.labelled({{"time", "virtual"}}) : nullptr),
+          all(in_virtual_time ? *in_virtual_time : m) {}
 
     prometheus::Counter& dispatches(const StepReport& r) {
         prometheus::Counter*& counter = dispatched[{r.graph_miss, r.graph_size}];
@@ -82,6 +85,7 @@ struct EngineMetrics::Series {
         return *counter;
     }
 
+    const std::unique_ptr<metrics::Metrics> in_virtual_time;
     metrics::Metrics& all;
     std::map<std::string_view, prometheus::Counter*> turns; // by reason, a static string
     // By reason, a static string, and size.
@@ -156,20 +160,21 @@ struct EngineMetrics::Series {
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
-    : series_(std::make_unique<Series>(m)) {
+    : series_(std::make_unique<Series>(m, facts.simulated)) {
     Series& s = *series_;
+    metrics::Metrics& all = s.all;
     m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
     s.capture.Increment(seconds(facts.graph_capture_ns));
     s.graphs.Set(facts.graphs);
     s.graph_bytes.Set(static_cast<double>(facts.graph_bytes));
     for (size_t i = 0; i < kPhaseCount; ++i)
         s.phases[i] =
-            &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
+            &all.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
     for (size_t i = 1; i < s.finished.size(); ++i)
-        s.finished[i] = &m.counter("patchbay_requests_finished_total",
+        s.finished[i] = &all.counter("patchbay_requests_finished_total",
                                    {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
     for (size_t r = 0; facts.ranks.size() > 1 && r < facts.ranks.size(); ++r) {
-        s.ranks.push_back(&m.gauge("patchbay_rank_up", {{"rank", std::to_string(r)}}));
+        s.ranks.push_back(&all.gauge("patchbay_rank_up", {{"rank", std::to_string(r)}}));
         s.ranks.back()->Set(1);
     }
     for (const host::Identity& p : facts.plugins) {
@@ -193,23 +198,23 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
             s.kv_update_call = &s.call(p, "update"), s.kv_choose_call = &s.call(p, "choose");
             s.kv_policy_faults = &s.faults(p);
             s.chosen_evictions =
-                &m.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
+                &all.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
         }
         if (p.kind == "proposer") {
             s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
-            s.draft_length = &m.gauge("patchbay_spec_draft_length");
-            s.branches = &m.counter("patchbay_spec_branches_total", {{"outcome", "verified"}});
-            s.dropped_branches = &m.counter("patchbay_spec_branches_total", {{"outcome", "dropped"}});
-            s.branch_tokens = &m.counter("patchbay_spec_branch_accepted_tokens_total");
+            s.draft_length = &all.gauge("patchbay_spec_draft_length");
+            s.branches = &all.counter("patchbay_spec_branches_total", {{"outcome", "verified"}});
+            s.dropped_branches = &all.counter("patchbay_spec_branches_total", {{"outcome", "dropped"}});
+            s.branch_tokens = &all.counter("patchbay_spec_branch_accepted_tokens_total");
             for (size_t i = 0; i < s.drafted.size(); ++i) {
                 const metrics::Labels position{{"position", std::to_string(i + 1)}};
-                s.drafted[i] = &m.counter("patchbay_spec_drafted_tokens_total", position);
-                s.accepted[i] = &m.counter("patchbay_spec_accepted_tokens_total", position);
+                s.drafted[i] = &all.counter("patchbay_spec_drafted_tokens_total", position);
+                s.accepted[i] = &all.counter("patchbay_spec_accepted_tokens_total", position);
             }
             if (facts.draft_model.empty()) continue;
-            s.draft_passes = &m.counter("patchbay_draft_model_passes_total");
-            s.draft_tokens = &m.counter("patchbay_draft_model_tokens_total");
-            s.draft_seconds = &m.counter("patchbay_draft_model_seconds_total");
+            s.draft_passes = &all.counter("patchbay_draft_model_passes_total");
+            s.draft_tokens = &all.counter("patchbay_draft_model_tokens_total");
+            s.draft_seconds = &all.counter("patchbay_draft_model_seconds_total");
         }
     }
 }

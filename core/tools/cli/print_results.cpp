@@ -48,6 +48,8 @@ void print_results(const ShownResults& r, Detail detail) {
     if (const std::string classes = experiment::class_table(*r.conclusion, names, r.baseline, intervals);
         !classes.empty())
         std::cout << '\n' << classes;
+    if (!r.conclusion->quality.empty())
+        std::cout << '\n' << experiment::quality_text(r.conclusion->quality, names, r.baseline);
     if (!r.swaps.empty()) std::cout << '\n';
     for (const std::string& swap : r.swaps) std::cout << wrapped("swap: " + swap) << '\n';
     std::cout << '\n';

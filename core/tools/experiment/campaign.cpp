@@ -119,16 +119,36 @@ Result<engine::EngineFacts> Campaign::try_variant(const PreparedVariant& prepare
     if (here()) return try_one(prepared, around_.registry, around_.prober, around_.clock, around_.world);
     Job job = job_of(prepared, variant);
     job.trial = true;
+    PB_TRY(const auto process, run_alone(job, prepared, variant));
+    if (!process->tried()) return fail("its process ended without a result");
+    return *process->tried();
+}
+
+// To its end. Nothing of it is shown.
+Result<std::unique_ptr<RunProcess>> Campaign::run_alone(const Job& job, const PreparedVariant& prepared,
+                                                        size_t variant) {
     const Shown nowhere;
     LiveRun unseen(nowhere, prepared.name, {variant, 0}, 0, 1);
-    PB_TRY(const auto process, RunProcess::start(processes_.program, job, unseen));
+    PB_TRY(auto process, RunProcess::start(processes_.program, job, unseen));
     while (process->read()) {
-        if (interrupted()) return fail("interrupted before its first run");
+        if (interrupted()) return fail(job.trial ? "interrupted before its first run" : "interrupted");
         wait_for({process.get()});
     }
     if (!process->why().empty()) return fail(process->why());
-    if (!process->tried()) return fail("its process ended without a result");
-    return *process->tried();
+    return process;
+}
+
+Result<QualityScores> Campaign::score(const PreparedVariant& prepared, size_t variant) {
+    if (here()) {
+        PB_TRY(const auto engine, engine::Engine::create(prepared.loaded.config, around_.registry, around_.clock,
+                                                         nullptr, &around_.world));
+        return score_quality(*engine, *around_.spec.quality);
+    }
+    Job job = job_of(prepared, variant);
+    job.quality = true;
+    PB_TRY(const auto process, run_alone(job, prepared, variant));
+    if (!process->scored()) return fail("its process ended without a result");
+    return *process->scored();
 }
 
 RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& workloads, const RunSlot& slot,

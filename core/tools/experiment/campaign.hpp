@@ -34,6 +34,8 @@ class Campaign {
     // is interrupted. A run that fails is a record that says why; one that others disturbed takes place again.
     Result<> run_all(const PreparedVariants&, const Workloads&, const std::vector<RunSlot>& order, size_t first,
                      ResultsStore&, std::vector<RunSummary>& runs);
+    // What a variant makes of the text of `quality`.
+    Result<QualityScores> score(const PreparedVariant&, size_t variant);
     bool stopped() const { return stopped_; } // before the last run
 
   private:
@@ -62,6 +64,7 @@ class Campaign {
 
     bool interrupted() const { return around_.interrupted && around_.interrupted(); }
     bool here() const { return processes_.program.empty(); }
+    Result<std::unique_ptr<RunProcess>> run_alone(const Job&, const PreparedVariant&, size_t variant);
     Job job_of(const PreparedVariant&, size_t variant) const;
     RunRecord run_here(const PreparedVariants&, const Workloads&, const RunSlot&, LiveRun&);
     Result<Active> prepared_run(Work&, const Waiting&, size_t before);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiment/comparison.hpp"
+#include "experiment/quality.hpp"
 #include "experiment/run_summary.hpp"
 #include "experiment/spec.hpp"
 
@@ -25,6 +26,7 @@ struct ClassResults { // of the requests of one class; exploratory, whatever the
 struct Conclusion {
     std::vector<VariantResult> results; // one a variant
     std::vector<ClassResults> classes;
+    std::vector<QualityResult> quality; // one a variant, or none
     std::vector<size_t> primary;        // metrics with verdicts; the first is the one that a winner is best in
     bool claims = false;                // the sentence says that variants differ
     std::string winner;                 // empty: none may be named

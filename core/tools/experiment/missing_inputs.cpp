@@ -20,14 +20,14 @@ bool is_there(const config::Node& named) {
 }  // namespace
 
 void check_inputs(const config::Node& document, config::Faults& faults) {
-    const config::Node* const prompts = document.at("workload.prompts");
-    if (!prompts) return;
-    for (const config::Entry& kind : prompts->entries) {
-        const config::Node* const path = kind.value.find("path");
+    const auto check = [&](const config::Node* path) {
         if (path && path->kind == config::NodeKind::kScalar && !path->text.empty() && !is_there(*path))
             faults.add(path->origin, "there is no file '" + config::printable(path->text) +
                                          "', neither beside this file nor in the current folder");
-    }
+    };
+    check(document.at("quality.text"));
+    if (const config::Node* const prompts = document.at("workload.prompts"))
+        for (const config::Entry& kind : prompts->entries) check(kind.value.find("path"));
 }
 
 }  // namespace patchbay::experiment

@@ -22,7 +22,8 @@ Keys keys_of(const host::Registry& registry) {
 }
 
 bool names_a_file(const std::string& path, const Keys& keys) {
-    return keys.contains(path) || (path.starts_with("workload.prompts.") && path.ends_with(".path"));
+    return keys.contains(path) || path == "quality.text" ||
+           (path.starts_with("workload.prompts.") && path.ends_with(".path"));
 }
 
 // As readers look for it: beside the file that names it, then in the current folder.

@@ -112,8 +112,8 @@ void read_metrics(const Database& db, StoredExperiment& e) {
 
 void read_classes(const Database& db, StoredExperiment& e) {
     const size_t metrics = metric_infos().size();
-    Query rows(db, "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, scale "
-                   "FROM by_class ORDER BY class_position");
+    Query rows(db, "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, "
+                   "scale FROM by_class ORDER BY class_position");
     auto& classes = e.conclusion.classes;
     for (uint64_t last = 0; rows.next();) {
         const size_t v = rows.integer(0);
@@ -139,6 +139,14 @@ void read_classes(const Database& db, StoredExperiment& e) {
         d.is_ratio = rows.text(10) == "ratio";
         d.verdict = std::isnan(d.value) ? Verdict::kNone : Verdict::kExploratory;
     }
+}
+
+void read_quality(const Database& db, StoredExperiment& e) {
+    Query rows(db, "SELECT predicted_tokens, perplexity, ratio, low, high, same_choice, outputs, same_outputs, "
+                   "same_tokens FROM quality ORDER BY variant_id");
+    while (rows.next())
+        e.conclusion.quality.push_back({rows.integer(0), rows.real(1), rows.real(2), {rows.real(3), rows.real(4)},
+                                        rows.real(5), rows.integer(6), rows.real(7), rows.real(8)});
 }
 
 void write_cell(std::ostream& out, sqlite3_stmt* row, int column) {
@@ -195,6 +203,7 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     if (e.variants.empty() || variants.failed() || notices.failed()) return fail(file.string() + " is damaged");
     read_metrics(db, e);
     read_classes(db, e);
+    read_quality(db, e);
     return e;
 }
 

@@ -403,6 +403,16 @@ Result<> insert_classes(sqlite3* db, const Conclusion& conclusion) {
     return {};
 }
 
+Result<> insert_quality(sqlite3* db, const std::vector<QualityResult>& quality) {
+    Statement s(db, insert_into("quality", 10));
+    for (size_t v = 0; v < quality.size(); ++v) {
+        const QualityResult& q = quality[v];
+        s.integer(v).integer(q.predicted).real(q.perplexity).real(q.ratio).real(q.interval.low).real(q.interval.high);
+        PB_CHECK(s.real(q.same_choice).integer(q.outputs).real(q.same_outputs).real(q.same_tokens).run());
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
@@ -413,6 +423,7 @@ Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& e
         for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
         PB_CHECK(insert_metrics(db_->handle, conclusion));
         PB_CHECK(insert_classes(db_->handle, conclusion));
+        PB_CHECK(insert_quality(db_->handle, conclusion.quality));
         for (size_t v = 0; v < conclusion.results.size(); ++v) {
             const Comparison& compared = conclusion.results[v].comparison;
             if (compared.metrics.empty()) continue;

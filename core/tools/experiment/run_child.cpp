@@ -11,6 +11,7 @@
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/quality.hpp"
 #include "experiment/run_wire.hpp"
 #include "experiment/spec_load.hpp"
 
@@ -98,6 +99,12 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
     if (job.trial) {
         PB_TRY(const engine::EngineFacts facts, try_one(variant, registry, prober, clock, world));
         out.add(Word::kTried, facts);
+        return {};
+    }
+    if (job.quality) {
+        PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, registry, clock, nullptr, &world));
+        PB_TRY(const QualityScores scores, score_quality(*engine, *spec.quality));
+        out.add(Word::kScored, scores);
         return {};
     }
     std::optional<WorkloadSource> source;

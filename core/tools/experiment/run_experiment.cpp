@@ -199,6 +199,24 @@ Result<Capacities> search_capacities(Campaign& campaign, const PreparedVariants&
     return find_capacities(*spec.capacity, names, repeats, spec.seed, round);
 }
 
+Result<std::vector<QualityResult>> measure_quality(Campaign& campaign, const PreparedVariants& prepared) {
+    std::vector<QualityScores> scores;
+    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+        auto one = campaign.score(prepared.variants[v], v);
+        if (!one) return fail("variant '" + prepared.variants[v].name + "': " + one.error());
+        scores.push_back(*std::move(one));
+    }
+    return compare_quality(scores, prepared.baseline);
+}
+
+Result<> check_quality(const ExperimentSpec& spec, const PreparedVariants& prepared) {
+    if (!spec.quality) return {};
+    for (const PreparedVariant& v : prepared.variants)
+        if (v.facts.simulated)
+            return fail("'quality' is of variants that compute, and '" + v.name + "' computes nothing");
+    return {};
+}
+
 struct Decision { // once the first repeats are there
     uint32_t repeats;
     std::string notice;
@@ -241,6 +259,7 @@ struct Setup {
         const auto try_one = [&](size_t v) { return campaign.try_variant(prepared.variants[v], v); };
         PB_CHECK(try_out(prepared, try_one));
         PB_CHECK(check_jobs(prepared, options));
+        PB_CHECK(check_quality(spec, prepared));
         return Workloads::open(spec, prepared.tokenizer, prepared.limits);
     }
 };
@@ -298,7 +317,17 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     if (spec.capacity) {
         PB_TRY(capacities, search_capacities(setup.campaign, prepared, source, spec, repeats, store, runs));
     }
+    std::vector<QualityResult> quality;
+    std::string without_quality;
+    if (spec.quality && !setup.campaign.stopped()) {
+        auto scored = measure_quality(setup.campaign, prepared);
+        if (scored) quality = *std::move(scored);
+        else without_quality = scored.error();
+    }
     outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities.found);
+    outcome.conclusion.quality = std::move(quality);
+    if (!without_quality.empty())
+        outcome.conclusion.notices.push_back("quality was not measured: " + without_quality);
     for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));
     if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
     outcome.swaps = swap_lines(runs, prepared);

@@ -168,6 +168,7 @@ void RunProcess::take(const Frame& frame) {
             if (!ok) ran_.reset();
             break;
         case Word::kTried: ok = read(tried_.emplace()); break;
+        case Word::kScored: ok = read(scored_.emplace()); break;
         case Word::kFailed: ok = read(why_); break;
         case Word::kJob: break;
     }
@@ -185,7 +186,7 @@ std::string RunProcess::reason_of(int status) {
     if (!words.empty()) return words;
     if (!why_.empty()) return why_;
     if (WIFSIGNALED(status)) return signal_text(WTERMSIG(status));
-    const bool has_result = ran_ || tried_;
+    const bool has_result = ran_ || tried_ || scored_;
     if (has_result && WEXITSTATUS(status) == 0) return "";
     return std::string(has_result ? "ended" : "ended without a result,") + " with exit code " +
            std::to_string(WEXITSTATUS(status));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "experiment/quality.hpp"
 #include "experiment/run_wire.hpp"
 
 namespace patchbay::experiment {
@@ -30,6 +31,7 @@ class RunProcess {
     const std::string& why() const { return why_; }
     const std::optional<RanOnce>& ran() const { return ran_; }
     const std::optional<engine::EngineFacts>& tried() const { return tried_; }
+    const std::optional<QualityScores>& scored() const { return scored_; }
 
   private:
     RunProcess(pid_t child, int fd, int last_words, RunListener& listener)
@@ -47,6 +49,7 @@ class RunProcess {
     std::string why_;
     std::optional<RanOnce> ran_;
     std::optional<engine::EngineFacts> tried_;
+    std::optional<QualityScores> scored_;
 };
 
 }  // namespace patchbay::experiment

@@ -23,6 +23,7 @@ inline constexpr int kRunFd = 3, kLastWordsFd = 4;
 
 struct Job {
     bool trial = false;           // only makes the engine, and says what it is
+    bool quality = false;         // or: only scores a text
     std::string spec_yaml, name;  // of the experiment
     std::vector<std::string> plugin_dirs;
     uint64_t variant = 0;
@@ -36,7 +37,7 @@ struct Job {
 };
 
 enum class Word : uint8_t { kJob, kEngine, kRequest, kOutput, kStep, kRows, kProgress,
-                             kAdd, kSet, kDone,    kTried,  kFailed };
+                             kAdd, kSet, kDone,    kTried,  kScored, kFailed };
 
 struct Frame {
     Word word;
@@ -98,8 +99,8 @@ void fields(A& a, config::Origin& o) {
 }
 template <class A>
 void fields(A& a, Job& j) {
-    a(j.trial, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated, j.with_text,
-      j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps);
+    a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
+      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps);
 }
 template <class A>
 void fields(A& a, host::Identity& i) {

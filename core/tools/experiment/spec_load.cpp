@@ -7,6 +7,7 @@
 #include "experiment/capacity_table.hpp"
 #include "experiment/counting_table.hpp"
 #include "experiment/repeats_table.hpp"
+#include "experiment/path_key.hpp"
 #include "experiment/run_metrics.hpp"
 #include "experiment/variants_table.hpp"
 #include "experiment/workload_table.hpp"
@@ -107,6 +108,17 @@ void keep(Table<V>& table, std::string name, std::string description) { // read 
                  [](const Node* given, V&, Faults&) { return given ? *given : Node{}; });
 }
 
+Table<QualityCheck> quality_table() {
+    using Q = QualityCheck;
+    Table<Q> t;
+    path_key(t, &Q::text, "file whose beginning is scored", "text");
+    t.key("tokens", &Q::tokens, Bounds{2, 1 << 22, "tokens"}, "of the text")
+        .key("window", &Q::window, Bounds{2, 1 << 20, "tokens"}, "tokens that know of one another")
+        .key("prompts", &Q::prompts, Bounds{0, 1e5, "prompts"}, "beginnings of windows that are continued greedily")
+        .key("output_tokens", &Q::output_tokens, Bounds{1, 1 << 20, "tokens"}, "of each continuation");
+    return t;
+}
+
 // What is counted, and what else is measured.
 void keep_other(Table<TopLevel>& t) {
     t.custom({.name = "by",
@@ -132,6 +144,14 @@ void keep_other(Table<TopLevel>& t) {
              "share of the machine's CPU time that others may take of a run; 1: any")
         .key("repeat", &Disturbance::repeat, "a run of which others took more takes place once more");
     t.section("disturbance", &TopLevel::disturbance, disturbance, "of runs, by other processes or the host");
+    t.custom({.name = "quality",
+              .description = "text, tokens, window, prompts, output_tokens: what variants make of a text",
+              .json_schema = R"({"type": "object"})"},
+             [](const Node* given, TopLevel& out, Faults& faults) {
+                 if (!given || !config::is_section(*given, "'quality'", faults)) return Node{};
+                 quality_table().read(*given, out.spec.quality.emplace(), faults);
+                 return *given;
+             });
     keep(t, "capacity", "slo, share, rates, precision: finds the highest rate that keeps an objective");
 }
 

@@ -4,6 +4,7 @@
 
 #include "experiment/arrivals_table.hpp"
 #include "experiment/lengths_table.hpp"
+#include "experiment/path_key.hpp"
 #include "experiment/sampling_table.hpp"
 #include "experiment/timed_swaps.hpp"
 
@@ -16,25 +17,6 @@ using config::Node;
 using config::Table;
 
 const Bounds kTokensOrNone{.min = 0, .max = kMaxTokens, .unit = "tokens"};
-
-// A file beside the one that names it, if there is one, else in the current folder.
-template <class T>
-void path_key(Table<T>& table, std::filesystem::path T::*field, std::string description) {
-    config::KeyInfo info{.name = "path", .type = config::ValueType::kString, .description = std::move(description)};
-    table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
-        if (!given) return Node{};
-        if (const auto text = config::read_string(*given, info, faults)) {
-            out.*field = *text;
-            if (given->origin.kind == config::Origin::Kind::kFile && given->origin.name) {
-                const auto beside =
-                    (std::filesystem::path(*given->origin.name).parent_path() / *text).lexically_normal();
-                std::error_code error;
-                if (std::filesystem::exists(beside, error)) out.*field = beside;
-            }
-        }
-        return *given;
-    }).required();
-}
 
 Table<TraceOptions> trace_table() {
     using O = TraceOptions;

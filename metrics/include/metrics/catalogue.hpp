@@ -28,6 +28,8 @@ using Labels = std::map<std::string, std::string>;
 class Metrics {
   public:
     Metrics();
+    // The same metrics, whose series all have these labels besides. [any thread]
+    std::unique_ptr<Metrics> labelled(Labels) const;
     // Get or make; references stay valid as long as the object. [any thread]
     prometheus::Counter& counter(const std::string& name, const Labels& = {});
     prometheus::Gauge& gauge(const std::string& name, const Labels& = {});
@@ -43,6 +45,8 @@ class Metrics {
     const std::vector<Entry>& entries() const { return entries_; }
 
   private:
+    Metrics(std::shared_ptr<prometheus::Registry>, std::vector<Entry>, Labels besides);
+    Labels all_labels(const Labels&) const;
     const Entry& entry(const std::string& name, const char* type, const Labels&) const;
     struct PluginSeries { // one of the two, made at its first use
         prometheus::Counter* counter = nullptr;
@@ -53,6 +57,7 @@ class Metrics {
 
     std::shared_ptr<prometheus::Registry> registry_;
     std::vector<Entry> entries_;
+    Labels besides_;
     std::mutex plugin_mutex_;
     std::map<std::string, std::map<std::string, PluginSeries>> plugin_series_; // by "kind/plugin", then name
 };

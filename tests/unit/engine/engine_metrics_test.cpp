@@ -1,5 +1,7 @@
 #include "engine/engine_metrics.hpp"
 
+#include <gmock/gmock.h>
+
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine {
@@ -32,6 +34,23 @@ RequestOutput delta(RequestId id, uint64_t ms, size_t tokens, FinishReason finis
     out.finish = finish;
     out.time_ns = ms * 1'000'000;
     return out;
+}
+
+TEST(EngineMetricsTest, SayThatTheTimeOfASimulationIsVirtual) {
+    metrics::Metrics all;
+    EngineMetrics computed(all, facts(), "9.9");
+    EngineFacts of_simulation = facts();
+    of_simulation.simulated = true;
+    EngineMetrics simulated(all, of_simulation, "9.9");
+    StepReport step;
+    step.end_ns = 2'000'000'000;
+    step.scheduled_tokens = 1;
+    simulated.on_step(step);
+    const std::string text = all.text();
+    EXPECT_THAT(text, ::testing::HasSubstr("patchbay_steps_total{time=\"virtual\"} 1\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("patchbay_steps_total 0\n")) << "of the engine that computes";
+    EXPECT_THAT(text, ::testing::HasSubstr("phase=\"run\",time=\"virtual\"}"));
+    EXPECT_THAT(text, ::testing::HasSubstr("patchbay_build_info{version=\"9.9\"} 1\n")) << "which no time is about";
 }
 
 TEST(EngineMetricsTest, ARequestsLatenciesRunFromItsArrival) {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/json_file.hpp"
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "experiment/traces/builder.hpp"
+#include "experiment/traces/json_lines.hpp"
 #include "experiment/traces/lines.hpp"
 
 namespace patchbay::experiment {
@@ -220,22 +220,10 @@ Result<> add_row(TraceBuilder& b, const Json& object) {
 Result<Trace> parse_jsonl_trace(std::string_view text, const std::string& name, const TraceOptions& options,
                                 const InputLimits& limits) {
     TraceBuilder b(name, options, limits, options.format);
-    Lines lines(text);
-    while (const auto line = lines.next()) {
-        if (is_blank(*line)) continue;
-        b.at_line(lines.number());
-        if (line->size() > limits.line_bytes)
-            return b.fault("a line of " + std::to_string(line->size()) + " bytes, expected at most " +
-                           std::to_string(limits.line_bytes));
-        const auto object = parse_json(*line, "");
-        if (!object) { // ":1:<column>: …", of a text that is one line
-            std::string_view why = object.error();
-            if (why.starts_with(":1:")) why.remove_prefix(3);
-            return b.fault("column " + std::string(why));
-        }
-        if (!object->is_object()) return b.fault(what_is(*object) + ", expected an object");
-        PB_CHECK(add_row(b, *object));
-    }
+    PB_CHECK(each_json_line(text, b, [&](const Json& object, size_t) -> Result<> {
+        if (!object.is_object()) return b.fault(what_is(object) + ", expected an object");
+        return add_row(b, object);
+    }));
     return b.finish();
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/json_file.hpp"
 #include "experiment/traces/builder.hpp"
-#include "experiment/traces/lines.hpp"
+#include "experiment/traces/json_lines.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -113,18 +113,7 @@ Result<Trace> parse_sharegpt(std::string_view text, const std::string& name, con
         PB_CHECK(add_list(b, text));
         return b.finish();
     }
-    Lines lines(text);
-    while (const auto line = lines.next()) {
-        if (is_blank(*line)) continue;
-        b.at_line(lines.number());
-        if (line->size() > limits.line_bytes)
-            return b.fault("a line of " + std::to_string(line->size()) + " bytes, expected at most " +
-                           std::to_string(limits.line_bytes));
-        const auto object = parse_json(*line, "");
-        if (!object) // ":1:<column>: …", of a text that is one line
-            return b.fault(object.error().starts_with(":1:") ? "column " + object.error().substr(3) : object.error());
-        PB_CHECK(add_conversation(b, *object, lines.number()));
-    }
+    PB_CHECK(each_json_line(text, b, [&](const Json& given, size_t line) { return add_conversation(b, given, line); }));
     return b.finish();
 }
 
