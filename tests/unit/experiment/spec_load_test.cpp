@@ -366,8 +366,8 @@ TEST(Spec, SaysWhereASwapIsWrong) {
     EXPECT_EQ(wrong("{request: 11, swap: {scheduler: sjf}}"),
               "e.yaml:6:11: 'request' is 11, the workload has 10 requests");
     EXPECT_THAT(wrong("{request: 1}"), HasSubstr("'swap' is missing"));
-    EXPECT_THAT(wrong("{request: 1, swap: {}}"), HasSubstr("'swap' is empty, expected scheduler, sampler, proposer, kv_policy or "
-              "attention"));
+    EXPECT_THAT(wrong("{request: 1, swap: {}}"),
+                HasSubstr("'swap' is empty, expected scheduler, sampler, proposer, kv_policy or attention"));
     EXPECT_THAT(wrong("soon"), HasSubstr("'at' is 'soon', expected {request: N, swap: {…}} or a list"));
 }
 
