@@ -156,7 +156,13 @@ static void run(void *self, void *bound, const pb_attention_batch *batch, const 
         for (uint32_t seq = 0; seq < batch->seq_count; ++seq) attend_sequence(&w, seq);
 }
 
-static const pb_attention table = {sizeof table, 0, describe, bind_group, unbind, plan, append_kv, run, NULL, NULL};
+static const pb_attention table = {.struct_size = sizeof table,
+                                   .describe = describe,
+                                   .bind = bind_group,
+                                   .unbind = unbind,
+                                   .plan = plan,
+                                   .append_kv = append_kv,
+                                   .run = run};
 static const pb_component component = {
     .struct_size = sizeof component, .revision = PB_ATTENTION_REVISION, .kind = PB_ATTENTION,
     .name = "@name@", .version = "0.1.0", .summary = "a query at a time, with a running softmax",

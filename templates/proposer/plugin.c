@@ -45,7 +45,7 @@ static pb_status propose(void *self, pb_propose_batch *batch) {
     return PB_OK;
 }
 
-static const pb_proposer table = {sizeof table, 0, propose, NULL, NULL};
+static const pb_proposer table = {.struct_size = sizeof table, .propose = propose};
 static const pb_component component = {
     .struct_size = sizeof component, .revision = PB_PROPOSER_REVISION, .kind = PB_PROPOSER,
     .name = "@name@", .version = "0.1.0", .summary = "repeats what followed the newest token before",

@@ -133,7 +133,7 @@ static pb_status plan(void *self, const pb_scheduler_in *in, pb_scheduler_out *o
     return PB_OK;
 }
 
-static const pb_scheduler table = {sizeof table, 0, plan, NULL, NULL, NULL};
+static const pb_scheduler table = {.struct_size = sizeof table, .plan = plan};
 static const pb_component component = {
     .struct_size = sizeof component, .revision = PB_SCHEDULER_REVISION, .kind = PB_SCHEDULER,
     .name = "@name@", .version = "0.1.0", .summary = "the shortest prompt first, with ageing",

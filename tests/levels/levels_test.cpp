@@ -31,8 +31,13 @@ struct Rate {
         of += 1;
     }
     double value() const { return static_cast<double>(hits) / static_cast<double>(of); }
-    // Of few experiments chance may exceed the bar: then only what is sure counts.
-    double sure() const { return experiments() < 4000 ? share_interval(hits, of, 0.01).low : value(); }
+    // Of few experiments chance may exceed the bar: then only what is sure counts. Variants of one experiment share its
+    // baseline, so the experiment is the unit; and there are many metrics to be the worst of.
+    double sure() const {
+        if (experiments() >= 4000) return value();
+        const auto mean_hits = static_cast<uint64_t>(value() * experiments() + 0.5);
+        return share_interval(mean_hits, experiments(), 0.01 / static_cast<double>(metric_infos().size())).low;
+    }
 };
 
 struct Rates { // of false statements

@@ -352,7 +352,7 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
         {"POST", "/swap", "{}", 400, "kind: is missing"},
         {"POST", "/swap", R"({"kind": "scheduler"})", 400, "plugin: is missing"},
         {"POST", "/swap", R"({"kind": "schedulr", "plugin": "sjf"})", 400, "(did you mean 'scheduler'?)"},
-        {"POST", "/swap", R"({"kind": "model", "plugin": "llama"})", 400, "which can be swapped"},
+        {"POST", "/swap", R"({"kind": "device", "plugin": "cpu"})", 400, "which can be swapped"},
         {"POST", "/swap", R"({"kind": 3, "plugin": "sjf"})", 400, "kind: got 3, expected a string"},
         {"POST", "/swap", R"({"kind": "scheduler", "plugin": "sjf", "parms": {}})", 400, "(did you mean 'params'?)"},
         {"POST", "/swap", R"({"kind": "scheduler", "plugin": "sjf", "params": []})", 400, "params: got a list"},

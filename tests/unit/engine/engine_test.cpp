@@ -450,7 +450,7 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
     const auto made = Engine::create(c, registry(), clock);
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: "
-                                        "BambaForCausalLM, EagleLlamaForCausalLM, GPT2LMHeadModel, "));
+                                        "BambaForCausalLM, Cohere2ForCausalLM, "));
     EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MedusaModel, MistralForCausalLM, "));
 }
 

@@ -1,6 +1,7 @@
 // What a model and a device say of one another, before a step runs and while it does.
 #include "runner/model_runner.hpp"
 
+#include <deque>
 #include <map>
 
 #include "engine_fixture.hpp"
@@ -18,6 +19,14 @@ Parts parts(const std::string& model) {
     const host::Services services;
     return {*registry().device("cpu", {}, services), *registry().model(model, {}, services),
             *registry().attention("paged", {}, services)};
+}
+
+// The same model with another table, of the same code.
+host::Model with_table(const host::Model& original, const pb_model& table) {
+    static std::deque<pb_component> types; // which outlive their components
+    pb_component& type = types.emplace_back(original.component->type());
+    type.vtable = &table;
+    return {*host::Component::create(nullptr, type, {}, {}), &table};
 }
 
 runner::RunnerSettings settings(const std::string& architecture) {
@@ -146,7 +155,8 @@ TEST(ModelRunner, LayersThatKeepKvOfDifferentShapesAreGroupsOfTheirOwn) {
         if (layer == 1) out->kv_heads = 2;
         return status;
     };
-    p.model.table = &uneven;
+    const host::Model original = std::move(p.model); // whose code it is
+    p.model = with_table(original, uneven);
     VirtualClock clock;
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
@@ -210,7 +220,8 @@ TEST(ModelRunner, SaysWhichLayerAttentionRefuses) {
         if (layer == 1) out->kv_heads = 3;
         return status;
     };
-    p.model.table = &odd;
+    const host::Model original = std::move(p.model); // whose code it is
+    p.model = with_table(original, odd);
     VirtualClock clock;
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
@@ -231,7 +242,8 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
                           const pb_tensor* v) { attend(ctx, layer + 1, out, q, k, v); };
         return real->forward(self, &other);
     };
-    p.model.table = &beyond;
+    const host::Model original = std::move(p.model); // whose code it is
+    p.model = with_table(original, beyond);
     VirtualClock clock;
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);

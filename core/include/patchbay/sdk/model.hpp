@@ -296,8 +296,8 @@ struct ModelTable {
         if constexpr (kListsKeys)
             for (const auto& of : T::kKeys)
                 if (std::string_view(of.architecture) == view(architecture))
-                    for (const auto& table : of.tables)
-                        for (const auto& key : table) {
+                    for (const auto& keys : of.tables)
+                        for (const auto& key : keys) {
                             const pb_config_key one = to_wire(key);
                             put(ctx, &one);
                         }
