@@ -1,5 +1,5 @@
-// The weights of a running engine are exchanged: every request finishes, and each token comes from one checkpoint or the
-// other, with all that is before it computed by the same one.
+// The weights of a running engine are exchanged: every request finishes, and each token comes from one checkpoint or
+// the other, with all that is before it computed by the same one.
 #include <gmock/gmock.h>
 
 #include <unistd.h>
@@ -170,7 +170,8 @@ TEST(ModelSwap, OfAnEngineWithAThreadOfItsOwn) {
     thread.drain();
     EXPECT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
     std::vector<TokenId> text;
-    while (const auto delta = (*stream)->try_next()) text.insert(text.end(), delta->tokens.begin(), delta->tokens.end());
+    while (const auto delta = (*stream)->try_next())
+        text.insert(text.end(), delta->tokens.begin(), delta->tokens.end());
     EXPECT_EQ(text, continued(other.path(), prompt, 12));
 }
 

@@ -12,8 +12,8 @@ class AttentionExchange {
     virtual ~AttentionExchange() = default;
     virtual std::unique_ptr<host::Component> give() = 0; // the one it was made with, which must outlive end()
     virtual Result<> check(const host::Component&) const = 0; // that it can serve here. [any thread]
-    // The one before it stays bound until forget(), so that a failure changes nothing and it can come back. True: it can
-    // read the pages that the one before it has written.
+    // The one before it stays bound until forget(), so that a failure changes nothing and it can come back. True: it
+    // can read the pages that the one before it has written.
     virtual Result<bool> use(const host::Component&) = 0;
     virtual void forget() = 0; // the one before the current one
     virtual void end() = 0;    // nothing is computed any more

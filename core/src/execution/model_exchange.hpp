@@ -11,7 +11,7 @@ class ModelExchange {
   public:
     virtual ~ModelExchange() = default;
     virtual std::unique_ptr<host::Component> give() = 0; // the one it was made with, which must outlive its last step
-    // Loads weights beside those in use. [any thread, beside steps] `run`: for what the device has to do, between steps.
+    // Loads weights beside those in use. [any thread, beside steps] `run`: for what the device does, between steps.
     virtual Result<std::unique_ptr<runner::LoadedWeights>> load(const host::Component&, const ModelChoice&,
                                                                 const runner::BetweenSteps& run) = 0;
     // Between steps, of which none is in flight. `weights` are then those that were in use.

@@ -43,8 +43,8 @@ class KvLayers {
     Result<> bind(std::span<const pb_kv_spec> layers, const KvForm&, kv::Grouping);
     // ---- another attention
     Result<> check_pages(const host::Component& attention) const; // that it can have these. [any thread]
-    // Binds it in place of the current one, which stays bound beside it until unbind_other(). A failure changes nothing.
-    // True: it can read what is in the pages.
+    // Binds it in place of the current one, which stays bound beside it until unbind_other(). A failure changes
+    // nothing. True: it can read what is in the pages.
     Result<bool> rebind(const host::Component& attention);
     void unbind_other();
     void unbind(); // all: nothing attends any more

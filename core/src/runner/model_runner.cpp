@@ -306,7 +306,8 @@ Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t
     return kv_->bind(own.specs, own.form, std::move(grouping));
 }
 
-Result<pb_weight*> ModelRunner::prepare(const host::Component& model, const pb_weight_spec& spec, const weights::LoadedWeight& loaded) {
+Result<pb_weight*> ModelRunner::prepare(const host::Component& model, const pb_weight_spec& spec,
+                                        const weights::LoadedWeight& loaded) {
     const pb_quant quant{sizeof(pb_quant), loaded.group, loaded.scales.data(),
                          loaded.offsets.empty() ? nullptr : loaded.offsets.data(),
                          loaded.order.empty() ? nullptr : loaded.order.data()};
@@ -531,8 +532,10 @@ Result<> ModelRunner::check_like(const host::Component& model, const pb_model_fa
     if (draft_ && is_head(*draft_->model_))
         return fail(StatusCode::kUnsupported, "the engine drafts with a head that was trained for the model that runs");
     PB_CHECK(check_needs(model));
-    if (facts.vocab_size != signature_.vocab_size) return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
-    if (facts.layer_count != signature_.layer_count) return unlike("a layer_count of", facts.layer_count, signature_.layer_count);
+    if (facts.vocab_size != signature_.vocab_size)
+        return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
+    if (facts.layer_count != signature_.layer_count)
+        return unlike("a layer_count of", facts.layer_count, signature_.layer_count);
     if (facts.max_position < max_seq_len_) return unlike("positions up to", facts.max_position, max_seq_len_);
     for (uint32_t layer = 0; layer < facts.layer_count; ++layer) {
         pb_kv_spec kv = sized<pb_kv_spec>();

@@ -40,7 +40,8 @@ std::vector<PendingSwap> LiveSwaps::pending(uint64_t reported_step) {
     }
     const std::lock_guard lock(mutex_);
     out.insert(out.end(), preparing_.begin(), preparing_.end());
-    for (const SwapOrder& order : queue_) out.push_back({std::string(name_of(order.slot)), order.choice.plugin, "queued"});
+    for (const SwapOrder& order : queue_)
+        out.push_back({std::string(name_of(order.slot)), order.choice.plugin, "queued"});
     return out;
 }
 

@@ -154,7 +154,8 @@ const pb_weight_source* Bench::lend(const pb_weight_source& source, LentMemory& 
                                                      : cols * static_cast<size_t>(dtype_bytes(source.dtype));
     pb_weight_source out = source;
     out.data = bytes(source.data, rows * row_bytes);
-    out.bias = bytes(source.bias, rows * (source.quant ? sizeof(float) : static_cast<size_t>(dtype_bytes(source.dtype))));
+    const size_t bias_bytes = source.quant ? sizeof(float) : static_cast<size_t>(dtype_bytes(source.dtype));
+    out.bias = bytes(source.bias, rows * bias_bytes);
     if (source.quant) {
         pb_quant quant = *source.quant;
         const size_t scales = rows * ((cols + quant.group - 1) / quant.group);

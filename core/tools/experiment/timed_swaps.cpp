@@ -38,7 +38,8 @@ struct Entry { // of `at`
 
 void read_slots(const Node& given, Entry& out, Faults& faults) {
     if (!config::is_section(given, "'swap'", faults)) return;
-    if (given.entries.empty()) faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::plugin_slots()));
+    if (given.entries.empty())
+        faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::plugin_slots()));
     for (const config::Entry& e : given.entries) {
         if (const auto slot = engine::swap_slot(e.key); slot && *slot != engine::SwapSlot::kModel) {
             out.swaps.push_back({.kind = e.key, .choice = e.value});

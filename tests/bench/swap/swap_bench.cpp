@@ -1,4 +1,4 @@
-// The pause of a swap, by slot, with 256 sequences running: wall time by the engine's clock, and CPU time of the thread.
+// The pause of a swap, by slot, with 256 sequences running: wall time, and CPU time of the thread.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at most
-// `seqs` sequences: straight from its definition otherwise, in a layout of its own.
+// Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at
+// most `seqs` sequences: straight from its definition otherwise, in a layout of its own.
 #include <cstdio>
 #include <string>
 
@@ -63,10 +63,11 @@ class Faulty {
 
   private:
     static Bound shape_of(const pb_attention_spec& spec) {
-        if (std::string(spec.device ? spec.device : "") != "cpu") throw Error(PB_UNSUPPORTED, "the device is not 'cpu'");
-        if (spec.activation_dtype != PB_F32) throw Error(PB_UNSUPPORTED, "the activation dtype is not f32");
-        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16) throw Error(PB_UNSUPPORTED, "kv dtype not in {f32, bf16}");
-        if (spec.head_dim == 0 || spec.head_dim > 65536) throw Error(PB_UNSUPPORTED, "head_dim not in 1 to 65536");
+        const auto refuse = [](const char* why) { throw Error(PB_UNSUPPORTED, why); };
+        if (std::string(spec.device ? spec.device : "") != "cpu") refuse("the device is not 'cpu'");
+        if (spec.activation_dtype != PB_F32) refuse("the activation dtype is not f32");
+        if (spec.kv_dtype != PB_F32 && spec.kv_dtype != PB_BF16) refuse("kv dtype not in {f32, bf16}");
+        if (spec.head_dim == 0 || spec.head_dim > 65536) refuse("head_dim not in 1 to 65536");
         check_heads_and_pages(spec);
         return kernels::shape_of(spec);
     }

@@ -103,8 +103,8 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
     draft_.emplace(runner::DraftModel{std::move(model), facts_, std::move(choice.config), std::move(choice.source),
                                       choice.weights, std::move(choice.kv_dtypes)});
     loaded_with_ = keys;
-    loaded_facts_ = {sizeof(pb_runner_facts), kModel,        facts_.vocab_size,   facts_.hidden_size, facts_.layer_count,
-                     facts_.max_position,     computes_ ? 1u : 0u, head_depth_.value_or(0)};
+    loaded_facts_ = {sizeof(pb_runner_facts), kModel, facts_.vocab_size, facts_.hidden_size, facts_.layer_count,
+                     facts_.max_position, computes_ ? 1u : 0u, head_depth_.value_or(0)};
     copy_out(&facts, loaded_facts_);
     return {};
 }

@@ -1,5 +1,5 @@
-// The attention backend's slot. KV is the host's: where the new one lays out pages in the same way it goes on with them at
-// once, else every sequence is computed anew.
+// The attention backend's slot. KV is the host's: where the new one lays out pages in the same way it goes on with them
+// at once, else every sequence is computed anew.
 #pragma once
 #include "engine/placement/recomputation.hpp"
 #include "engine/swap/swap_journal.hpp"

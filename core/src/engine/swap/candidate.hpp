@@ -1,4 +1,4 @@
-// Everything about a swap that is done beside the steps: the plugin is found, probed with its settings, and constructed.
+// All of a swap that is done beside the steps: the plugin is found, probed with its settings, and constructed.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,5 +1,6 @@
-// The model's slot: other weights, or another implementation, for layers that keep the same KV. Weights are loaded beside
-// the steps; at the exchange every sequence is computed anew from its tokens, so that each token comes from one model.
+// The model's slot: other weights, or another implementation, for layers that keep the same KV. Weights are loaded
+// beside the steps; at the exchange every sequence is computed anew from its tokens, so that each token comes from one
+// model.
 #pragma once
 #include <map>
 #include <memory>

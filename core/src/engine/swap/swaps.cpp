@@ -37,7 +37,8 @@ bool Swaps::recover(const std::string& reason) {
 }
 
 bool Swaps::step_may_be_redone() const {
-    return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->redoes_steps() && port->slot().previous(); });
+    return std::ranges::any_of(p_.ports,
+                               [](SwapPort* port) { return port->redoes_steps() && port->slot().previous(); });
 }
 
 void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {

@@ -23,8 +23,8 @@ class Swaps {
     void at_boundary(bool in_flight);
     // Whether one is due that waits for the steps in flight.
     bool waits_for_steps() const;
-    // The step has failed where it computes. True: the predecessor of a component on probation is back, and everything is
-    // to be computed anew.
+    // The step has failed where it computes. True: the predecessor of a component on probation is back, and everything
+    // is to be computed anew.
     bool recover(const std::string& reason);
     bool can_recover() const;
     // Whether a component is on probation whose steps must be back before the next one is planned.
