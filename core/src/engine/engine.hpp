@@ -45,7 +45,7 @@ struct EngineFacts { // automatic choices, for the record
     std::vector<std::string> ranks; // by rank: "node1 (pid 4711)"; one for an engine that is alone or simulated
     uint32_t tensor_parallel_size;
     bool synthetic_acceptance = false; // drafts are accepted by given rates: texts are not the model's
-    bool simulated; // the device computes nothing: times are what it charges, tokens are synthetic
+    bool simulated = false; // the device computes nothing: times are what it charges, tokens are synthetic
 };
 
 struct SwapRequest {

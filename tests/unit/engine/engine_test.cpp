@@ -451,7 +451,7 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), HasSubstr("no model plugin serves architecture 'BloomForCausalLM' (there are: "
                                         "BambaForCausalLM, Cohere2ForCausalLM, "));
-    EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MedusaModel, MistralForCausalLM, "));
+    EXPECT_THAT(made.error(), HasSubstr(", LlamaForCausalLM, MedusaModel, MinistralForCausalLM, "));
 }
 
 }  // namespace
