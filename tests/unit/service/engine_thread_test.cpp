@@ -188,10 +188,17 @@ TEST_F(EngineThreads, RefuseWhatTheInboxHasNoRoomFor) {
 }
 
 TEST_F(EngineThreads, EndAnAbortedStreamWithAbort) {
-    EngineThread& service = start();
+    std::promise<void> begun, aborted;
+    std::atomic<bool> waits{true};
+    EngineThread& service = start({.on_output = [&](const engine::RequestOutput&) {
+        if (!waits.exchange(false)) return;
+        begun.set_value();
+        aborted.get_future().wait();
+    }});
     const auto stream = submit(request(2, 400));
-    ASSERT_TRUE(stream->next()); // it runs
+    begun.get_future().wait(); // it runs
     service.abort(stream);
+    aborted.set_value();
     EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
     service.abort(stream); // nothing happens any more
     service.drain();
@@ -213,9 +220,17 @@ TEST_F(EngineThreads, DrainFinishesWhatIsThereAndTakesNothingMore) {
 TEST_F(EngineThreads, StopEndsEveryStream) {
     EngineThread& service = start();
     const auto stream = submit(request(6, 400));
+    std::vector<std::shared_ptr<Stream>> others; // so many that they cannot all have finished when it stops
+    for (int i = 0; i < 300; ++i) others.push_back(submit(request(6, 400)));
     ASSERT_TRUE(stream->next());
     service.stop();
-    EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
+    std::vector<FinishReason> endings;
+    for (const auto& other : others) {
+        endings = read_all(*other).endings;
+        EXPECT_TRUE(endings.size() == 1 || other->failure()); // that the engine never saw
+        EXPECT_TRUE(other->finished());
+    }
+    EXPECT_TRUE(others.back()->failure() || endings == std::vector{FinishReason::kAbort});
     EXPECT_EQ(service.status().state, ServiceState::kStopped);
     EXPECT_FALSE(service.call([](engine::Engine&) {}));
     EXPECT_FALSE(service.submit(request(6, 4)));
