@@ -67,7 +67,7 @@ Value repeated(Budget& budget, const Value& of, int64_t times) {
 }  // namespace
 
 Value Evaluator::evaluate(const Expression& e) {
-    constexpr uint32_t kMaxDepth = 1500; // of calls of this function, macros among them
+    constexpr uint32_t kMaxDepth = 600; // of calls of this function, macros among them
     struct Deeper {
         uint32_t& depth;
         ~Deeper() { depth -= 1; }
