@@ -131,7 +131,7 @@ TEST(ModelSwap, EveryTokenIsOfOneCheckpointOrTheOther) {
     EXPECT_GT(changed, 0u) << "the two checkpoints say the same";
 }
 
-TEST(ModelSwap, ThereAndBackAgainManyTimesKeepsOneSetOfWeights) {
+TEST(ModelSwap, ThereAndBackAgainManyTimesLosesNoRequest) {
     const OtherCheckpoint other;
     Swapping s(demo(kModels + "demo-target"));
     ask(s, 1, 5);

@@ -4,7 +4,7 @@ namespace patchbay::engine {
 
 Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> cache, host::Proposer proposer,
                    host::KvPolicy policy)
-    : config(in.config), settings(in.config.engine), speculation(in.config.speculative), swap_settings(in.config.swap),
+    : config(in.config), settings(config.engine), speculation(config.speculative), swap_settings(config.swap),
       executor(in.executor), journal(context, in.facts.plugins), kv(std::move(cache)),
       kv_policy(std::move(policy), *kv, in.clock, context, journal), siblings(*kv),
       draft_kv(in.executor.drafts() != nullptr),

@@ -39,9 +39,9 @@ struct Pipeline {
     const SwapPort& port(SwapSlot slot) const { return const_cast<Pipeline&>(*this).port(slot); }
 
     const config::EngineConfig config;
-    const config::EngineSettings settings;
-    const config::SpeculationSettings speculation;
-    const config::SwapSettings swap_settings;
+    const config::EngineSettings& settings;
+    const config::SpeculationSettings& speculation;
+    const config::SwapSettings& swap_settings;
     execution::Executor& executor;
     StepContext context;
     SwapJournal journal;

@@ -38,11 +38,18 @@ std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, 
     if (e.async_scheduling != AsyncScheduling::kOff && last && !last->sync_reason.empty())
         differs("engine.async_scheduling", e.async_scheduling == AsyncScheduling::kOn ? "on" : "auto", "off",
                 std::string(last->sync_reason) + ", at the latest step");
-    const std::pair<const char*, const std::string&> swappable[] = {{"scheduler", c.scheduler.plugin},
-                                                                    {"sampler", c.sampler.plugin}};
+    std::vector<std::pair<const char*, std::string>> swappable = {{"scheduler", c.scheduler.plugin},
+                                                                  {"sampler", c.sampler.plugin},
+                                                                  {"attention", c.attention.plugin}};
+    if (c.proposer) swappable.emplace_back("proposer", c.proposer->plugin);
+    if (c.kv_policy) swappable.emplace_back("kv_policy", c.kv_policy->plugin);
     for (const auto& [kind, requested] : swappable)
         if (const SlotStatus* slot = journal.slot(kind); slot && slot->identity.name != requested)
             differs(kind, requested, slot->identity.name, "swapped before step " + std::to_string(slot->since_step));
+    const SlotStatus* const model = journal.slot("model");
+    if (model && model->generation > 1 && model->identity.name != c.model.path)
+        differs("model.path", c.model.path, model->identity.name,
+                "swapped before step " + std::to_string(model->since_step));
     return out;
 }
 

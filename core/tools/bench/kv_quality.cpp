@@ -39,7 +39,7 @@ class Scorer {
     }
 
     double nats = 0;
-    std::vector<int32_t> most_likely;
+    std::vector<int32_t> likeliest;
 
   private:
     Result<> chunks(std::span<const int32_t> window, const kv::BlockTable& table) {
@@ -52,7 +52,7 @@ class Scorer {
             for (uint32_t row = 0; row < count; ++row) {
                 const auto at = logits.subspan(size_t{row} * vocab_, vocab_);
                 nats += nats_of(at, window[from + row + 1]);
-                most_likely.push_back(static_cast<int32_t>(std::max_element(at.begin(), at.end()) - at.begin()));
+                likeliest.push_back(static_cast<int32_t>(std::max_element(at.begin(), at.end()) - at.begin()));
             }
         }
         return {};
@@ -70,8 +70,8 @@ double TextScores::perplexity() const { return std::exp(nats); }
 
 double agreement(const TextScores& a, const TextScores& b) {
     size_t same = 0;
-    for (size_t i = 0; i < a.most_likely.size(); ++i) same += a.most_likely[i] == b.most_likely[i];
-    return static_cast<double>(same) / static_cast<double>(a.most_likely.size());
+    for (size_t i = 0; i < a.likeliest.size(); ++i) same += a.likeliest[i] == b.likeliest[i];
+    return static_cast<double>(same) / static_cast<double>(a.likeliest.size());
 }
 
 Result<TextScores> score_text(const config::EngineConfig& asked, const host::Registry& registry,
@@ -101,14 +101,14 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
     out.kv_dtype = runner::text_of(parts.model.kv_dtypes);
     out.bytes_per_token = static_cast<double>(runner->page_bytes()) * runner->batch_form().token_groups /
                           c.engine.block_size;
-    out.nats = scorer.nats / static_cast<double>(scorer.most_likely.size());
-    out.most_likely = std::move(scorer.most_likely);
+    out.nats = scorer.nats / static_cast<double>(scorer.likeliest.size());
+    out.likeliest = std::move(scorer.likeliest);
     return out;
 }
 
 std::string table_of(std::span<const TextScores> all) {
     char line[200];
-    std::snprintf(line, sizeof line, "%zu predicted tokens\n\n%-32s %12s %12s %10s %12s\n", all[0].most_likely.size(),
+    std::snprintf(line, sizeof line, "%zu predicted tokens\n\n%-32s %12s %12s %10s %12s\n", all[0].likeliest.size(),
                   "kv_cache_dtype", "bytes/token", "perplexity", "change", "same choice");
     std::string out = line;
     for (const TextScores& s : all) {
@@ -121,7 +121,7 @@ std::string table_of(std::span<const TextScores> all) {
 }
 
 std::string json_of(std::span<const TextScores> all) {
-    nlohmann::json out = {{"predicted_tokens", all[0].most_likely.size()}, {"types", nlohmann::json::array()}};
+    nlohmann::json out = {{"predicted_tokens", all[0].likeliest.size()}, {"types", nlohmann::json::array()}};
     for (const TextScores& s : all)
         out["types"].push_back({{"kv_dtype", s.kv_dtype},
                                 {"kv_bytes_per_token", s.bytes_per_token},

@@ -15,7 +15,7 @@ struct TextScores { // of a text under one engine; each token but the first of a
     std::string kv_dtype;                // in words, of all layers
     double bytes_per_token = 0;          // of KV, in full attention
     double nats = 0;                     // mean −ln p of the tokens that came
-    std::vector<int32_t> most_likely;    // by predicted token
+    std::vector<int32_t> likeliest;    // by predicted token
     double perplexity() const;
 };
 

@@ -66,7 +66,7 @@ Result<> predict(engine::Engine& engine, const std::vector<Tokens>& windows, Qua
             return fail("quality: the engine gave " + std::to_string(choices[i].size()) + " log-probabilities of " +
                         std::to_string(windows[i].size() - 1) + " tokens");
         scores.nats[i] /= static_cast<double>(choices[i].size());
-        scores.most_likely.insert(scores.most_likely.end(), choices[i].begin(), choices[i].end());
+        scores.likeliest.insert(scores.likeliest.end(), choices[i].begin(), choices[i].end());
     }
     return {};
 }
@@ -108,7 +108,7 @@ std::vector<QualityResult> compare_quality(const std::vector<QualityScores>& sco
     std::vector<QualityResult> out;
     for (const QualityScores& s : scores) {
         QualityResult& r = out.emplace_back();
-        r.predicted = s.most_likely.size();
+        r.predicted = s.likeliest.size();
         r.perplexity = std::exp(estimate_of(s.nats).mean);
         r.outputs = s.outputs.size();
         std::vector<double> more; // nats, by window
@@ -118,8 +118,8 @@ std::vector<QualityResult> compare_quality(const std::vector<QualityScores>& sco
         r.ratio = std::exp(difference.mean);
         r.interval = {std::exp(interval.low), std::exp(interval.high)};
         uint64_t choices = 0, same = 0, tokens = 0, before = 0;
-        for (size_t i = 0; i < s.most_likely.size(); ++i) choices += s.most_likely[i] == base.most_likely[i];
-        r.same_choice = share(choices, s.most_likely.size());
+        for (size_t i = 0; i < s.likeliest.size(); ++i) choices += s.likeliest[i] == base.likeliest[i];
+        r.same_choice = share(choices, s.likeliest.size());
         for (size_t i = 0; i < s.outputs.size(); ++i) {
             const Tokens &a = s.outputs[i], &b = base.outputs[i];
             same += a == b;

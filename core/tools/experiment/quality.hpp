@@ -14,7 +14,7 @@ namespace patchbay::experiment {
 
 struct QualityScores { // of one variant
     std::vector<double> nats;                          // by window: mean −ln p of its tokens but the first
-    std::vector<engine::TokenId> most_likely;          // by predicted token
+    std::vector<engine::TokenId> likeliest;          // by predicted token
     std::vector<std::vector<engine::TokenId>> outputs; // greedy, of the beginnings of the first windows
 };
 
@@ -38,7 +38,7 @@ std::string quality_text(const std::vector<QualityResult>&, const std::vector<st
 
 template <class A>
 void fields(A& a, QualityScores& q) {
-    a(q.nats, q.most_likely, q.outputs);
+    a(q.nats, q.likeliest, q.outputs);
 }
 
 }  // namespace patchbay::experiment

@@ -21,7 +21,7 @@ TextScores score(const std::vector<int32_t>& tokens, uint32_t window) {
     return must(score_text(tiny_model(), registry(), tokens, window));
 }
 
-double total(const TextScores& s) { return s.nats * double(s.most_likely.size()); }
+double total(const TextScores& s) { return s.nats * double(s.likeliest.size()); }
 
 // What the engine itself says of a token that it chose.
 TEST(KvQuality, AddsUpWhatTheEngineSaysOfEachToken) {
@@ -37,16 +37,16 @@ TEST(KvQuality, AddsUpWhatTheEngineSaysOfEachToken) {
     tokens.insert(tokens.end(), said.tokens.begin(), said.tokens.end());
     const TextScores after = score(tokens, 512);
     EXPECT_NEAR(total(after), expected, 1e-3);
-    ASSERT_EQ(after.most_likely.size(), tokens.size() - 1);
+    ASSERT_EQ(after.likeliest.size(), tokens.size() - 1);
     for (size_t i = 0; i < said.tokens.size(); ++i)
-        EXPECT_EQ(after.most_likely[before.most_likely.size() + i], said.tokens[i]);
+        EXPECT_EQ(after.likeliest[before.likeliest.size() + i], said.tokens[i]);
 }
 
 TEST(KvQuality, CutsTheTextIntoWindowsThatKnowNothingOfOneAnother) {
     const std::vector<int32_t> tokens = random_prompt(8, 150);
     const TextScores first = score({tokens.begin(), tokens.begin() + 100}, 100),
                      second = score({tokens.begin() + 100, tokens.end()}, 100), both = score(tokens, 100);
-    EXPECT_EQ(both.most_likely.size(), 99u + 49);
+    EXPECT_EQ(both.likeliest.size(), 99u + 49);
     EXPECT_NEAR(total(both), total(first) + total(second), 1e-9);
 }
 

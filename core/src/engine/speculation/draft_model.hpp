@@ -41,7 +41,6 @@ class DraftModel {
     void end_create() { context_.reset(); }  // of the proposer: nothing is loaded from here on
     runner::DraftModel* draft() { return draft_ ? &*draft_ : nullptr; } // for the runner; null: none was loaded
     const std::string& identity() const { return identity_; }           // as weights::model_identity(); "dummy"
-    bool is_loaded() const { return !loaded_with_.empty() || facts_.vocab_size > 0; }
     const std::map<std::string, std::string>& loaded_with() const { return loaded_with_; } // settings
     const pb_runner_facts& loaded_facts() const { return loaded_facts_; }
 

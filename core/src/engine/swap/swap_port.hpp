@@ -23,7 +23,7 @@ class SwapPort {
     // ---- the thread that steps ----
     // The component in the slot is new: gives it what it has to know.
     virtual void enter() = 0;
-    // Whether it serves what the engine has. A failure brings its predecessor back, in the phase enter_phase().
+    // Whether it serves what the engine has. A failure brings its predecessor back, in the phase serves_phase().
     virtual Result<> serves() { return {}; }
     virtual const char* serves_phase() const { return "accepts"; }
     // Its predecessor is back. False: it is not on probation.

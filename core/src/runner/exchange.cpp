@@ -1,0 +1,115 @@
+// Another model or another attention in a ModelRunner whose steps go on.
+#include <utility>
+
+#include "host/registry.hpp"
+#include "runner/model_runner.hpp"
+
+namespace patchbay::runner {
+
+// ---- another model ----
+
+namespace {
+
+bool equal(const pb_kv_spec& a, const pb_kv_spec& b) {
+    return a.kind == b.kind && a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
+           a.sliding_window == b.sliding_window && a.scale == b.scale && a.soft_cap == b.soft_cap &&
+           a.kv_source_layer == b.kv_source_layer && a.state_bytes == b.state_bytes;
+}
+
+Result<> unlike(const char* what, uint32_t got, uint32_t expected) {
+    return fail(std::string("it has ") + what + " " + std::to_string(got) + ", expected " + std::to_string(expected) +
+                " as the model that runs (start the engine with it)");
+}
+
+}  // namespace
+
+Result<> ModelRunner::check_like(const host::Component& model, const pb_model_facts& facts) const {
+    if (draft_ && is_head(*draft_->model_))
+        return fail(StatusCode::kUnsupported, "the engine drafts with a head that was trained for the model that runs");
+    PB_CHECK(check_needs(model));
+    if (facts.vocab_size != signature_.vocab_size)
+        return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
+    if (facts.layer_count != signature_.layer_count)
+        return unlike("a layer_count of", facts.layer_count, signature_.layer_count);
+    if (facts.max_position < max_seq_len_) return unlike("positions up to", facts.max_position, max_seq_len_);
+    for (uint32_t layer = 0; layer < facts.layer_count; ++layer) {
+        pb_kv_spec kv = sized<pb_kv_spec>();
+        PB_CHECK(host::checked<&pb_model::kv_spec>(model, layer, &kv));
+        if (kv.slopes || kv_->layers()[layer].slopes) // which attention reads from the model that it was bound for
+            return fail(StatusCode::kUnsupported, "models with ALiBi are not swapped live (start the engine with it)");
+        if (!equal(kv, kv_->layers()[layer]))
+            return fail("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
+                        std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
+                        std::to_string(kv_->layers()[layer].kv_heads) + " of " +
+                        std::to_string(kv_->layers()[layer].head_dim) + "; start the engine with it)");
+    }
+    return {};
+}
+
+Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Component& model,
+                                                                const weights::FlatConfig& config,
+                                                                const weights::WeightSource& source,
+                                                                const weights::WeightForm& form,
+                                                                const BetweenSteps& run) {
+    PB_TRY(const pb_model_facts facts, read_facts(model, config, reader_));
+    PB_CHECK(check_like(model, facts));
+    auto out = std::make_unique<LoadedWeights>();
+    out->facts = facts;
+    for (const pb_kv_spec& kv : kv_->layers()) out->work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim;
+    if (const Result<> done = load_weights(model, source, form, *out, run); !done) {
+        run([&] { release(*out); });
+        return done.failure();
+    }
+    return out;
+}
+
+void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights) {
+    const pb_model_facts before = std::exchange(facts_, weights.facts);
+    std::swap(loaded_, weights);
+    weights.facts = before;
+    model_ = &model;
+    make_graph_cache();
+}
+
+void ModelRunner::release(LoadedWeights& weights) const {
+    for (pb_weight* w : weights.owned) device_.call<&pb_device::release>(w);
+    weights = {};
+}
+
+// ---- another attention ----
+
+Result<> ModelRunner::check_attention(const host::Component& attention) const {
+    if (!info_.computes && !attention.table<pb_attention>()->cost)
+        return fail(StatusCode::kUnsupported, attention.label() + (" does not say what it costs on device '" +
+                                                                   device_name_ + "', which computes nothing"));
+    PB_CHECK(kv_->check_pages(attention));
+    return draft_ ? draft_->check_attention(attention) : Result<>();
+}
+
+Result<bool> ModelRunner::use_attention(const host::Component& attention) {
+    PB_TRY(bool reads, kv_->rebind(attention));
+    if (draft_) {
+        const Result<bool> of_draft = draft_->use_attention(attention);
+        if (!of_draft) {
+            (void)kv_->rebind(*attention_); // which is bound still
+            kv_->unbind_other();
+            return of_draft;
+        }
+        reads = reads && *of_draft;
+    }
+    attention_ = &attention;
+    make_graph_cache();
+    return reads;
+}
+
+void ModelRunner::forget_attention() {
+    kv_->unbind_other();
+    if (draft_) draft_->forget_attention();
+}
+
+void ModelRunner::end_attention() {
+    kv_->unbind();
+    if (draft_) draft_->end_attention();
+}
+
+}  // namespace patchbay::runner
