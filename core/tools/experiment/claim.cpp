@@ -29,23 +29,20 @@ struct Claiming {
     std::string value(size_t v) const { return with_unit(results[v].metrics[headline], info.unit); }
     const std::string& base() const { return names[q.baseline]; }
 
-    // The interval holds for all alternatives at once, so that it may be shown of the one that looks best.
+    // Intervals and tests hold for all alternatives at once, so that they may be shown of the one that looks best.
+    double level() const { return kAlpha / static_cast<double>(names.size() - 1); }
+
     std::string difference(size_t v, size_t other) const {
-        const auto choices = static_cast<double>(names.size() - 1);
-        const Difference d = difference_between(m, q, v, other, headline, kAlpha / choices);
+        const Difference d = difference_between(m, q, v, other, headline, level());
         return "(difference " + shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
     }
 
-    // Better than each other alternative, which Holm's correction makes true of all at once.
+    // At the level of the interval that the sentence prints: one that contains 0 is no proof.
     bool beats_all(size_t best, const std::vector<size_t>& others) const {
-        std::vector<double> p;
-        for (const size_t o : others) {
-            const Difference d = difference_between(m, q, best, o, headline);
-            if (!is_gain(d, info.better)) return false;
-            p.push_back(d.p);
-        }
-        const auto corrected = holm(p);
-        return std::all_of(corrected.begin(), corrected.end(), [](double c) { return c <= kAlpha; });
+        return std::all_of(others.begin(), others.end(), [&](size_t other) {
+            const Difference d = difference_between(m, q, best, other, headline);
+            return is_gain(d, info.better) && d.p <= level();
+        });
     }
 
     // "better in TTFT p50 and TTFT p99, worse in TPOT p50"; empty: nothing beside the headline is shown.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 
 #include "made_up_runs.hpp"
@@ -106,6 +107,18 @@ TEST(Conclusion, NamesAWinnerOnlyWhereTheNextOneIsShownToBeWorse) {
     EXPECT_EQ(tied.winner, "");
     EXPECT_THAT(tied.sentence, HasSubstr("fast has a better E2E mean than slow"));
     EXPECT_THAT(tied.sentence, HasSubstr("no winner is named, as faster with 90.0 ms is not shown to be worse"));
+}
+
+// The two best differ by 1 ms on average: more than 0 at 95 % alone, not at the level for a choice among three.
+TEST(Conclusion, NamesNoWinnerByAnIntervalThatContains0) {
+    auto best = runs_with(50, 8, 1), next = runs_with(50, 8, 2);
+    const std::array<int, 8> slower_ms{3, -1, 2, 1, 2, 0, 3, 1};
+    for (size_t repeat = 0; repeat < next.size(); ++repeat)
+        for (RequestRecord& r : next[repeat].requests) r.finish_ns += slower_ms[repeat] * 1'000'000;
+    const Conclusion c =
+        conclude(all_runs(all_runs(runs_with(70, 8, 0), best), next), {{"slow", {}}, {"best", {}}, {"next", {}}}, kE2e, {});
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as next with"));
 }
 
 TEST(Conclusion, CountsTheSameRepeatsForEveryVariant) {
