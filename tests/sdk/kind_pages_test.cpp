@@ -56,6 +56,11 @@ TEST(KindPages, ShowTheFilesThatPluginNewWrites) {
     }
 }
 
+TEST(KindPages, ShowTheTestThatPluginNewWrites) {
+    const std::string test = replaced(read(kSource / "templates/scheduler/test.cpp"), "@name@", "mine");
+    EXPECT_THAT(page_of("testing"), HasSubstr("```cpp\n" + test + "```\n"));
+}
+
 TEST(KindPages, HaveEachCheckWithItsRule) {
     for (const std::string kind : host::kKinds) {
         const std::string page = page_of(kind);
