@@ -79,3 +79,35 @@ function(add_plugin name)
                 PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ ${optional})
     endif()
 endfunction()
+
+# add_plugin_test(<name> [SOURCES a.cpp …] [LIBRARIES GTest::gtest_main …])
+#
+# A test in C++ of the plugin that add_plugin(<name>) builds, by patchbay/testing.hpp: a program test_<name>, and a ctest
+# of that name. SOURCES defaults to test.cpp. In it PATCHBAY_TEST_PLUGIN is the library's path and
+# PATCHBAY_SHIPPED_PLUGINS the folder of the plugins that ship.
+function(add_plugin_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "add_plugin_test(${name}): unknown argument: ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    string(REPLACE "-" "_" target "plugin_${name}")
+    if(NOT TARGET ${target})
+        message(FATAL_ERROR "add_plugin_test(${name}): no add_plugin(${name}) before it in this folder")
+    endif()
+    if(NOT arg_SOURCES)
+        set(arg_SOURCES test.cpp)
+    endif()
+    set(sdk patchbay_sdk)
+    set(probe patchbay_probe)
+    if(TARGET patchbay::sdk)   # out of the tree
+        set(sdk patchbay::sdk)
+        set(probe patchbay::probe)
+    endif()
+    add_executable(test_${name} ${arg_SOURCES})
+    target_link_libraries(test_${name} PRIVATE ${sdk} ${arg_LIBRARIES} ${CMAKE_DL_LIBS})
+    target_compile_definitions(test_${name} PRIVATE
+        PATCHBAY_TEST_PLUGIN="$<TARGET_FILE:${target}>" PATCHBAY_TESTING_PROBE="$<TARGET_FILE:${probe}>"
+        PATCHBAY_SHIPPED_PLUGINS="$<TARGET_FILE_DIR:${probe}>/../lib/patchbay/plugins")
+    add_dependencies(test_${name} ${target})
+    add_test(NAME test_${name} COMMAND test_${name})
+endfunction()

@@ -25,6 +25,20 @@ done
 expect "output_cost" "$patchbay" plugin info least_work
 expect "proposer again" "$patchbay" plugin info again
 
+# a test by patchbay/testing.hpp, with GoogleTest, by both compilers; it fails where the plugin does something else
+for compiler in "$cxx" clang++; do
+    command -v "$compiler" > /dev/null || continue
+    rm -rf "$work/tested" && mkdir "$work/tested"
+    cp -r "$source/tests/sdk/least_work" "$source/tests/sdk/watched" "$work/tested"
+    quietly cmake -G Ninja -S "$work/tested/watched" -B "$work/tested/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+        -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+    quietly cmake --build "$work/tested/build"
+    expect "100% tests passed" ctest --test-dir "$work/tested/build"
+    sed -i 's/output_cost_ \* outputs_left/0 * outputs_left/' "$work/tested/least_work/least_work.cpp"
+    quietly cmake --build "$work/tested/build"
+    refuse "LeastWork.CountsOutputsAndTheWait" "$work/tested/build/test_least_work"
+done
+
 # a plugin that breaks its contract does not build, and no manifest vouches for what was linked
 cp -r "$source/tests/sdk/least_work" "$work/greedy"
 sed -i 's/packer.keep_running.*/for (const pb_sequence\& s : step.running) plan.run(s, 9999);/' "$work/greedy/least_work.cpp"

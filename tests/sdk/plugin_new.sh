@@ -33,7 +33,7 @@ for folder in "$source"/templates/*/; do
         # by CMake, which runs the same test
         quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
         quietly cmake --build "$name/build"
-        expect "100% tests passed" ctest --test-dir "$name/build"
+        expect "0 tests failed out of 2" ctest --test-dir "$name/build"
         [ ! -f "$name/experiment.yaml" ] || (cd "$name" &&
             expect "$name" patchbay run experiment.yaml --plugin-dir . --results results --no-report)
     done

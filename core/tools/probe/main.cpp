@@ -24,10 +24,11 @@ namespace {
 using namespace patchbay;
 
 constexpr const char* kUsage =
-    "usage: patchbay-probe [--timeout SECONDS] [--keep-refused] FILE.so\n"
+    "usage: patchbay-probe [--timeout SECONDS] [--keep-refused] [--lines] FILE.so\n"
     "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it; else the\n"
     "reason to FILE.refused.txt. PATCHBAY_PROBE_TIMEOUT_S (60) and PATCHBAY_PROBE_MEMORY_MIB (4096; 0: no limit)\n"
     "bound the child. --keep-refused: exits with 0 then, so that a build goes on without the plugin.\n"
+    "--lines: prints each check as outcome, name, component and reason, between tabs, for programs.\n"
     "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
     "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
 
@@ -38,9 +39,26 @@ bool read_number(std::string_view text, uint32_t& out) {
 
 struct Arguments {
     std::optional<uint32_t> timeout_s;
-    bool keep_refused = false;
+    bool keep_refused = false, lines = false;
     std::string file;
 };
+
+std::string between_tabs(const std::string& text) { // what is no character of a line becomes a space
+    std::string out = printable_message(text);
+    for (char& c : out)
+        if (c == '\t' || c == '\n') c = ' ';
+    return out;
+}
+
+void print_lines(const host::ProbeReport& report) {
+    for (const host::CheckLine& line : report.lines) {
+        const char* const word = line.outcome == host::CheckOutcome::kOk       ? "ok"
+                                 : line.outcome == host::CheckOutcome::kFailed ? "FAILED"
+                                                                               : "skipped";
+        std::printf("%s\t%s\t%s\t%s\n", word, line.check.c_str(), line.component.c_str(),
+                    between_tabs(line.reason).c_str());
+    }
+}
 
 int run_parent(const Arguments& a) {
     const std::string file = printable(a.file, 1000);
@@ -49,6 +67,7 @@ int run_parent(const Arguments& a) {
         std::fprintf(stderr, "%s: %s\n", file.c_str(), printable_message(report.error()).c_str());
         return 1;
     }
+    if (a.lines) print_lines(*report);
     for (const host::CheckLine& line : report->lines)
         if (line.outcome == host::CheckOutcome::kFailed)
             std::fprintf(stderr, "%s: refused by %s: %s%s%s\n", file.c_str(), line.check.c_str(),
@@ -72,6 +91,8 @@ std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
         uint32_t seconds = 0;
         if (words[i] == "--keep-refused") {
             out.keep_refused = true;
+        } else if (words[i] == "--lines") {
+            out.lines = true;
         } else if (words[i] == "--timeout" && i + 1 < words.size() && read_number(words[i + 1], seconds)) {
             out.timeout_s = seconds;
             ++i;

@@ -1,0 +1,67 @@
+// patchbay/testing/sampler.hpp - a sampler that gets rows of logits and chooses tokens.
+#pragma once
+#include <vector>
+
+#include "patchbay/sdk/sampler.hpp"
+#include "patchbay/sdk/tensor.hpp"
+#include "patchbay/testing/component.hpp"
+
+namespace patchbay::testing {
+
+struct LogitRow {
+    std::vector<float> logits;                    // (vocab), as many in all rows of a batch
+    pb_sampling_params params = plain_params();   // temperature 1, every other stage off
+    uint64_t seed = 0, position = 0;
+    std::vector<int32_t> prompt = {}, output = {};
+    std::vector<uint32_t> allowed = {};           // bit t set: token t may be sampled; empty: all
+};
+
+struct Sampled {
+    std::vector<int32_t> tokens; // of each row
+    std::vector<float> logprobs; // likewise, where a row's params.logprobs is not 0
+    uint64_t faults = 0;         // rows without anything to choose from
+};
+
+class Sampler : public Subject {
+  public:
+    explicit Sampler(const Plugin& plugin, const Settings& settings = {}, std::string_view name = {})
+        : Subject(plugin, PB_SAMPLER, settings, name) {}
+
+    Sampled sample(const std::vector<LogitRow>& rows) {
+        const auto& table = component.table<pb_sampler>();
+        if (!table.sample) throw Error(PB_UNSUPPORTED, "it samples on a device");
+        const size_t vocab = rows.empty() ? 1 : rows[0].logits.size();
+        std::vector<float> logits;
+        std::vector<pb_sample_row> wire;
+        uint32_t most = 0; // log-probabilities of a row
+        for (const LogitRow& r : rows) {
+            if (r.logits.size() != vocab) throw Error(PB_INVALID, "rows of different vocabularies");
+            logits.insert(logits.end(), r.logits.begin(), r.logits.end());
+            wire.push_back({wire.size() + 1, r.seed, r.position, &r.params, r.prompt.data(), r.output.data(),
+                            static_cast<uint32_t>(r.prompt.size()), static_cast<uint32_t>(r.output.size()),
+                            r.allowed.empty() ? nullptr : r.allowed.data(), nullptr});
+            most = std::max(most, r.params.logprobs);
+        }
+        Sampled out;
+        out.tokens.assign(rows.size(), -1);
+        out.logprobs.assign(rows.size(), 0);
+        std::vector<int32_t> top_tokens(rows.size() * most);
+        std::vector<float> top_logprobs(rows.size() * most);
+        auto batch = sized<pb_sample_batch>();
+        batch.row_count = static_cast<uint32_t>(rows.size());
+        batch.row_stride = sizeof(pb_sample_row);
+        batch.max_logprobs = most;
+        batch.logits = tensor(logits.data(), PB_F32, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(vocab)});
+        batch.rows = wire.data();
+        batch.tokens = out.tokens.data();
+        batch.logprobs = out.logprobs.data();
+        batch.top_tokens = top_tokens.data();
+        batch.top_logprobs = top_logprobs.data();
+        component.check(table.sample(component.self(), &batch));
+        out.faults = batch.fault_count;
+        return out;
+    }
+    int32_t sample(const LogitRow& row) { return sample(std::vector<LogitRow>{row}).tokens[0]; }
+};
+
+}  // namespace patchbay::testing
