@@ -200,8 +200,9 @@ def class_plot(r: Results, b: Breakdown, of: dict[int, str], kind: str) -> str:
     """TTFT by class: a panel a class, a bar to p50 and a line to p99 a variant."""
     groups = b.classes[kind]
     shown = [v for v in r.variants if v.id in of]
+    width = 1.6 + 2.3 * max(3, len(groups))  # the page scales it to its own: letters of two classes stay as small
     figure, all_axes = plt.subplots(
-        1, len(groups), figsize=(1.6 + 2.3 * len(groups), 0.7 + 0.27 * len(shown)), sharey=True, sharex=True, squeeze=False
+        1, len(groups), figsize=(width, 0.7 + 0.27 * len(shown)), sharey=True, sharex=True, squeeze=False
     )
     positive = [x[1] for by in groups.values() for x in by.values() if x[1] > 0]
     worst = max((x[2] for by in groups.values() for x in by.values()), default=1)

@@ -392,6 +392,9 @@ TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {
     c = simulated(1);
     c.proposer->settings["min_probability"] = "0.1";
     EXPECT_THAT(refusal(c), HasSubstr("min_probability where the device computes nothing"));
+    c = simulated(1);
+    c.speculative.max_paths = 2;
+    EXPECT_THAT(refusal(c), HasSubstr("max_paths is 2, but on device 'sim', which computes nothing"));
 }
 
 }  // namespace

@@ -115,8 +115,8 @@ TEST(Conclusion, NamesNoWinnerByAnIntervalThatContains0) {
     const std::array<int, 8> slower_ms{3, -1, 2, 1, 2, 0, 3, 1};
     for (size_t repeat = 0; repeat < next.size(); ++repeat)
         for (RequestRecord& r : next[repeat].requests) r.finish_ns += slower_ms[repeat] * 1'000'000;
-    const Conclusion c =
-        conclude(all_runs(all_runs(runs_with(70, 8, 0), best), next), {{"slow", {}}, {"best", {}}, {"next", {}}}, kE2e, {});
+    const std::vector<Contestant> three{{"slow", {}}, {"best", {}}, {"next", {}}};
+    const Conclusion c = conclude(all_runs(all_runs(runs_with(70, 8, 0), best), next), three, kE2e, {});
     EXPECT_EQ(c.winner, "");
     EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as next with"));
 }

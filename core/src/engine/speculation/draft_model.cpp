@@ -78,6 +78,9 @@ Result<> DraftModel::load(const pb_runner_load& what, pb_runner_facts& facts) {
         return fail("device '" + c.config.device.plugin +
                     "' computes nothing, so which drafts the model accepts has to be declared (set "
                     "simulated_acceptance, 0 to 1, or speculative.rejection_sample_method: synthetic)");
+    if (const uint32_t paths = c.config.speculative.max_paths; !computes_ && paths > 1)
+        return fail("speculative.max_paths is " + std::to_string(paths) + ", but on device '" +
+                    c.config.device.plugin + "', which computes nothing, a model drafts one path (set 1)");
     acceptance_ = what.simulated_acceptance;
     constexpr uint64_t kOwnNoise = 0x9E3779B97F4A7C15;
     if (c.config.speculative.rejection_sample_method == config::Verification::kRejection) noise_ = kOwnNoise;
