@@ -239,7 +239,7 @@ class Translator {
             PB_TRY(const ExprId e, equal_to(rules_, *v));
             unequal.push_back(e);
         }
-        if (!c.restricts_numbers() && !broken && unequal.empty() && c.not_multiples.empty()) return whole ? text_.integer() : text_.number();
+        if (!c.restricts_numbers() && !broken && unequal.empty()) return whole ? text_.integer() : text_.number();
         std::vector<ExprId> parts;
         if (whole) parts.push_back(text_.integer());
         // Few digits: a reader that rounds must not make another number of them.
