@@ -192,7 +192,7 @@ TEST(StructuredOutput, ThatDoesNotCompileFailsItsRequestAlone) {
     r.sampling.structured_outputs = StructuredOutputs{.json = R"({"$ref": "x.json"})"};
     const auto refused = h.engine->add_request(r);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error(), "structured_outputs: json: #/$ref: \"x.json\" is not supported (only places in the schema itself)");
+    EXPECT_THAT(refused.error(), HasSubstr("structured_outputs: json: #/$ref: \"x.json\" is not supported"));
     r.sampling.structured_outputs = StructuredOutputs{.regex = "a", .json_object = true};
     EXPECT_THAT(h.engine->add_request(r).error(), HasSubstr("expected exactly one"));
     EXPECT_THAT(h.engine->compile_grammar({.regex = "("}).error(), HasSubstr("without its ')'"));
