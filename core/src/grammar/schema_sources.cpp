@@ -318,10 +318,10 @@ Result<> SchemaText::add(const SchemaSource& given, FlatSchema& out, int depth) 
     }
     if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
     bool asserts = false;
-    for (const auto& [name, value] : s.get_ref<const Json::object_t&>()) {
-        const auto known =
-            std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == name; });
-        asserts = asserts || (known != kKeywords.end() && !applies(name, value));
+    for (const auto& member : s.get_ref<const Json::object_t&>()) {
+        const auto known = std::find_if(kKeywords.begin(), kKeywords.end(),
+                                        [&](const Keyword& k) { return k.name == member.first; });
+        asserts = asserts || (known != kKeywords.end() && !applies(member.first, member.second));
     }
     PB_CHECK(add_parts(source, out, depth));
     if (asserts) out.all.push_back(source);
