@@ -95,8 +95,8 @@ void hold(const Rates& r, const std::string& what) {
     const auto worst = [](const std::vector<Rate>& rates) {
         return 100 * Rates::worst(rates, [](const Rate& of_metric) { return of_metric.value(); });
     };
-    std::printf("%-36s interval %4.1f %% of all metrics, %4.1f %% of the worst, verdict %4.1f %% of the worst; any verdict "
-                "%4.1f %%, sentence %4.1f %%\n",
+    std::printf("%-36s interval %4.1f %% of all metrics, %4.1f %% of the worst, verdict %4.1f %% of the worst; any "
+                "verdict %4.1f %%, sentence %4.1f %%\n",
                 what.c_str(), 100 * Rates::all(r.intervals).value(), worst(r.intervals), worst(r.verdicts),
                 100 * r.family.value(), 100 * r.sentence.value());
     EXPECT_LE(Rates::all(r.intervals).sure(), kBar) << what;
