@@ -34,6 +34,10 @@ struct Setting {
     pb_dtype kv;
     std::optional<weights::WeightForm> weights = std::nullopt; // none: as real as they are
     std::string device = "cpu";
+    enum class Form { kFolder, kGguf } form = Form::kFolder;
+    std::string model() const {
+        return kGolden + (form == Form::kGguf ? "gguf/" + name + ".gguf" : "models/" + name);
+    }
     host::Settings device_settings() const {
         return device == "cpu" ? host::Settings{{"isa", isa}} : host::Settings{{"activation_dtype", "f32"}};
     }
@@ -52,12 +56,12 @@ inline const host::Registry& plugins() {
 
 class Golden {
   public:
-    explicit Golden(const Setting& s) : Golden(s, must(weights::read_model_config(kGolden + "models/" + s.name))) {}
+    explicit Golden(const Setting& s) : Golden(s, must(weights::read_model_config(s.model()))) {}
     // With another config.json than the folder's.
     Golden(const Setting& s, weights::FlatConfig config) : pool_(2) {
         const host::Services services{&pool_.service(), nullptr, nullptr};
         const host::Registry& registry = plugins();
-        const auto source = must(weights::WeightSource::from_folder(kGolden + "models/" + s.name));
+        const auto source = must(weights::WeightSource::from_folder(s.model()));
         must(weights::settle_head(config, source));
         runner::RunnerSettings r;
         r.model_config = std::move(config);

@@ -39,6 +39,21 @@ constexpr const char* kModels[] = {
     "falcon_one_norm", "stablelm", "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2", "granite",
     "smollm3", "smollm3_windows", "qwen2_moe", "mistral3", "ministral"};
 
+// The same models as llama.cpp's converter writes them (make_gguf_goldens.py).
+class GgufGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GgufGolden, AgreesWithTransformers) {
+    Setting s{GetParam(), "paged", "auto", PB_F32};
+    s.form = Setting::Form::kGguf;
+    expect_agreement(s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
+                         ::testing::Values("gpt_neox", "falcon", "falcon_grouped", "falcon_one_norm", "stablelm",
+                                           "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2",
+                                           "granite", "smollm3", "qwen2_moe"),
+                         [](const auto& test) { return std::string(test.param); });
+
 class ModelBatch : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ModelBatch, GivesAPromptTheSameBitsAloneAndAmongOthersInTwoParts) {

@@ -20,7 +20,7 @@ struct Seen {
 
 // The thread writes without regard to us, so that a call costs nothing. What is read of a record that changes at that
 // moment may be of two calls; it is then compared with the next reading, and never taken for text.
-[[gnu::no_sanitize("thread")]] Seen look_at(const CallRecord& record) {
+__attribute__((no_sanitize("thread"))) Seen look_at(const CallRecord& record) {
     const volatile CallRecord* const now = &record;
     const auto* const call = const_cast<const std::string_view*>(&now->call);
     return {now->component, call->data(), call->size(), now->step};

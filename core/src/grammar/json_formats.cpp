@@ -57,7 +57,7 @@ std::optional<std::string> format_regex(std::string_view format) {
     if (format == "uuid")
         return std::string("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}");
     if (format == "json-pointer") return kPointer;
-    if (format == "relative-json-pointer") return "(0|[1-9][0-9]{0,3})(#|/[a-z0-9]{1,9}" + kPointer + ")";
+    if (format == "relative-json-pointer") return "(0|[1-9]{1,4})(#|/[a-z0-9]{1,9}" + kPointer + ")";
     if (format == "regex") return std::string(R"(\^?([a-zA-Z0-9_ -]|\\[dws.]|\[[a-z]+\]\+?){0,64}\$?)");
     return std::nullopt;
 }

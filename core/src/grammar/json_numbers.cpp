@@ -112,25 +112,41 @@ std::string below(const Decimal& d, Limit limit) { // empty: there are none
     return all.group();
 }
 
-// Whole numbers whose remainder is 0: a state for each remainder of the digits so far.
-Dfa multiples(uint32_t k) {
+// Multiples of k / 10^places with at most so many decimals. A state for each remainder of the digits so far: of whole
+// numbers, after the point, and for each number of decimals.
+Dfa multiples(uint32_t k, uint32_t places) {
     Dfa out;
-    out.states.resize(k + 3); // start, after '-', zero, remainders
-    const uint32_t zero = 2, remainder = 3;
-    out.states[zero].accepts = true;
-    for (uint32_t from = 0; from < k + 3; ++from) {
-        if (from == zero) continue;
-        auto& edges = out.states[from].edges;
-        edges.reserve(11);
-        const uint32_t r = from < remainder ? 0 : from - remainder;
-        if (from == 0) edges.push_back({'-', '-', 1});
-        for (uint32_t digit = 0; digit < 10; ++digit) {
-            const auto c = static_cast<uint8_t>('0' + digit);
-            const bool leading = from < remainder && digit == 0;
-            if (leading && from == 1) continue; // no -0
-            edges.push_back({c, c, leading ? zero : remainder + (r * 10 + digit) % k});
+    enum : uint32_t { kStart, kMinus, kZero, kMinusZero, kWhole };
+    const uint32_t point = kWhole + k;
+    const auto decimal = [&](uint32_t n, uint32_t r) { return point + n * k + r; }; // n: from 1 on
+    out.states.resize(places == 0 ? point : decimal(places + 1, 0));
+    const auto add = [&](uint32_t from, char low, uint32_t to) {
+        const auto c = static_cast<uint8_t>(low);
+        out.states[from].edges.push_back({c, c, to});
+    };
+    const auto add_digits = [&](uint32_t from, uint32_t r, uint32_t first, uint32_t to) {
+        for (uint32_t digit = first; digit < 10; ++digit)
+            add(from, static_cast<char>('0' + digit), to + (r * 10 + digit) % k);
+    };
+    const auto divides = [&](uint64_t r, uint32_t decimals) {
+        for (; decimals < places; ++decimals) r = r * 10 % k;
+        return r % k == 0;
+    };
+    add(kStart, '-', kMinus);
+    add(kStart, '0', kZero);
+    if (places > 0) add(kMinus, '0', kMinusZero); // no -0
+    for (const uint32_t from : {kStart, kMinus}) add_digits(from, 0, 1, kWhole);
+    out.states[kZero].accepts = true;
+    for (const uint32_t from : {kZero, kMinusZero})
+        if (places > 0) add(from, '.', point);
+    for (uint32_t r = 0; r < k; ++r) {
+        out.states[kWhole + r].accepts = divides(r, 0);
+        if (places > 0) add(kWhole + r, '.', point + r);
+        add_digits(kWhole + r, r, 0, kWhole);
+        for (uint32_t n = 0; n <= places && places > 0; ++n) {
+            if (n > 0) out.states[decimal(n, r)].accepts = divides(r, n);
+            if (n < places) add_digits(decimal(n, r), r, 0, decimal(n + 1, 0));
         }
-        if (from == remainder) out.states[from].accepts = true;
     }
     return out;
 }
@@ -167,22 +183,18 @@ Result<ExprId> equal_to(Rules& rules, const Json& number) {
 }
 
 Result<ExprId> multiple_of(Rules& rules, const Json& step, Work& work) {
-    constexpr uint32_t kMost = 10'000;
+    constexpr uint64_t kMaxRemainders = 10'000; // of all numbers of decimals
     PB_TRY(const Decimal d, decimal_of(step));
     if (d.negative || d.is_zero()) return fail("is " + step.dump() + ", expected a number above 0");
-    uint32_t whole = 0;
-    std::from_chars(d.whole.data(), d.whole.data() + d.whole.size(), whole);
-    if (d.fraction.empty() && d.whole.size() <= 5 && whole <= kMost) {
-        PB_CHECK(work.spend(uint64_t{40} * whole)); // it is kept: some 100 bytes a state
-        return rules.automaton(multiples(whole));
-    }
-    const bool tenth = whole == 0 && d.whole == "0" && d.fraction.back() == '1' &&
-                       d.fraction.find_first_not_of('0') == d.fraction.size() - 1;
-    if (tenth)
-        return parse_regex(rules, "-?" + kAnyWhole + R"((\.[0-9]{1,)" + std::to_string(d.fraction.size()) + "})?",
-                           plain_regex());
-    return fail("is " + step.dump() + ", expected a whole number up to " + std::to_string(kMost) +
-                " or 0.1, 0.01 and so on");
+    const std::string digits = d.whole + d.fraction;
+    uint64_t k = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), k);
+    const size_t places = d.fraction.size();
+    if (read.ec != std::errc() || places > 20 || k * (places > 0 ? places + 2 : 1) > kMaxRemainders)
+        return fail("is " + step.dump() + ", which takes too many remainders (expected a whole number up to " +
+                    std::to_string(kMaxRemainders) + " or a few decimals, such as 0.25)");
+    PB_CHECK(work.spend(40 * k * (places + 2))); // it is kept: some 100 bytes a state
+    return rules.automaton(multiples(static_cast<uint32_t>(k), static_cast<uint32_t>(places)));
 }
 
 }  // namespace patchbay::grammar

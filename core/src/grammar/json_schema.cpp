@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "grammar/automaton.hpp"
+#include "grammar/schema_arrays.hpp"
 #include "grammar/schema_constraints.hpp"
 #include "grammar/schema_instance.hpp"
 #include "grammar/schema_members.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxAlternatives = 256; // of several anyOf together
 constexpr int kMaxDepth = 100;           // of schemas in each other
+constexpr uint32_t kMaxDifferent = 32;   // members that minProperties demands and no schema names
 constexpr uint32_t kMaxMatchedLength = 400; // of strings under both a maxLength and a pattern or format
 
 class Translator {
@@ -30,13 +33,15 @@ class Translator {
     }
 
   private:
-    using Key = std::vector<const Json*>;
+    using Part = std::tuple<const Json*, const UnevaluatedScope*, bool, const DynamicAnchors*>;
+    using Key = std::vector<Part>;
 
     // All of them hold. Objects, arrays and alternatives become rules, one for the same schemas, which may be under
     // way.
     Result<ExprId> value(const SchemaSources& sources) {
         Key key;
-        for (const SchemaSource& s : sources) key.push_back(s.schema);
+        for (const SchemaSource& s : sources)
+            key.emplace_back(s.schema, s.scope, s.scope && s.violates, s.dynamic);
         std::sort(key.begin(), key.end());
         key.erase(std::unique(key.begin(), key.end()), key.end());
         if (const auto known = rules_of_.find(key); known != rules_of_.end()) return rules_.rule(known->second);
@@ -64,24 +69,37 @@ class Translator {
     }
 
     // One branch of each choice, with all that holds besides.
-    Result<ExprId> alternatives(const FlatSchema& flat, const std::string& path) {
+    Result<std::vector<SchemaSources>> combinations(const FlatSchema& flat, const std::string& path) {
         size_t count = 1;
         for (const auto& choice : flat.choices)
             if ((count *= choice.size()) > kMaxAlternatives)
                 return fail(path + ": more than " + std::to_string(kMaxAlternatives) +
                             " ways to combine the branches of anyOf, oneOf, if, not and dependencies");
-        std::vector<ExprId> parts;
+        std::vector<SchemaSources> out;
         for (size_t n = 0; n < count; ++n) {
             SchemaSources together;
             size_t rest = n;
             for (const SchemaSource& s : flat.all)
-                if (const Json* plain = without_applicators(*s.schema))
-                    together.push_back({plain, s.path, SchemaSource::Holds::kAround});
+                if (const Json* plain = without_applicators(*s.schema)) {
+                    together.push_back(s);
+                    together.back().schema = plain;
+                    together.back().entered = true;
+                }
             for (const auto& choice : flat.choices) {
                 const SchemaSources& branch = choice[rest % choice.size()];
                 together.insert(together.end(), branch.begin(), branch.end());
                 rest /= choice.size();
             }
+            PB_CHECK(work_.spend(10 * together.size()));
+            out.push_back(std::move(together));
+        }
+        return out;
+    }
+
+    Result<ExprId> alternatives(const FlatSchema& flat, const std::string& path) {
+        PB_TRY(const std::vector<SchemaSources> all, combinations(flat, path));
+        std::vector<ExprId> parts;
+        for (const SchemaSources& together : all) {
             PB_TRY(const ExprId part, value(together));
             parts.push_back(part);
         }
@@ -190,7 +208,7 @@ class Translator {
     }
 
     static std::string unevaluated_keyword(const Json& schema) {
-        for (const char* keyword : {"unevaluatedProperties", "unevaluatedItems", "contains", "pattern", "format"})
+        for (const char* keyword : {"unevaluatedProperties", "unevaluatedItems", "pattern", "format"})
             if (schema.contains(keyword))
                 return "keyword '" + std::string(keyword) +
                        "' beside an enum or const of arrays or objects is not supported";
@@ -240,6 +258,11 @@ class Translator {
                 known->second = *e;
             }
             parts.push_back(known->second);
+        }
+        for (const Json& m : c.not_multiples) { // of whole numbers
+            const auto e = multiple_of(rules_, m, work_);
+            if (!e) return fail(c.path + "/not/multipleOf: " + e.error());
+            unequal.push_back(*e);
         }
         PB_TRY(const ExprId all, all_of(parts));
         return but_for(all, std::move(unequal));
@@ -299,8 +322,18 @@ class Translator {
     Result<Dfa> valid_names(const SchemaSources& sources) {
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
         if (flat.impossible) return Dfa{};
-        if (!flat.choices.empty())
-            return fail(sources.front().path + ": alternatives are not supported under 'propertyNames'");
+        if (!flat.choices.empty()) {
+            if (++depth_ > kMaxDepth)
+                return fail(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxDepth));
+            std::vector<ExprId> ways;
+            PB_TRY(const std::vector<SchemaSources> all, combinations(flat, sources.front().path));
+            for (const SchemaSources& together : all) {
+                PB_TRY(Dfa way, valid_names(together));
+                if (!way.empty()) ways.push_back(rules_.automaton(std::move(way)));
+            }
+            depth_ -= 1;
+            return regular(rules_, rules_.choice(std::move(ways)), work_);
+        }
         PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool texts = flat.all.empty() || (c.types & kString);
         if (!texts) return Dfa{};
@@ -317,56 +350,16 @@ class Translator {
     }
 
     Result<ExprId> array(const SchemaSources& all, const Constraints& c) {
-        PB_TRY(const ArrayItems items, ArrayItems::of(all));
-        const auto first = static_cast<uint32_t>(items.first.size());
-        uint32_t min = c.items.min, max = items.has_rest ? c.items.max : std::min(c.items.max, first);
-        for (const Json* v : c.excluded)
-            if (v->is_array()) {
-                if (!v->empty()) return fail(c.path + ": a 'not' of an array that is not empty is not supported");
-                min = std::max(min, 1u);
-            }
-        if (min > max) return rules_.nothing();
-        for (const SchemaSource& s : all)
-            if (s.schema->contains("contains"))
-                return fail(s.path + ": keyword 'contains' is not supported");
-        if (c.unique && max > 1) return different(items, {min, max}, c.path);
-        const ExprId none = rules_.bytes("[]");
-        if (max == 0) return none;
-        const auto separated = [&](ExprId e) { return rules_.sequence({text_.separator(), e}); };
-        ExprId tail = rules_.empty(); // after the items so far
-        if (max > first) {
-            PB_TRY(const ExprId rest, value(items.rest));
-            const uint32_t before = std::max(first, 1u), more = max == kUnbounded ? max : max - before;
-            tail = rules_.counted(separated(rest), min > before ? min - before : 0, more);
-            if (first == 0) tail = rules_.sequence({rest, tail});
-        }
-        for (uint32_t i = std::min(first, max); i-- > 0;) {
-            PB_TRY(const ExprId item, value(items.first[i]));
-            tail = rules_.sequence({i > 0 ? separated(item) : item, tail});
-            if (i > 0 && i >= min) tail = rules_.optional(tail);
-        }
-        const ExprId some = text_.array_of(tail);
-        return min == 0 ? rules_.choice({none, some}) : some;
-    }
-
-    // Items that differ: values of an enum in its order; of others at most one.
-    Result<ExprId> different(const ArrayItems& items, CountRange count, const std::string& path) {
-        std::vector<ExprId> values;
-        if (items.first.empty()) {
-            PB_TRY(values, listed_values(items.rest));
-        }
-        if (values.empty()) {
-            if (count.min > 1)
-                return fail(path + ": keyword 'uniqueItems' with several items is supported for values of an enum");
-            PB_TRY(const ExprId one, value(items.first.empty() ? items.rest : items.first.front()));
-            const ExprId none = rules_.bytes("[]"), some = text_.array_of(one);
-            return count.min == 0 ? rules_.choice({none, some}) : some;
-        }
-        std::vector<JoinedPart> parts;
-        for (const ExprId v : values) parts.push_back({v, JoinedPart::Needed::kMaybe});
-        const ExprId none = rules_.bytes("[]");
-        PB_TRY(const ExprId some, joined(parts, {std::max(count.min, 1u), count.max}, path));
-        return count.min == 0 ? rules_.choice({none, text_.array_of(some)}) : text_.array_of(some);
+        const ArrayTranslation to{rules_,
+                                  text_,
+                                  work_,
+                                  schema_,
+                                  [&](const SchemaSources& s) { return value(s); },
+                                  [&](const SchemaSources& s) { return listed_values(s); },
+                                  [&](const std::vector<JoinedPart>& parts, CountRange count) {
+                                      return joined(parts, count, c.path);
+                                  }};
+        return array_of(to, all, c);
     }
 
     // The different values that these schemas allow; none: they are not listed.
@@ -446,9 +439,10 @@ class Translator {
         const bool open = !members.others.empty() && count.max > required;
         if (count.min > named + open) {
             if (!open) return rules_.nothing();
-            return fail(c.path + ": keyword 'minProperties' of more than the named members is not supported");
+            PB_CHECK(add_different(members, count.min - required, parts, c.path));
+            count.min = 1; // those that are always there are enough
         }
-        if (open) {
+        if (open && (c.members.min <= named + open || count.max == kUnbounded)) {
             PB_TRY(const ExprId one, other_member(members));
             const bool limited = count.max != kUnbounded && named > 0;
             const uint32_t more = count.max == kUnbounded ? kUnbounded : limited ? 0 : count.max - 1;
@@ -470,6 +464,32 @@ class Translator {
             ways.push_back(text_.member(text_.quoted(rules_.automaton(others.names)), v));
         }
         return rules_.choice(std::move(ways));
+    }
+
+    // So many members that the schemas do not name. The lengths of their names, divided by `count`, leave different
+    // remainders, so that no two names are the same.
+    Result<> add_different(const ObjectMembers& members, uint32_t count, std::vector<JoinedPart>& parts,
+                           const std::string& path) {
+        if (count > kMaxDifferent)
+            return fail(path + ": keyword 'minProperties' of more than " + std::to_string(kMaxDifferent) +
+                        " members without a name is not supported");
+        for (uint32_t remainder = 1; remainder <= count; ++remainder) {
+            Dfa lengths;
+            lengths.states.resize(count);
+            for (uint32_t s = 0; s < count; ++s) lengths.states[s].edges = {{0, 255, (s + 1) % count}};
+            lengths.states[remainder % count].accepts = true;
+            std::vector<ExprId> ways;
+            for (const auto& others : members.others) {
+                PB_TRY(Dfa names, common(others.names, lengths, work_));
+                if (names.empty()) continue;
+                PB_TRY(const ExprId v, value(others.value));
+                ways.push_back(text_.member(text_.quoted(rules_.automaton(std::move(names))), v));
+            }
+            if (ways.empty())
+                return fail(path + ": keyword 'minProperties' is not supported for names of so few lengths");
+            parts.push_back({rules_.choice(std::move(ways)), JoinedPart::Needed::kAlways});
+        }
+        return {};
     }
 
     Rules& rules_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "grammar/unicode_classes.hpp"
 #include "grammar/utf8_reader.hpp"
 
 namespace patchbay::grammar {
@@ -150,7 +151,8 @@ class Parser {
 
     struct Escape {
         CodePoints set;
-        bool one; // character
+        bool one;                // character
+        bool by_property = false; // of Unicode: nothing is known of characters that it has not assigned
     };
 
     Result<Escape> escape() {
@@ -169,6 +171,13 @@ class Parser {
             case 'r': return one('\r');
             case 'f': return one('\f');
             case 'v': return one('\v');
+            case 'c': {
+                const uint32_t letter = text_.at_end() ? 0 : text_.next() | 0x20;
+                if (letter < 'a' || letter > 'z') return refuse("a '\\c' without a letter");
+                return one(letter % 32);
+            }
+            case 'p':
+            case 'P': return property(c == 'P');
             case '0':
                 if (text_.peek() >= '0' && text_.peek() <= '9') return refuse("an octal escape");
                 return one(0);
@@ -196,8 +205,23 @@ class Parser {
         return one(c);
     }
 
+    Result<Escape> property(bool inverted) { // after \p or \P
+        std::string name;
+        if (!text_.take(U'{')) {
+            name = text_.at_end() ? "" : utf8(text_.next());
+        } else {
+            inverted = text_.take(U'^') != inverted;
+            while (!text_.at_end() && text_.peek() != '}') name += utf8(text_.next());
+            if (!text_.take(U'}')) return refuse("a '\\p{' without its '}'");
+        }
+        const auto set = unicode_class(name);
+        if (!set) return refuse(set.error());
+        return Escape{inverted ? assigned_characters().without(*set) : *set, false, true};
+    }
+
     Result<CodePoints> bracket() {
         CodePoints set;
+        bool by_property = false;
         const bool inverted = text_.take(U'^');
         for (bool first = true;; first = false) {
             if (text_.at_end()) return refuse("a '[' without its ']'");
@@ -206,6 +230,7 @@ class Parser {
             if (text_.peek() == ']' && !first) break;
             if (text_.peek() == ']') return refuse("an empty class, or a ']' in it that is not \\],");
             PB_TRY(const Escape low, member());
+            by_property = by_property || low.by_property;
             if (text_.peek() == '-' && text_.peek(1) != ']') {
                 text_.next();
                 if (text_.at_end()) return refuse("a '[' without its ']'");
@@ -219,6 +244,7 @@ class Parser {
             }
         }
         text_.next();
+        if (inverted && by_property) return assigned_characters().without(set);
         return inverted ? set.inverted() : set.common(CodePoints::all());
     }
 

@@ -9,16 +9,7 @@ namespace patchbay::grammar {
 namespace {
 
 constexpr uint32_t kMaxMinimum = 20'000, kMaxMaximum = 1'000'000; // lengths and numbers of items
-constexpr size_t kMaxPrefixItems = 200, kMaxValues = 10'000;
-
-Result<uint64_t> count_of(const SchemaSource& s, const char* keyword) {
-    const Json& value = (*s.schema)[keyword];
-    if (value.is_number_unsigned()) return value.get<uint64_t>();
-    const double d = value.is_number_float() ? value.get<double>() : -1;
-    if (d < 0 || d > 1e15 || d != static_cast<double>(static_cast<uint64_t>(d)))
-        return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
-    return static_cast<uint64_t>(d);
-}
+constexpr size_t kMaxValues = 10'000;
 
 Result<> narrow(const SchemaSource& s, const char* min, const char* max, CountRange& range) {
     if (s.schema->contains(min)) {
@@ -63,19 +54,16 @@ Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
     return {};
 }
 
-// The keyword that lists the first items: prefixItems, and items before draft 2020-12.
-const char* listed(const Json& s) {
-    if (s.contains("prefixItems")) return "prefixItems";
-    return s.contains("items") && s["items"].is_array() ? "items" : nullptr;
-}
-
-Result<> check_list(const SchemaSource& s, const char* keyword) {
-    if (s.schema->contains(keyword) && !(*s.schema)[keyword].is_array())
-        return fail(s.path + "/" + keyword + ": is no list");
-    return {};
-}
-
 }  // namespace
+
+Result<uint64_t> count_of(const SchemaSource& s, const char* keyword) {
+    const Json& value = (*s.schema)[keyword];
+    if (value.is_number_unsigned()) return value.get<uint64_t>();
+    const double d = value.is_number_float() ? value.get<double>() : -1;
+    if (d < 0 || d > 1e15 || d != static_cast<double>(static_cast<uint64_t>(d)))
+        return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
+    return static_cast<uint64_t>(d);
+}
 
 Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
     Constraints out;
@@ -128,40 +116,10 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
         if (forbidden.contains("pattern") && forbidden["pattern"].is_string())
             out.texts.push_back({forbidden["pattern"].get<std::string>(), RegexDialect::Match::kAnywhere,
                                  source.path + "/not/pattern", true});
+        if (forbidden.contains("multipleOf")) out.not_multiples.push_back(forbidden["multipleOf"]);
         for (const Json& v : values_of(forbidden)) out.excluded.push_back(&v);
     }
     if (!given && about) out.types &= about; // without a type, they are read as being of those
-    return out;
-}
-
-Result<ArrayItems> ArrayItems::of(const SchemaSources& sources) {
-    ArrayItems out;
-    size_t most = 0;
-    for (const SchemaSource& source : sources) {
-        PB_CHECK(check_list(source, "prefixItems"));
-        if (const char* list = listed(*source.schema)) most = std::max(most, (*source.schema)[list].size());
-    }
-    if (most > kMaxPrefixItems)
-        return fail(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
-    out.first.resize(most);
-    size_t allowed = most; // positions that no `items: false` forbids
-    for (const SchemaSource& source : sources) {
-        const Json& s = *source.schema;
-        const char* list = listed(s);
-        const size_t own = list ? s[list].size() : 0;
-        for (size_t i = 0; i < own; ++i)
-            out.first[i].push_back(source.at(list + ("/" + std::to_string(i)), s[list][i]));
-        const char* others = list && std::string_view(list) == "items" ? "additionalItems" : "items";
-        if (!s.contains(others)) continue;
-        const SchemaSource rest = source.at(others, s[others]);
-        if (*rest.schema == false) {
-            out.has_rest = false;
-            allowed = std::min(allowed, own);
-        }
-        for (size_t i = own; i < out.first.size(); ++i) out.first[i].push_back(rest);
-        out.rest.push_back(rest);
-    }
-    out.first.resize(allowed);
     return out;
 }
 

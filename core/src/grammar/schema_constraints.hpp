@@ -18,7 +18,7 @@ struct Constraints {
     uint32_t types = kAnyType;
     std::optional<std::vector<const Json*>> values; // that enum and const leave
     std::vector<NumberBound> bounds;
-    std::vector<Json> multiples;
+    std::vector<Json> multiples, not_multiples;
     CountRange length, items, members;
     struct Text {
         std::string regex;
@@ -32,16 +32,11 @@ struct Constraints {
     std::string path;        // of the first schema, for messages
 
     static Result<Constraints> of(const FlatSchema&, Work&);
-    bool restricts_numbers() const { return !bounds.empty() || !multiples.empty(); }
+    bool restricts_numbers() const { return !bounds.empty() || !multiples.empty() || !not_multiples.empty(); }
     bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
 };
 
-struct ArrayItems {
-    std::vector<SchemaSources> first; // by position
-    SchemaSources rest;
-    bool has_rest = true;
-
-    static Result<ArrayItems> of(const SchemaSources&);
-};
+// The value of a keyword that is a count.
+Result<uint64_t> count_of(const SchemaSource&, const char* keyword);
 
 }  // namespace patchbay::grammar

@@ -130,10 +130,24 @@ class Evaluation {
             for (size_t i = 0; i < v_.size(); ++i)
                 for (size_t k = 0; k < i; ++k)
                     if (same_value(v_[i], v_[k])) return false;
-        } else if (key == "contains" || key == "unevaluatedItems") {
+        } else if (key == "contains") {
+            return all_of(out, contains(value));
+        } else if (key == "unevaluatedItems") {
             return std::nullopt;
         }
         return out;
+    }
+
+    Verdict contains(const Json& schema) const {
+        double valid = 0;
+        for (const Json& each : v_) {
+            const Verdict one = inner(schema, each);
+            if (!one) return one;
+            valid += *one;
+        }
+        for (const char* keyword : {"minContains", "maxContains"})
+            if (s_.contains(keyword) && !s_[keyword].is_number()) return std::nullopt;
+        return valid >= s_.value("minContains", 1.0) && valid <= s_.value("maxContains", valid);
     }
 
     Verdict object(const std::string& key, const Json& value) const {

@@ -59,7 +59,7 @@ class Joining {
         if (names_.size() > SchemaText::kMaxMembers || names_.size() * sources_.size() > 100'000)
             return fail(sources_.front().path + ": more than " + std::to_string(SchemaText::kMaxMembers) +
                         " names of members hold together");
-        PB_CHECK(work_.spend(20 * names_.size() * sources_.size()));
+        PB_CHECK(work_.spend(20 * names_.size() * sources_.size() * (1 + closing_.size())));
         ObjectMembers out;
         for (const std::string& name : names_) add_named(name, out);
         PB_CHECK(add_others(out));
@@ -94,13 +94,8 @@ class Joining {
         }
         for (const char* keyword : {"additionalProperties", "unevaluatedProperties"}) {
             if (!s.contains(keyword)) continue;
-            const bool unevaluated = std::string_view(keyword) == "unevaluatedProperties";
-            if (unevaluated && s[keyword] != false) {
-                if (s[keyword] == true) continue;
-                return fail(source.path + ": keyword 'unevaluatedProperties' is supported only as false");
-            }
-            closed_ = closed_ || unevaluated;
             (s[keyword] == false ? describes_ : allows_) = true;
+            if (std::string_view(keyword) == "unevaluatedProperties") closing_.push_back(described_.size() - 1);
         }
         if (s.contains("propertyNames")) {
             PB_TRY(Dfa names, automata_.valid({source.at("propertyNames", s["propertyNames"])}));
@@ -131,26 +126,46 @@ class Joining {
         return true;
     }
 
+    // What schemas say of a member that nothing in their scope evaluates. By source: whether it describes the member.
+    bool unevaluated(const std::vector<bool>& described, SchemaSources& value) const {
+        const auto evaluates = [&](size_t i, const SchemaSource& around) {
+            const SchemaSource& s = sources_[i];
+            if (s.violates || !s.lies_in(around.scope)) return false;
+            return described[i] || s.schema->contains("additionalProperties") ||
+                   (s.scope != around.scope && s.schema->contains("unevaluatedProperties"));
+        };
+        bool may = true;
+        for (const size_t k : closing_) {
+            const SchemaSource& around = sources_[k];
+            bool evaluated = false;
+            for (size_t i = 0; i < sources_.size() && !evaluated; ++i) evaluated = evaluates(i, around);
+            if (evaluated) continue;
+            const Json& rest = (*around.schema)["unevaluatedProperties"];
+            if (rest == false) may = false;
+            value.push_back(around.at("unevaluatedProperties", rest));
+        }
+        return may;
+    }
+
     void add_named(const std::string& n, ObjectMembers& out) {
         ObjectMembers::Member member{n, {}, required_.contains(n)};
         const std::string spelled = spelled_name(n);
         bool may = std::all_of(valid_names_.begin(), valid_names_.end(),
                                [&](const Dfa& names) { return names.matches(spelled); });
-        bool seen = allows_; // some schema says something of it
+        std::vector<bool> described(sources_.size());
         for (size_t i = 0; i < sources_.size(); ++i) {
-            bool own = false;
             const auto take = [&](const std::string& at, const Json& value) {
                 member.value.push_back(sources_[i].at(at, value));
-                own = seen = true;
+                described[i] = true;
                 may = may && value != false;
             };
             if (const auto at = described_[i].properties.find(n); at != described_[i].properties.end())
                 take("properties/" + n, *at->second);
             for (const auto& p : described_[i].patterns)
                 if (p.names.matches(spelled)) take("patternProperties/" + p.text, *p.value);
-            if (!own) may = unnamed(sources_[i], member.value) && may;
+            if (!described[i]) may = unnamed(sources_[i], member.value) && may;
         }
-        may = may && (seen || !closed_);
+        may = unevaluated(described, member.value) && may;
         if (may)
             out.named.push_back(std::move(member));
         else
@@ -201,16 +216,17 @@ class Joining {
             SchemaSources value;
             bool may = true, seen = free;
             size_t n = 0;
+            std::vector<bool> described(sources_.size());
             for (size_t i = 0; i < sources_.size(); ++i) {
-                bool own = false;
                 for (const auto& p : described_[i].patterns) {
                     if (!r.matched[n++]) continue;
                     value.push_back(sources_[i].at("patternProperties/" + p.text, *p.value));
                     may = may && *p.value != false;
-                    own = seen = true;
+                    described[i] = seen = true;
                 }
-                if (!own) may = unnamed(sources_[i], value) && may;
+                if (!described[i]) may = unnamed(sources_[i], value) && may;
             }
+            may = unevaluated(described, value) && may;
             if (may && seen) out.others.push_back({std::move(r.names), std::move(value)});
         }
         return {};
@@ -223,9 +239,9 @@ class Joining {
     std::vector<std::string> names_;
     std::set<std::string> known_, required_;
     std::vector<Dfa> valid_names_;
+    std::vector<size_t> closing_; // sources with unevaluatedProperties
     size_t patterns_ = 0;
     bool describes_ = false, allows_ = false;
-    bool closed_ = false; // by unevaluatedProperties
 };
 
 }  // namespace

@@ -38,6 +38,13 @@ class Violations {
     static Json negated(const Json& s) { return Json{{"not", s}}; }
     static Json both(Json a, Json b) { return Json{{"allOf", Json::array({std::move(a), std::move(b)})}}; }
 
+    static Json item_not(const Json& schema, size_t position) {
+        Json items = Json::array();
+        for (size_t i = 0; i < std::min<size_t>(position, 200); ++i) items.push_back(true);
+        items.push_back(negated(schema));
+        return Json{{"type", "array"}, {"minItems", position + 1}, {"prefixItems", std::move(items)}};
+    }
+
     void combined(const Json& s, const std::string& key, const Json& value, int depth, const Add& add) {
         if (key == "$ref") {
             if (const Json* target = follow_(s))
@@ -63,6 +70,8 @@ class Violations {
             add(negated(Json{{key, value}}));
         } else if (key == "pattern") {
             add(Json{{"type", "string"}, {"not", {{"pattern", value}}}});
+        } else if (key == "multipleOf") {
+            add(Json{{"type", "integer"}, {"not", {{"multipleOf", value}}}});
         } else if (value.is_number() && (key == "minimum" || key == "maximum")) {
             const std::string strict = key == "minimum" ? "exclusiveMinimum" : "exclusiveMaximum";
             const bool excluded = s.contains(strict) && s[strict] == true; // draft 4
@@ -113,7 +122,14 @@ class Violations {
                 for (const Json& other : needs)
                     if (other.is_string()) add(both(has(name), lacks(other)));
             }
-        } else if (key == "items" && !s.contains("prefixItems") && !value.is_array()) {
+        } else if (key == "prefixItems" || (key == "items" && value.is_array())) {
+            for (size_t i = 0; value.is_array() && i < value.size(); ++i)
+                if (value[i] != true && value[i] != Json::object()) add(item_not(value[i], i));
+        } else if (key == "items" && s.contains("prefixItems") && s["prefixItems"].is_array()) {
+            add(item_not(value, s["prefixItems"].size()));
+        } else if (key == "additionalItems" && s.contains("items") && s["items"].is_array()) {
+            add(item_not(value, s["items"].size()));
+        } else if (key == "items" && !s.contains("prefixItems")) {
             add(Json{{"type", "array"}, {"contains", negated(value)}});
         } else if (key == "contains" && !s.contains("minContains") && !s.contains("maxContains")) {
             add(Json{{"type", "array"}, {"items", negated(value)}});
@@ -133,7 +149,7 @@ std::vector<Json> violations_of(const Json& schema, const FollowReference& follo
 bool is_plain_not(const Json& negated) {
     if (!negated.is_object() || negated.size() != 1) return false;
     const std::string& key = negated.begin().key();
-    return key == "type" || key == "enum" || key == "const" || key == "pattern";
+    return key == "type" || key == "enum" || key == "const" || key == "pattern" || key == "multipleOf";
 }
 
 }  // namespace patchbay::grammar

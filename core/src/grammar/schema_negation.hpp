@@ -15,7 +15,7 @@ using FollowReference = std::function<const Json*(const Json& with_ref)>;
 // 0 after it is used up.
 std::vector<Json> violations_of(const Json& schema, const FollowReference&, size_t& budget);
 
-// A `not` of one type, enum, const or pattern, which constraints keep as it is.
+// A `not` of one type, enum, const, pattern or multipleOf, which constraints keep as it is.
 bool is_plain_not(const Json& negated);
 
 }  // namespace patchbay::grammar

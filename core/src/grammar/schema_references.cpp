@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 namespace patchbay::grammar {
 namespace {
@@ -77,9 +78,12 @@ class References {
         for (const char* keyword : {"$anchor", "$dynamicAnchor"})
             if (const auto name = text_of(s, keyword)) {
                 places_.try_emplace(base + "#" + *name, pointer);
-                if (std::string_view(keyword) == "$dynamicAnchor") dynamic_[*name] += 1;
+                if (std::string_view(keyword) == "$dynamicAnchor") {
+                    dynamic_[*name] += 1;
+                    dynamic_places_.insert(base + "#" + *name);
+                }
             }
-        if (s.contains("$recursiveAnchor")) recursive_ += 1;
+        if (s.contains("$recursiveAnchor") && s["$recursiveAnchor"] == true) recursive_.insert(base);
         each_subschema(s, [&](Json& part, const std::string& at) { index(part, base, pointer + at); });
     }
 
@@ -101,27 +105,71 @@ class References {
         const std::string base = base_within(s, outer);
         if (const auto ref = text_of(s, "$ref"))
             if (const auto to = target(*ref, base)) s["$ref"] = "#" + *to;
-        if (const auto ref = text_of(s, "$dynamicRef"); ref && !s.contains("$ref")) {
-            const std::string name = ref->find('#') == ref->npos ? "" : ref->substr(ref->find('#') + 1);
-            const auto many = dynamic_.find(name);
-            const auto to = target(*ref, base);
-            if (to && (many == dynamic_.end() || many->second == 1)) replace(s, "$dynamicRef", *to);
-        }
-        if (const auto ref = text_of(s, "$recursiveRef"); ref && recursive_ == 0 && !s.contains("$ref"))
-            if (const auto to = target(*ref, base)) replace(s, "$recursiveRef", *to);
+        if (const auto ref = text_of(s, "$dynamicRef"))
+            if (const auto to = target(*ref, base)) replace(s, "$dynamicRef", *to, leads_to_one(*ref, base));
+        if (const auto ref = text_of(s, "$recursiveRef"))
+            if (const auto to = target(*ref, base))
+                replace(s, "$recursiveRef", *to, recursive_.empty() || !recursive_.contains(base));
         each_subschema(s, [&](Json& part, const std::string&) { rewrite(part, base); });
     }
 
-    static void replace(Json& s, const char* keyword, const std::string& to) {
+    // Whether a $dynamicRef means the same place, wherever the schema is referred from.
+    bool leads_to_one(const std::string& ref, const std::string& base) const {
+        const size_t hash = std::min(ref.find('#'), ref.size());
+        const std::string name = hash < ref.size() ? ref.substr(hash + 1) : "";
+        const auto many = dynamic_.find(name);
+        return many == dynamic_.end() || many->second == 1 ||
+               !dynamic_places_.contains(resolved(base, ref.substr(0, hash)) + "#" + name);
+    }
+
+    static void replace(Json& s, const char* keyword, const std::string& to, bool as_ref) {
+        if (!as_ref) {
+            s[keyword] = "#" + to;
+            return;
+        }
+        if (s.contains("$ref") && s.contains("allOf") && !s["allOf"].is_array()) return; // refused later
         s.erase(keyword);
-        s["$ref"] = "#" + to;
+        if (s.contains("$ref"))
+            s["allOf"].push_back(Json{{"$ref", "#" + to}});
+        else
+            s["$ref"] = "#" + to;
     }
 
     Json& root_;
     bool old_ids_ = false, ref_alone_ = false;
     std::map<std::string, std::string> resources_, places_; // pointers by URI, the latter with a fragment
     std::map<std::string, int> dynamic_;                    // how many anchors have the name
-    int recursive_ = 0;
+    std::set<std::string> dynamic_places_;                  // URIs of $dynamicAnchor
+    std::set<std::string> recursive_;                       // bases with a $recursiveAnchor
+};
+
+class DynamicIndex {
+  public:
+    std::map<const Json*, DynamicAnchors> of(const Json& root) {
+        visit(root, root);
+        if (!needed_) anchors_.clear();
+        return std::move(anchors_);
+    }
+
+  private:
+    static bool has_text(const Json& s, const char* keyword) { return s.contains(keyword) && s[keyword].is_string(); }
+
+    void visit(const Json& s, const Json& around) {
+        if (!s.is_object()) return;
+        const bool named = has_text(s, "$id") && !s["$id"].get_ref<const std::string&>().starts_with('#');
+        const bool own = &s == &around || named;
+        const Json& resource = own ? s : around;
+        DynamicAnchors& anchors = anchors_[&resource];
+        if (has_text(s, "$dynamicAnchor"))
+            anchors.try_emplace(s["$dynamicAnchor"].get<std::string>(), DynamicAnchor{&s, &resource});
+        if (own && s.contains("$recursiveAnchor") && s["$recursiveAnchor"] == true)
+            anchors.try_emplace("", DynamicAnchor{&s, &resource});
+        needed_ = needed_ || s.contains("$dynamicRef") || s.contains("$recursiveRef");
+        each_subschema(s, [&](const Json& part, const std::string&) { visit(part, resource); });
+    }
+
+    std::map<const Json*, DynamicAnchors> anchors_;
+    bool needed_ = false;
 };
 
 }  // namespace
@@ -129,5 +177,7 @@ class References {
 void localise_references(Json& root) {
     if (root.is_object()) References(root).localise();
 }
+
+std::map<const Json*, DynamicAnchors> dynamic_anchors_of(const Json& root) { return DynamicIndex().of(root); }
 
 }  // namespace patchbay::grammar

@@ -18,9 +18,9 @@ constexpr int kMaxReferences = 64; // and allOfs inside each other
 struct Keyword {
     std::string_view name;
     uint32_t types; // that it is about; 0: not about one
-    enum class Kind { kAsserts, kApplies, kRefused } kind = Kind::kAsserts;
+    enum class Kind { kAsserts, kApplies } kind = Kind::kAsserts;
 };
-constexpr auto kApplies = Keyword::Kind::kApplies, kRefused = Keyword::Kind::kRefused;
+constexpr auto kApplies = Keyword::Kind::kApplies;
 // All others are annotations, or belong to one of these.
 constexpr std::array kKeywords = std::to_array<Keyword>({
     {"type", 0},
@@ -58,9 +58,9 @@ constexpr std::array kKeywords = std::to_array<Keyword>({
     {"patternProperties", kObject},
     {"propertyNames", kObject},
     {"contains", kArray},
-    {"unevaluatedItems", kArray, kRefused},
-    {"$dynamicRef", 0, kRefused},
-    {"$recursiveRef", 0, kRefused},
+    {"unevaluatedItems", kArray},
+    {"$dynamicRef", 0, kApplies},
+    {"$recursiveRef", 0, kApplies},
 });
 
 constexpr std::array kTypes = std::to_array<std::pair<std::string_view, uint32_t>>({{"null", kNull},
@@ -168,6 +168,7 @@ Result<SchemaTypes> types_of(const SchemaSource& source) {
             out.allowed &= ~bits;
         }
         if (s["not"].contains("pattern")) out.allowed &= kString; // all others satisfy the pattern
+        if (s["not"].contains("multipleOf")) out.allowed &= kInteger; // likewise; fractions are left out
     }
     for (const Keyword& k : kKeywords) {
         if (k.types == 0 || !s.contains(k.name)) continue;
@@ -203,23 +204,81 @@ Result<Json> SchemaText::parse(std::string_view text) {
     }
 }
 
-Result<SchemaSource> SchemaText::resolve(const SchemaSource& source) const {
-    if (const auto known = resolved_.find(source.schema); known != resolved_.end()) return known->second;
-    PB_TRY(const SchemaSource out, look_up(source));
-    resolved_.emplace(source.schema, out);
+SchemaText::SchemaText(const Json& root) : root_(root), resources_(dynamic_anchors_of(root)) {}
+
+SchemaSource SchemaText::root() const {
+    SchemaSource out{&root_, "#"};
+    if (!resources_.empty()) out.dynamic = &*dynamic_scopes_.emplace().first;
     return out;
 }
 
-Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
-    const Json& ref = (*source.schema)["$ref"];
+Draft SchemaText::draft() const {
+    if (!root_.is_object() || !root_.contains("$schema") || !root_["$schema"].is_string()) return Draft::k2020;
+    const auto& name = root_["$schema"].get_ref<const std::string&>();
+    if (name.find("2019-09") != name.npos) return Draft::k2019;
+    return name.find("json-schema.org/draft-0") != name.npos ? Draft::kBefore2019 : Draft::k2020;
+}
+
+// The anchors of a resource hold where no outer one has any of their names.
+const DynamicAnchors* SchemaText::within(const DynamicAnchors* outer, const Json* resource) const {
+    const auto own = resources_.find(resource);
+    if (!outer || own == resources_.end()) return outer;
+    DynamicAnchors both = *outer;
+    both.insert(own->second.begin(), own->second.end());
+    return both.size() == outer->size() ? outer : &*dynamic_scopes_.insert(std::move(both)).first;
+}
+
+Result<SchemaSource> SchemaText::entered(SchemaSource source) const {
+    const Json& s = *source.schema;
+    if (source.entered || !s.is_object()) return source;
+    if (source.dynamic && s.contains("$id") && !resources_.contains(&s))
+        return fail(source.path + ": a schema with an $id under 'not', 'oneOf' or 'if' is not supported beside dynamic "
+                                  "references");
+    source.dynamic = within(source.dynamic, &s);
+    if (s.contains("unevaluatedProperties") || s.contains("unevaluatedItems"))
+        source.scope = &scopes_.try_emplace({&s, source.scope}, UnevaluatedScope{&s, source.scope}).first->second;
+    return source;
+}
+
+Result<SchemaSource> SchemaText::resolve(const SchemaSource& source) const {
+    auto known = resolved_.find(source.schema);
+    if (known == resolved_.end()) {
+        PB_TRY(Target target, look_up(source, "$ref"));
+        known = resolved_.emplace(source.schema, std::move(target)).first;
+    }
+    SchemaSource out = source.placed(known->second.source);
+    out.dynamic = within(source.dynamic, known->second.resource);
+    return out;
+}
+
+// The outermost resource on the way here that has the name decides.
+Result<SchemaSource> SchemaText::resolve_dynamic(const SchemaSource& source, const char* keyword) const {
+    PB_TRY(Target target, look_up(source, keyword));
+    if (!source.dynamic) return fail(source.path + ": keyword '" + keyword + "' is not supported here");
+    const Json& first = *target.source.schema;
+    std::string name;
+    if (std::string_view(keyword) == "$dynamicRef" && first.is_object() && first.contains("$dynamicAnchor") &&
+        first["$dynamicAnchor"].is_string())
+        name = first["$dynamicAnchor"].get<std::string>();
+    if (const auto at = source.dynamic->find(name); at != source.dynamic->end()) {
+        target.source.schema = at->second.schema;
+        target.resource = at->second.resource;
+    }
+    SchemaSource out = source.placed(target.source);
+    out.dynamic = within(source.dynamic, target.resource);
+    return out;
+}
+
+Result<SchemaText::Target> SchemaText::look_up(const SchemaSource& source, const char* keyword) const {
+    const Json& ref = (*source.schema)[keyword];
     const auto refuse = [&](const std::string& why) {
-        return fail(source.path + "/$ref: " + ref.dump().substr(0, 80) + " " + why);
+        return fail(source.path + "/" + keyword + ": " + ref.dump().substr(0, 80) + " " + why);
     };
     if (!ref.is_string()) return refuse("is no text");
     const auto& text = ref.get_ref<const std::string&>();
     if (text != "#" && !text.starts_with("#/"))
         return refuse("is not supported (only places in the schema itself)");
-    SchemaSource out{&root_, "#"};
+    Target out{{&root_, "#"}, &root_};
     for (size_t at = 1; at < text.size();) {
         const size_t end = std::min(text.find('/', at + 1), text.size());
         std::string name;
@@ -232,22 +291,24 @@ Result<SchemaSource> SchemaText::look_up(const SchemaSource& source) const {
             else
                 name += text[i];
         }
-        const Json& here = *out.schema;
+        const Json& here = *out.source.schema;
         const Json* next = nullptr;
         if (here.is_object() && here.contains(name)) next = &here[name];
         if (here.is_array() && name.size() < 6 && !name.empty() && name.find_first_not_of("0123456789") == name.npos &&
             std::stoul(name) < here.size())
             next = &here[std::stoul(name)];
         if (!next) return refuse("is not in the schema");
-        out = {next, text.substr(0, std::min<size_t>(end, 500))};
+        out.source = {next, text.substr(0, std::min<size_t>(end, 500))};
+        if (resources_.contains(next)) out.resource = next;
         at = end;
     }
     return out;
 }
 
-Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth) const {
+Result<> SchemaText::add(const SchemaSource& given, FlatSchema& out, int depth) const {
     if (depth > kMaxReferences)
-        return fail(source.path + ": refers to itself, or more than " + std::to_string(kMaxReferences) + " deep");
+        return fail(given.path + ": refers to itself, or more than " + std::to_string(kMaxReferences) + " deep");
+    PB_TRY(const SchemaSource source, entered(given));
     const Json& s = *source.schema;
     if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
     out.cost += 1 + s.size();
@@ -256,15 +317,11 @@ Result<> SchemaText::add(const SchemaSource& source, FlatSchema& out, int depth)
         return {};
     }
     if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
-    out.violates = out.violates || source.holds == SchemaSource::Holds::kViolates;
     bool asserts = false;
-    for (const auto& [name, value] : s.get_ref<const Json::object_t&>()) {
-        const auto known =
-            std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == name; });
-        if (known == kKeywords.end()) continue;
-        if (known->kind == Keyword::Kind::kRefused)
-            return fail(source.path + ": keyword '" + name + "' is not supported here");
-        asserts = asserts || !applies(name, value);
+    for (const auto& member : s.get_ref<const Json::object_t&>()) {
+        const auto known = std::find_if(kKeywords.begin(), kKeywords.end(),
+                                        [&](const Keyword& k) { return k.name == member.first; });
+        asserts = asserts || (known != kKeywords.end() && !applies(member.first, member.second));
     }
     PB_CHECK(add_parts(source, out, depth));
     if (asserts) out.all.push_back(source);
@@ -285,6 +342,11 @@ Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int 
         PB_TRY(const SchemaSource target, resolve(source));
         PB_CHECK(add(target, out, depth + 1));
     }
+    for (const char* keyword : {"$dynamicRef", "$recursiveRef"}) {
+        if (!s.contains(keyword)) continue;
+        PB_TRY(const SchemaSource target, resolve_dynamic(source, keyword));
+        PB_CHECK(add(target, out, depth + 1));
+    }
     for (const char* keyword : {"allOf", "anyOf", "oneOf"}) {
         if (!s.contains(keyword)) continue;
         const Json& parts = s[keyword];
@@ -299,7 +361,7 @@ Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int 
         }
         std::vector<SchemaSources> branches;
         for (size_t i = 0; i < parts.size(); ++i) {
-            const SchemaSource branch = source.at(name + "/" + std::to_string(i), parts[i]);
+            const SchemaSource branch = source.beside(name + "/" + std::to_string(i), parts[i]);
             if (name == "anyOf")
                 branches.push_back({branch});
             else
@@ -307,22 +369,25 @@ Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int 
         }
         if (name == "anyOf") out.choices.push_back(std::move(branches));
     }
-    if (s.contains("not") && !is_plain_not(s["not"])) PB_CHECK(add_not(source.at("not", s["not"]), out, depth));
+    if (s.contains("not") && !is_plain_not(s["not"])) PB_CHECK(add_not(source.beside("not", s["not"]), out, depth));
     if (s.contains("if") && (s.contains("then") || s.contains("else"))) {
-        const SchemaSource condition = source.at("if", s["if"]);
+        const SchemaSource condition = source.beside("if", s["if"]);
         SchemaSources holds{condition}, fails{negation(condition)};
-        if (s.contains("then")) holds.push_back(source.at("then", s["then"]));
-        if (s.contains("else")) fails.push_back(source.at("else", s["else"]));
+        if (s.contains("then")) holds.push_back(source.beside("then", s["then"]));
+        if (s.contains("else")) fails.push_back(source.beside("else", s["else"]));
         out.choices.push_back({std::move(holds), std::move(fails)});
     }
     return add_dependencies(source, out);
 }
 
-// {"not": schema}, the same one each time.
 SchemaSource SchemaText::negation(const SchemaSource& source) const {
     const auto [at, fresh] = negations_.try_emplace(source.schema, nullptr);
     if (fresh) at->second = &keep(Json{{"not", *source.schema}});
-    return {at->second, source.path, SchemaSource::Holds::kViolates};
+    SchemaSource out = source;
+    out.schema = at->second;
+    out.violates = true;
+    out.entered = false;
+    return out;
 }
 
 Result<> SchemaText::add_not(const SchemaSource& negated, FlatSchema& out, int depth) const {
@@ -330,29 +395,32 @@ Result<> SchemaText::add_not(const SchemaSource& negated, FlatSchema& out, int d
     SchemaSources& ways = at->second;
     if (fresh) {
         const FollowReference follow = [&](const Json& with_ref) -> const Json* {
+            if (negated.dynamic) return nullptr; // a copy would not know on which way it was found
             const auto target = resolve({&with_ref, negated.path});
             return target ? target->schema : nullptr;
         };
-        for (Json& each : violations_of(*negated.schema, follow, copies_))
-            ways.push_back({&keep(std::move(each)), negated.path, SchemaSource::Holds::kViolates});
+        for (Json& each : violations_of(*negated.schema, follow, copies_)) {
+            SchemaSource way{&keep(std::move(each)), negated.path};
+            way.violates = true;
+            ways.push_back(std::move(way));
+        }
     }
-    out.violates = true;
     if (copies_ == 0) return fail(negated.path + ": the schemas under 'not' and 'oneOf' are too large together");
     if (ways.empty()) {
         bool asserts = false;
         for (const Keyword& k : kKeywords) {
             if (!negated.schema->is_object() || !negated.schema->contains(k.name)) continue;
             asserts = true;
-            if (k.kind == Keyword::Kind::kAsserts)
+            if (k.kind == Keyword::Kind::kAsserts || (negated.dynamic && k.name.ends_with("Ref")))
                 return fail(negated.path + ": keyword '" + std::string(k.name) + "' is not supported under 'not'");
         }
         if (asserts) return fail(negated.path + ": a 'not' of this schema is not supported");
         out.impossible = true; // all values are valid
         return {};
     }
-    if (ways.size() == 1) return add(ways.front(), out, depth + 1);
+    if (ways.size() == 1) return add(negated.placed(ways.front()), out, depth + 1);
     std::vector<SchemaSources> branches;
-    for (const SchemaSource& each : ways) branches.push_back({each});
+    for (const SchemaSource& each : ways) branches.push_back({negated.placed(each)});
     out.choices.push_back(std::move(branches));
     return {};
 }
@@ -377,22 +445,10 @@ Result<> SchemaText::add_dependencies(const SchemaSource& source, FlatSchema& ou
             at->second.push_back({{absent}, std::move(holds)});
         }
     }
-    out.choices.insert(out.choices.end(), at->second.begin(), at->second.end());
-    return {};
-}
-
-// What unevaluatedProperties forbids depends on what lies within its own schema, and on nothing beside that: it is kept
-// where that is all there is.
-Result<> check_unevaluated(const SchemaSources& given, const FlatSchema& flat) {
-    const bool alone = flat.all.size() == 1 && flat.choices.empty();
-    for (const SchemaSource& s : flat.all) {
-        if (flat.violates && s.schema->contains("unevaluatedProperties"))
-            return fail(s.path +
-                        ": keyword 'unevaluatedProperties' is not supported beside 'not', 'if' or overlapping 'oneOf'");
-        const bool around = s.holds == SchemaSource::Holds::kAround ||
-                            (given.size() == 1 && given.front().schema == s.schema);
-        if (!alone && !around && s.schema->contains("unevaluatedProperties"))
-            return fail(s.path + ": keyword 'unevaluatedProperties' is not supported beside other schemas");
+    for (std::vector<SchemaSources> ways : at->second) {
+        for (SchemaSources& way : ways)
+            for (SchemaSource& each : way) each = source.placed(each);
+        out.choices.push_back(std::move(ways));
     }
     return {};
 }
@@ -400,7 +456,6 @@ Result<> check_unevaluated(const SchemaSources& given, const FlatSchema& flat) {
 Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
     FlatSchema out;
     for (const SchemaSource& s : sources) PB_CHECK(add(s, out, 0));
-    PB_CHECK(check_unevaluated(sources, out));
     return out;
 }
 
@@ -416,8 +471,13 @@ const Json& SchemaText::followed(const Json& schema) const {
 
 // Exactly one of them must hold: what is generated for one branch violates those that it may fit besides.
 Result<std::vector<SchemaSources>> SchemaText::one_of(const SchemaSource& source) const {
+    const auto placed = [&](std::vector<SchemaSources> branches) {
+        for (SchemaSources& branch : branches)
+            for (SchemaSource& each : branch) each = source.placed(each);
+        return branches;
+    };
     const auto [at, fresh] = one_of_.try_emplace(source.schema);
-    if (!fresh) return at->second;
+    if (!fresh) return placed(at->second);
     const Json& parts = (*source.schema)["oneOf"];
     if (parts.size() > 200) return fail(source.path + "/oneOf: more than 200 schemas");
     std::vector<SchemaSources> out;
@@ -430,7 +490,7 @@ Result<std::vector<SchemaSources>> SchemaText::one_of(const SchemaSource& source
             out[k].push_back(negation(first));
         }
     one_of_[source.schema] = out;
-    return out;
+    return placed(std::move(out));
 }
 
 // Whether it is plain to see that no value is right for both.

@@ -27,6 +27,18 @@ Result<FlatConfig> read_model_config(const std::filesystem::path& model);
 // Whether a model is named by a GGUF file, which holds its configuration, its tokenizer and its tensors.
 bool is_gguf(const std::filesystem::path&);
 
+// Rows of q, k and v in one matrix: what it stands for has, for each kv head, its query heads, its key and its value;
+// the file has all of q, then k, then v.
+struct FusedHeads {
+    int64_t kv_heads = 0, queries = 0, size = 0; // 0: none; queries: of each kv head
+    int64_t operator()(int64_t row) const {
+        if (kv_heads == 0) return row;
+        const int64_t head = row / size, group = head / (queries + 2), part = head % (queries + 2);
+        const int64_t to = part < queries ? group * queries + part : kv_heads * part + group;
+        return to * size + row % size;
+    }
+};
+
 struct TensorView { // lives as long as its checkpoint; data may be unaligned
     Encoding encoding;
     std::vector<int64_t> shape; // of what it stands for, outermost first
@@ -34,6 +46,7 @@ struct TensorView { // lives as long as its checkpoint; data may be unaligned
     uint64_t bytes;
     bool turned = false;        // the bytes are those of the transposed matrix
     int64_t interleaved = 0;    // n: of every n rows, r and r + n / 2 lie as rows 2·r and 2·r + 1; 0: in order
+    FusedHeads fused = {};
     float added = 0;            // to every number, by what wrote the file; loading takes it away
 };
 

@@ -9,9 +9,10 @@ class ConfigOf {
 
     Result<FlatConfig> read() {
         PB_CHECK(read_shapes());
+        PB_TRY(const bool own_keys, read_gguf_family(keys_));
         if (is("gpt2")) {
             PB_CHECK(read_gpt2());
-        } else {
+        } else if (!own_keys) {
             PB_CHECK(read_decoder());
             if (is("gemma") || is("gemma2") || is("gemma3")) {
                 PB_CHECK(read_gemma());

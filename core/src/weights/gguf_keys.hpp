@@ -36,6 +36,9 @@ struct GgufKeys {
 std::string text_of(float value);
 std::string text_of(double value);
 
+// All keys of a family that has its own; false: it is read like Llama, GPT-2, Gemma or Phi 3.
+Result<bool> read_gguf_family(GgufKeys& keys);
+
 // The settings of positions: bases, scalings, the part of a head that is rotated.
 Result<> read_gguf_positions(GgufKeys& keys, int64_t head_dim);
 

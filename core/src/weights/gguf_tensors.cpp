@@ -37,6 +37,48 @@ constexpr Name kGemmaLayer[] = {{"attn_norm", "input_layernorm"},
                                 {"ffn_down", "mlp.down_proj"},
                                 {"post_ffw_norm", "post_feedforward_layernorm"}};
 
+constexpr Name kGptNeox[] = {{"token_embd", "gpt_neox.embed_in"},
+                             {"output_norm", "gpt_neox.final_layer_norm"},
+                             {"output", "embed_out"}};
+constexpr Name kGptNeoxLayer[] = {{"attn_norm", "input_layernorm"},     {"attn_qkv", "attention.query_key_value"},
+                                  {"attn_output", "attention.dense"},   {"ffn_norm", "post_attention_layernorm"},
+                                  {"ffn_up", "mlp.dense_h_to_4h"},      {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr Name kFalcon[] = {{"token_embd", "transformer.word_embeddings"},
+                            {"output_norm", "transformer.ln_f"},
+                            {"output", "lm_head"}};
+constexpr Name kFalconLayer[] = {{"attn_norm", "input_layernorm"},
+                                 {"attn_qkv", "self_attention.query_key_value"},
+                                 {"attn_output", "self_attention.dense"},
+                                 {"ffn_up", "mlp.dense_h_to_4h"},
+                                 {"ffn_down", "mlp.dense_4h_to_h"}};
+// Falcon's with two norms: the first is the MLP's.
+constexpr Name kFalconNorms[] = {{"attn_norm", "ln_mlp"}, {"attn_norm_2", "ln_attn"}};
+constexpr Name kPhi[] = {{"token_embd", "model.embed_tokens"},
+                         {"output_norm", "model.final_layernorm"},
+                         {"output", "lm_head"}};
+constexpr Name kPhiLayer[] = {{"attn_norm", "input_layernorm"}, {"attn_q", "self_attn.q_proj"},
+                              {"attn_k", "self_attn.k_proj"},   {"attn_v", "self_attn.v_proj"},
+                              {"attn_output", "self_attn.dense"}, {"ffn_up", "mlp.fc1"}, {"ffn_down", "mlp.fc2"}};
+constexpr Name kStarCoderLayer[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+                                    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+                                    {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
+                                    {"ffn_up", "mlp.c_fc"},              {"ffn_down", "mlp.c_proj"}};
+constexpr Name kOlmo2Layer[] = {{"attn_q", "self_attn.q_proj"},
+                                {"attn_k", "self_attn.k_proj"},
+                                {"attn_v", "self_attn.v_proj"},
+                                {"attn_q_norm", "self_attn.q_norm"},
+                                {"attn_k_norm", "self_attn.k_norm"},
+                                {"attn_output", "self_attn.o_proj"},
+                                {"post_attention_norm", "post_attention_layernorm"},
+                                {"ffn_gate", "mlp.gate_proj"},
+                                {"ffn_up", "mlp.up_proj"},
+                                {"ffn_down", "mlp.down_proj"},
+                                {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr Name kSharedExpert[] = {{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+                                  {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+                                  {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+                                  {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
+
 constexpr Name kPhi3Layer[] = {{"attn_norm", "input_layernorm"},
                                {"attn_qkv", "self_attn.qkv_proj"},
                                {"attn_output", "self_attn.o_proj"},
@@ -50,18 +92,35 @@ struct Naming {
     std::string_view layers;  // before a layer's number
     float norms_added = 0;    // by converters, to the numbers of norms
     ExpertNaming experts{};
+    // How converters reorder the rows of q and k.
+    enum class Rows { kAsTheyAre, kInterleaved, kFused } rows = Rows::kAsTheyAre;
+    std::span<const Name> more{};  // of a layer
 };
+using Rows = Naming::Rows;
 constexpr ExpertNaming kMixtral{"block_sparse_moe.", "gate", "w1", "w3", "w2"};
 constexpr ExpertNaming kQwen3Moe{"mlp.", "gate", "gate_proj", "up_proj", "down_proj"};
-constexpr Naming kNamings[] = {{"llama", kLlama, kLlamaLayer, "model.layers.", 0, kMixtral},
-                               {"qwen2", kLlama, kLlamaLayer, "model.layers."},
-                               {"qwen3", kLlama, kLlamaLayer, "model.layers."},
-                               {"qwen3moe", kLlama, kLlamaLayer, "model.layers.", 0, kQwen3Moe},
-                               {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
-                               {"gemma", kLlama, kLlamaLayer, "model.layers.", 1},
-                               {"gemma2", kLlama, kGemmaLayer, "model.layers.", 1},
-                               {"gemma3", kLlama, kGemmaLayer, "model.layers.", 1},
-                               {"phi3", kLlama, kPhi3Layer, "model.layers."}};
+constexpr std::string_view kLayers = "model.layers.";
+constexpr Naming kNamings[] = {
+    {"llama", kLlama, kLlamaLayer, kLayers, 0, kMixtral, Rows::kInterleaved},
+    {"qwen2", kLlama, kLlamaLayer, kLayers},
+    {"qwen2moe", kLlama, kLlamaLayer, kLayers, 0, kQwen3Moe, Rows::kAsTheyAre, kSharedExpert},
+    {"qwen3", kLlama, kLlamaLayer, kLayers},
+    {"qwen3moe", kLlama, kLlamaLayer, kLayers, 0, kQwen3Moe},
+    {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
+    {"gptneox", kGptNeox, kGptNeoxLayer, "gpt_neox.layers.", 0, {}, Rows::kFused},
+    {"falcon", kFalcon, kFalconLayer, "transformer.h.", 0, {}, Rows::kFused},
+    {"gemma", kLlama, kLlamaLayer, kLayers, 1},
+    {"gemma2", kLlama, kGemmaLayer, kLayers, 1},
+    {"gemma3", kLlama, kGemmaLayer, kLayers, 1},
+    {"phi2", kPhi, kPhiLayer, kLayers},
+    {"phi3", kLlama, kPhi3Layer, kLayers},
+    {"stablelm", kLlama, kLlamaLayer, kLayers},
+    {"starcoder2", kLlama, kStarCoderLayer, kLayers},
+    {"command-r", kLlama, kLlamaLayer, kLayers},
+    {"cohere2", kLlama, kLlamaLayer, kLayers},
+    {"olmo2", kLlama, kOlmo2Layer, kLayers},
+    {"granite", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved},
+    {"smollm3", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved}};
 
 struct Split {
     std::string_view layer, stem, kind;  // "12", "attn_q", "weight"; layer: empty where it is of none
@@ -90,24 +149,45 @@ std::string begin_of(const Naming& naming, const Split& part) {
 
 std::optional<std::string> hugging_face_name(const Naming& naming, const Split& part) {
     const std::string begin = begin_of(naming, part), end = "." + std::string(part.kind);
-    for (const auto& [ours, theirs] : part.layer.empty() ? naming.model : naming.layer)
-        if (ours == part.stem) return begin + std::string(theirs) + end;
+    const auto named = [&](std::span<const Name> names) -> std::optional<std::string> {
+        for (const auto& [ours, theirs] : names)
+            if (ours == part.stem) return begin + std::string(theirs) + end;
+        return std::nullopt;
+    };
+    if (const auto known = named(part.layer.empty() ? naming.model : naming.layer)) return known;
     if (part.layer.empty()) return std::nullopt;
+    if (const auto known = named(naming.more)) return known;
     const auto theirs = expert_name(naming.experts, part.stem);
     return theirs ? std::optional(begin + *theirs + end) : std::nullopt;
 }
 
+int64_t size_at(const Gguf& file, const std::string& key) {
+    const GgufValue* const value = file.header.find(key);
+    return value ? value->integer().value_or(0) : 0;
+}
+
 // Converters of llama models reorder the rows of each head of q and k, for kernels that turn neighbours
 // (2·i, 2·i + 1) where Hugging Face's turn (i, i + head_dim / 2).
-Result<int64_t> rows_interleaved(const Gguf& file, const std::string& name, const Split& part, int64_t rows) {
+Result<int64_t> rows_interleaved(const Gguf& file, const Naming& naming, const std::string& name, const Split& part,
+                                 int64_t rows) {
     if (part.stem != "attn_q" && part.stem != "attn_k") return int64_t{0};
-    const GgufValue* heads = part.stem == "attn_k" ? file.header.find("llama.attention.head_count_kv") : nullptr;
-    if (!heads) heads = file.header.find("llama.attention.head_count");
-    const int64_t count = heads ? heads->integer().value_or(0) : 0;
+    const std::string heads = std::string(naming.architecture) + ".attention.head_count";
+    const bool of_kv = part.stem == "attn_k" && file.header.find(heads + "_kv");
+    const int64_t count = size_at(file, of_kv ? heads + "_kv" : heads);
     if (count < 1 || rows % count != 0 || rows / count % 2 != 0)
         return fail(file.where + ": tensor '" + name + "' has " + std::to_string(rows) + " rows, expected " +
                     std::to_string(count) + " heads of an even size");
     return rows / count;
+}
+
+// Those of GPT-NeoX and Falcon part q, k and v, which Hugging Face has head by head.
+Result<FusedHeads> rows_fused(const Gguf& file, const Naming& naming, const std::string& name, int64_t rows) {
+    const std::string key = std::string(naming.architecture) + ".attention.head_count";
+    const int64_t heads = size_at(file, key), given = size_at(file, key + "_kv"), kv = given ? given : heads;
+    if (heads < 1 || heads > rows || kv < 1 || kv > heads || heads % kv != 0 || rows % (heads + 2 * kv) != 0)
+        return fail(file.where + ": tensor '" + name + "' has " + std::to_string(rows) + " rows, expected those of " +
+                    std::to_string(heads) + " heads of q and " + std::to_string(kv) + " of k and v");
+    return FusedHeads{kv, heads / kv, rows / (heads + 2 * kv)};
 }
 
 const Naming* naming_of(const Gguf& file) {
@@ -139,7 +219,11 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
             PB_CHECK(add_experts(file, naming.experts, name, part->stem, begin_of(naming, *part), out));
             continue;
         }
-        const auto theirs = part ? hugging_face_name(naming, *part) : std::nullopt;
+        auto theirs = part ? hugging_face_name(naming, *part) : std::nullopt;
+        if (architecture == "falcon" && part && file.header.tensors.contains("blk.0.attn_norm_2.weight"))
+            for (const auto& [ours, own] : kFalconNorms)
+                if (ours == part->stem)
+                    theirs = begin_of(naming, *part) + std::string(own) + "." + std::string(part->kind);
         if (!theirs) continue;
         if (!tensor.encoding) {
             out.unread.emplace(*theirs, tensor.type);
@@ -147,9 +231,13 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
         }
         TensorView view{*tensor.encoding, tensor.shape, tensor.data, tensor.end - tensor.begin};
         if (part->stem.ends_with("norm")) view.added = naming.norms_added;
-        if (architecture == "llama") {
-            PB_TRY(view.interleaved, rows_interleaved(file, name, *part, tensor.shape[0]));
+        if (naming.rows == Rows::kInterleaved) {
+            PB_TRY(view.interleaved, rows_interleaved(file, naming, name, *part, tensor.shape[0]));
         }
+        if (naming.rows == Rows::kFused && part->stem == "attn_qkv") {
+            PB_TRY(view.fused, rows_fused(file, naming, name, tensor.shape[0]));
+        }
+        if (part->stem == "ffn_gate_inp_shexp" && view.shape.size() == 1) view.shape = {1, tensor.shape[0]};
         // GPT-2's folder has its linears as (in, out).
         if (architecture == "gpt2" && !part->layer.empty() && view.shape.size() == 2) {
             std::swap(view.shape[0], view.shape[1]);

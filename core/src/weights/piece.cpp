@@ -24,7 +24,7 @@ int64_t in_pairs(int64_t r, int64_t n) {
 }
 
 bool in_other_order(const Piece& piece, const TensorView& view) {
-    return view.interleaved != 0 || !piece.order.is_plain();
+    return view.interleaved != 0 || view.fused.kv_heads != 0 || !piece.order.is_plain();
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ int64_t RowOrder::operator()(int64_t row) const {
 }
 
 int64_t stored_row(const Piece& piece, const TensorView& view, int64_t r) {
-    return in_pairs(piece.order(r), view.interleaved);
+    return in_pairs(view.fused(piece.order(r)), view.interleaved);
 }
 
 namespace {

@@ -117,7 +117,9 @@ TEST(Regexes, RefuseByNameWhatTheyDoNotSupport) {
         {"(?<=a)b", "lookbehind"},
         {R"((a)\1)", "backreference"},
         {R"(\bword)", "'\\b' is not supported"},
-        {R"(\p{L})", "'\\p' is not supported"},
+        {R"(\p{Nonsense})", "no property of Unicode: 'Nonsense'"},
+        {R"(\p{L)", "without its '}'"},
+        {R"(\c1)", "without a letter"},
         {"(?i)a", "'(?i'"},
         {"a*+", "possessive"},
         {"a**", "quantifier after a quantifier"},
@@ -146,6 +148,19 @@ TEST(Regexes, RefuseByNameWhatTheyDoNotSupport) {
         EXPECT_NE(text.find(why), text.npos) << pattern.substr(0, 60) << ": " << text;
         EXPECT_EQ(text.empty(), why.empty()) << pattern.substr(0, 60) << ": " << text;
     }
+}
+
+TEST(Regexes, ReadPropertiesOfUnicodeAndControlCharacters) {
+    EXPECT_TRUE(accepts(regex(R"(\p{L}+\pN)"), "aé日9"));
+    EXPECT_TRUE(accepts(regex(R"(\p{Letter}\p{Script=Greek})"), "aλ"));
+    EXPECT_FALSE(accepts(regex(R"(\p{L})"), "1"));
+    EXPECT_FALSE(accepts(regex(R"(\p{Greek})"), "a"));
+    EXPECT_TRUE(accepts(regex(R"(\P{L}[^\p{N}a])"), "1b"));
+    EXPECT_FALSE(accepts(regex(R"([^\p{N}a])"), "a"));
+    EXPECT_TRUE(accepts(regex(R"(\p{^L})"), "1"));
+    EXPECT_FALSE(accepts(regex(R"(\P{L})"), "\xF0\xBA\xBF\xBF")); // U+3AFFF, which is not assigned: it may become one
+    EXPECT_FALSE(accepts(regex(R"([^\p{L}])"), "\xF0\xBA\xBF\xBF"));
+    EXPECT_TRUE(accepts(regex(R"(\ca\cZ)"), "\x01\x1A"));
 }
 
 TEST(Utf8Ranges, SpellEveryCharacterOfASetAndNoOther) {

@@ -61,14 +61,12 @@ TEST(SchemaSoundness, UnevaluatedPropertiesForbidWhatNoSchemaDescribes) {
     EXPECT_TRUE(accepts(json(R"({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"a": {}},
         "unevaluatedProperties": false}}})"),
                         R"({"a":1})"));
-    for (const char* schema :
-         {R"({"allOf": [{"properties": {"a": {}}, "unevaluatedProperties": false},
-                        {"properties": {"b": {}}, "required": ["b"]}]})",
-          R"({"properties": {"b": {}}, "anyOf": [{"properties": {"a": {}}, "unevaluatedProperties": false}]})",
-          R"({"properties": {"b": {}}, "$ref": "#/$defs/a",
-              "$defs": {"a": {"properties": {"a": {}}, "unevaluatedProperties": false}}})",
-          R"({"const": {"a": 1}, "unevaluatedProperties": false})"})
-        EXPECT_NE(refusal(json(schema)).find("keyword 'unevaluatedProperties'"), std::string::npos) << schema;
+    EXPECT_NE(refusal(json(R"({"allOf": [{"properties": {"a": {}}, "unevaluatedProperties": false},
+                                         {"properties": {"b": {}}, "required": ["b"]}]})"))
+                  .find("nothing matches"),
+              std::string::npos); // beside is not within
+    EXPECT_NE(refusal(json(R"({"const": {"a": 1}, "unevaluatedProperties": false})")).find("keyword 'unevaluated"),
+              std::string::npos);
 }
 
 TEST(SchemaSoundness, OneOfKnowsThatValuesAreTheSameHoweverTheyAreWritten) {

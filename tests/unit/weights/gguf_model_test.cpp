@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
 
 #include "patchbay/sdk/tensor.hpp"
 #include "patchbay/sizes.hpp"
@@ -111,6 +112,61 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
     }
 }
 
+// What make_gguf_goldens.py makes of golden models, with the names and the order of rows of llama.cpp's converter.
+class GoldenGguf : public testing::TestWithParam<const char*> {
+  protected:
+    static std::string golden() { return std::string(kSourceDir) + "/tests/golden/"; }
+    std::string folder() const { return golden() + "models/" + GetParam(); }
+    std::string file() const { return golden() + "gguf/" + GetParam() + ".gguf"; }
+};
+
+TEST_P(GoldenGguf, says_nothing_else_than_the_configuration_of_its_folder) {
+    const auto expected = read_model_config(folder()), got = read_model_config(file());
+    ASSERT_TRUE(expected && got) << (got ? "" : got.error());
+    // What the folder need not say, by what it says otherwise.
+    std::map<std::string, std::string> usual{{"tie_word_embeddings", "true"}, {"head_dim", "8"}};
+    if (expected->contains("ffn_hidden_size")) usual["intermediate_size"] = expected->at("ffn_hidden_size");
+    if (expected->contains("rotary_emb_base")) usual["rope_theta"] = expected->at("rotary_emb_base");
+    if (expected->at("model_type") == "cohere2") usual["sliding_window_pattern"] = "4";
+    if (expected->at("model_type") == "smollm3") usual["mlp_bias"] = "false";
+    for (const auto& [key, own] : *got) {
+        const auto at = expected->find(key);
+        ASSERT_TRUE(at != expected->end() || usual.contains(key)) << key << " is " << own;
+        std::string value = at != expected->end() ? at->second : usual.at(key);
+        // Falcon 7B's configuration repeats its heads here, and has one.
+        if (key == "num_kv_heads" && expected->at("new_decoder_architecture") == "false") value = "1";
+        char *end = nullptr, *own_end = nullptr;
+        const float number = std::strtof(value.c_str(), &end), own_number = std::strtof(own.c_str(), &own_end);
+        if (*end == '\0' && *own_end == '\0') EXPECT_EQ(own_number, number) << key;
+        else EXPECT_EQ(own, value) << key;
+    }
+}
+
+TEST_P(GoldenGguf, has_every_number_of_its_folder_in_its_place) {
+    const auto expected = Checkpoint::open(folder()), got = Checkpoint::open(file());
+    ASSERT_TRUE(expected && got) << (got ? "" : got.error());
+    EXPECT_EQ((*got)->names(), (*expected)->names());
+    const auto from = WeightSource::from_folder(folder()), own = WeightSource::from_folder(file());
+    for (const std::string& name : (*expected)->names()) {
+        const auto shape = (*expected)->tensor(name)->shape;
+        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
+        spec.part_count = 1;
+        spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
+        name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
+        spec.parts[0].rows = shape[0];
+        spec.cols = shape.back();
+        const auto a = from->load(spec, {PB_F32}, 0, 1), b = own->load(spec, {PB_F32}, 0, 1);
+        ASSERT_TRUE(a && b) << (b ? a : b).error();
+        EXPECT_TRUE(std::ranges::equal(a->data, b->data)) << name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenGguf,
+                         testing::Values("gpt_neox", "falcon", "falcon_grouped", "falcon_one_norm", "stablelm",
+                                         "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2",
+                                         "granite", "smollm3", "qwen2_moe"),
+                         [](const auto& test) { return std::string(test.param); });
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, GgufModel,
                          testing::Values("llama", "llama_scaled", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3", "phi3",
                                          "mixtral", "qwen3_moe"),
@@ -141,8 +197,9 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
     EXPECT_EQ(config_error(llama()), "(was read)");
     const std::string at = (folder / "m.gguf").string() + ": ";
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
-              at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, qwen3, "
-                   "qwen3moe, gpt2, gemma, gemma2, gemma3, phi3");
+              at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, "
+                   "qwen2moe, qwen3, qwen3moe, gpt2, gptneox, falcon, gemma, gemma2, gemma3, phi2, phi3, stablelm, "
+                   "starcoder2, command-r, cohere2, olmo2, granite, smollm3");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "llama")),
               at + "no matrix 'token_embd.weight' (is it a part of a model?)");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
@@ -165,6 +222,29 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
                 HasSubstr("tensor 'rope_freqs.weight' is not 4 f32 numbers"));
     EXPECT_EQ(read_model_config(folder / "none.gguf").error(),
               "cannot open " + (folder / "none.gguf").string() + ": No such file or directory");
+}
+
+TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
+    const auto family = [](const std::string& name) {
+        GgufBytes out;
+        out.key("general.architecture", name).key(name + ".context_length", 64u).key(name + ".embedding_length", 32u);
+        out.key(name + ".block_count", 1u).key(name + ".feed_forward_length", 32u);
+        out.key(name + ".attention.head_count", 4u).key(name + ".attention.layer_norm_epsilon", 1e-5f);
+        return out.tensor("token_embd.weight", {32, 8}, 0, 0);
+    };
+    EXPECT_EQ(config_error(family("gptneox")), "(was read)");
+    EXPECT_THAT(config_error(family("gptneox").key("gptneox.use_parallel_residual", "yes")),
+                HasSubstr("gptneox.use_parallel_residual is 'yes', expected true or false"));
+    EXPECT_THAT(config_error(family("phi2").key("phi2.rope.dimension_count", 9u)),
+                HasSubstr("phi2.rope.dimension_count is 9, expected an even number to 8"));
+    EXPECT_THAT(config_error(family("falcon")), HasSubstr("falcon.attention.head_count_kv is not there"));
+    EXPECT_THAT(config_error(family("command-r").key("command-r.logit_scale", 0.5f).tensor("blk.0.attn_q_norm.weight",
+                                                                                        {8, 4}, 0, 0)),
+                HasSubstr("Command R+"));
+    EXPECT_THAT(config_error(family("starcoder2").key("starcoder2.attention.key_length", 16u)),
+                HasSubstr("starcoder2.attention.key_length is 16, expected 8"));
+    EXPECT_THAT(config_error(family("granite").key("granite.attention.layer_norm_rms_epsilon", 1e-5f)),
+                HasSubstr("granite.embedding_scale is not there"));
 }
 
 TEST_F(GgufFiles, scale_positions_as_they_say) {
