@@ -24,7 +24,9 @@ install(FILES "${CMAKE_BINARY_DIR}/patchbayConfig.cmake" "${CMAKE_BINARY_DIR}/pa
 
 install(DIRECTORY templates configs DESTINATION ${support_folder})
 install(DIRECTORY scripts/report DESTINATION ${support_folder}/scripts PATTERN "__pycache__" EXCLUDE)
-install(FILES scripts/requirements-report.txt DESTINATION ${support_folder}/scripts)
+install(FILES scripts/requirements-report.txt scripts/requirements-train.txt scripts/compare_with_transformers.py
+        DESTINATION ${support_folder}/scripts)
+install(PROGRAMS scripts/compare-with-transformers DESTINATION ${support_folder}/scripts)
 install(DIRECTORY models/demo-draft models/demo-target models/demo-eagle DESTINATION ${support_folder}/models)
 install(DIRECTORY experiments DESTINATION ${support_folder})
 

@@ -11,7 +11,7 @@ cd "$work/unpacked"
 for file in bin/patchbay bin/patchbay-probe include/patchbay/abi.h include/patchbay/plugin.hpp \
     lib/cmake/patchbay/patchbayConfig.cmake lib/patchbay/plugins/scheduler-fcfs.plugin.json \
     share/patchbay/templates/attention/plugin.cpp share/patchbay/scripts/report/__main__.py \
-    share/patchbay/models/demo-draft/config.json share/patchbay/configs/hardware/h200.yaml \
+    share/patchbay/models/demo-draft/config.json share/patchbay/scripts/compare-with-transformers share/patchbay/configs/hardware/h200.yaml \
     share/patchbay/experiments/quickstart/experiment.yaml share/doc/patchbay/docs/plugins.md share/doc/patchbay/LICENSE; do
     [ -f $file ] || fail "the tarball has no $file"
 done
