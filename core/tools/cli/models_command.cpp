@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "cli/left_out.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"
@@ -112,6 +113,8 @@ Result<> print_models(const Options& o) {
     const std::vector<Served> all = served(registry);
     if (o.architecture.empty()) {
         print_all(all, o.as_json);
+        for (const std::string& remark : registry.remarks())
+            if (!o.as_json) std::cout << "left out: " << printable_message(remark) << '\n';
         return {};
     }
     std::vector<std::string> names;
@@ -120,7 +123,7 @@ Result<> print_models(const Options& o) {
         names.push_back(s.architecture);
     }
     return fail("no model plugin serves architecture '" + printable(o.architecture) + "'" +
-                did_you_mean(o.architecture, names) + " (patchbay models lists them)");
+                did_you_mean(o.architecture, names) + " (patchbay models lists them)" + left_out(registry));
 }
 
 }  // namespace

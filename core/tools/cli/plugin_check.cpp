@@ -1,8 +1,10 @@
 #include "cli/plugin_check.hpp"
 
+#include <filesystem>
 #include <iostream>
 
 #include "base/printable.hpp"
+#include "cli/report_command.hpp"
 #include "host/probe.hpp"
 
 namespace patchbay::cli {
@@ -15,7 +17,21 @@ std::string found_in(const host::ComponentManifest& c) {
     return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
 }
 
-Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s) {
+namespace {
+
+// The command that runs one check in a debugger's own process.
+void print_debug_line(const std::string& library, const host::CheckLine& line) {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "patchbay-probe";
+    const bool of_kind = !line.component.empty(); // else the library cannot even be loaded
+    std::cout << "debug:   gdb -ex 'set breakpoint pending on' -ex run --args " << in_shell_quotes(program.string())
+              << " --here " << in_shell_quotes(library) << (of_kind ? " " + line.check + " " + line.component : "")
+              << '\n';
+}
+
+}  // namespace
+
+Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s, DebugLines debug) {
     PB_TRY(const auto report, host::probe_and_record(library, {{}, timeout_s}));
     for (const host::CheckLine& line : report.lines) {
         const char* word = line.outcome == host::CheckOutcome::kOk       ? "ok"
@@ -24,6 +40,7 @@ Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeou
         std::cout << word << std::string(9 - std::string_view(word).size(), ' ') << line.check
                   << (line.component.empty() ? "" : "  " + line.component)
                   << (line.reason.empty() ? "" : ": " + printable_message(line.reason)) << '\n';
+        if (debug == DebugLines::kShown && line.outcome == host::CheckOutcome::kFailed) print_debug_line(library, line);
     }
     if (report.manifest)
         for (const host::ComponentManifest& c : report.manifest->components)

@@ -10,7 +10,9 @@
 namespace patchbay::cli {
 
 // Probes the library and writes its manifest. Fails with the first check that it does not pass.
-Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s = {});
+enum class DebugLines { kNone, kShown /* after a failed check, how a debugger runs it */ };
+Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s = {},
+                      DebugLines debug = DebugLines::kNone);
 
 // "hooks: plan, arrived; extensions: patchbay.component.configure/1 revision 1"
 std::string found_in(const host::ComponentManifest&);

@@ -8,9 +8,11 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "cli/left_out.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/plugin_new.hpp"
+#include "cli/plugin_thorough.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"
@@ -25,7 +27,9 @@ using Listed = host::ListedComponent;
 struct Options {
     std::vector<std::string> plugin_dirs;
     std::string kind, name, file;
-    bool as_json = false;
+    bool as_json = false, thorough = false, debug = false;
+    uint64_t seed = ThoroughTest{}.seed;
+    uint32_t worlds = ThoroughTest{}.worlds;
     std::optional<uint32_t> timeout_s;
     NewPlugin fresh;
     PluginSource source;
@@ -131,7 +135,8 @@ Result<> info(const Options& o) {
         names.push_back(l.component->name);
         if (l.component->name == name) found.push_back(l);
     }
-    if (found.empty()) return fail("no plugin has a component '" + o.name + "'" + did_you_mean(name, names));
+    if (found.empty())
+        return fail("no plugin has a component '" + o.name + "'" + did_you_mean(name, names) + left_out(registry));
     for (Listed& l : found) {
         if (const auto used = registry.find(l.component->kind, l.component->name); !used && l.fault.empty()) {
             l.state = host::Usability::kRefused;
@@ -142,7 +147,11 @@ Result<> info(const Options& o) {
     return {};
 }
 
-Result<> test(const Options& o) { return check_plugin(o.file, o.timeout_s); }
+Result<> test(const Options& o) {
+    PB_CHECK(check_plugin(o.file, o.timeout_s, o.debug ? DebugLines::kShown : DebugLines::kNone));
+    if (!o.thorough) return {};
+    return test_thoroughly({o.file, o.seed, o.worlds, o.timeout_s.value_or(ThoroughTest{}.timeout_s)});
+}
 
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
                      const char* description, Result<> (*action)(const Options&)) {
@@ -213,9 +222,19 @@ void add_plugin_command(Commands& commands) {
         ->add_option("--timeout", o->timeout_s,
                      "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
         ->check(CLI::Range(1, 86400));
+    test_app->add_flag("--thorough", o->thorough,
+                       "then the checks with other seeds, and random worlds in an engine; a world that fails is made "
+                       "smaller and kept as a scenario file");
+    test_app->add_option("--worlds", o->worlds, "random worlds of --thorough, of each scheduler and kv_policy")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1'000'000));
+    test_app->add_option("--seed", o->seed, "of the first world and the checks of --thorough")->capture_default_str();
+    test_app->add_flag("--debug", o->debug, "after a failed check, print the command that runs it in gdb");
     test_app->footer(
-        "Example:\n  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\nExit codes: 0 usable, "
-        "1 refused, 2 bad usage.");
+        "Examples:\n"
+        "  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
+        "  patchbay plugin test mine/mine.so --thorough --worlds 1000\n"
+        "Exit codes: 0 usable, 1 refused, or --thorough found a failure (the plugin stays usable), 2 bad usage.");
 }
 
 }  // namespace patchbay::cli

@@ -1,15 +1,30 @@
 #include "cli/run_program.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
+
 namespace patchbay::cli {
 
+namespace {
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+    std::vector<char*> out;
+    for (const std::string& w : words) out.push_back(const_cast<char*>(w.c_str()));
+    out.push_back(nullptr);
+    return out;
+}
+
+int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+}  // namespace
+
 int run_program(const std::vector<std::string>& words, ProgramOutput output) {
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = pointers_to(words);
     const pid_t child = fork();
     if (child == 0) {
         if (const int null = output == ProgramOutput::kDropped ? open("/dev/null", O_WRONLY) : -1; null >= 0) {
@@ -21,7 +36,41 @@ int run_program(const std::vector<std::string>& words, ProgramOutput output) {
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) return 127;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return exit_status(status);
+}
+
+ProgramRun run_quietly(const std::vector<std::string>& words, uint32_t timeout_s) {
+    constexpr size_t kMaxBytes = 1 << 20;
+    const std::vector<char*> argv = pointers_to(words);
+    int ends[2];
+    ProgramRun run;
+    if (pipe2(ends, O_CLOEXEC) != 0) return run;
+    const pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0); // what it starts is killed with it
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execvp(argv[0], argv.data());
+        _exit(127);
+    }
+    close(ends[1]);
+    const RealClock clock;
+    const uint64_t deadline = clock.now_ns() + timeout_s * uint64_t{1'000'000'000};
+    bool in_time = child > 0;
+    while (in_time) {
+        const uint64_t now = clock.now_ns();
+        pollfd wait{ends[0], POLLIN, 0};
+        in_time = now < deadline && poll(&wait, 1, static_cast<int>((deadline - now) / 1'000'000 + 1)) >= 0;
+        char bytes[4096];
+        const ssize_t n = wait.revents ? read(ends[0], bytes, sizeof bytes) : -1;
+        if (n == 0) break;
+        if (n > 0 && run.output.size() < kMaxBytes) run.output.append(bytes, static_cast<size_t>(n));
+    }
+    close(ends[0]);
+    if (child > 0 && !in_time) kill(-child, SIGKILL);
+    int status = 0;
+    if (child > 0 && waitpid(child, &status, 0) == child) run.status = in_time ? exit_status(status) : run.kTimedOut;
+    return run;
 }
 
 }  // namespace patchbay::cli

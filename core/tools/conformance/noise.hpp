@@ -1,6 +1,7 @@
 // Numbers for the checks: reproducible, of a named seed.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "patchbay/sdk/philox.hpp"
@@ -9,7 +10,7 @@ namespace patchbay::conformance {
 
 class Noise {
   public:
-    explicit Noise(uint64_t seed) : seed_(seed) {}
+    explicit Noise(uint64_t seed) : seed_(seed ^ of_process()) {}
     uint32_t bits() { return draw(seed_, at_++, Stream::kTest, 0)[0]; }
     uint32_t below(uint32_t n) { return static_cast<uint32_t>(uint64_t{bits()} * n >> 32); }      // [0, n)
     uint32_t between(uint32_t low, uint32_t high) { return low + below(high - low + 1); }         // [low, high]
@@ -22,6 +23,14 @@ class Noise {
     }
 
   private:
+    // $PATCHBAY_PROBE_SEED in the high half: other random cases for all checks of a process. 0 where it is not set.
+    static uint64_t of_process() {
+        static const uint64_t seed = [] {
+            const char* const text = std::getenv("PATCHBAY_PROBE_SEED");
+            return text ? std::strtoull(text, nullptr, 10) << 32 : 0;
+        }();
+        return seed;
+    }
     uint64_t seed_, at_ = 0;
 };
 

@@ -29,7 +29,7 @@ Outcome caught(F&& f) {
 
 class Run {
   public:
-    explicit Run(const Listener& listener) : listener_(listener) {}
+    Run(const Listener& listener, const std::string& only) : listener_(listener), only_(only) {}
 
     template <class F>
     Outcome check(const std::string& component, const std::string& name, F&& f) {
@@ -74,9 +74,11 @@ class Run {
         });
         if (unavailable) return made.reason;
         if (made.what != What::kOk) return "";
-        for (const Check& c : life_checks()) check(who, c.name, [&] { return c.run(subject); });
+        for (const Check& c : life_checks())
+            if (wants(c)) check(who, c.name, [&] { return c.run(subject); });
         bool answers = true; // the first check of a suite is the ground of the others
         for (const Check& c : suite_of(kind).checks) {
+            if (!wants(c)) continue;
             const Outcome o = check(
                 who, c.name, [&] { return answers ? c.run(subject) : Outcome::skip("the checks before it failed"); });
             if (&c == suite_of(kind).checks.data()) answers = o.what != What::kFailed;
@@ -85,15 +87,19 @@ class Run {
     }
 
   private:
+    bool wants(const Check& c) const { return only_.empty() || only_ == c.name; }
+
     const Listener& listener_;
+    const std::string only_; // a check's name
     bool failed_ = false;
 };
 
 }  // namespace
 
 std::optional<host::Manifest> run_all(const std::filesystem::path& path,
-                                      const std::optional<host::ProbedComponent>& only, const Listener& listener) {
-    Run run(listener);
+                                      const std::optional<host::ProbedComponent>& only, const Listener& listener,
+                                      const std::string& check) {
+    Run run(listener, check);
     const auto library = run.open(path);
     if (!library) return std::nullopt;
     for (const char* name : kTableChecks) run.check("", name, [] { return Outcome(); });

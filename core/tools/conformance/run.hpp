@@ -18,8 +18,9 @@ struct Listener {
 };
 
 // Loads the library and puts every component through its checks, or only the one that is named, with its settings. The
-// manifest, unless a check failed.
+// manifest, unless a check failed. check: of those of kinds only the one of this name; empty: all.
 std::optional<host::Manifest> run_all(const std::filesystem::path& library,
-                                      const std::optional<host::ProbedComponent>& only, const Listener&);
+                                      const std::optional<host::ProbedComponent>& only, const Listener&,
+                                      const std::string& check = {});
 
 }  // namespace patchbay::conformance

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "conformance/run.hpp"
 #include "host/probe.hpp"
 #include "host/probe_wire.hpp"
 #include "probe/child.hpp"
@@ -25,10 +26,12 @@ using namespace patchbay;
 
 constexpr const char* kUsage =
     "usage: patchbay-probe [--timeout SECONDS] [--keep-refused] [--lines] FILE.so\n"
+    "       patchbay-probe --here FILE.so [CHECK [KIND/NAME]]\n"
     "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it; else the\n"
     "reason to FILE.refused.txt. PATCHBAY_PROBE_TIMEOUT_S (60) and PATCHBAY_PROBE_MEMORY_MIB (4096; 0: no limit)\n"
     "bound the child. --keep-refused: exits with 0 then, so that a build goes on without the plugin.\n"
     "--lines: prints each check as outcome, name, component and reason, between tabs, for programs.\n"
+    "--here: runs the checks, or one of them, in this process, for a debugger: no manifest, no limits.\n"
     "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
     "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
 
@@ -118,6 +121,28 @@ std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& word
     return out;
 }
 
+// For a debugger, without a child: --here FILE.so [CHECK [KIND/NAME]].
+int run_here(const std::vector<std::string>& words) {
+    if (words.empty() || words.size() > 3) {
+        std::fputs(kUsage, stderr);
+        return 2;
+    }
+    bool failed = false;
+    std::string under_way;
+    const conformance::Listener listener{
+        [&](const std::string& component, const std::string& check) { under_way = check + "  " + component; },
+        [&](const conformance::Outcome& o) {
+            using What = conformance::Outcome::What;
+            failed |= o.what == What::kFailed;
+            if (o.what != What::kOk || words.size() > 1)
+                std::printf("%s  %s%s%s\n", o.what == What::kOk ? "ok" : o.what == What::kFailed ? "FAILED" : "skipped",
+                            under_way.c_str(), o.reason.empty() ? "" : ": ", printable_message(o.reason).c_str());
+        }};
+    const auto only = chosen(words.size() > 2 ? std::vector<std::string>{words[2]} : std::vector<std::string>{});
+    conformance::run_all(words[0], only, listener, words.size() > 1 ? words[1] : "");
+    return failed ? 1 : 0;
+}
+
 int run_supervised(int verdict, uint32_t timeout_s, const std::string& library,
                    const std::optional<host::ProbedComponent>& only) {
     const char* const folder = std::getenv("PATCHBAY_CACHE"); // of this probe: its caller made it
@@ -141,6 +166,7 @@ int main(int argc, char** argv) {
         std::fputs(kUsage, stdout);
         return 0;
     }
+    if (argc > 1 && std::strcmp(argv[1], "--here") == 0) return run_here({argv + 2, argv + argc});
     const auto arguments = arguments_of({argv + 1, argv + argc});
     if (!arguments) {
         std::fputs(kUsage, stderr);

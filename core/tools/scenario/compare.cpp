@@ -145,6 +145,7 @@ void Tally::add(const engine::StepReport& r) {
     drafted_tokens += r.drafted_tokens;
     accepted_tokens += r.accepted_tokens;
     plan_faults += r.plan_faults;
+    kv_policy_faults += r.kv_policy_faults;
 }
 
 Value value_of(Subject subject, const Value& expected, const State& s) {
@@ -210,6 +211,7 @@ Value value_of(Subject subject, const Value& expected, const State& s) {
         case Subject::kEvictedNext: return BlockList{s.blocks.evicted_next(std::get<BlockList>(expected).names)};
         case Subject::kKvEvents: return s.blocks.events(std::get<KvEvents>(expected));
         case Subject::kPlanFaults: return s.tally.plan_faults;
+        case Subject::kKvPolicyFaults: return s.tally.kv_policy_faults;
         case Subject::kPolicy: return s.policy;
         case Subject::kSwapped: {
             Names out;

@@ -23,7 +23,8 @@ struct Known { // of one request
 
 struct Tally { // over the engine's steps so far
     uint64_t steps = 0; // that computed something
-    uint64_t hit_tokens = 0, query_tokens = 0, drafted_tokens = 0, accepted_tokens = 0, plan_faults = 0;
+    uint64_t hit_tokens = 0, query_tokens = 0, drafted_tokens = 0, accepted_tokens = 0, plan_faults = 0,
+             kv_policy_faults = 0;
 
     void add(const engine::StepReport&);
 };

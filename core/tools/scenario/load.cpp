@@ -186,6 +186,11 @@ Table<File> file_table(const host::Registry* registry) {
                  if (given) out.scenario.policy = config::read_choice(*given, "scheduler", *registry, faults);
                  return Node{};
              });
+    t.custom(other("kv_policy", kPolicySchema, "which cached block is evicted: a name, or {plugin: NAME, …}; none"),
+             [registry](const Node* given, File& out, Faults& faults) {
+                 if (given) out.scenario.kv_policy = config::read_choice(*given, "kv_policy", *registry, faults);
+                 return Node{};
+             });
     t.section("engine", &File::engine, engine_table(), "sizes and switches, as in an engine's configuration");
     t.section("speculative", &File::speculative, speculation_table(), "how drafts are verified");
     t.section("model", &File::model, model_table(), "what the engine must know of the model that is not there");

@@ -19,6 +19,7 @@ config::EngineConfig config_of(const Scenario& s) {
     c.engine = s.engine;
     c.speculative = s.speculative;
     c.scheduler = s.policy;
+    c.kv_policy = s.kv_policy;
     engine::leave_out_model(c, kVocabSize); // only the scenario moves the clock
     auto& shape = c.model.shape;
     for (size_t i = 0; i < s.model.eos.size(); ++i)

@@ -68,7 +68,8 @@ struct Arrival { // a request that is added
 enum class Subject { // what can be expected
     kScheduled, kPreempted, kWaiting, kRunning, kFinished, kInFlight, kComputed, kCachedTokens, kDrafts, kPreemptions,
     kStopReason, kText, kDecoded, kSum, kCount, kFreeBlocks, kCachedBlocks, kHitTokens, kQueryTokens, kDraftedTokens,
-    kAcceptedTokens, kSteps, kPlanFaults, kPolicy, kSwapped, kFreeSwapBlocks, kReferences, kEvictedNext, kKvEvents
+    kAcceptedTokens, kSteps, kPlanFaults, kPolicy, kSwapped, kFreeSwapBlocks, kReferences, kEvictedNext, kKvEvents,
+    kKvPolicyFaults
 };
 using Totals = std::map<Subject, Number>; // over all requests that a subject names
 struct BlockList { // by names as scenario/blocks.hpp has them
@@ -138,6 +139,7 @@ struct Model { // what the engine must know of one
 struct Scenario {
     Limits limits;
     config::PluginChoice policy{"fcfs", {}};
+    std::optional<config::PluginChoice> kv_policy; // none: the page unused the longest is evicted first
     config::EngineSettings engine;
     config::SpeculationSettings speculative;
     uint32_t step_ms = 1; // that a step takes on the scenario's clock

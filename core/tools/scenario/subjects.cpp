@@ -43,6 +43,7 @@ const std::vector<SubjectInfo>& subjects() {
         {S::kDraftedTokens, "drafted_tokens", Number{}, "drafts that were verified so far"},
         {S::kAcceptedTokens, "accepted_tokens", Number{}, "of these, the ones that were accepted"},
         {S::kSteps, "steps", Number{}, "steps of the engine so far that computed something"},
+        {S::kKvPolicyFaults, "kv_policy_faults", Number{}, "wrong or missing choices of the kv_policy so far"},
         {S::kPlanFaults, "plan_faults", Number{}, "plans that were refused so far"},
         {S::kSwapped, "swapped", Names{}, "who waits with KV in host memory, the first in the queue first"},
         {S::kFreeSwapBlocks, "free_swap_pages", Number{}, "KV blocks in host memory that no request holds"},
