@@ -12,6 +12,7 @@ find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)        # SHA-256
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)   # libncurses-dev
 # Debian's GlooConfig has no version to ask for. Without it the CPU device is one rank and says so.
 find_package(Gloo QUIET)   # libgloo-dev
 if(NOT TARGET gloo)

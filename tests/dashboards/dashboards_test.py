@@ -6,49 +6,19 @@ import json
 import math
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
+
+from stand import Running, json_of, start_prometheus
+from stand import query as ask
 
 DEADLINE_S = 200  # after which a query that has returned nothing yet fails the test
 VARIABLES = {"$job": ".*", "$instance": ".*", "$__rate_interval": "10s"}
-
-
-def json_of(url: str, data: dict | None = None) -> dict:
-    with urllib.request.urlopen(url, None if data is None else json.dumps(data).encode(), timeout=60) as answer:
-        return json.load(answer)
-
-
-def first_line_with(stream, text: str) -> str:
-    for line in stream:
-        if text in line:
-            threading.Thread(target=lambda: [None for _ in stream], daemon=True).start()  # so that it never fills
-            return line
-    raise SystemExit(f"no line with {text!r}")
-
-
-class Running:
-    """Programs that end with the test."""
-
-    def __init__(self) -> None:
-        self.all: list[subprocess.Popen] = []
-
-    def start(self, *command: str, ready: str) -> str:
-        self.all.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
-        return first_line_with(self.all[-1].stderr, ready)
-
-    def end(self) -> None:
-        for process in self.all:
-            process.terminate()
-        for process in self.all:
-            process.wait()
 
 
 def load(url: str, ended: threading.Event, number: int, faults: list[str]) -> None:
@@ -63,12 +33,6 @@ def load(url: str, ended: threading.Event, number: int, faults: list[str]) -> No
             if not ended.is_set():
                 faults.append(str(error))
                 return
-
-
-def free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return any_port.getsockname()[1]
 
 
 def panel_queries(source: Path) -> dict[str, str]:
@@ -97,8 +61,7 @@ def rule_queries(prometheus: str) -> dict[str, str]:
 
 
 def has_number(prometheus: str, query: str) -> bool:
-    answer = json_of(prometheus + "/api/v1/query?" + urllib.parse.urlencode({"query": query}))
-    return any(math.isfinite(float(sample["value"][1])) for sample in answer["data"]["result"])
+    return any(math.isfinite(float(sample["value"][1])) for sample in ask(prometheus, query))
 
 
 def check_files(source: Path) -> None:
@@ -127,21 +90,6 @@ def start_experiment(running: Running, patchbay: str, source: Path, folder: Path
     line = running.start(patchbay, "run", str(file), "--results", str(folder / "results"), "--no-report",
                          "--metrics-port", "0", ready="http://")
     return re.search(r"http://[^/]+", line).group()
-
-
-def start_prometheus(running: Running, source: Path, folder: Path, targets: list[str]) -> str:
-    shutil.copytree(source / "metrics/prometheus", folder / "prometheus")
-    config = folder / "prometheus/prometheus.yaml"
-    text = config.read_text()
-    for found, needed in (('"127.0.0.1:8000"', ", ".join(json.dumps(t.removeprefix("http://")) for t in targets)),
-                          ("_interval: 5s", "_interval: 1s")):
-        assert found in text
-        text = text.replace(found, needed)
-    config.write_text(text)
-    port = free_port()
-    running.start("prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
-                  f"--web.listen-address=127.0.0.1:{port}", ready="Server is ready")
-    return f"http://127.0.0.1:{port}"
 
 
 def swap(patchbay: str, folder: Path, *words: str) -> None:

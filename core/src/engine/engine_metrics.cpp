@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/kv_metrics.hpp"
+#include "engine/slot_metrics.hpp"
 
 namespace patchbay::engine {
 
@@ -25,10 +25,10 @@ uint64_t since(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 }  // namespace
 
 struct EngineMetrics::Series {
-    // of_simulation: in virtual time, which every series says, as rates over wall time mean nothing.
-    Series(metrics::Metrics& m, bool of_simulation)
-        : in_virtual_time(of_simulation ? m.labelled({{"time", "virtual"}}) : nullptr),
-          all(in_virtual_time ? *in_virtual_time : m) {}
+    // Of a simulation: in virtual time, which every series says, as rates over wall time mean nothing.
+    Series(metrics::Metrics& m, const EngineFacts& facts)
+        : in_virtual_time(facts.simulated ? m.labelled({{"time", "virtual"}}) : nullptr),
+          all(in_virtual_time ? *in_virtual_time : m), slots(all, facts.plugins) {}
 
     prometheus::Counter& dispatches(const StepReport& r) {
         prometheus::Counter*& counter = dispatched[{r.graph_miss, r.graph_size}];
@@ -37,44 +37,6 @@ struct EngineMetrics::Series {
                                                                        {"size", std::to_string(r.graph_size)},
                                                                        {"reason", std::string(r.graph_miss)}});
         return *counter;
-    }
-
-    prometheus::Gauge& info(const host::Identity& p) {
-        const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
-        return all.gauge(
-            "patchbay_plugin_info",
-            {{"kind", p.kind}, {"plugin", p.name}, {"version", p.version}, {"abi", abi}, {"sha256", p.sha256}});
-    }
-    void enter(const host::Identity& p) { // the component is in its slot now
-        plugins.insert(&info(p));
-        info(p).Set(1);
-        if (p.kind == "scheduler") plan_call = &call(p, "plan"), plan_faults = &faults(p);
-        if (p.kind == "sampler") sample_call = &call(p, "sample"), sampler_faults = &faults(p);
-    }
-    prometheus::Counter& call(const host::Identity& p, const char* name) {
-        return all.counter("patchbay_plugin_call_seconds_total",
-                           {{"kind", p.kind}, {"plugin", p.name}, {"call", name}});
-    }
-    prometheus::Counter& faults(const host::Identity& p) {
-        return all.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"plugin", p.name}});
-    }
-
-    void on_swap(const host::SwapRecord& r) {
-        using host::SwapState;
-        if (r.state == SwapState::kOnProbation) {
-            all.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
-            info(r.from).Set(0);
-            enter(r.to);
-            return;
-        }
-        const char* outcome = r.state == SwapState::kCommitted ? "committed"
-                              : r.state == SwapState::kRefused ? "refused"
-                                                               : "rolled_back";
-        all.counter("patchbay_plugin_swaps_total", {{"kind", r.kind}, {"outcome", outcome}}).Increment();
-        if (r.state != SwapState::kRolledBack) return;
-        faults(r.to).Increment();
-        info(r.to).Set(0);
-        enter(r.from);
     }
 
     prometheus::Counter& sync_reason(const StepReport& r) {
@@ -98,6 +60,7 @@ struct EngineMetrics::Series {
     prometheus::Gauge& running = all.gauge("patchbay_requests_running");
     prometheus::Counter& admitted = all.counter("patchbay_requests_admitted_total");
     KvMetrics kv{all};
+    SlotMetrics slots;
     prometheus::Gauge& used = all.gauge("patchbay_kv_pages", {{"state", "used"}});
     prometheus::Gauge& cached = all.gauge("patchbay_kv_pages", {{"state", "cached"}});
     prometheus::Gauge& free = all.gauge("patchbay_kv_pages", {{"state", "free"}});
@@ -151,16 +114,10 @@ struct EngineMetrics::Series {
     prometheus::Counter *branches = nullptr, *dropped_branches = nullptr, *branch_tokens = nullptr;
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
     std::array<prometheus::Counter*, kFinishReasons> finished{}; // by FinishReason
-    prometheus::Counter *plan_call = nullptr, *sample_call = nullptr, *propose_call = nullptr;
-    prometheus::Counter *kv_update_call = nullptr, *kv_choose_call = nullptr, *kv_policy_faults = nullptr;
-    prometheus::Counter* chosen_evictions = nullptr;
-    std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
-    prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
-    std::set<prometheus::Gauge*> plugins; // plugin_info of those that have been in its slots
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
-    : series_(std::make_unique<Series>(m, facts.simulated)) {
+    : series_(std::make_unique<Series>(m, facts)) {
     Series& s = *series_;
     metrics::Metrics& all = s.all;
     m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
@@ -178,30 +135,7 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
         s.ranks.back()->Set(1);
     }
     for (const host::Identity& p : facts.plugins) {
-        s.enter(p);
-        using Times = runner::CallTimes;
-        const auto forward_call = [&](const char* name, uint64_t Times::*ns) {
-            s.forward_calls.push_back({&s.call(p, name), ns});
-        };
-        if (p.kind == "model") forward_call("forward", &Times::model_forward);
-        if (p.kind == "attention") {
-            forward_call("plan", &Times::attention_plan);
-            forward_call("append_kv", &Times::attention_append);
-            forward_call("run", &Times::attention_run);
-        }
-        if (p.kind == "device") {
-            forward_call("begin_step", &Times::device_begin);
-            forward_call("graph_launch", &Times::device_launch);
-            forward_call("end_step", &Times::device_end);
-        }
-        if (p.kind == "kv_policy") {
-            s.kv_update_call = &s.call(p, "update"), s.kv_choose_call = &s.call(p, "choose");
-            s.kv_policy_faults = &s.faults(p);
-            s.chosen_evictions =
-                &all.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
-        }
         if (p.kind == "proposer") {
-            s.propose_call = &s.call(p, "propose"), s.proposer_faults = &s.faults(p);
             s.draft_length = &all.gauge("patchbay_spec_draft_length");
             s.branches = &all.counter("patchbay_spec_branches_total", {{"outcome", "verified"}});
             s.dropped_branches = &all.counter("patchbay_spec_branches_total", {{"outcome", "dropped"}});
@@ -222,7 +156,6 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
 // What is about the present ends with the engine; counters and histograms go on with the next one.
 EngineMetrics::~EngineMetrics() {
     Series& s = *series_;
-    for (prometheus::Gauge* plugin : s.plugins) plugin->Set(0);
     for (prometheus::Gauge* rank : s.ranks) rank->Set(0);
     for (prometheus::Gauge* now :
          {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation,
@@ -270,7 +203,7 @@ void EngineMetrics::on_output(const RequestOutput& out) {
 
 void EngineMetrics::on_step(const StepReport& r) {
     Series& s = *series_;
-    for (const host::SwapRecord& swap : r.swaps) s.on_swap(swap);
+    s.slots.on_step(r);
     s.waiting.Set(r.waiting_requests);
     s.broadcast_bytes.Increment(static_cast<double>(r.broadcast_bytes));
     s.broadcast_seconds.Increment(seconds(r.broadcast_ns));
@@ -299,15 +232,6 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.trimmed.Increment(r.trimmed);
     s.forked.Increment(r.forked);
     s.copied_pages.Increment(r.copied_pages);
-    if (s.kv_choose_call) {
-        s.kv_update_call->Increment(seconds(r.kv_update_ns));
-        s.kv_choose_call->Increment(seconds(r.kv_choose_ns));
-        s.kv_policy_faults->Increment(r.kv_policy_faults);
-        s.chosen_evictions->Increment(r.chosen_evictions);
-    }
-    if (s.plan_call) s.plan_call->Increment(seconds(r.plan_ns));
-    if (s.plan_faults) s.plan_faults->Increment(r.plan_faults);
-    if (s.sampler_faults) s.sampler_faults->Increment(r.sampler_faults); // also of a step that came back in this one
     if (r.scheduled_seqs == 0) return;
     s.step_seconds.Observe(seconds(since(r.start_ns, r.end_ns)));
     s.prefill.Increment(r.prefill_tokens);
@@ -321,11 +245,7 @@ void EngineMetrics::on_step(const StepReport& r) {
     s.capture.Increment(seconds(r.graph_capture_ns));
     s.graphs.Set(r.graphs);
     s.graph_bytes.Set(static_cast<double>(r.graph_bytes));
-    if (s.sample_call) s.sample_call->Increment(seconds(r.sample_ns));
-    for (const auto& [counter, ns] : s.forward_calls) counter->Increment(seconds(r.forward.*ns));
-    if (!s.propose_call) return;
-    s.propose_call->Increment(seconds(r.propose_ns));
-    s.proposer_faults->Increment(r.proposer_faults);
+    if (!s.draft_length) return;
     s.draft_length->Set(r.draft_length);
     s.branches->Increment(r.branches);
     s.dropped_branches->Increment(r.dropped_branches);

@@ -70,6 +70,9 @@ struct StepReport {
     uint64_t plan_ns = 0, sample_ns = 0, propose_ns = 0, kv_update_ns = 0, kv_choose_ns = 0; // inside plugin calls
     runner::CallTimes forward;                         // inside those of the forward pass
     uint32_t plan_faults = 0, sampler_faults = 0, proposer_faults = 0, kv_policy_faults = 0;
+    // Of them, those in which the contract was broken by what came back. In the others the call failed; of samplers: no
+    // token could be drawn from the logits, as they say.
+    uint32_t plan_breaches = 0, sampler_breaches = 0, proposer_breaches = 0, kv_policy_breaches = 0;
     std::vector<host::SwapRecord> swaps;               // that began, ended or were refused in this step or before it
     std::string_view sync_reason = "off"; // why the step before was back first; empty: it was in flight
     bool graph_replayed = false;

@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
+#include "cli/running_engine.hpp"
 #include "cli/status_tables.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "serve/admin_client.hpp"
@@ -20,43 +21,15 @@ namespace {
 using serve::Json;
 
 struct Options {
-    std::string address, token_file;
+    RunningEngineFlags engine;
     std::string kind, plugin;
     std::vector<std::string> settings; // key=value
     bool as_json = false;
 };
 
-std::string listed_engines(const std::vector<std::filesystem::path>& sockets) {
-    std::string out;
-    for (const auto& socket : sockets) {
-        serve::AdminAddress address;
-        address.socket = socket;
-        const auto answer = serve::ask_admin(address, "GET", "/status");
-        const auto status = answer ? serve::parse_body(answer->body) : Result<Json>(answer.failure());
-        out += "\n  --admin " + socket.string();
-        if (status && status->contains("model"))
-            out += "  " + (*status)["model"].value("name", "") + ", " + status->value("state", "");
-    }
-    return out;
-}
-
-Result<serve::AdminAddress> address_of(const Options& o) {
-    if (!o.address.empty()) return serve::admin_address(o.address, o.token_file);
-    PB_TRY(const auto sockets, serve::live_admin_sockets());
-    if (sockets.empty())
-        return fail(StatusCode::kUnavailable, "no engine runs whose admin address is in " +
-                                                  serve::admin_folder().string() +
-                                                  " (start one: patchbay serve; or name its address: --admin)");
-    if (sockets.size() > 1)
-        return fail(std::to_string(sockets.size()) + " engines run, say which:" + listed_engines(sockets));
-    serve::AdminAddress out;
-    out.socket = sockets[0];
-    return out;
-}
-
 // What the server says, or refuses: {"error": {"message": …}}.
 Result<Json> ask(const Options& o, const char* method, const char* path, const std::string& body = {}) {
-    PB_TRY(const serve::AdminAddress address, address_of(o));
+    PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
     PB_TRY(const serve::HttpResponse answer, serve::ask_admin(address, method, path, body));
     auto json = serve::parse_body(answer.body);
     if (!json) return fail(address.text() + " is no admin address of an engine: " + json.error());
@@ -148,16 +121,13 @@ void check_swap(const Options& o) {
 }
 
 CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, const char* name, const char* description,
-                      Result<> (*action)(const Options&), void (*check)(const Options&) = nullptr) {
+                      Result<> (*action)(const Options&), void (*check_more)(const Options&) = nullptr) {
     CLI::App* app = commands.app.add_subcommand(name, description);
-    app->add_option("--admin", o->address, "path of its socket, or HOST:PORT (default: that of the one that runs)");
-    app->add_option("--admin-token-file", o->token_file, "file with the token that HOST:PORT needs");
+    add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_flag("--json", o->as_json, "as JSON");
-    app->callback([&commands, o, name, action, check] {
-        if (!o->address.empty())
-            if (const auto address = serve::admin_address(o->address, o->token_file); !address)
-                throw CLI::ValidationError(address.error());
-        if (check) check(*o);
+    app->callback([&commands, o, name, action, check_more] {
+        check(o->engine);
+        if (check_more) check_more(*o);
         commands.chosen = [o, name, action] {
             const Result<> done = action(*o);
             if (!done) print_faults(std::string("patchbay ") + name, done.error());

@@ -29,6 +29,7 @@
 #include "cli/scenario_command.hpp"
 #include "cli/serve_command.hpp"
 #include "cli/tokenize_command.hpp"
+#include "cli/top_command.hpp"
 #include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
 #include "cli/workload_command.hpp"
@@ -90,6 +91,7 @@ int run(int argc, char** argv) {
     add_chat_command(commands);
     add_tokenize_commands(commands);
     add_admin_commands(commands);
+    add_top_command(commands);
     add_run_command(commands);
     add_report_command(commands);
     add_runs_command(commands);

@@ -9,12 +9,14 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/left_out.hpp"
+#include "cli/live_plugin.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/plugin_new.hpp"
 #include "cli/plugin_thorough.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
+#include "cli/running_engine.hpp"
 #include "host/plugin_list.hpp"
 
 namespace patchbay::cli {
@@ -27,9 +29,10 @@ using Listed = host::ListedComponent;
 struct Options {
     std::vector<std::string> plugin_dirs;
     std::string kind, name, file;
-    bool as_json = false, thorough = false, debug = false;
+    bool as_json = false, running = false, thorough = false, debug = false;
     uint64_t seed = ThoroughTest{}.seed;
     uint32_t worlds = ThoroughTest{}.worlds;
+    RunningEngineFlags engine;
     std::optional<uint32_t> timeout_s;
     NewPlugin fresh;
     PluginSource source;
@@ -123,7 +126,8 @@ void print_info(const Listed& l) {
     print_table(rows);
 }
 
-Result<> info(const Options& o) {
+// What its library says of it.
+Result<> installed_info(const Options& o) {
     PB_TRY(const auto registry, open_registry(o));
     // "fcfs", or "scheduler/fcfs" where two kinds share a name.
     const size_t slash = o.name.find('/');
@@ -147,6 +151,15 @@ Result<> info(const Options& o) {
     return {};
 }
 
+// Of a running engine, what it knows besides; the component may come from a folder that only the engine searches.
+Result<> info(const Options& o) {
+    const bool asks_engine = o.running || !o.engine.address.empty();
+    const Result<> installed = installed_info(o);
+    if (!asks_engine) return installed;
+    PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
+    return print_live_component(address, o.name);
+}
+
 Result<> test(const Options& o) {
     PB_CHECK(check_plugin(o.file, o.timeout_s, o.debug ? DebugLines::kShown : DebugLines::kNone));
     if (!o.thorough) return {};
@@ -157,6 +170,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
                      const char* description, Result<> (*action)(const Options&)) {
     CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
+        check(o->engine);
         commands.chosen = [o, action] {
             const Result<> done = action(*o);
             if (!done) print_error("patchbay plugin", done.error());
@@ -192,7 +206,13 @@ void add_plugin_command(Commands& commands) {
         add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
     dirs(info_app);
     info_app->add_option("NAME", o->name, "the word in the YAML: fcfs, or scheduler/fcfs")->required();
-    info_app->footer("Example:\n  patchbay plugin info sjf");
+    add_flags_of_running_engine(*info_app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
+    info_app->add_flag("--running", o->running, "and what the engine that runs says of it: calls, faults, swaps");
+    info_app->footer(
+        "Examples:\n"
+        "  patchbay plugin info sjf\n"
+        "  patchbay plugin info sjf --running\n"
+        "  patchbay plugin info scheduler/sjf --admin ./admin.sock");
     CLI::App* new_app = add_action(commands, app, o, "new", "Write a plugin that builds, with its test and a README",
                                    [](const Options& given) { return write_new_plugin(given.fresh); });
     new_app->add_option("KIND", o->fresh.kind, "scheduler, attention, …; any other word lists them")

@@ -145,7 +145,8 @@ void fields(A& a, engine::StepReport& r) {
       r.grammar_masks, r.cut_drafts, r.grammar_mask_ns, r.grammars_compiled, r.grammars_cached, r.grammars_refused,
       r.grammar_compile_ns, r.broadcast_bytes, r.broadcast_ns, r.plan_ns, r.sample_ns, r.propose_ns,
       r.kv_update_ns, r.kv_choose_ns, r.forward, r.plan_faults, r.sampler_faults, r.proposer_faults,
-      r.kv_policy_faults, r.swaps, r.sync_reason, r.graph_replayed, r.graph_miss, r.graph_size,
+      r.kv_policy_faults, r.plan_breaches, r.sampler_breaches, r.proposer_breaches, r.kv_policy_breaches, r.swaps,
+      r.sync_reason, r.graph_replayed, r.graph_miss, r.graph_size,
       r.padded_tokens, r.graph_capture_ns, r.graphs, r.graph_bytes);
 }
 template <class A>

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "metrics/labels.hpp"
+
 namespace patchbay::metrics {
 
 struct Entry {
@@ -22,8 +24,6 @@ struct Entry {
 
 const std::string& catalogue_yaml();
 std::vector<Entry> parse_catalogue(const std::string& yaml);
-
-using Labels = std::map<std::string, std::string>;
 
 class Metrics {
   public:

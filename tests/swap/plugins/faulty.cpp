@@ -15,6 +15,7 @@
 namespace {
 
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
+                                            "late",
                                             "exits", "crashes", "hangs", nullptr};
 constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
 
@@ -26,6 +27,8 @@ constexpr const char* kKvPolicyFaults[] = {"none", "throws_in_adopt", "throws_in
 void dawdle(const patchbay::HostClock& clock) {
     for (int i = 0; i < 100; ++i) (void)clock.now_ns();
 }
+
+constexpr uint64_t kLateNs = 60'000'000; // more than the 50 ms a token of metrics/prometheus/rules.yaml
 
 [[noreturn]] void hang() {
     std::fputs("faulty: hangs\n", stderr);
@@ -46,6 +49,8 @@ class Scheduler { // first come, first served
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         const bool now = (blocks_ == 0 || step.raw.total_pages == blocks_) && ++plans_ >= at_;
         if (now && fault_ == "idle") return;
+        if (now && fault_ == "late")
+            for (const uint64_t end = clock_.now_ns() + kLateNs; clock_.now_ns() < end;) {}
         if (now && fault_ == "exits") std::exit(0);
         if (now && fault_ == "crashes") std::abort();
         if (now && fault_ == "hangs" && !std::getenv("FAULTY_GOES_ON")) hang();

@@ -116,8 +116,8 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
     s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
     s.expect("patchbay_step_phase_seconds_total{phase=\"run\"} 0.5");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 1");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"end_step\",kind=\"device\",plugin=\"cpu\"} 0.25");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 1");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"end_step\",kind=\"device\",plugin=\"cpu\"} 0.25");
     s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
     s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
     s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\",size=\"0\"} 2");
@@ -167,12 +167,13 @@ TEST(EngineMetricsTest, PluginsAreNamedWithVersionAndHash) {
               std::string::npos);
 }
 
-host::SwapRecord swap_to_sjf(host::SwapState state) {
+host::SwapRecord swap_to_sjf(host::SwapState state, const char* phase = "") {
     host::SwapRecord r;
     r.kind = "scheduler";
     r.from = {"scheduler", "fcfs", "1.0.0", "aa", "", ""};
     r.to = {"scheduler", "sjf", "1.0.0", "ff", "", ""};
     r.state = state;
+    r.phase = phase;
     r.pause_ns = 3'000;
     return r;
 }
@@ -190,24 +191,64 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     };
     s.expect(info("fcfs", "aa", "0"));
     s.expect(info("sjf", "ff", "1"));
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"sjf\"} 2");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"sjf\"} 2");
     s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
-    report.swaps = {swap_to_sjf(SwapState::kRolledBack)};
+    report.swaps = {swap_to_sjf(SwapState::kRolledBack, "plan")};
     s.engine.on_step(report);
     s.expect(info("fcfs", "aa", "1"));
     s.expect(info("sjf", "ff", "0"));
-    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",plugin=\"sjf\"} 1");
-    s.expect("patchbay_plugin_call_seconds_total{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
+    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",plugin=\"sjf\",reason=\"probation\"} 1");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
     report.swaps = {swap_to_sjf(SwapState::kOnProbation), swap_to_sjf(SwapState::kCommitted),
-                    swap_to_sjf(SwapState::kRefused), swap_to_sjf(SwapState::kRefused)};
+                    swap_to_sjf(SwapState::kRefused, "probe"), swap_to_sjf(SwapState::kRefused, "probe")};
     s.engine.on_step(report);
     s.expect(info("sjf", "ff", "1"));
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"rolled_back\"} 1");
+    s.expect("patchbay_plugin_swap_failures_total{kind=\"scheduler\",phase=\"plan\"} 1");
+    s.expect("patchbay_plugin_swap_failures_total{kind=\"scheduler\",phase=\"probe\"} 2");
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 1");
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"refused\"} 2");
+}
+
+TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {
+    Scrape s;
+    StepReport report;
+    report.propose_ns = 1'000'000'000;
+    s.engine.on_step(report);
+    host::SwapRecord r = swap_to_sjf(host::SwapState::kOnProbation);
+    r.kind = r.from.kind = r.to.kind = "proposer";
+    r.from.name = "ngram", r.to.name = "suffix";
+    report.swaps = {r};
+    report.propose_ns = 3'000'000'000;
+    report.proposer_faults = 3;
+    report.proposer_breaches = 1;
+    s.engine.on_step(report);
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"ngram\"} 1");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"suffix\"} 3");
+    s.expect("patchbay_plugin_faults_total{kind=\"proposer\",plugin=\"ngram\",reason=\"error\"} 0");
+    s.expect("patchbay_plugin_faults_total{kind=\"proposer\",plugin=\"suffix\",reason=\"error\"} 2");
+    s.expect("patchbay_plugin_faults_total{kind=\"proposer\",plugin=\"suffix\",reason=\"contract\"} 1");
+}
+
+TEST(EngineMetricsTest, SwapsAndFaultsBeginAtZeroSoThatARateSeesTheFirst) {
+    Scrape s;
+    for (const char* outcome : {"committed", "refused", "rolled_back"})
+        s.expect(std::string("patchbay_plugin_swaps_total{kind=\"sampler\",outcome=\"") + outcome + "\"} 0");
+    s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",plugin=\"fcfs\",reason=\"contract\"} 0");
+    s.expect("patchbay_plugin_faults_total{kind=\"model\",plugin=\"llama\",reason=\"probation\"} 0");
+}
+
+TEST(EngineMetricsTest, AStepWithoutACallIsNoObservationOfIt) {
+    Scrape s;
+    StepReport report;
+    report.plan_ns = 1'000;
+    s.engine.on_step(report);
+    s.engine.on_step(report);
+    s.expect("patchbay_plugin_call_seconds_count{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
+    s.expect("patchbay_plugin_call_seconds_count{call=\"propose\",kind=\"proposer\",plugin=\"ngram\"} 0");
 }
 
 TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {

@@ -100,8 +100,8 @@ TEST(KvPolicy, IsAmongThePluginsAndItsMetrics) {
     const std::string text = all.text();
     EXPECT_THAT(text, HasSubstr("patchbay_plugin_info{abi=\"1.0\",kind=\"kv_policy\",plugin=\"lfu\""));
     EXPECT_THAT(text, HasSubstr("patchbay_kv_policy_evictions_total{kind=\"kv_policy\",plugin=\"lfu\"} 3\n"));
-    EXPECT_THAT(text, HasSubstr("patchbay_plugin_faults_total{kind=\"kv_policy\",plugin=\"lfu\"} 2\n"));
-    EXPECT_THAT(text, HasSubstr("call=\"choose\",kind=\"kv_policy\",plugin=\"lfu\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("faults_total{kind=\"kv_policy\",plugin=\"lfu\",reason=\"error\"} 2\n"));
+    EXPECT_THAT(text, HasSubstr("call_seconds_sum{call=\"choose\",kind=\"kv_policy\",plugin=\"lfu\"} 5\n"));
 }
 
 TEST(KvPolicy, WithWindowsEachGroupIsATreeOfItsOwn) {

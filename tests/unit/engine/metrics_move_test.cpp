@@ -119,6 +119,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.add(random_prompt(9, 6), 10); // gets a bad token as its third
     for (uint64_t i = 0; i < 8; ++i) w.add(repetitive(i / 2), 40); // the second of two finds the prefix of the first
     w.swap_scheduler("sjf");
+    w.swap_scheduler("none_such"); // refused
     w.run();
     c = tiny_model();
     c.engine.num_blocks = 6;
@@ -193,7 +194,7 @@ TEST(MetricsMove, EachKindOfPluginCallTakesTime) {
     Watched w(c);
     w.add(repetitive(1), 4);
     w.run();
-    const std::string calls = w.moved().at("patchbay_plugin_call_seconds_total");
+    const std::string calls = w.moved().at("patchbay_plugin_call_seconds");
     for (const char* call : {"plan", "sample", "propose", "forward", "append_kv", "run", "begin_step", "end_step"})
         EXPECT_NE((" " + calls).find(" " + std::string(call) + " "), std::string::npos) << call << " in " << calls;
     c.proposer.reset();
@@ -204,7 +205,7 @@ TEST(MetricsMove, EachKindOfPluginCallTakesTime) {
     w.use(c);
     w.add(repetitive(1), 4);
     w.run();
-    EXPECT_NE(w.moved().at("patchbay_plugin_call_seconds_total").find(" graph_launch "), std::string::npos);
+    EXPECT_NE(w.moved().at("patchbay_plugin_call_seconds").find(" graph_launch "), std::string::npos);
     const std::string phases = w.moved().at("patchbay_step_phase_seconds_total");
     for (size_t i = 0; i < kPhaseCount; ++i)
         EXPECT_NE((" " + phases).find(" " + std::string(name_of(static_cast<Phase>(i))) + " "), std::string::npos) << i;

@@ -226,6 +226,7 @@ TEST(BeamSearches, ARowWithoutCandidatesEndsTheWholeSearch) {
         ASSERT_TRUE(fault);
         EXPECT_EQ(fault->why, "sampler 'fake' gave no log-probabilities");
         EXPECT_EQ(b.report().sampler_faults, 1u);
+        EXPECT_EQ(b.report().sampler_breaches, 1u);
         for (const auto& e : b.beams.end(*all[0], *fault)) EXPECT_EQ(e.reason, FinishReason::kError);
     }
 }

@@ -122,6 +122,7 @@ TEST(Commit, ATokenThatIsNoneFailsItsRequestAlone) {
     EXPECT_THAT(bad.output.delta.tokens, IsEmpty());
     EXPECT_FALSE(good.ended);
     EXPECT_EQ(b.report().sampler_faults, 1u);
+    EXPECT_EQ(b.report().sampler_breaches, 1u);
 }
 
 TEST(Commit, ATokenThatIsNonePoisonsTheStepInFlightThatAModelComputes) {

@@ -108,6 +108,7 @@ TEST_F(PortTest, AnErrorIsAFaultAndTheOldestGoes) {
     EXPECT_EQ(found(0), 0u);
     EXPECT_EQ(found(100), 8u);
     EXPECT_EQ(report().kv_policy_faults, 2u) << "of update and of choose";
+    EXPECT_EQ(report().kv_policy_breaches, 0u);
     EXPECT_EQ(kv.pool().chosen_evictions(), 0u);
 }
 
@@ -117,6 +118,7 @@ TEST_F(PortTest, APageThatIsNotCachedIsAFaultAndTheOthersCount) {
     policy->names_a_stranger = true;
     compute(200);
     EXPECT_EQ(report().kv_policy_faults, 1u);
+    EXPECT_EQ(report().kv_policy_breaches, 1u);
     EXPECT_EQ(kv.pool().chosen_evictions(), 1u);
     EXPECT_EQ(kv.pool().evictions(), 2u);
 }
@@ -127,6 +129,7 @@ TEST_F(PortTest, TooFewPagesAreAFault) {
     policy->names_nothing = true;
     compute(200);
     EXPECT_EQ(report().kv_policy_faults, 1u);
+    EXPECT_EQ(report().kv_policy_breaches, 1u);
     EXPECT_EQ(found(0), 0u);
 }
 

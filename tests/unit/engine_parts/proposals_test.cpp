@@ -131,6 +131,7 @@ TEST(Proposals, OfAProposerThatFailsAreNoneAndItIsCounted) {
     b.part.propose();
     EXPECT_EQ(s.drafts, 0u);
     EXPECT_EQ(b.report().proposer_faults, 1u);
+    EXPECT_EQ(b.report().proposer_breaches, 0u);
     b.give({50});
     b.part.propose();
     EXPECT_EQ(s.drafts, 1u) << "the next step goes on with it";
@@ -167,6 +168,7 @@ TEST(Proposals, ThatHangOnNoDraftAreCutAndCounted) {
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50));
     EXPECT_EQ(b.report().proposer_faults, 1u);
+    EXPECT_EQ(b.report().proposer_breaches, 1u);
 }
 
 class Allows final : public RowConstraint { // so many drafts

@@ -97,6 +97,7 @@ TEST(SamplerPort, ShowsTheSamplerItsRowsAndTakesItsTokens) {
     EXPECT_THAT(b.samples.tokens, ElementsAre(3, 3));
     EXPECT_EQ(b.samples.logprobs[1], -0.5f);
     EXPECT_EQ(b.context.report.sampler_faults, 1u);
+    EXPECT_EQ(b.context.report.sampler_breaches, 0u) << "it says so itself";
     EXPECT_EQ(b.context.report.sample_ns, 30u);
     EXPECT_EQ(b.port.text(), "sampler 'fake'");
 }

@@ -98,6 +98,7 @@ TEST(SchedulerPort, ABadPlanIsEmptyAndSeveralInARowAreAFailure) {
         EXPECT_THAT(b.scheduler.latest().items, IsEmpty());
     }
     EXPECT_EQ(b.report().plan_faults, 7u);
+    EXPECT_EQ(b.report().plan_breaches, 7u);
     b.policy.plan = Bench::gives({{s.id, 2}});
     ASSERT_TRUE(b.scheduler.plan());
     EXPECT_EQ(b.scheduler.latest().items.size(), 1u);
@@ -105,6 +106,8 @@ TEST(SchedulerPort, ABadPlanIsEmptyAndSeveralInARowAreAFailure) {
     for (int i = 0; i < 7; ++i) ASSERT_TRUE(b.scheduler.plan()) << i << " after a good one";
     const auto failed = b.scheduler.plan();
     ASSERT_FALSE(failed);
+    EXPECT_EQ(b.report().plan_faults, 15u);
+    EXPECT_EQ(b.report().plan_breaches, 7u) << "the others gave no plan";
     EXPECT_EQ(failed.error(), "scheduler 'fake': plan: lost (8 bad plans in a row)");
 }
 

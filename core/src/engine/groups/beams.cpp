@@ -212,6 +212,7 @@ std::optional<BeamSearches::Fault> BeamSearches::take(const Placed& item, const 
     };
     if (found.empty() || !std::ranges::all_of(found, in_range)) {
         context_.report.sampler_faults += 1;
+        context_.report.sampler_breaches += 1;
         return Fault{sampler + " gave no log-probabilities"};
     }
     const auto slot = std::ranges::find(g.slots, &s) - g.slots.begin();

@@ -64,6 +64,7 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
 bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples& samples) {
     if (token < 0 || static_cast<uint32_t>(token) >= p_.vocab_size) { // a failing request fails alone
         p_.context.report.sampler_faults += 1;
+        p_.context.report.sampler_breaches += 1;
         if (p_.model_computes) p_.in_flight.poison(s);
         p_.lifecycle.finish(s, {FinishReason::kError, p_.sampler.text() + " gave token " + std::to_string(token) +
                                                           ", expected 0 to " + std::to_string(p_.vocab_size - 1)});

@@ -54,7 +54,8 @@ Result<> KvPolicyPort::adopt() {
     if (!slot_.filled()) return {};
     if (const host::Component* const before = slot_.previous(); before && !pending_.empty()) {
         const pb_kv_pages changes = wire(pending_);
-        if (const auto done = host::checked<&pb_kv_policy::update>(*before, &changes); !done) count_fault(done.error());
+        if (const auto done = host::checked<&pb_kv_policy::update>(*before, &changes); !done)
+            count_fault(Fault::kError, done.error());
     }
     pending_.clear();
     std::vector<pb_kv_page> cached;
@@ -83,14 +84,15 @@ void KvPolicyPort::update() {
     const uint64_t start = clock_.now_ns();
     const Result<> done = host::checked<&pb_kv_policy::update>(slot_.current(), &pages);
     if (const host::Component* const before = slot_.previous())
-        if (const auto kept = host::checked<&pb_kv_policy::update>(*before, &pages); !kept) count_fault(kept.error());
+        if (const auto kept = host::checked<&pb_kv_policy::update>(*before, &pages); !kept)
+            count_fault(Fault::kError, kept.error());
     context_.report.kv_update_ns += clock_.now_ns() - start;
     pending_.clear();
-    if (!done && !roll_back("update", done.error())) count_fault(done.error());
+    if (!done && !roll_back("update", done.error())) count_fault(Fault::kError, done.error());
 }
 
 // False: it has failed, or has named too few.
-bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, std::string& fault) {
+bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, Fault& fault, std::string& why) {
     static_assert(sizeof(kv::BlockId) == sizeof(uint32_t));
     const uint64_t start = clock_.now_ns();
     pb_kv_choice choice{.struct_size = sizeof(pb_kv_choice),
@@ -104,7 +106,8 @@ bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, std::string& f
     context_.report.kv_choose_ns += clock_.now_ns() - start;
     named = done && choice.page_count <= out.size() ? choice.page_count : 0;
     if (done && choice.page_count == out.size()) return true;
-    fault = done ? policy.label() + (": choose: names " + std::to_string(choice.page_count)) + " pages, expected " +
+    fault = done ? Fault::kContract : Fault::kError;
+    why = done ? policy.label() + (": choose: names " + std::to_string(choice.page_count)) + " pages, expected " +
                        std::to_string(out.size())
                  : done.error();
     return false;
@@ -113,10 +116,11 @@ bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, std::string& f
 size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
     update();
     size_t named = 0;
-    std::string fault;
-    bool chosen = ask(out, named, fault);
-    if (!chosen && roll_back("choose", fault)) chosen = ask(out, named, fault);
-    if (!chosen) count_fault(fault);
+    Fault fault = Fault::kError;
+    std::string why;
+    bool chosen = ask(out, named, fault, why);
+    if (!chosen && roll_back("choose", why)) chosen = ask(out, named, fault, why);
+    if (!chosen) count_fault(fault, why);
     return named;
 }
 
@@ -124,12 +128,13 @@ void KvPolicyPort::refused(kv::BlockId page) {
     const std::string fault = slot_.current().label() +
                               (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
                               ", which is not cached";
-    if (!roll_back("choose", fault)) count_fault(fault);
+    if (!roll_back("choose", fault)) count_fault(Fault::kContract, fault);
 }
 
-void KvPolicyPort::count_fault(const std::string& why) {
+void KvPolicyPort::count_fault(Fault fault, const std::string& why) {
     if (faults_++ == 0) spdlog::warn("{}: the page unused the longest is evicted instead", why);
     context_.report.kv_policy_faults += 1;
+    context_.report.kv_policy_breaches += fault == Fault::kContract ? 1 : 0;
 }
 
 }  // namespace patchbay::engine

@@ -33,8 +33,9 @@ class KvPolicyPort final : public kv::Evictor {
   private:
     pb_kv_pages wire(const std::vector<pb_kv_page>&) const;
     void note(const pb_kv_page&);
-    bool ask(std::span<kv::BlockId> out, size_t& named, std::string& fault);
-    void count_fault(const std::string& why);
+    enum class Fault { kError, kContract }; // the call failed; what it gave breaks the contract
+    bool ask(std::span<kv::BlockId> out, size_t& named, Fault& fault, std::string& why);
+    void count_fault(Fault, const std::string& why);
 
     const kv::KvCache& kv_;
     const Clock& clock_;

@@ -50,6 +50,7 @@ Result<> SchedulerPort::plan() {
     }
     plan_ = {};
     context_.report.plan_faults += 1;
+    context_.report.plan_breaches += returned_ ? 1 : 0;
     if (++bad_plans_ >= kMaxBadPlansInARow)
         return fail(done.error() + " (" + std::to_string(kMaxBadPlansInARow) + " bad plans in a row)");
     return {};
@@ -66,6 +67,7 @@ Result<> SchedulerPort::ask() {
     in.now_us = start / 1000;
     const Result<> done = host::checked<&pb_scheduler::plan>(slot_.current(), &in, &out);
     context_.report.plan_ns += clock_.now_ns() - start;
+    returned_ = bool(done);
     PB_CHECK(done);
     return check(out);
 }

@@ -58,6 +58,7 @@ class SchedulerPort {
     SchedulerView* view_ = nullptr;
     host::Slot slot_;
     StepPlan plan_;
+    bool returned_ = false; // the latest call did not fail, whatever it gave
     std::vector<pb_plan_item> items_;
     std::vector<pb_preempt_item> preempts_;
     std::vector<RequestId> named_; // by the plan that is checked

@@ -29,10 +29,11 @@ bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
 }
 
 // One on probation has lost its slot by it.
-void Proposals::note_fault(const std::string& why, const char* what_follows) {
+void Proposals::note_fault(Fault fault, const std::string& why, const char* what_follows) {
     if (roll_back("propose", why)) return;
     if (faults_++ == 0) spdlog::warn("{}: {}", why, what_follows);
     p_.context.report.proposer_faults += 1;
+    p_.context.report.proposer_breaches += fault == Fault::kContract ? 1 : 0;
 }
 
 uint32_t Proposals::choose_length() {
@@ -68,8 +69,8 @@ void Proposals::propose() {
     Result<> done;
     if (draft_model_) done = draft_with_model(rows);
     else if (!rows.empty()) done = ask(rows);
-    p_.context.report.propose_ns = p_.clock.now_ns() - start;
-    if (!done) note_fault(done.error(), "this step goes on without drafts");
+    if (draft_model_ || !rows.empty()) p_.context.report.propose_ns = p_.clock.now_ns() - start;
+    if (!done) note_fault(Fault::kError, done.error(), "this step goes on without drafts");
 }
 
 // The model goes on with what the target has computed, also of sequences that are not drafted for.
@@ -165,7 +166,8 @@ void Proposals::cut_disallowed(Sequence& s) {
 // What a proposer writes into parents may be wrong: that is its fault, and what hangs on it is no draft.
 void Proposals::keep_tree(Sequence& s, DraftTree tree) {
     if (!tree.sound)
-        note_fault(slot_.current().label() + std::string(" gave a draft that hangs on no draft before it"),
+        note_fault(Fault::kContract,
+                   slot_.current().label() + std::string(" gave a draft that hangs on no draft before it"),
                    "it is cut, with what follows");
     std::vector<DraftPath> paths;
     for (DraftPath& path : tree.paths) {

@@ -74,7 +74,8 @@ class Proposals final : public DraftFeedback {
     void keep_tree(Sequence&, DraftTree);
     void keep(Sequence&, TokenId, std::span<const float> drawn_from); // empty: it was not drawn
     void cut_disallowed(Sequence&);
-    void note_fault(const std::string& why, const char* what_follows);
+    enum class Fault { kError, kContract }; // the call failed; what it gave breaks the contract
+    void note_fault(Fault, const std::string& why, const char* what_follows);
 
     const Parts p_;
     host::Slot slot_;

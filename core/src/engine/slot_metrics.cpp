@@ -1,0 +1,125 @@
+#include "engine/slot_metrics.hpp"
+
+#include <patchbay/abi.h>
+
+#include <string_view>
+
+#include "engine/swap/swap_slot.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+const char* outcome_of(host::SwapState state) {
+    if (state == host::SwapState::kCommitted) return "committed";
+    return state == host::SwapState::kRefused ? "refused" : "rolled_back";
+}
+
+}  // namespace
+
+using Report = const StepReport&;
+const std::array<SlotMetrics::TimedCall, 12> SlotMetrics::kCalls = {{
+    {"scheduler", "plan", [](Report r) { return r.plan_ns; }},
+    {"sampler", "sample", [](Report r) { return r.sample_ns; }},
+    {"proposer", "propose", [](Report r) { return r.propose_ns; }},
+    {"kv_policy", "update", [](Report r) { return r.kv_update_ns; }},
+    {"kv_policy", "choose", [](Report r) { return r.kv_choose_ns; }},
+    {"model", "forward", [](Report r) { return r.forward.model_forward; }},
+    {"attention", "plan", [](Report r) { return r.forward.attention_plan; }},
+    {"attention", "append_kv", [](Report r) { return r.forward.attention_append; }},
+    {"attention", "run", [](Report r) { return r.forward.attention_run; }},
+    {"device", "begin_step", [](Report r) { return r.forward.device_begin; }},
+    {"device", "graph_launch", [](Report r) { return r.forward.device_launch; }},
+    {"device", "end_step", [](Report r) { return r.forward.device_end; }},
+}};
+
+const std::array<SlotMetrics::FaultCount, 8> SlotMetrics::kFaults = {{
+    {"scheduler", "error", [](Report r) { return r.plan_faults - r.plan_breaches; }},
+    {"scheduler", "contract", [](Report r) { return r.plan_breaches; }},
+    {"sampler", "logits", [](Report r) { return r.sampler_faults - r.sampler_breaches; }},
+    {"sampler", "contract", [](Report r) { return r.sampler_breaches; }},
+    {"proposer", "error", [](Report r) { return r.proposer_faults - r.proposer_breaches; }},
+    {"proposer", "contract", [](Report r) { return r.proposer_breaches; }},
+    {"kv_policy", "error", [](Report r) { return r.kv_policy_faults - r.kv_policy_breaches; }},
+    {"kv_policy", "contract", [](Report r) { return r.kv_policy_breaches; }},
+}};
+
+SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity>& at_first) : all_(all) {
+    for (const host::Identity& p : at_first) {
+        enter(p);
+        count_calls_for(p);
+        if (swap_slot(p.kind)) // from 0 on: of a series that begins at 1 no rate sees the first
+            for (const char* outcome : {"committed", "refused", "rolled_back"}) swaps(p.kind, outcome);
+    }
+}
+
+SlotMetrics::~SlotMetrics() {
+    for (prometheus::Gauge* plugin : plugins_) plugin->Set(0);
+}
+
+void SlotMetrics::on_step(Report r) {
+    for (const host::SwapRecord& swap : r.swaps) on_swap(swap);
+    for (size_t i = 0; i < kCalls.size(); ++i) // a step without the call is no observation
+        if (const uint64_t ns = calls_[i] ? kCalls[i].ns(r) : 0) calls_[i]->Observe(seconds(ns));
+    for (size_t i = 0; i < kFaults.size(); ++i)
+        if (faults_[i]) faults_[i]->Increment(kFaults[i].count(r));
+    if (chosen_evictions_) chosen_evictions_->Increment(r.chosen_evictions);
+}
+
+void SlotMetrics::on_swap(const host::SwapRecord& r) {
+    using host::SwapState;
+    const bool same_library = r.kind == "model"; // names of which are those of weights here
+    if (r.state == SwapState::kOnProbation) {
+        all_.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
+        leave(r.from);
+        enter(r.to);
+        if (!same_library) count_calls_for(r.to);
+        return;
+    }
+    swaps(r.kind, outcome_of(r.state)).Increment();
+    if (r.state != SwapState::kCommitted)
+        all_.counter("patchbay_plugin_swap_failures_total", {{"kind", r.kind}, {"phase", r.phase}}).Increment();
+    if (r.state != SwapState::kRolledBack) return;
+    faults(r.to, "probation").Increment();
+    leave(r.to);
+    enter(r.from);
+    if (!same_library) count_calls_for(r.from);
+}
+
+void SlotMetrics::enter(const host::Identity& p) {
+    plugins_.insert(&info(p));
+    info(p).Set(1);
+}
+
+void SlotMetrics::count_calls_for(const host::Identity& p) {
+    for (size_t i = 0; i < kCalls.size(); ++i)
+        if (p.kind == kCalls[i].kind)
+            calls_[i] = &all_.histogram("patchbay_plugin_call_seconds",
+                                        {{"kind", p.kind}, {"plugin", p.name}, {"call", kCalls[i].name}});
+    for (size_t i = 0; i < kFaults.size(); ++i)
+        if (p.kind == kFaults[i].kind) faults_[i] = &faults(p, kFaults[i].reason);
+    if (swap_slot(p.kind)) faults(p, "probation");
+    if (p.kind == "kv_policy")
+        chosen_evictions_ =
+            &all_.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
+}
+
+prometheus::Gauge& SlotMetrics::info(const host::Identity& p) {
+    const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
+    return all_.gauge("patchbay_plugin_info", {{"kind", p.kind},
+                                               {"plugin", p.name},
+                                               {"version", p.version},
+                                               {"abi", abi},
+                                               {"sha256", p.sha256}});
+}
+
+prometheus::Counter& SlotMetrics::swaps(const std::string& kind, const char* outcome) {
+    return all_.counter("patchbay_plugin_swaps_total", {{"kind", kind}, {"outcome", outcome}});
+}
+
+prometheus::Counter& SlotMetrics::faults(const host::Identity& p, const char* reason) {
+    return all_.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"plugin", p.name}, {"reason", reason}});
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,48 @@
+// Metrics of the components in the slots: time in their calls, faults, swaps. Part of EngineMetrics. After a swap the
+// calls count for the component that is in the slot.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/step_report.hpp"
+#include "metrics/catalogue.hpp"
+
+namespace patchbay::engine {
+
+class SlotMetrics {
+  public:
+    SlotMetrics(metrics::Metrics&, const std::vector<host::Identity>& at_first);
+    ~SlotMetrics(); // what is about the present ends with the engine
+    void on_step(const StepReport&);
+
+  private:
+    struct TimedCall {
+        const char *kind, *name;
+        uint64_t (*ns)(const StepReport&);
+    };
+    struct FaultCount {
+        const char *kind, *reason;
+        uint32_t (*count)(const StepReport&);
+    };
+    static const std::array<TimedCall, 12> kCalls;
+    static const std::array<FaultCount, 8> kFaults;
+
+    void enter(const host::Identity&);                // it is in its slot now
+    void leave(const host::Identity& p) { info(p).Set(0); }
+    void count_calls_for(const host::Identity&);
+    void on_swap(const host::SwapRecord&);
+    prometheus::Gauge& info(const host::Identity&);
+    prometheus::Counter& swaps(const std::string& kind, const char* outcome);
+    prometheus::Counter& faults(const host::Identity&, const char* reason);
+
+    metrics::Metrics& all_;
+    std::array<prometheus::Histogram*, 12> calls_{}; // null: of a kind whose slot is empty
+    std::array<prometheus::Counter*, 8> faults_{};
+    prometheus::Counter* chosen_evictions_ = nullptr;
+    std::set<prometheus::Gauge*> plugins_;           // info of those that have been in a slot
+};
+
+}  // namespace patchbay::engine

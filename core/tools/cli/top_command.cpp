@@ -1,0 +1,91 @@
+#include "cli/top_command.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+#include <memory>
+
+#include "cli/print_error.hpp"
+#include "cli/running_engine.hpp"
+#include "top/top.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr double kMinInterval = 0.1, kMaxInterval = 3600;
+
+struct Options {
+    RunningEngineFlags engine;
+    std::string metrics; // HOST:PORT
+    double interval = 1;
+    bool once = false;
+};
+
+// HOST:PORT, also as a URL.
+Result<serve::AdminAddress> metrics_address(std::string text) {
+    const std::string given = text, scheme = "http://", route = "/metrics";
+    if (text.starts_with(scheme)) text.erase(0, scheme.size());
+    if (text.ends_with(route)) text.resize(text.size() - route.size());
+    if (text.ends_with('/')) text.pop_back();
+    serve::AdminAddress out;
+    const size_t colon = text.rfind(':');
+    const char *const begin = text.data() + (colon == text.npos ? text.size() : colon + 1),
+                     *const end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(begin, end, out.port);
+    if (colon == text.npos || colon == 0 || begin == end || last != end || error != std::errc{})
+        return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
+    out.host = text.substr(0, colon);
+    if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
+    return out;
+}
+
+Result<> show(const Options& o) {
+    top::TopOptions options;
+    options.interval = std::chrono::milliseconds(static_cast<int64_t>(o.interval * 1000));
+    if (!o.metrics.empty()) {
+        PB_TRY(options.source.address, metrics_address(o.metrics));
+        options.source.routes = top::Source::Routes::kMetricsOnly;
+    } else {
+        PB_TRY(options.source.address, running_engine(o.engine));
+    }
+    using Output = top::TopOptions::Output;
+    const bool at_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;
+    options.output = o.once ? Output::kOnce : at_terminal ? Output::kLive : Output::kPlain;
+    return top::run_top(options, std::cout);
+}
+
+}  // namespace
+
+void add_top_command(Commands& commands) {
+    CLI::App* app =
+        commands.app.add_subcommand("top", "Watch a running engine: load, latencies, plugins; swap and set");
+    const auto o = std::make_shared<Options>();
+    add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
+    app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics instead: to watch without control");
+    app->add_option("--interval", o->interval, "seconds between two looks")
+        ->check(CLI::Range(kMinInterval, kMaxInterval))
+        ->capture_default_str();
+    app->add_flag("--once", o->once, "print one look as text, after one interval, and end");
+    app->footer(
+        "Keys: 1 overview, 2 plugins, Tab the other page, s swap, e set, arrows scroll, q quit.\n"
+        "Where standard output is no terminal, it prints text once an interval.\n"
+        "Examples:\n"
+        "  patchbay top\n"
+        "  patchbay top --admin ./admin.sock --interval 0.5\n"
+        "  patchbay top --metrics 127.0.0.1:8000 --once");
+    app->callback([&commands, o] {
+        check(o->engine);
+        if (!o->metrics.empty() && !o->engine.address.empty())
+            throw CLI::ValidationError("--metrics and --admin exclude each other");
+        if (const auto address = metrics_address(o->metrics); !o->metrics.empty() && !address)
+            throw CLI::ValidationError(address.error());
+        commands.chosen = [o] {
+            const Result<> done = show(*o);
+            if (!done) print_faults("patchbay top", done.error());
+            return done ? kOk : kFailed;
+        };
+    });
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,154 @@
+#include "top/engine_link.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <filesystem>
+
+#include "base/clock.hpp"
+#include "engine/swap/swap_slot.hpp"
+#include "serve/admin_client.hpp"
+#include "top/quantity.hpp"
+#include "top/status_fields.hpp"
+
+namespace patchbay::top {
+namespace {
+
+using serve::Json;
+
+double seconds_now() {
+    static const RealClock clock;
+    return static_cast<double>(clock.now_ns()) * 1e-9;
+}
+
+// The body of an answer that is no refusal.
+Result<std::string> body_of(const Source& source, const std::string& method, const std::string& path,
+                            const std::string& body, std::stop_token stop) {
+    PB_TRY(serve::HttpResponse answer, serve::ask_admin(source.address, method, path, body, std::move(stop)));
+    constexpr unsigned kRefused = 400, kConflict = 409; // the latter has the outcome of a swap
+    if (answer.status < kRefused || answer.status == kConflict) return std::move(answer.body);
+    const auto json = serve::parse_body(answer.body);
+    const std::string reason = json ? field_text(*json, "/error/message") : "";
+    return fail(reason.empty() ? source.address.text() + path + ": HTTP " + std::to_string(answer.status) : reason);
+}
+
+Result<Json> json_of(const Source& source, const std::string& method, const std::string& path, const std::string& body,
+                     std::stop_token stop) {
+    PB_TRY(const std::string text, body_of(source, method, path, body, std::move(stop)));
+    auto json = serve::parse_body(text);
+    if (!json) return fail(source.address.text() + path + ": " + json.error());
+    return json;
+}
+
+Json body_of(const Order& order) {
+    Json params = Json::object();
+    for (const auto& [key, value] : order.settings) params[key] = value;
+    if (order.what == Order::What::kSet) return {{"kind", order.kind}, {"params", params}};
+    const bool is_model = order.kind == name_of(engine::SwapSlot::kModel); // which the engine opens in its own folder
+    const std::string plugin =
+        is_model ? std::filesystem::absolute(order.plugin).lexically_normal().string() : order.plugin;
+    return {{"kind", order.kind}, {"plugin", plugin}, {"params", params}};
+}
+
+}  // namespace
+
+Result<Sample> take_sample(const Source& source, std::stop_token stop) {
+    Sample out;
+    PB_TRY(const std::string text, body_of(source, "GET", "/metrics", "", stop));
+    out.scrape = metrics::Scrape(text);
+    if (!out.scrape.has("patchbay_steps_total"))
+        return fail(source.address.text() + "/metrics has no metrics of an engine (patchbay_steps_total)");
+    out.at_seconds = seconds_now();
+    if (source.routes == Source::Routes::kMetricsOnly) return out;
+    PB_TRY(out.status, json_of(source, "GET", "/status", "", std::move(stop)));
+    return out;
+}
+
+std::vector<SlotChoice> slot_choices(const Json& status, const Json& plugins) {
+    std::vector<SlotChoice> out;
+    const auto known = engine::swap_slots();
+    const auto list = [](const Json& json, const char* name) {
+        return json.is_object() && json.contains(name) && json[name].is_array() ? json[name] : Json::array();
+    };
+    for (const Json& slot : list(status, "slots")) {
+        SlotChoice choice{field_text(slot, "/kind"), field_text(slot, "/plugin"), {}};
+        if (std::ranges::find(known, choice.kind) == known.end()) continue;
+        const bool takes_a_path = choice.kind == name_of(engine::SwapSlot::kModel);
+        for (const Json& p : list(plugins, "plugins"))
+            if (!takes_a_path && field_text(p, "/kind") == choice.kind && field_text(p, "/state") == "usable")
+                choice.plugins.push_back(field_text(p, "/name"));
+        if (takes_a_path || !choice.plugins.empty()) out.push_back(std::move(choice));
+    }
+    return out;
+}
+
+std::string answer_text(const Order& order, const Json& answer) {
+    if (order.what == Order::What::kSet) {
+        std::string out = "set " + order.kind + ":";
+        for (const auto& [key, value] : order.settings) out += " " + key + "=" + field_text(answer, "/params/" + key);
+        return out;
+    }
+    const std::string outcome = field_text(answer, "/outcome"), phase = field_text(answer, "/phase");
+    std::string out = "swap " + order.kind + " " + field_text(answer, "/from/plugin") + " to " +
+                      field_text(answer, "/to/plugin") + ": " + outcome;
+    if (!phase.empty()) out += " in phase " + phase + ": " + field_text(answer, "/reason");
+    const std::string pause = field_text(answer, "/pause_us");
+    if (outcome == "committed" && !pause.empty())
+        out += " (step " + field_text(answer, "/step") + ", pause " + seconds_text(std::stod(pause) * 1e-6) + ")";
+    return out;
+}
+
+EngineLink::EngineLink(Source source, std::chrono::milliseconds interval, const Wakeup& wakeup)
+    : source_(std::move(source)), interval_(interval), wakeup_(wakeup),
+      sampler_([this](std::stop_token stop) { sample_until(std::move(stop)); }) {}
+
+EngineLink::~EngineLink() {
+    for (std::jthread& other : others_) other.request_stop();
+}
+
+EngineLink::News EngineLink::take_news() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(news_, {});
+}
+
+void EngineLink::sample_until(std::stop_token stop) {
+    std::condition_variable_any stopped;
+    while (!stop.stop_requested()) {
+        auto sample = take_sample(source_, stop);
+        std::unique_lock lock(mutex_);
+        if (sample) news_.sample = *std::move(sample), news_.trouble.reset();
+        else news_.trouble = sample.error();
+        wakeup_.wake();
+        stopped.wait_for(lock, stop, interval_, [] { return false; });
+    }
+}
+
+void EngineLink::start(std::function<void(std::stop_token)> work) { others_.emplace_back(std::move(work)); }
+
+void EngineLink::send(const Order& order) {
+    start([this, order](std::stop_token stop) {
+        const bool swaps = order.what == Order::What::kSwap;
+        const std::string body = body_of(order).dump(-1, ' ', false, Json::error_handler_t::replace);
+        const auto answer = json_of(source_, "POST", swaps ? "/swap" : "/set", body, std::move(stop));
+        Result<std::string> outcome = std::string();
+        if (answer) outcome = answer_text(order, *answer);
+        else outcome = answer.failure();
+        const std::string what = answer && swaps ? field_text(*answer, "/outcome") : "";
+        if (what == "refused" || what == "rolled back") outcome = fail(*outcome);
+        const std::lock_guard lock(mutex_);
+        news_.outcome = std::move(outcome);
+        wakeup_.wake();
+    });
+}
+
+void EngineLink::ask_for_plugins() {
+    start([this](std::stop_token stop) {
+        auto answer = json_of(source_, "GET", "/plugins", "", std::move(stop));
+        const std::lock_guard lock(mutex_);
+        if (answer) news_.plugins = *std::move(answer);
+        else news_.outcome = Result<std::string>(answer.failure());
+        wakeup_.wake();
+    });
+}
+
+}  // namespace patchbay::top

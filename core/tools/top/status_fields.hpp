@@ -1,0 +1,19 @@
+// Fields of GET /status as text that a terminal may show. A field that is missing is empty: the engine may be another
+// version than this program.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/printable.hpp"
+
+namespace patchbay::top {
+
+inline std::string field_text(const nlohmann::ordered_json& json, const std::string& path) {
+    const nlohmann::ordered_json::json_pointer pointer(path);
+    if (!json.contains(pointer)) return {};
+    const auto& value = json.at(pointer);
+    if (value.is_null()) return {};
+    return printable(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+}  // namespace patchbay::top
