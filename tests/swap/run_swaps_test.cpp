@@ -73,6 +73,21 @@ TEST(RunSwaps, OneThatIsNeverReachedMakesTheRunInvalidAndProbationDoesNot) {
     EXPECT_EQ(run.swaps[0].record.state, SwapState::kOnProbation);
 }
 
+TEST(RunSwaps, OfOneItemSucceedOrFailTogether) {
+    Swapping s(busy_engine("fcfs", "greedy"));
+    SwapTask sampler = task("sampler", 0, 0, {"faulty", {{"fault", "throws"}, {"vocab", std::to_string(kVocab)}}});
+    sampler.timed.with_previous = true;
+    const RunRecord run = run_with(s, {task("scheduler", 0, 0, {"sjf", {}}), sampler});
+    ASSERT_EQ(run.swaps.size(), 2u);
+    EXPECT_EQ(run.swaps[1].record.text(), "swap sampler greedy→faulty: rolled back in phase sample: fails on purpose");
+    EXPECT_EQ(run.swaps[0].record.text(),
+              "swap scheduler fcfs→sjf: rolled back in phase together: sampler greedy→faulty was rolled back in phase "
+              "sample: fails on purpose");
+    EXPECT_EQ(run.swaps[0].record.transaction, run.swaps[1].record.transaction);
+    EXPECT_EQ(s.texts, greedy_undisturbed());
+    EXPECT_EQ(run.faults.size(), 2u);
+}
+
 TEST(RunSwaps, WhatIsRefusedBeforeTheRunIsAFailureWithItsPlace) {
     Swapping s(busy_engine());
     SwapTask wrong = task("scheduler", 0, 0, {"faulty", {{"fault", "over_budget"}}});

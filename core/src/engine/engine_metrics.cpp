@@ -59,10 +59,17 @@ struct EngineMetrics::Series {
         return all.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"plugin", p.name}});
     }
 
+    // All of a transaction pause the engine together, once.
+    void observe_pause(const host::SwapRecord& r) {
+        if (r.transaction > 0 && !begun_transactions.insert(r.transaction).second) return;
+        all.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.transaction > 0 ? "several" : r.kind}})
+            .Observe(seconds(r.pause_ns));
+    }
+
     void on_swap(const host::SwapRecord& r) {
         using host::SwapState;
         if (r.state == SwapState::kOnProbation) {
-            all.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
+            observe_pause(r);
             info(r.from).Set(0);
             enter(r.to);
             return;
@@ -71,6 +78,8 @@ struct EngineMetrics::Series {
                               : r.state == SwapState::kRefused ? "refused"
                                                                : "rolled_back";
         all.counter("patchbay_plugin_swaps_total", {{"kind", r.kind}, {"outcome", outcome}}).Increment();
+        if (r.transaction > 0 && ended_transactions.insert(r.transaction).second)
+            all.counter("patchbay_plugin_swap_transactions_total", {{"outcome", outcome}}).Increment();
         if (r.state != SwapState::kRolledBack) return;
         faults(r.to).Increment();
         info(r.to).Set(0);
@@ -157,6 +166,7 @@ struct EngineMetrics::Series {
     std::vector<std::pair<prometheus::Counter*, uint64_t runner::CallTimes::*>> forward_calls;
     prometheus::Counter *plan_faults = nullptr, *sampler_faults = nullptr, *proposer_faults = nullptr;
     std::set<prometheus::Gauge*> plugins; // plugin_info of those that have been in its slots
+    std::set<uint64_t> begun_transactions, ended_transactions; // that were counted
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)

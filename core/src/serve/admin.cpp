@@ -1,5 +1,7 @@
 #include "serve/admin.hpp"
 
+#include <algorithm>
+
 #include "serve/admin_json.hpp"
 #include "serve/dashboard.hpp"
 #include "serve/reply.hpp"
@@ -23,10 +25,10 @@ std::vector<std::string> keys_of(const AdminAddress& address) {
     return address.token.empty() ? std::vector<std::string>{} : std::vector<std::string>{address.token};
 }
 
-unsigned status_of(const host::SwapRecord& r) {
+unsigned status_of(const std::vector<host::SwapRecord>& together) {
     constexpr unsigned kDone = 200, kAccepted = 202, kConflict = 409;
-    if (!r.settled()) return kAccepted;
-    return r.state == host::SwapState::kCommitted ? kDone : kConflict;
+    if (!std::ranges::all_of(together, &host::SwapRecord::settled)) return kAccepted;
+    return together.front().state == host::SwapState::kCommitted ? kDone : kConflict;
 }
 
 }  // namespace
@@ -97,13 +99,16 @@ void Admin::plugins(const std::shared_ptr<Exchange>& exchange) {
 void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
     const auto body = parse_body(exchange->request().body);
     if (!body) return routes_.refuse(exchange, body.failure());
-    ReadSwap wanted = read_swap(*body);
+    ReadSwaps wanted = read_swaps(*body);
     if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
-    const auto done = [this, exchange](const Result<host::SwapRecord>& r) {
+    SwapOrder order;
+    for (ReadSwap& swap : wanted.swaps) order.parts.push_back({swap.slot, std::move(swap.choice)});
+    order.registry = registry();
+    order.done = [this, exchange](const Result<std::vector<host::SwapRecord>>& r) {
         if (!r) return routes_.refuse(exchange, r.failure());
-        routes_.answer(exchange, {status_of(*r), dumped(swap_json(*r))});
+        routes_.answer(exchange, {status_of(*r), dumped(swaps_json(*r))});
     };
-    const Result<> added = swaps_.add({wanted.slot, std::move(wanted.choice), registry(), done});
+    const Result<> added = swaps_.add(std::move(order));
     if (!added) routes_.refuse(exchange, added.failure());
 }
 

@@ -18,12 +18,15 @@
 namespace patchbay::serve {
 
 struct SwapOrder {
-    engine::SwapSlot slot = engine::SwapSlot::kScheduler;
-    config::PluginChoice choice;
+    struct Part {
+        engine::SwapSlot slot;
+        config::PluginChoice choice;
+    };
+    std::vector<Part> parts; // several succeed or fail together; each of another slot
     std::shared_ptr<const host::Registry> registry;
-    // Called once, on the thread of the swaps: how it ended; or how far it is where the engine has nothing to compute,
-    // and so nothing to be on probation with. The failure: the engine was stopped first.
-    std::function<void(const Result<host::SwapRecord>&)> done;
+    // Called once, on the thread of the swaps, with a record for each part: how it ended; or how far it is where the
+    // engine has nothing to compute, and so nothing to be on probation with. The failure: the engine was stopped first.
+    std::function<void(const Result<std::vector<host::SwapRecord>>&)> done;
 };
 
 struct PendingSwap {
@@ -49,7 +52,7 @@ class LiveSwaps {
 
     void loop();
     void perform(const SwapOrder&);
-    Result<host::SwapRecord> outcome_of(host::Swap&);
+    Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
     service::EngineThread& engine_;
     SlotJournal& journal_;
@@ -58,7 +61,7 @@ class LiveSwaps {
     std::mutex mutex_; // of what follows
     std::condition_variable added_;
     std::deque<SwapOrder> queue_; // the first one is under way where `preparing_`
-    std::vector<PendingSwap> preparing_; // one at most
+    std::vector<PendingSwap> preparing_; // the parts of one order
     std::list<Posted> posted_;
     bool stopped_ = false;
     std::thread thread_;
