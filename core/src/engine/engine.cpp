@@ -100,7 +100,10 @@ View Engine::view() const {
 
 std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request, uint64_t transaction) {
     Pipeline& p = *state_->pipeline;
-    const CandidateInputs inputs{request.choice, request.registry, request.prober, state_->services, transaction};
+    std::optional<host::Registry> allowed;
+    if (const auto& only = state_->config.allowed_plugins) allowed = request.registry.restricted_to(*only);
+    const host::Registry& registry = allowed ? *allowed : request.registry;
+    const CandidateInputs inputs{request.choice, registry, request.prober, state_->services, transaction};
     if (request.slot != SwapSlot::kModel) return engine::prepare_swap(p.port(request.slot), request.slot, inputs);
     const auto at_once = [](const std::function<void()>& f) {
         f();

@@ -32,6 +32,11 @@ Result<host::Registry> registry_of(const Options& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
+Result<host::Registry> allowed_of(const Options& o, const std::optional<host::AllowedPlugins>& only) {
+    PB_TRY(auto all, registry_of(o));
+    return only ? all.restricted_to(*only) : std::move(all);
+}
+
 constexpr const char* kNoAdmin = "none";
 
 // The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
@@ -40,7 +45,10 @@ void choose_admin_address(Options& o, const config::EngineConfig& config) {
     const bool named = !o.admin.empty();
     auto address = named ? serve::admin_address(o.admin, o.admin_token_file) : serve::default_admin_address();
     if (address)
-        o.server.admin = serve::AdminOptions{*std::move(address), [&o] { return registry_of(o); }, config, named};
+        o.server.admin = serve::AdminOptions{*std::move(address), [&o, only = config.allowed_plugins] {
+                                                  return allowed_of(o, only);
+                                              },
+                                              config, named};
     else spdlog::warn("there is no admin address: {}", address.error());
 }
 

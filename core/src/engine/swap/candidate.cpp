@@ -18,7 +18,7 @@ Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::
     to.path = plugin.library.string();
     if (const auto faults = host::check_settings(**found, settings); !faults.empty())
         return {nullptr, "create", faults[0].text};
-    if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings}); !passed)
+    if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings, {}}); !passed)
         return {nullptr, "probe", passed.error()};
     auto library = host::Library::open(plugin.library, plugin.sha256);
     if (!library) return {nullptr, "create", library.error()};
