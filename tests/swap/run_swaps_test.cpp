@@ -96,14 +96,15 @@ TEST(RunSwaps, TakeAModelFromItsFolder) {
     const auto tasks = swap_tasks(timed, swap_registry(), faults);
     EXPECT_FALSE(faults.any()) << faults.failure().text;
     ASSERT_EQ(tasks.size(), 2u);
-    EXPECT_EQ(tasks[0].text(), "model models/demo-target after 0.0 s");
+    EXPECT_EQ(tasks[0].text(), "model models/demo-target after 0 s");
     EXPECT_FALSE(tasks[0].timed.with_previous);
     EXPECT_TRUE(tasks[1].timed.with_previous);
     config::EngineConfig c = busy_engine();
     c.model = {};
     c.model.path = std::string(kSourceDir) + "/models/demo-target";
+    c.swap.probation_steps = 2;
     Swapping s(c);
-    const RunRecord run = run_with(s, {task("model", 3, 0, {c.model.path, {}})});
+    const RunRecord run = run_with(s, {task("model", 0, 0, {c.model.path, {}})});
     EXPECT_TRUE(run.faults.empty()) << run.faults[0];
     EXPECT_EQ(run.swaps.at(0).record.state, SwapState::kCommitted) << run.swaps.at(0).record.text();
 }

@@ -119,7 +119,8 @@ TEST(SwapTransaction, NamesEachSlotOnce) {
     Swapping s(busy_engine());
     const auto both = swap_together(s, {{SwapSlot::kScheduler, {"sjf", {}}}, {SwapSlot::kScheduler, {"static", {}}}});
     EXPECT_EQ(both[0]->record().text(),
-              "swap scheduler fcfs→sjf: refused in phase find: this slot is named twice, expected once in a transaction");
+              "swap scheduler fcfs→sjf: refused in phase find: this slot is named twice, expected once in a "
+              "transaction");
     EXPECT_EQ(both[1]->record().state, SwapState::kRefused);
 }
 

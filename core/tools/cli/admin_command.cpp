@@ -244,8 +244,8 @@ void add_admin_commands(Commands& commands) {
     app->add_option("PLUGIN", o->plugin, "the word in the YAML; of the model: the folder or file of its weights")
         ->required();
     app->add_option("SETTING", o->settings,
-                    "KEY=VALUE of the plugin's parameters; then KIND PLUGIN SETTING… of further slots, which succeed or "
-                    "fail together");
+                    "KEY=VALUE of the plugin's parameters; then KIND PLUGIN SETTING… of further slots, which succeed "
+                    "or fail together");
     app->footer(
         "Examples:\n"
         "  patchbay swap scheduler sjf ageing=10\n"

@@ -106,7 +106,7 @@ std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
     return out;
 }
 
-// "scheduler/sjf@" "ageing=2" …: the one component that is asked about, and its settings. After @: the library's digest.
+// "scheduler/sjf@" "ageing=2" …: one component, and its settings. After @: its library's digest.
 std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& words) {
     if (words.empty()) return std::nullopt;
     const size_t slash = words[0].find('/'), at = words[0].find('@');

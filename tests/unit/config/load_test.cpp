@@ -169,6 +169,7 @@ TEST_F(Load, without_a_model_there_is_nothing_to_run) {
 }
 
 TEST_F(Load, allowed_plugins_are_digests_by_library) {
+    make_model("m");
     const std::string a(64, 'a'), b(64, 'b');
     EXPECT_FALSE(load("model: m").config.allowed_plugins);
     const Loaded loaded = load("{model: m, allowed_plugins: {a.so: " + a + ", b.so: [" + a + ", " + b + "]}}");
@@ -179,7 +180,7 @@ TEST_F(Load, allowed_plugins_are_digests_by_library) {
     EXPECT_EQ(again.config.allowed_plugins, loaded.config.allowed_plugins); // as ranks get it
     EXPECT_TRUE(load("{model: m, allowed_plugins: {}}").config.allowed_plugins) << "none is allowed";
     EXPECT_THAT(fault_of("{model: m, allowed_plugins: {a.so: 12ab}}"),
-                ::testing::HasSubstr("'allowed_plugins.a.so' is 12ab, expected a SHA-256: 64 digits"));
+                ::testing::HasSubstr("'allowed_plugins.a.so' is '12ab', expected a SHA-256: 64 digits"));
     EXPECT_THAT(fault_of("{model: m, allowed_plugins: [a.so]}"), ::testing::HasSubstr("'allowed_plugins'"));
 }
 
