@@ -20,6 +20,7 @@ struct AdminOptions {
     AdminAddress address;
     std::function<Result<host::Registry>()> find_plugins; // at start, and when folders are to be scanned again
     config::EngineConfig requested;                       // as the engine was made of
+    std::shared_ptr<SlotLedger> ledger{}; // null: there is no supervisor
     bool required = true; // else the server does without where the address cannot be had, and logs why
 };
 

@@ -15,8 +15,8 @@ std::vector<PendingSwap> parts_of(const SwapOrder& order, const char* state) {
 
 }  // namespace
 
-LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal)
-    : engine_(engine), journal_(journal), thread_([this] { loop(); }) {}
+LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger)
+    : engine_(engine), journal_(journal), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
 
 LiveSwaps::~LiveSwaps() { stop(); }
 
@@ -77,7 +77,30 @@ void LiveSwaps::loop() {
     }
 }
 
+// What crashes in its first call must be known before it is let in. A checkpoint goes by its path.
+Result<> LiveSwaps::note(const SwapOrder& order) {
+    if (!ledger_) return {};
+    std::vector<std::string> digests;
+    for (const SwapOrder::Part& p : order.parts) {
+        const auto found = order.registry->find(name_of(p.slot), p.choice.plugin);
+        digests.push_back(p.slot == engine::SwapSlot::kModel ? p.choice.plugin
+                          : found                            ? order.registry->plugin_of(**found)->sha256
+                                                             : "");
+        if (ledger_->has_crashed(digests.back()))
+            return fail(StatusCode::kInvalid, std::string(name_of(p.slot)) + " '" + p.choice.plugin + "' (" +
+                                                  digests.back() + ") has ended this server before, and is refused");
+    }
+    for (size_t i = 0; i < digests.size(); ++i)
+        ledger_->begin(name_of(order.parts[i].slot), order.parts[i].choice, digests[i]);
+    return {};
+}
+
 void LiveSwaps::perform(const SwapOrder& order) {
+    if (const Result<> noted = note(order); !noted) {
+        const std::lock_guard lock(mutex_);
+        preparing_.clear();
+        return order.done(noted.failure());
+    }
     std::vector<engine::SwapRequest> requests;
     for (const SwapOrder::Part& p : order.parts) requests.push_back({p.slot, p.choice, *order.registry, prober_});
     const auto swaps = engine_.swap_together(requests);

@@ -13,6 +13,7 @@
 
 #include "host/prober.hpp"
 #include "serve/slot_journal.hpp"
+#include "serve/slot_ledger.hpp"
 #include "service/engine_thread.hpp"
 
 namespace patchbay::serve {
@@ -37,7 +38,8 @@ class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;
 
-    LiveSwaps(service::EngineThread&, SlotJournal&); // both outlive it
+    // Both outlive it. ledger: null: no supervisor wants to know.
+    LiveSwaps(service::EngineThread&, SlotJournal&, std::shared_ptr<SlotLedger> ledger);
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
     // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
@@ -50,12 +52,14 @@ class LiveSwaps {
         std::shared_ptr<host::Swap> swap;
     };
 
+    Result<> note(const SwapOrder&); // for the supervisor; refused: what ended a server before
     void loop();
     void perform(const SwapOrder&);
     Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
     service::EngineThread& engine_;
     SlotJournal& journal_;
+    const std::shared_ptr<SlotLedger> ledger_;
     host::Prober prober_;
 
     std::mutex mutex_; // of what follows
