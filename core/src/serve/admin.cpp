@@ -39,6 +39,7 @@ Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled con
     const Routes& routes = out->routes_;
     PB_TRY(out->http_, HttpServer::start(http_options(out->options_.address),
                                          [&routes](const auto& exchange) { routes.handle(exchange); }));
+    PB_CHECK(out->watch_folders());
     return out;
 }
 
@@ -57,6 +58,7 @@ AdminAddress Admin::address() const {
 }
 
 void Admin::stop() {
+    watch_.reset();
     swaps_.stop();
     if (!http_) return;
     http_->stop_listening();
@@ -88,7 +90,7 @@ void Admin::status(const std::shared_ptr<Exchange>& exchange) {
     JournalState journal = controlled_.journal.state();
     std::vector<PendingSwap> pending = swaps_.pending(journal.step);
     const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), std::move(journal),
-                              std::move(pending)};
+                              std::move(pending), new_builds_.unused(controlled_.journal.state())};
     routes_.answer(exchange, {200, dumped(status_json(inputs))});
 }
 
@@ -131,17 +133,19 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
     });
 }
 
+Result<std::shared_ptr<const host::Registry>> Admin::find_again() {
+    PB_TRY(host::Registry found, options_.find_plugins());
+    auto registry = std::make_shared<const host::Registry>(std::move(found));
+    const std::lock_guard lock(mutex_);
+    registry.swap(registry_);
+    return registry;
+}
+
 void Admin::reload(const std::shared_ptr<Exchange>& exchange) {
     exchange->offload([this, exchange] {
-        auto found = options_.find_plugins();
-        if (!found) return routes_.refuse(exchange, found.failure());
-        const auto after = std::make_shared<const host::Registry>(*std::move(found));
-        std::shared_ptr<const host::Registry> before = after;
-        {
-            const std::lock_guard lock(mutex_);
-            before.swap(registry_);
-        }
-        routes_.answer(exchange, {200, dumped(reload_json(*before, *after))});
+        const auto before = find_again();
+        if (!before) return routes_.refuse(exchange, before.failure());
+        routes_.answer(exchange, {200, dumped(reload_json(**before, *registry()))});
     });
 }
 

@@ -93,6 +93,9 @@ Json status_json(const StatusInputs& in) {
     for (const PendingSwap& p : in.pending)
         pending.push_back({{"kind", p.kind}, {"plugin", p.plugin}, {"state", p.state}});
     for (const host::SwapRecord& r : in.journal.swaps) ended.push_back(swap_json(r));
+    Json builds = Json::array();
+    for (const NewBuild& b : in.new_builds)
+        builds.push_back({{"kind", b.kind}, {"plugin", b.plugin}, {"sha256", b.sha256}, {"library", b.library}});
     return {{"state", name_of(in.service.state)},
             {"reason", text_or_null(in.service.reason)},
             {"version", c.version},
@@ -108,6 +111,7 @@ Json status_json(const StatusInputs& in) {
             {"queues",
              {{"running", last.running_requests}, {"waiting", last.waiting_requests}, {"inbox", in.service.inbox}}},
             {"pages", pages_json(c.facts, last, stepped)},
+            {"new_builds", std::move(builds)},
             {"steps", in.service.steps},
             {"swaps", {{"pending", std::move(pending)}, {"last", std::move(ended)}}}};
 }

@@ -10,6 +10,7 @@ struct StatusInputs {
     service::ServiceStatus service;
     JournalState journal;
     std::vector<PendingSwap> pending;
+    std::vector<NewBuild> new_builds;
 };
 
 Json status_json(const StatusInputs&);
