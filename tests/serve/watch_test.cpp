@@ -1,4 +1,7 @@
 // Watched folders: files are reported when they are whole, and a new build of a plugin in use is announced or adopted.
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -57,7 +60,7 @@ TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
 
 class Watching { // a server whose fcfs lies in a folder of its own
   public:
-    explicit Watching(config::WatchMode mode, bool pinned = false) : server(options(mode, pinned), config(mode)) {}
+    explicit Watching(config::WatchMode mode) : server(options(mode), config(mode)) {}
 
     void replace_build() { // as an editor, or a linker, that writes beside and moves
         const fs::path built = fs::path(kBuildDir) / "tests/swap_other_builds/other-fcfs.so";
@@ -90,7 +93,7 @@ class Watching { // a server whose fcfs lies in a folder of its own
         c.swap.watch = mode;
         return c;
     }
-    ServerOptions options(config::WatchMode mode, bool) {
+    ServerOptions options(config::WatchMode mode) {
         const fs::path built = fs::path(kBuildDir) / "lib/patchbay/plugins";
         for (const char* file : {"scheduler-fcfs.so", "scheduler-fcfs.plugin.json"})
             fs::copy_file(built / file, folder.path() / file);

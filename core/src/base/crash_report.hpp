@@ -14,7 +14,7 @@ void report_crashes_to(int fd);
 // What the message ends with, in a line of its own: what has changed while the program runs, as the history of its
 // slots. At most 400 bytes are kept; empty: nothing. [one thread at a time]
 void note_for_crashes(std::string_view);
-// Called once the message is written, in a signal's handler or at exit: what others are to hear before the process ends.
+// Called once the message is written, in a signal's handler or at exit: what others hear before the process ends.
 void at_crash(void (*)());
 // The program has finished: from now on exit() is its own.
 void expect_exit();

@@ -1,5 +1,5 @@
-// Files that appear in folders, by inotify: each once it is whole, that is, closed after writing or moved there. Used by
-// Admin for plugins.
+// Files that appear in folders, by inotify: each once it is whole, that is, closed after writing or moved there. Used
+// by Admin for plugins.
 #pragma once
 #include <filesystem>
 #include <functional>

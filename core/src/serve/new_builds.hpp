@@ -1,4 +1,4 @@
-// Builds of plugins in use that have appeared in plugin folders since: what a server announces or adopts. Used by Admin.
+// Builds of plugins in use that have appeared in plugin folders: what a server announces or adopts. Used by Admin.
 #pragma once
 #include <mutex>
 #include <string>

@@ -36,7 +36,8 @@ void SlotLedger::write(const std::string& line) {
 
 void SlotLedger::first(const std::vector<host::Identity>& slots) {
     for (const host::Identity& slot : slots)
-        write(Json{{"event", "first"}, {"kind", slot.kind}, {"name", slot.name}, {"sha256", slot.sha256}}.dump() + "\n");
+        write(Json{{"event", "first"}, {"kind", slot.kind}, {"name", slot.name}, {"sha256", slot.sha256}}.dump() +
+              "\n");
 }
 
 void SlotLedger::begin(std::string_view kind, const config::PluginChoice& to, const std::string& sha256) {

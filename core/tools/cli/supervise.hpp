@@ -1,5 +1,5 @@
-// `patchbay serve --supervise`: a parent that holds the listening socket, and starts the server again after a plugin has
-// ended its process: with the component that was in the slot before. See docs/decisions/0068.
+// `patchbay serve --supervise`: a parent that holds the listening socket, and starts the server again after a plugin
+// has ended its process: with the component that was in the slot before. See docs/decisions/0068.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,9 +17,9 @@ struct Supervised { // what the server gets, in a process of its own
     serve::SlotHistory::Choices choices; // in place of the configured ones
 };
 
-// Calls `serve` in a child process, again and again, until it ends otherwise than in a plugin's call: then its exit code
-// is returned. The failure: the address cannot be had, or what ended it has no predecessor. SIGINT and SIGTERM go to the
-// server. To be called before any thread is started.
+// Calls `serve` in a child process, again and again, until it ends otherwise than in a plugin's call: then its exit
+// code is returned. The failure: the address cannot be had, or what ended it has no predecessor. SIGINT and SIGTERM go
+// to the server. To be called before any thread is started.
 Result<int> supervise(const std::string& host, uint16_t port, const std::function<int(const Supervised&)>& serve);
 
 }  // namespace patchbay::cli
