@@ -273,18 +273,23 @@ void Connection::send(std::string_view bytes) {
 }
 
 void Connection::note_answer() {
-    answer_.set(writing_ || closed_ || !exchange_ ? AnswerState::kNone : exchange_->answer_state());
+    if (closed_ || !exchange_) answer_.set(AnswerState::kNone);
+    else answer_.set(writing_ ? AnswerState::kSending : exchange_->answer_state());
 }
 
 void Connection::write_more() {
-    if (sent_ == sending_.size()) {
+    const bool whole = sent_ == sending_.size();
+    writing_ = true;
+    note_answer();
+    if (whole && lost_answers_are_sent()) { // the process ends, and its last words may follow what was sent
+        writing_ = false;
+        return note_answer();
+    }
+    if (whole) {
         sending_.clear();
         sent_ = 0;
         std::swap(sending_, pending_);
     }
-    writing_ = true;
-    note_answer();
-    if (lost_answers_are_sent()) return; // the process ends
     set_deadline(set_->options.write_seconds);
     socket_.async_write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
                              [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {

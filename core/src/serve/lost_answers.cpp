@@ -1,8 +1,10 @@
 #include "serve/lost_answers.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdio>
 #include <atomic>
 #include <string>
 
@@ -66,10 +68,18 @@ void LostAnswer::set(AnswerState state) {
 
 void answer_all_lost() {
     if (sent.exchange(true) || !words.load()) return;
-    for (const Entry& e : entries) {
-        const AnswerState state = e.state;
-        if (state == AnswerState::kNone || e.fd < 0) continue;
-        send_to(e.fd, state == AnswerState::kAwaited ? words.load()->whole : words.load()->chunk);
+    constexpr int kRounds = 100;
+    bool sending = true;
+    for (int round = 0; round < kRounds && sending; ++round) {
+        if (round > 0) poll(nullptr, 0, 1); // a millisecond
+        sending = false;
+        for (Entry& e : entries) {
+            const AnswerState state = e.state;
+            sending = sending || state == AnswerState::kSending;
+            if (state != AnswerState::kAwaited && state != AnswerState::kStream) continue;
+            send_to(e.fd, state == AnswerState::kAwaited ? words.load()->whole : words.load()->chunk);
+            e.state = AnswerState::kNone;
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 namespace patchbay::serve {
 
 enum class AnswerState {
-    kNone,    // no answer is due, or bytes of one are being sent: nothing can be said
+    kNone,    // no answer is due
+    kSending, // bytes of one are being sent: nothing can be said until they are
     kAwaited, // a request is there, and nothing of its answer was sent
     kStream   // the last chunk of a stream of events was sent whole
 };
@@ -23,7 +24,8 @@ class LostAnswer { // of one connection
     size_t entry_; // kEntries: the table was full
 };
 
-// From a signal's handler, or at exit: sends each its error. From then on nothing else may be sent.
+// From a signal's handler, or at exit: sends each its error, once what is being sent is whole, for which it waits a
+// tenth of a second. From then on nothing else may be begun.
 void answer_all_lost();
 bool lost_answers_are_sent();
 
