@@ -281,6 +281,40 @@ TEST(AdminSwap, ThatBreaksItsContractIsRolledBackAndSaysWhere) {
     EXPECT_EQ(slot(status, "scheduler")["generation"], 1); // the one that was there before
 }
 
+Json both(const Json& scheduler, const Json& sampler) {
+    return {{"swaps", {{{"kind", "scheduler"}, {"plugin", scheduler}}, {{"kind", "sampler"}, {"plugin", sampler}}}}};
+}
+
+TEST(AdminSwap, OfSeveralSlotsIsOneTransaction) {
+    config::EngineConfig config = Running::demo_model();
+    config.swap.probation_steps = 4;
+    const Controlled engine(config);
+    const Said idle = engine.swap(both("sjf", "greedy"));
+    EXPECT_EQ(idle.status, 202u) << idle.body;
+    EXPECT_EQ(idle.body["outcome"], "on probation");
+    EXPECT_EQ(idle.body["swaps"].size(), 2u);
+    EXPECT_EQ(engine.status()["swaps"]["pending"],
+              Json::parse(R"([{"kind": "scheduler", "plugin": "sjf", "state": "on probation"},
+                              {"kind": "sampler", "plugin": "greedy", "state": "on probation"}])"));
+    engine.server.complete(greedy("The king", 20));
+    engine.server.pages_in_use_when_idle();
+    const Json last = engine.status()["swaps"]["last"];
+    ASSERT_EQ(last.size(), 2u);
+    for (const Json& swap : last) {
+        EXPECT_EQ(swap["outcome"], "committed") << swap;
+        EXPECT_EQ(swap["transaction"], idle.body["transaction"]);
+        EXPECT_EQ(swap["step"], last[0]["step"]);
+    }
+    const Said refused = engine.swap(both("static", "gready"));
+    EXPECT_EQ(refused.status, 409u) << refused.body;
+    EXPECT_EQ(refused.body["outcome"], "refused");
+    EXPECT_EQ(refused.body["swaps"][0]["phase"], "together");
+    EXPECT_EQ(refused.body["swaps"][1]["phase"], "find");
+    EXPECT_EQ(slot(engine.status(), "scheduler")["plugin"], "sjf");
+    const std::string metrics = get(engine.server.port(), "/metrics").body;
+    EXPECT_THAT(metrics, HasSubstr("patchbay_plugin_swap_transactions_total{outcome=\"committed\"} 1\n"));
+}
+
 TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
     const Controlled engine;
     struct Case {
@@ -360,6 +394,14 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
          "params.ageing: got array"},
         {"POST", "/swap", "{\"kind\": \"scheduler\", \"plugin\": \"\xff\"}", 400, "no JSON"},
         {"POST", "/swap", std::string(70'000, ' '), 413, "65536 bytes"},
+        {"POST", "/swap", R"({"swaps": []})", 400, "swaps: expected a list of {kind, plugin, params}"},
+        {"POST", "/swap", R"({"swaps": [3]})", 400, "swaps[0]: expected an object"},
+        {"POST", "/swap", R"({"swaps": [{"kind": "sampler"}]})", 400, "swaps[0].plugin: is missing"},
+        {"POST", "/swap", R"({"kind": "sampler", "swaps": []})", 400, "kind: there is no such field beside swaps"},
+        {"POST", "/swap", both("sjf", 3).dump(), 400, "swaps[1].plugin: got 3, expected a string"},
+        {"POST", "/swap",
+         R"({"swaps": [{"kind": "sampler", "plugin": "a"}, {"kind": "sampler", "plugin": "b"}]})", 400,
+         "swaps[1].kind: the slot sampler is named twice"},
         {"POST", "/set", R"({"kind": "scheduler"})", 400, "params: is missing"},
         {"POST", "/set", R"({"kind": "scheduler", "plugin": "sjf", "params": {}})", 400, "there is no such field"},
         {"POST", "/set", R"({"kind": "scheduler", "params": {"ageing": "3"}})", 400, "unknown key 'ageing'"},

@@ -153,6 +153,40 @@ TEST(ModelSwap, IsRefusedToAModelThatKeepsOtherKv) {
     EXPECT_THAT(nothing->record().text(), HasSubstr("refused in phase find: there is no such folder or file"));
 }
 
+const host::Registry& with_faulty_model() { // which comes first, and so serves the demo models
+    static const auto all = host::Registry::open({std::string(kBuildDir) + "/tests/swap_faulty_models"});
+    if (!all) throw std::runtime_error(all.error());
+    return *all;
+}
+
+TEST(ModelSwap, OneThatFailsOnProbationIsRolledBackAndNoRequestIsLost) {
+    for (const bool with_scheduler : {false, true}) {
+        config::EngineConfig c = demo(kModels + "demo-target");
+        c.swap.probation_steps = 6;
+        Swapping whole(c);
+        ask(whole, 1, 5);
+        whole.run();
+        Swapping s(c);
+        ask(s, 1, 5);
+        for (int i = 0; i < 4; ++i) s.step();
+        const std::string before = s.engine->facts().model_identity;
+        std::vector<SwapRequest> requests = {
+            {kModel, {kModels + "demo-target", {}}, with_faulty_model(), prober()}};
+        if (with_scheduler) requests.push_back({SwapSlot::kScheduler, {"sjf", {}}, swap_registry(), prober()});
+        const auto swaps = s.engine->swap_together(requests);
+        EXPECT_EQ(s.run([&] { EXPECT_TRUE(s.engine->audit()); }), whole.texts); // of the same weights
+        const host::SwapRecord r = swaps[0]->record();
+        EXPECT_EQ(r.state, SwapState::kRolledBack) << r.text();
+        EXPECT_THAT(r.text(), HasSubstr("rolled back in phase run: "));
+        EXPECT_THAT(r.text(), HasSubstr("fails on purpose"));
+        EXPECT_EQ(s.engine->facts().model_identity, before);
+        if (with_scheduler) {
+            EXPECT_EQ(swaps[1]->record().phase, "together");
+        }
+        EXPECT_EQ(name_in(*s.engine, "scheduler"), "fcfs");
+    }
+}
+
 // Weights are prepared between its steps, also of an engine that has nothing to compute.
 TEST(ModelSwap, OfAnEngineWithAThreadOfItsOwn) {
     const OtherCheckpoint other;

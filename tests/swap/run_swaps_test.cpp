@@ -1,5 +1,6 @@
 // What an experiment makes of the swaps of a run: when they are posted, and which of their outcomes are faults.
 #include "experiment/timed_swaps.hpp"
+#include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 
 namespace patchbay::experiment {
@@ -71,6 +72,41 @@ TEST(RunSwaps, OneThatIsNeverReachedMakesTheRunInvalidAndProbationDoesNot) {
     EXPECT_EQ(run.faults,
               std::vector<std::string>{"swap sampler standard→greedy: posted, but the run ended first"});
     EXPECT_EQ(run.swaps[0].record.state, SwapState::kOnProbation);
+}
+
+TEST(RunSwaps, OfOneItemSucceedOrFailTogether) {
+    Swapping s(busy_engine("fcfs", "greedy"));
+    SwapTask sampler = task("sampler", 0, 0, {"faulty", {{"fault", "throws"}, {"vocab", std::to_string(kVocab)}}});
+    sampler.timed.with_previous = true;
+    const RunRecord run = run_with(s, {task("scheduler", 0, 0, {"sjf", {}}), sampler});
+    ASSERT_EQ(run.swaps.size(), 2u);
+    EXPECT_EQ(run.swaps[1].record.text(), "swap sampler greedy→faulty: rolled back in phase sample: fails on purpose");
+    EXPECT_EQ(run.swaps[0].record.text(),
+              "swap scheduler fcfs→sjf: rolled back in phase together: sampler greedy→faulty was rolled back in phase "
+              "sample: fails on purpose");
+    EXPECT_EQ(run.swaps[0].record.transaction, run.swaps[1].record.transaction);
+    EXPECT_EQ(s.texts, greedy_undisturbed());
+    EXPECT_EQ(run.faults.size(), 2u);
+}
+
+TEST(RunSwaps, TakeAModelFromItsFolder) {
+    config::Faults faults;
+    const auto timed = read_timed_swaps(
+        *config::parse_yaml("{t: 0, swap: {model: models/demo-target, scheduler: sjf}}", "e.yaml"), faults);
+    const auto tasks = swap_tasks(timed, swap_registry(), faults);
+    EXPECT_FALSE(faults.any()) << faults.failure().text;
+    ASSERT_EQ(tasks.size(), 2u);
+    EXPECT_EQ(tasks[0].text(), "model models/demo-target after 0 s");
+    EXPECT_FALSE(tasks[0].timed.with_previous);
+    EXPECT_TRUE(tasks[1].timed.with_previous);
+    config::EngineConfig c = busy_engine();
+    c.model = {};
+    c.model.path = std::string(kSourceDir) + "/models/demo-target";
+    c.swap.probation_steps = 2;
+    Swapping s(c);
+    const RunRecord run = run_with(s, {task("model", 0, 0, {c.model.path, {}})});
+    EXPECT_TRUE(run.faults.empty()) << run.faults[0];
+    EXPECT_EQ(run.swaps.at(0).record.state, SwapState::kCommitted) << run.swaps.at(0).record.text();
 }
 
 TEST(RunSwaps, WhatIsRefusedBeforeTheRunIsAFailureWithItsPlace) {

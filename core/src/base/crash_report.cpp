@@ -30,6 +30,14 @@ constexpr size_t kStackBytes = 64 << 10; // a handler's frame holds all register
 struct sigaction before[std::size(kFatal)]; // what signals did before report_crashes()
 std::atomic<bool> reporting{false}, exit_expected{false};
 std::atomic<int> report_to{STDERR_FILENO};
+std::atomic<void (*)()> then_call{nullptr};
+
+struct Note { // read by a signal's handler, so never the one that is being written
+    char text[400];
+    size_t size = 0;
+};
+Note notes[2];
+std::atomic<size_t> latest_note{0};
 
 // A line of text without memory from the heap: a signal may have come while that was being changed.
 class Line {
@@ -70,6 +78,11 @@ void report(std::string_view what, const CallRecord& call) {
     if (!call.component) line << " outside of any plugin's call";
     if (call.step > 0) line << (call.component ? " in step " : ", after step ") << call.step;
     (line << "\n").write();
+    if (const Note& note = notes[latest_note]; note.size > 0) {
+        Line second;
+        (second << "patchbay: " << std::string_view(note.text, note.size) << "\n").write();
+    }
+    if (const auto f = then_call.load()) f();
 }
 
 void on_signal(int signal, siginfo_t* info, void*) {
@@ -101,6 +114,15 @@ void report_exit_first() {
 }
 
 void report_crashes_to(int fd) { report_to = fd; }
+
+void at_crash(void (*f)()) { then_call = f; }
+
+void note_for_crashes(std::string_view text) {
+    const size_t next = 1 - latest_note;
+    notes[next].size = std::min(text.size(), sizeof notes[next].text);
+    std::memcpy(notes[next].text, text.data(), notes[next].size);
+    latest_note = next;
+}
 
 void expect_exit() { exit_expected = true; }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "host/allowed_plugins.hpp"
+
 namespace patchbay::config {
 
 struct PluginChoice { // `scheduler: fcfs` or `scheduler: {plugin: fcfs, key: value}`
@@ -98,9 +100,12 @@ struct SpeculationSettings {                 // `speculative:`; docs/speculation
     bool operator==(const SpeculationSettings&) const = default;
 };
 
+enum class WatchMode { kOff, kAnnounce, kAdopt }; // of plugin folders, while a server runs
+
 struct SwapSettings {                        // `swap:`; docs/hot-swap.md
     uint32_t probation_steps = 16;           // in which the predecessor can come back
     uint32_t max_call_ms = 1000;             // a call that takes longer brings it back; 0: no bound
+    WatchMode watch = WatchMode::kOff;       // what becomes of a new build of a plugin in use
 
     bool operator==(const SwapSettings&) const = default;
 };
@@ -127,6 +132,7 @@ struct EngineConfig {
     PluginChoice device{"cpu", {}};
     std::optional<PluginChoice> proposer;    // none: no speculation
     std::optional<PluginChoice> kv_policy;   // none: the page unused the longest is evicted first
+    std::optional<host::AllowedPlugins> allowed_plugins; // none: any
 
     bool operator==(const EngineConfig&) const = default;
 };

@@ -8,6 +8,7 @@
 #include "base/flat_string.hpp"
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
+#include "config/allowed_plugins.hpp"
 #include "config/plugin_slot.hpp"
 #include "config/slots.hpp"
 
@@ -189,7 +190,11 @@ Table<SwapSettings> swap_table() {
     t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
           "steps after a swap in which an error rolls back to the old component")
         .key("max_call_ms", &SwapSettings::max_call_ms, {0, 1e6, "ms"},
-             "a call of a component on probation that takes longer rolls back to the old component; 0: no limit");
+             "a call of a component on probation that takes longer rolls back to the old component; 0: no limit")
+        .word("watch", &SwapSettings::watch,
+              {{"off", WatchMode::kOff}, {"announce", WatchMode::kAnnounce}, {"adopt", WatchMode::kAdopt}},
+              "what a server does with a new build of a plugin that appears in a plugin folder; announce: log and "
+              "status say so; adopt: a build of a plugin in use is swapped in");
     return t;
 }
 
@@ -391,7 +396,7 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
 }
 
 std::vector<std::string> engine_keys() {
-    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "swap"};
+    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "swap", "allowed_plugins"};
     for (const SlotInfo& slot : slots()) keys.push_back(slot.kind);
     return keys;
 }
@@ -436,6 +441,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     for (const SlotInfo& slot : slots()) add_slot(t, slot, registry);
     t.section("speculative", &EngineConfig::speculative, speculation_table(), "how drafts are verified");
     t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
+    add_allowed_plugins(t);
     return t;
 }
 

@@ -82,7 +82,7 @@ std::string_view sync_reason_of(const config::EngineConfig& c, const execution::
 class Engine::Builder {
   public:
     Builder(const config::EngineConfig& c, const host::Registry& registry, Clock& clock, host::MetricSink* metrics)
-        : c_(c), registry_(registry), state_(std::make_unique<State>(clock)) {
+        : c_(c), state_(std::make_unique<State>(clock)), registry_(allowed(registry)) {
         state_->config = c;
         state_->pool = std::make_unique<ThreadPool>(
             execution::choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
@@ -101,6 +101,10 @@ class Engine::Builder {
     }
 
   private:
+    const host::Registry& allowed(const host::Registry& all) {
+        if (!c_.allowed_plugins) return all;
+        return state_->allowed.emplace(all.restricted_to(*c_.allowed_plugins));
+    }
     bool computes() const { return parts_->device_info.computes != 0; } // else it charges time
 
     Result<> open(parallel::World*);
@@ -112,8 +116,8 @@ class Engine::Builder {
     Result<> connect(execution::ScriptSetup*);
 
     const config::EngineConfig& c_;
-    const host::Registry& registry_;
     std::unique_ptr<State> state_;
+    const host::Registry& registry_; // the allowed ones of the given
     std::optional<execution::ModelParts> parts_; // from open() on
     execution::OtherRanks ranks_;
     std::vector<std::string> rank_names_;

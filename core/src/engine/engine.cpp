@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "base/printable.hpp"
 #include "engine/state.hpp"
 #include "engine/swap/candidate.hpp"
@@ -96,9 +98,12 @@ View Engine::view() const {
 
 // ---- swaps ----
 
-std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
+std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request, uint64_t transaction) {
     Pipeline& p = *state_->pipeline;
-    const CandidateInputs inputs{request.choice, request.registry, request.prober, state_->services};
+    std::optional<host::Registry> allowed;
+    if (const auto& only = state_->config.allowed_plugins) allowed = request.registry.restricted_to(*only);
+    const host::Registry& registry = allowed ? *allowed : request.registry;
+    const CandidateInputs inputs{request.choice, registry, request.prober, state_->services, transaction};
     if (request.slot != SwapSlot::kModel) return engine::prepare_swap(p.port(request.slot), request.slot, inputs);
     const auto at_once = [](const std::function<void()>& f) {
         f();
@@ -106,6 +111,8 @@ std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) {
     };
     return p.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
 }
+
+std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) { return prepare_swap(request, 0); }
 
 void Engine::post_swap(const std::shared_ptr<host::Swap>& swap, uint64_t not_before_ns) {
     const auto slot = swap_slot(swap->record().kind);
@@ -116,6 +123,50 @@ std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
     auto swap = prepare_swap(request);
     post_swap(swap);
     return swap;
+}
+
+std::vector<std::shared_ptr<host::Swap>> Engine::prepare_together(const std::vector<SwapRequest>& requests) {
+    if (requests.size() == 1) return {prepare_swap(requests.front())};
+    Pipeline& p = *state_->pipeline;
+    const uint64_t number = p.swaps.transactions().next_number();
+    std::vector<std::shared_ptr<host::Swap>> out;
+    std::string failed;
+    for (const SwapRequest& r : requests) {
+        host::Slot& slot = p.port(r.slot).slot();
+        const auto refuse = [&](const std::string& phase, const std::string& why) {
+            host::Identity to;
+            to.kind = name_of(r.slot);
+            to.name = r.choice.plugin;
+            return slot.refuse(to, phase, why, number);
+        };
+        const bool twice = std::ranges::count(requests, r.slot, &SwapRequest::slot) > 1;
+        if (!failed.empty()) out.push_back(refuse(kTogether, failed));
+        else if (twice) out.push_back(refuse("find", "this slot is named twice, expected once in a transaction"));
+        else out.push_back(prepare_swap(r, number));
+        const host::SwapRecord record = out.back()->record();
+        if (failed.empty() && record.settled()) failed = failed_by(record);
+    }
+    if (failed.empty()) return out;
+    for (size_t i = 0; i < requests.size(); ++i)
+        p.port(requests[i].slot).slot().withdraw(out[i], kTogether, failed);
+    return out;
+}
+
+void Engine::post_together(const std::vector<std::shared_ptr<host::Swap>>& swaps, uint64_t not_before_ns) {
+    if (swaps.size() == 1) return post_swap(swaps.front(), not_before_ns);
+    std::vector<Transactions::Member> members;
+    for (const auto& swap : swaps) {
+        const host::SwapRecord r = swap->record();
+        if (r.settled()) return; // all were refused
+        members.push_back({&state_->pipeline->port(*swap_slot(r.kind)), swap});
+    }
+    if (!members.empty()) state_->pipeline->swaps.transactions().post(std::move(members), not_before_ns);
+}
+
+std::vector<std::shared_ptr<host::Swap>> Engine::swap_together(const std::vector<SwapRequest>& requests) {
+    auto swaps = prepare_together(requests);
+    post_together(swaps);
+    return swaps;
 }
 
 Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {

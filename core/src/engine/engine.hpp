@@ -92,6 +92,11 @@ class Engine {
     // The same in two parts: probes and constructs; then gets in line for the first boundary not before a time.
     std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&);
     void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
+    // The same for several slots, each named once, which succeed or fail together: at one boundary, with one outcome.
+    // All are prepared before any is posted; where one is refused, all are. In the order of the requests.
+    std::vector<std::shared_ptr<host::Swap>> swap_together(const std::vector<SwapRequest>&);
+    std::vector<std::shared_ptr<host::Swap>> prepare_together(const std::vector<SwapRequest>&);
+    void post_together(const std::vector<std::shared_ptr<host::Swap>>&, uint64_t not_before_ns = 0);
 
     // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
     // thread that steps, between steps]
@@ -120,6 +125,7 @@ class Engine {
   private:
     struct State;
     class Builder;
+    std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&, uint64_t transaction);
     explicit Engine(std::unique_ptr<State>);
     std::unique_ptr<State> state_;
 };

@@ -71,13 +71,15 @@ void SlotMetrics::on_swap(const host::SwapRecord& r) {
     using host::SwapState;
     const bool same_library = r.kind == "model"; // names of which are those of weights here
     if (r.state == SwapState::kOnProbation) {
-        all_.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.kind}}).Observe(seconds(r.pause_ns));
+        observe_pause(r);
         leave(r.from);
         enter(r.to);
         if (!same_library) count_calls_for(r.to);
         return;
     }
     swaps(r.kind, outcome_of(r.state)).Increment();
+    if (r.transaction > 0 && ended_transactions_.insert(r.transaction).second)
+        all_.counter("patchbay_plugin_swap_transactions_total", {{"outcome", outcome_of(r.state)}}).Increment();
     if (r.state != SwapState::kCommitted)
         all_.counter("patchbay_plugin_swap_failures_total", {{"kind", r.kind}, {"phase", r.phase}}).Increment();
     if (r.state != SwapState::kRolledBack) return;
@@ -85,6 +87,12 @@ void SlotMetrics::on_swap(const host::SwapRecord& r) {
     leave(r.to);
     enter(r.from);
     if (!same_library) count_calls_for(r.from);
+}
+
+void SlotMetrics::observe_pause(const host::SwapRecord& r) {
+    if (r.transaction > 0 && !begun_transactions_.insert(r.transaction).second) return;
+    all_.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.transaction > 0 ? "several" : r.kind}})
+        .Observe(seconds(r.pause_ns));
 }
 
 void SlotMetrics::enter(const host::Identity& p) {

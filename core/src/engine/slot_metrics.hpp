@@ -34,6 +34,7 @@ class SlotMetrics {
     void leave(const host::Identity& p) { info(p).Set(0); }
     void count_calls_for(const host::Identity&);
     void on_swap(const host::SwapRecord&);
+    void observe_pause(const host::SwapRecord&); // all of a transaction pause the engine together, once
     prometheus::Gauge& info(const host::Identity&);
     prometheus::Counter& swaps(const std::string& kind, const char* outcome);
     prometheus::Counter& faults(const host::Identity&, const char* reason);
@@ -43,6 +44,7 @@ class SlotMetrics {
     std::array<prometheus::Counter*, 8> faults_{};
     prometheus::Counter* chosen_evictions_ = nullptr;
     std::set<prometheus::Gauge*> plugins_;           // info of those that have been in a slot
+    std::set<uint64_t> begun_transactions_, ended_transactions_; // that were counted
 };
 
 }  // namespace patchbay::engine

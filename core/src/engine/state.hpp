@@ -1,6 +1,7 @@
 // What an Engine owns: what was loaded, and the pipeline over it. Engine-internal.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/thread_pool.hpp"
@@ -13,6 +14,7 @@ struct Engine::State { // in the order in which parts are made, so that each goe
 
     Clock& clock;
     config::EngineConfig config;
+    std::optional<host::Registry> allowed;            // plugins; none: all
     std::unique_ptr<ThreadPool> pool;
     pb_clock clock_service{};
     host::Services services;

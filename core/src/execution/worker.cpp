@@ -76,9 +76,10 @@ class Session {
         PB_TRY(const parallel::Begin b, parallel::read_begin(begin));
         PB_TRY(const auto document, config::parse_yaml(b.configuration, "rank 0's configuration"));
         const std::vector<std::filesystem::path> dirs(b.plugin_dirs.begin(), b.plugin_dirs.end());
-        PB_TRY(const auto registry, host::Registry::open(dirs));
+        PB_TRY(auto registry, host::Registry::open(dirs));
         PB_TRY(const auto loaded, config::load_engine_config(document, registry));
         const config::EngineConfig& c = loaded.config;
+        if (c.allowed_plugins) registry = registry.restricted_to(*c.allowed_plugins);
 
         RealClock clock;
         ThreadPool pool(choose_threads(c.engine, parallel::ranks_on_these_cores(size_)));

@@ -14,6 +14,7 @@ std::vector<ListedComponent> list_components(const Registry& registry, std::stri
     const auto listed = [&](const ComponentManifest& c, const Manifest& m) -> ListedComponent {
         const auto [fault, is_new] = faults.try_emplace(&m);
         if (is_new) fault->second = Registry::fault_of(m);
+        if (is_new && fault->second.empty()) fault->second = registry.disallowed(m);
         if (!fault->second.empty()) return {&c, &m, Usability::kRefused, fault->second};
         if (!c.unavailable.empty())
             return {&c, &m, Usability::kUnavailable, "not available on this machine: " + c.unavailable};

@@ -213,7 +213,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     std::vector<std::string> words{program.string(), "--child", std::to_string(kVerdictFd),
                                    std::to_string(timeout_s), in_a_folder.string()};
     if (options.only) {
-        words.push_back(options.only->kind + "/" + options.only->name);
+        words.push_back(options.only->kind + "/" + options.only->name + "@" + options.only->sha256);
         for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);
     }
     const Words arguments(std::move(words));

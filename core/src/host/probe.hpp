@@ -34,6 +34,7 @@ struct ProbeReport {
 struct ProbedComponent { // one of a library's, with the settings that it is to run with
     std::string kind, name;
     Settings settings;
+    std::string sha256{}; // of the library's bytes, else it is refused before it is mapped; empty: any
 };
 
 struct ProbeLimits {

@@ -12,6 +12,7 @@ Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& componen
     }
     ProbeOptions options = options_;
     options.only = component;
+    options.only->sha256 = plugin.sha256;
     PB_TRY(const ProbeReport report, probe(plugin.library, options));
     if (report.verdict == Verdict::kRefused) return fail(report.check + ": " + report.reason);
     if (report.verdict == Verdict::kUnavailable)

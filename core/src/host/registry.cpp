@@ -112,6 +112,16 @@ std::string Registry::fault_of(const Manifest& m) {
     return contract.empty() ? "" : m.library.string() + ": " + contract;
 }
 
+Registry Registry::restricted_to(AllowedPlugins allowed) const {
+    Registry out = *this;
+    out.allowed_ = std::move(allowed);
+    return out;
+}
+
+std::string Registry::disallowed(const Manifest& m) const {
+    return allowed_ ? allowed_->fault_of(m.library, m.sha256) : "";
+}
+
 std::vector<std::string> Registry::names(std::string_view kind) const {
     std::vector<std::string> out;
     for (const Manifest& m : manifests_)
@@ -131,6 +141,7 @@ const ComponentManifest* Registry::first(std::string_view kind, std::string_view
 Result<const ComponentManifest*> Registry::find(std::string_view kind, std::string_view name) const {
     if (const ComponentManifest* found = first(kind, name)) {
         const auto place = static_cast<size_t>(plugin_of(*found) - manifests_.data());
+        if (const std::string fault = disallowed(*plugin_of(*found)); !fault.empty()) return fail(fault);
         if (obstacles_.empty() || obstacles_.front().before > place) return found;
         return fail(obstacles_.front().reason +
                     "; no plugin of another folder takes its place: mend it, or move it away");

@@ -2,11 +2,13 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
+#include "host/allowed_plugins.hpp"
 #include "host/component.hpp"
 #include "host/manifest.hpp"
 #include "host/trusted_files.hpp"
@@ -39,6 +41,9 @@ class Registry {
     // The first of them, whatever comes before it; null: there is none.
     const ComponentManifest* first(std::string_view kind, std::string_view name) const;
     const Manifest* plugin_of(const ComponentManifest&) const;
+    // The same, whose find() refuses what is not allowed, and with it all that makes a component.
+    Registry restricted_to(AllowedPlugins) const;
+    std::string disallowed(const Manifest&) const; // why it may not be loaded; empty: it may
     std::vector<std::string> names(std::string_view kind) const;
     // Why a listed plugin would not load: its library is gone, is not the one that was probed, or was built for another
     // host. Empty: it would.
@@ -72,6 +77,7 @@ class Registry {
     std::vector<std::string> remarks_;
     std::vector<Obstacle> obstacles_; // in search order
     TrustedFiles trusted_;
+    std::optional<AllowedPlugins> allowed_; // none: any
 };
 
 }  // namespace patchbay::host

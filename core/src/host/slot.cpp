@@ -75,26 +75,43 @@ void Slot::sweep() {
     std::erase_if(prepared_, [](const auto& weak) { return weak.expired(); });
 }
 
-std::shared_ptr<Swap> Slot::prepare(std::unique_ptr<Component> candidate, Identity to) {
+std::shared_ptr<Swap> Slot::prepare(std::unique_ptr<Component> candidate, Identity to, uint64_t transaction) {
     sweep();
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Swap> swap(new Swap(kind_, current_.identity, std::move(to)));
+    std::shared_ptr<Swap> swap(new Swap(kind_, transaction, current_.identity, std::move(to)));
     swap->candidate_ = std::move(candidate);
     swap->state_.reserve(4096);
     prepared_.push_back(swap);
     return swap;
 }
 
-std::shared_ptr<Swap> Slot::refuse(Identity to, const std::string& phase, const std::string& reason) {
+std::shared_ptr<Swap> Slot::refuse(Identity to, const std::string& phase, const std::string& reason,
+                                   uint64_t transaction) {
     sweep();
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Swap> swap(new Swap(kind_, current_.identity, std::move(to)));
+    std::shared_ptr<Swap> swap(new Swap(kind_, transaction, current_.identity, std::move(to)));
     note_refusal(swap->update([&](SwapRecord& r) {
         r.state = SwapState::kRefused;
         r.phase = phase;
         r.reason = bare(reason, r, phase);
     }));
     return swap;
+}
+
+void Slot::withdraw(const std::shared_ptr<Swap>& swap, const std::string& phase, const std::string& reason) {
+    std::unique_ptr<Component> candidate; // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    const bool was_in_line = std::erase_if(line_, [&](const InLine& l) { return l.swap == swap; }) > 0;
+    bool withdrawn = false;
+    const SwapRecord record = swap->update([&](SwapRecord& r) {
+        withdrawn = r.state == SwapState::kReady || (r.state == SwapState::kPosted && was_in_line);
+        if (!withdrawn) return;
+        r.state = SwapState::kRefused;
+        r.phase = phase;
+        r.reason = bare(reason, r, phase);
+        candidate = std::move(swap->candidate_);
+    });
+    if (withdrawn) note_refusal(record);
 }
 
 void Slot::note_refusal(const SwapRecord& record) {
@@ -136,21 +153,22 @@ std::vector<SwapRecord> Slot::take_refusals() {
     return std::exchange(refusals_, {});
 }
 
-bool Slot::is_due() const {
-    if (!has_mail_ || under_way_) return false;
+std::optional<uint64_t> Slot::due() const {
+    if (!has_mail_ || under_way_) return std::nullopt;
     const std::lock_guard lock(mutex_);
-    return !line_.empty() && line_.front().not_before_ns <= clock_.now_ns();
+    if (line_.empty() || line_.front().not_before_ns > clock_.now_ns()) return std::nullopt;
+    return line_.front().swap->record_.transaction; // which never changes
 }
 
-std::shared_ptr<Swap> Slot::next_due() {
-    if (!has_mail_) return nullptr;
+void Slot::take() {
     const std::lock_guard lock(mutex_);
-    if (line_.empty() || line_.front().not_before_ns > clock_.now_ns()) return nullptr;
-    auto swap = std::move(line_.front().swap);
+    assert(!under_way_ && !line_.empty());
+    under_way_ = std::move(line_.front().swap);
     line_.pop_front();
     has_mail_ = !line_.empty() || !refusals_.empty();
-    return swap;
 }
+
+uint64_t Slot::transaction() const { return under_way_ ? under_way_->record_.transaction : 0; }
 
 // A call's failure names kind, component and call; so does the record that it goes into.
 std::string Slot::bare(std::string text, const SwapRecord& r, const std::string& call) {
@@ -164,7 +182,8 @@ std::string Slot::bare(std::string text, const SwapRecord& r, const std::string&
     return text;
 }
 
-Result<> Slot::hand_over(Swap& swap, std::string& phase) {
+Result<> Slot::hand_over(std::string& phase) {
+    Swap& swap = *under_way_;
     const pb_component &from = current().type(), &to = swap.candidate_->type();
     if (!from.state) return {};
     phase = "load";
@@ -178,47 +197,59 @@ Result<> Slot::hand_over(Swap& swap, std::string& phase) {
     return swap.candidate_->load(from.state, swap.state_);
 }
 
-std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
-                                         const std::function<void(const Component&)>& greet) {
-    if (under_way_) return std::nullopt;
-    under_way_ = next_due();
-    if (!under_way_) return std::nullopt;
-    Swap& swap = *under_way_;
-    const uint64_t start = clock_.now_ns();
-    std::string phase;
-    const Result<> handed_over = hand_over(swap, phase);
-    if (!handed_over) {
-        const std::lock_guard lock(mutex_);
-        settled_.push_back(std::move(under_way_)); // from here on another thread may let go of it
-        return swap.update([&](SwapRecord& r) {
-            r.from = current_.identity;
-            r.state = SwapState::kRefused;
-            r.phase = phase;
-            r.reason = bare(handed_over.error(), r, phase);
-            r.end_step = step;
-            swap.retired_ = std::move(swap.candidate_);
-        });
-    }
-    {
-        const std::lock_guard lock(mutex_);
-        previous_ = std::move(current_);
-        current_ = {std::move(swap.candidate_), swap.record_.to};
-    }
-    greet(current());
-    steps_left_ = probation_steps;
+SwapRecord Slot::turn_away(uint64_t step, const std::string& phase, const std::string& reason) {
+    assert(under_way_);
+    const std::lock_guard lock(mutex_);
+    settled_.push_back(std::move(under_way_)); // from here on another thread may let go of it
+    Swap& swap = *settled_.back();
     return swap.update([&](SwapRecord& r) {
+        r.from = current_.identity;
+        r.state = SwapState::kRefused;
+        r.phase = phase;
+        r.reason = bare(reason, r, phase);
+        r.end_step = step;
+        swap.retired_ = std::move(swap.candidate_);
+    });
+}
+
+void Slot::let_in() {
+    const std::lock_guard lock(mutex_);
+    previous_ = std::move(current_);
+    current_ = {std::move(under_way_->candidate_), under_way_->record_.to};
+}
+
+SwapRecord Slot::begin_probation(uint64_t step, uint32_t steps, uint64_t since_ns) {
+    steps_left_ = steps;
+    return under_way_->update([&](SwapRecord& r) {
         r.from = previous_.identity;
         r.state = SwapState::kOnProbation;
         r.step = step;
-        r.time_ns = start;
-        r.pause_ns = clock_.now_ns() - start;
+        r.time_ns = since_ns;
+        r.pause_ns = clock_.now_ns() - since_ns;
     });
+}
+
+std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
+                                         const std::function<void(const Component&)>& greet) {
+    if (due() != uint64_t{0}) return std::nullopt;
+    take();
+    const uint64_t start = clock_.now_ns();
+    std::string phase;
+    if (const Result<> handed_over = hand_over(phase); !handed_over)
+        return turn_away(step, phase, handed_over.error());
+    let_in();
+    greet(current());
+    return begin_probation(step, probation_steps, start);
 }
 
 std::optional<SwapRecord> Slot::pass(uint64_t step) {
     if (!under_way_) return std::nullopt;
-    if (steps_left_ > 0) steps_left_ -= 1;
-    if (steps_left_ > 0) return std::nullopt;
+    count_step();
+    return steps_left_ > 0 ? std::nullopt : std::optional(commit(step));
+}
+
+SwapRecord Slot::commit(uint64_t step) {
+    assert(under_way_);
     const std::lock_guard lock(mutex_);
     settled_.push_back(std::move(under_way_));
     Swap& swap = *settled_.back();

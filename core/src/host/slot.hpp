@@ -36,11 +36,15 @@ class Slot {
     void install(std::unique_ptr<Component>, Identity); // the first; before anything else
 
     // ---- any thread but the one that steps ----
-    std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to);
-    std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason);
+    // transaction: as SwapRecord::transaction.
+    std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to, uint64_t transaction = 0);
+    std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason,
+                                 uint64_t transaction = 0);
     // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
     // settled; beyond kMaxPendingSwaps it is refused.
     void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
+    // Refuses one that is ready or in line, which leaves it. Nothing where it has come further.
+    void withdraw(const std::shared_ptr<Swap>&, const std::string& phase, const std::string& reason);
 
     // ---- the thread that steps ----
     bool filled() const { return current_.component != nullptr; } // else there is nothing to exchange
@@ -55,13 +59,25 @@ class Slot {
 
     // At a boundary: hot parameters of the current one, all of them or none. Its predecessor keeps its own.
     Result<> configure(const Settings& changes) { return current_.component->configure(changes); }
-    // At a boundary: lets the next in line in, if none is on probation. `greet` gives it what it has to know. Nothing
+    // The transaction of the next in line, 0 where it is alone, if that is due and none is on probation.
+    std::optional<uint64_t> due() const;
+    // At a boundary: lets the next in line in, if it is due and alone. `greet` gives it what it has to know. Nothing
     // where nothing happened.
     std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps,
                                        const std::function<void(const Component&)>& greet);
-    bool is_due() const; // the next in line, and none is on probation
+    // The same in parts, for several slots at one boundary. take(): the next in line, which is due. hand_over(): state,
+    // which changes nothing yet; a failure has a phase. Then either of the two that follow.
+    void take();
+    Result<> hand_over(std::string& phase);
+    SwapRecord turn_away(uint64_t step, const std::string& phase, const std::string& reason);
+    void let_in();
+    SwapRecord begin_probation(uint64_t step, uint32_t steps, uint64_t since_ns); // since: when the pause began
+
     uint32_t steps_left() const { return steps_left_; } // of probation
-    // A step in which the current one was called has ended well. The record if that was the last of its probation.
+    uint64_t transaction() const;                       // of the one on probation; 0: it is alone, or there is none
+    void count_step() { steps_left_ -= steps_left_ > 0; } // in which the current one was called and that ended well
+    SwapRecord commit(uint64_t step);                   // one must be on probation
+    // count_step(), and commit() if that was the last of its probation: then the record.
     std::optional<SwapRecord> pass(uint64_t step);
     // The predecessor is back; one must be on probation.
     SwapRecord roll_back(uint64_t step, const std::string& phase, const std::string& reason);
@@ -79,8 +95,6 @@ class Slot {
     };
 
     void sweep();                                          // lets go of settled swaps
-    std::shared_ptr<Swap> next_due();
-    Result<> hand_over(Swap&, std::string& phase);         // save, load
     static std::string bare(std::string text, const SwapRecord&, const std::string& call);
     void note_refusal(const SwapRecord&);
 

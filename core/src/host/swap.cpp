@@ -15,8 +15,9 @@ std::string SwapRecord::text() const {
     return out;
 }
 
-Swap::Swap(std::string kind, Identity from, Identity to) {
+Swap::Swap(std::string kind, uint64_t transaction, Identity from, Identity to) {
     record_.kind = std::move(kind);
+    record_.transaction = transaction;
     record_.from = std::move(from);
     record_.to = std::move(to);
 }

@@ -18,9 +18,11 @@ std::string_view name_of(SwapState); // "ready", "posted", "on probation", "comm
 
 struct SwapRecord {
     std::string kind;            // "scheduler"
+    uint64_t transaction = 0;    // the same of swaps that succeed or fail together; 0: it is alone
     Identity from, to;           // from: what holds the slot, until the exchange; to: as far as it was found
     SwapState state = SwapState::kReady;
-    std::string phase, reason;   // refused in: find, probe, create, post, save, load; rolled back: plan, sample, time
+    std::string phase, reason;   // refused in: find, probe, create, post, save, load; rolled back: plan, sample, time;
+                                 // of either: together, where another one of its transaction was
     uint64_t step = 0;           // before which the slot changed hands; 0: it never did
     uint64_t time_ns = 0;        // then, on the engine's clock
     uint64_t pause_ns = 0;       // what that took
@@ -37,7 +39,7 @@ class Swap {
 
   private:
     friend class Slot;
-    Swap(std::string kind, Identity from, Identity to);
+    Swap(std::string kind, uint64_t transaction, Identity from, Identity to);
 
     template <class F>
     SwapRecord update(F&& change); // of the record and what else the mutex guards

@@ -1,5 +1,7 @@
 #include "serve/admin.hpp"
 
+#include <algorithm>
+
 #include "serve/admin_json.hpp"
 #include "serve/dashboard.hpp"
 #include "serve/reply.hpp"
@@ -23,10 +25,10 @@ std::vector<std::string> keys_of(const AdminAddress& address) {
     return address.token.empty() ? std::vector<std::string>{} : std::vector<std::string>{address.token};
 }
 
-unsigned status_of(const host::SwapRecord& r) {
+unsigned status_of(const std::vector<host::SwapRecord>& together) {
     constexpr unsigned kDone = 200, kAccepted = 202, kConflict = 409;
-    if (!r.settled()) return kAccepted;
-    return r.state == host::SwapState::kCommitted ? kDone : kConflict;
+    if (!std::ranges::all_of(together, &host::SwapRecord::settled)) return kAccepted;
+    return together.front().state == host::SwapState::kCommitted ? kDone : kConflict;
 }
 
 }  // namespace
@@ -37,13 +39,14 @@ Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled con
     const Routes& routes = out->routes_;
     PB_TRY(out->http_, HttpServer::start(http_options(out->options_.address),
                                          [&routes](const auto& exchange) { routes.handle(exchange); }));
+    PB_CHECK(out->watch_folders());
     return out;
 }
 
 Admin::Admin(AdminOptions options, Controlled controlled, host::Registry registry)
     : options_(std::move(options)), controlled_(std::move(controlled)),
       routes_(routes(), keys_of(options_.address), controlled_.metrics),
-      swaps_(controlled_.engine, controlled_.journal),
+      swaps_(controlled_.engine, controlled_.journal, options_.ledger),
       registry_(std::make_shared<const host::Registry>(std::move(registry))) {}
 
 Admin::~Admin() { stop(); }
@@ -55,6 +58,7 @@ AdminAddress Admin::address() const {
 }
 
 void Admin::stop() {
+    watch_.reset();
     swaps_.stop();
     if (!http_) return;
     http_->stop_listening();
@@ -86,7 +90,7 @@ void Admin::status(const std::shared_ptr<Exchange>& exchange) {
     JournalState journal = controlled_.journal.state();
     std::vector<PendingSwap> pending = swaps_.pending(journal.step);
     const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), std::move(journal),
-                              std::move(pending)};
+                              std::move(pending), new_builds_.unused(controlled_.journal.state())};
     routes_.answer(exchange, {200, dumped(status_json(inputs))});
 }
 
@@ -97,13 +101,16 @@ void Admin::plugins(const std::shared_ptr<Exchange>& exchange) {
 void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
     const auto body = parse_body(exchange->request().body);
     if (!body) return routes_.refuse(exchange, body.failure());
-    ReadSwap wanted = read_swap(*body);
+    ReadSwaps wanted = read_swaps(*body);
     if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
-    const auto done = [this, exchange](const Result<host::SwapRecord>& r) {
+    SwapOrder order;
+    for (ReadSwap& swap : wanted.swaps) order.parts.push_back({swap.slot, std::move(swap.choice)});
+    order.registry = registry();
+    order.done = [this, exchange](const Result<std::vector<host::SwapRecord>>& r) {
         if (!r) return routes_.refuse(exchange, r.failure());
-        routes_.answer(exchange, {status_of(*r), dumped(swap_json(*r))});
+        routes_.answer(exchange, {status_of(*r), dumped(swaps_json(*r))});
     };
-    const Result<> added = swaps_.add({wanted.slot, std::move(wanted.choice), registry(), done});
+    const Result<> added = swaps_.add(std::move(order));
     if (!added) routes_.refuse(exchange, added.failure());
 }
 
@@ -126,17 +133,19 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
     });
 }
 
+Result<std::shared_ptr<const host::Registry>> Admin::find_again() {
+    PB_TRY(host::Registry found, options_.find_plugins());
+    auto registry = std::make_shared<const host::Registry>(std::move(found));
+    const std::lock_guard lock(mutex_);
+    registry.swap(registry_);
+    return registry;
+}
+
 void Admin::reload(const std::shared_ptr<Exchange>& exchange) {
     exchange->offload([this, exchange] {
-        auto found = options_.find_plugins();
-        if (!found) return routes_.refuse(exchange, found.failure());
-        const auto after = std::make_shared<const host::Registry>(*std::move(found));
-        std::shared_ptr<const host::Registry> before = after;
-        {
-            const std::lock_guard lock(mutex_);
-            before.swap(registry_);
-        }
-        routes_.answer(exchange, {200, dumped(reload_json(*before, *after))});
+        const auto before = find_again();
+        if (!before) return routes_.refuse(exchange, before.failure());
+        routes_.answer(exchange, {200, dumped(reload_json(**before, *registry()))});
     });
 }
 

@@ -9,7 +9,9 @@
 #include "config/engine_config.hpp"
 #include "serve/admin_address.hpp"
 #include "serve/fields.hpp"
+#include "serve/folder_watch.hpp"
 #include "serve/live_swaps.hpp"
+#include "serve/new_builds.hpp"
 #include "serve/routes.hpp"
 #include "serve/served_model.hpp"
 #include "serve/slot_journal.hpp"
@@ -20,6 +22,7 @@ struct AdminOptions {
     AdminAddress address;
     std::function<Result<host::Registry>()> find_plugins; // at start, and when folders are to be scanned again
     config::EngineConfig requested;                       // as the engine was made of
+    std::shared_ptr<SlotLedger> ledger{}; // null: there is no supervisor
     bool required = true; // else the server does without where the address cannot be had, and logs why
 };
 
@@ -53,6 +56,11 @@ class Admin {
     void reload(const std::shared_ptr<Exchange>&);
     void drain(const std::shared_ptr<Exchange>&);
     std::shared_ptr<const host::Registry> registry() const;
+    // Looks for plugins again; what there was before.
+    Result<std::shared_ptr<const host::Registry>> find_again();
+    Result<> watch_folders();
+    void on_file(const std::filesystem::path&); // that has appeared in one of them
+    void adopt(const NewBuild&);
 
     const AdminOptions options_;
     const Controlled controlled_;
@@ -60,7 +68,9 @@ class Admin {
     LiveSwaps swaps_;
     mutable std::mutex mutex_;
     std::shared_ptr<const host::Registry> registry_; // under the mutex
+    NewBuilds new_builds_;
     std::unique_ptr<HttpServer> http_;
+    std::unique_ptr<FolderWatch> watch_; // null: folders are not watched
 };
 
 }  // namespace patchbay::serve

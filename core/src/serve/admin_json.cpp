@@ -64,7 +64,18 @@ Json swap_json(const host::SwapRecord& r) {
             {"reason", text_or_null(r.reason)},
             {"step", r.step},
             {"end_step", r.end_step},
-            {"pause_us", static_cast<double>(r.pause_ns) * 1e-3}};
+            {"pause_us", static_cast<double>(r.pause_ns) * 1e-3},
+            {"transaction", r.transaction > 0 ? Json(r.transaction) : Json()}};
+}
+
+// All of a transaction have one outcome.
+Json swaps_json(const std::vector<host::SwapRecord>& together) {
+    if (together.size() == 1) return swap_json(together.front());
+    Json swaps = Json::array();
+    for (const host::SwapRecord& r : together) swaps.push_back(swap_json(r));
+    return {{"transaction", together.front().transaction},
+            {"outcome", name_of(together.front().state)},
+            {"swaps", std::move(swaps)}};
 }
 
 Json status_json(const StatusInputs& in) {
@@ -82,6 +93,9 @@ Json status_json(const StatusInputs& in) {
     for (const PendingSwap& p : in.pending)
         pending.push_back({{"kind", p.kind}, {"plugin", p.plugin}, {"state", p.state}});
     for (const host::SwapRecord& r : in.journal.swaps) ended.push_back(swap_json(r));
+    Json builds = Json::array();
+    for (const NewBuild& b : in.new_builds)
+        builds.push_back({{"kind", b.kind}, {"plugin", b.plugin}, {"sha256", b.sha256}, {"library", b.library}});
     return {{"state", name_of(in.service.state)},
             {"reason", text_or_null(in.service.reason)},
             {"version", c.version},
@@ -97,6 +111,7 @@ Json status_json(const StatusInputs& in) {
             {"queues",
              {{"running", last.running_requests}, {"waiting", last.waiting_requests}, {"inbox", in.service.inbox}}},
             {"pages", pages_json(c.facts, last, stepped)},
+            {"new_builds", std::move(builds)},
             {"steps", in.service.steps},
             {"swaps", {{"pending", std::move(pending)}, {"last", std::move(ended)}}}};
 }
@@ -132,11 +147,11 @@ Json reload_json(const host::Registry& before, const host::Registry& after) {
 namespace {
 
 // `needed`: of the fields kind, plugin and params those that the body must have. Where plugin is not, it is refused.
-ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
+ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed, const std::string& prefix = {}) {
     const bool names_plugin = std::find(needed.begin(), needed.end(), "plugin") != needed.end();
     std::vector<std::string> known = {"kind", "params"};
     if (names_plugin) known.push_back("plugin");
-    Fields fields(body);
+    Fields fields(body, prefix);
     ReadSwap out;
     std::string kind;
     for (const auto& [name, value] : body.items())
@@ -160,7 +175,34 @@ ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed) {
 
 }  // namespace
 
-ReadSwap read_swap(const Json& body) { return read_slot(body, {"kind", "plugin"}); }
+ReadSwaps read_swaps(const Json& body) {
+    const std::vector<std::string> needed = {"kind", "plugin"};
+    ReadSwaps out;
+    const auto list = body.find("swaps");
+    if (list == body.end()) {
+        out.swaps.push_back(read_slot(body, needed));
+        out.refusal = out.swaps.front().refusal;
+        return out;
+    }
+    Fields fields(body);
+    for (const auto& [name, value] : body.items())
+        if (name != "swaps") fields.refuse(printable(name), "there is no such field beside swaps");
+    if (!list->is_array() || list->empty()) fields.refuse("swaps", "expected a list of {kind, plugin, params}");
+    for (size_t i = 0; list->is_array() && i < list->size() && !fields.refusal(); ++i) {
+        const std::string item = "swaps[" + std::to_string(i) + "]";
+        if (!list->at(i).is_object()) {
+            fields.refuse(item, "expected an object {kind, plugin, params}");
+            continue;
+        }
+        ReadSwap read = read_slot(list->at(i), needed, item + ".");
+        fields.keep(read.refusal);
+        if (std::ranges::count(out.swaps, read.slot, &ReadSwap::slot) > 0)
+            fields.refuse(item + ".kind", "the slot " + std::string(name_of(read.slot)) + " is named twice");
+        out.swaps.push_back(std::move(read));
+    }
+    out.refusal = fields.refusal();
+    return out;
+}
 
 ReadSwap read_set(const Json& body) { return read_slot(body, {"kind", "params"}); }
 

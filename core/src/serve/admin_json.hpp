@@ -10,10 +10,12 @@ struct StatusInputs {
     service::ServiceStatus service;
     JournalState journal;
     std::vector<PendingSwap> pending;
+    std::vector<NewBuild> new_builds;
 };
 
 Json status_json(const StatusInputs&);
 Json swap_json(const host::SwapRecord&);
+Json swaps_json(const std::vector<host::SwapRecord>&); // of one, as swap_json; of several: those of a transaction
 Json plugins_json(const host::Registry&);
 // What is in one registry and not, or otherwise, in the other.
 Json reload_json(const host::Registry& before, const host::Registry& after);
@@ -23,7 +25,12 @@ struct ReadSwap {
     config::PluginChoice choice;
     std::optional<Refusal> refusal;
 };
-ReadSwap read_swap(const Json& body); // {"kind", "plugin", "params": {name: text, number or bool}}
+struct ReadSwaps {
+    std::vector<ReadSwap> swaps; // each of another slot
+    std::optional<Refusal> refusal;
+};
+// {"kind", "plugin", "params": {name: text, number or bool}}, or {"swaps": [of such]}
+ReadSwaps read_swaps(const Json& body);
 ReadSwap read_set(const Json& body);  // {"kind", "params"}: choice.plugin stays empty
 
 }  // namespace patchbay::serve

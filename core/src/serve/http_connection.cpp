@@ -81,6 +81,10 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     void offload(std::function<void()> f) override { asio::post(connection_->set_->workers, std::move(f)); }
 
     // ---- by the connection ----
+    AnswerState answer_state() const {
+        if (!streaming_) return ended_ ? AnswerState::kNone : AnswerState::kAwaited;
+        return chunked_ && !ended_ ? AnswerState::kStream : AnswerState::kNone;
+    }
     void sent() {
         if (const auto f = on_sent_) f();
     }
@@ -242,6 +246,7 @@ void Connection::begin_exchange() {
     head_only_ = request.method == "HEAD";
     set_deadline(0);
     exchange_ = std::make_shared<LiveExchange>(shared_from_this(), std::move(request));
+    note_answer();
     const auto exchange = exchange_;
     try {
         set_->handler(exchange);
@@ -267,13 +272,24 @@ void Connection::send(std::string_view bytes) {
     if (!writing_) write_more();
 }
 
+void Connection::note_answer() {
+    if (closed_ || !exchange_) answer_.set(AnswerState::kNone);
+    else answer_.set(writing_ ? AnswerState::kSending : exchange_->answer_state());
+}
+
 void Connection::write_more() {
-    if (sent_ == sending_.size()) {
+    const bool whole = sent_ == sending_.size();
+    writing_ = true;
+    note_answer();
+    if (whole && lost_answers_are_sent()) { // the process ends, and its last words may follow what was sent
+        writing_ = false;
+        return note_answer();
+    }
+    if (whole) {
         sending_.clear();
         sent_ = 0;
         std::swap(sending_, pending_);
     }
-    writing_ = true;
     set_deadline(set_->options.write_seconds);
     socket_.async_write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
                              [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {
@@ -290,6 +306,7 @@ void Connection::on_written(const boost::system::error_code& error, size_t bytes
     }
     sent_ += bytes;
     if (sent_ < sending_.size() || !pending_.empty()) return write_more();
+    note_answer();
     set_deadline(0);
     if (exchange_) {
         const auto exchange = exchange_;
@@ -303,6 +320,7 @@ void Connection::on_written(const boost::system::error_code& error, size_t bytes
 
 void Connection::end_exchange() {
     exchange_.reset();
+    note_answer();
     if (!keep_alive_ || set_->closing) {
         if (!writing_) finish_closing();
         return;
@@ -333,6 +351,7 @@ void Connection::close() {
     if (const auto exchange = exchange_) exchange->gone();
     closed_ = true;
     exchange_.reset();
+    note_answer(); // before the descriptor is another's
     deadline_ = 0;
     boost::system::error_code ignored;
     socket_.close(ignored);

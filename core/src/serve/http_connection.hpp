@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "serve/http_server.hpp"
+#include "serve/lost_answers.hpp"
 
 namespace patchbay::serve {
 
@@ -75,9 +76,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void finish_closing();
     void close();
     void set_deadline(uint32_t seconds); // 0: none
+    void note_answer();                  // its state, for last words
     void wait_for_request();
 
     Socket socket_;
+    LostAnswer answer_{socket_.native_handle()};
     const std::shared_ptr<ConnectionSet> set_;
     beast::flat_buffer buffer_; // of what was read and not parsed
     std::optional<Parser> parser_;

@@ -1,6 +1,7 @@
 #include "serve/http_server.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -28,7 +29,30 @@ struct HttpServer::Core {
 
     using Acceptor = asio::basic_socket_acceptor<Connection::Protocol, asio::strand<asio::io_context::executor_type>>;
 
-    Result<> listen() { return set->options.socket.empty() ? listen_on_tcp() : listen_on_file(); }
+    Result<> listen() {
+        if (!set->options.socket.empty()) return listen_on_file();
+        return set->options.listener < 0 ? listen_on_tcp() : take_listener();
+    }
+
+    Result<> take_listener() {
+        sockaddr_storage bound{};
+        socklen_t size = sizeof bound;
+        const int fd = set->options.listener;
+        boost::system::error_code error;
+        if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0)
+            return fail("the listener is no socket: " + std::string(std::strerror(errno)));
+        acceptor.assign(Connection::Protocol(bound.ss_family, IPPROTO_TCP), fd, error);
+        if (error) return fail("cannot listen on the given socket: " + error.message());
+        note_port();
+        return {};
+    }
+
+    void note_port() {
+        boost::asio::ip::tcp::endpoint bound;
+        const auto local = acceptor.local_endpoint();
+        std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
+        port = bound.port();
+    }
 
     Result<> listen_on_tcp() {
         boost::system::error_code error;
@@ -45,10 +69,7 @@ struct HttpServer::Core {
         if (!error) acceptor.bind(endpoint, error);
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
         if (error) return fail("cannot listen on " + where + ": " + error.message());
-        boost::asio::ip::tcp::endpoint bound;
-        const auto local = acceptor.local_endpoint();
-        std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
-        port = bound.port();
+        note_port();
         return {};
     }
 

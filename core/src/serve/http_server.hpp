@@ -15,6 +15,7 @@ namespace patchbay::serve {
 struct HttpOptions {
     std::string host = "127.0.0.1"; // an address or a name
     uint16_t port = 8000;           // 0: any free one
+    int listener = -1;              // a TCP socket that listens already, in place of host and port; −1: none
     std::string socket;             // path of a Unix socket, in place of host and port; for this user alone
     uint32_t threads = 2;
     uint32_t max_connections = 4096;

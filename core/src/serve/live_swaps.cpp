@@ -7,10 +7,16 @@ namespace {
 
 Failure stopped() { return fail(StatusCode::kUnavailable, "the engine was stopped before the swap had ended"); }
 
+std::vector<PendingSwap> parts_of(const SwapOrder& order, const char* state) {
+    std::vector<PendingSwap> out;
+    for (const SwapOrder::Part& p : order.parts) out.push_back({std::string(name_of(p.slot)), p.choice.plugin, state});
+    return out;
+}
+
 }  // namespace
 
-LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal)
-    : engine_(engine), journal_(journal), thread_([this] { loop(); }) {}
+LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger)
+    : engine_(engine), journal_(journal), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
 
 LiveSwaps::~LiveSwaps() { stop(); }
 
@@ -41,7 +47,7 @@ std::vector<PendingSwap> LiveSwaps::pending(uint64_t reported_step) {
     const std::lock_guard lock(mutex_);
     out.insert(out.end(), preparing_.begin(), preparing_.end());
     for (const SwapOrder& order : queue_)
-        out.push_back({std::string(name_of(order.slot)), order.choice.plugin, "queued"});
+        for (const PendingSwap& p : parts_of(order, "queued")) out.push_back(p);
     return out;
 }
 
@@ -64,33 +70,62 @@ void LiveSwaps::loop() {
             if (queue_.empty()) return;
             order = std::move(queue_.front());
             queue_.pop_front();
-            if (!stopped_) preparing_ = {{std::string(name_of(order.slot)), order.choice.plugin, "preparing"}};
+            if (!stopped_) preparing_ = parts_of(order, "preparing");
         }
         if (preparing_.empty()) order.done(stopped());
         else perform(order);
     }
 }
 
+// What crashes in its first call must be known before it is let in. A checkpoint goes by its path.
+Result<> LiveSwaps::note(const SwapOrder& order) {
+    if (!ledger_) return {};
+    std::vector<std::string> digests;
+    for (const SwapOrder::Part& p : order.parts) {
+        const auto found = order.registry->find(name_of(p.slot), p.choice.plugin);
+        digests.push_back(p.slot == engine::SwapSlot::kModel ? p.choice.plugin
+                          : found                            ? order.registry->plugin_of(**found)->sha256
+                                                             : "");
+        if (ledger_->has_crashed(digests.back()))
+            return fail(StatusCode::kInvalid, std::string(name_of(p.slot)) + " '" + p.choice.plugin + "' (" +
+                                                  digests.back() + ") has ended this server before, and is refused");
+    }
+    for (size_t i = 0; i < digests.size(); ++i)
+        ledger_->begin(name_of(order.parts[i].slot), order.parts[i].choice, digests[i]);
+    return {};
+}
+
 void LiveSwaps::perform(const SwapOrder& order) {
-    const auto swap = engine_.swap({order.slot, order.choice, *order.registry, prober_});
+    if (const Result<> noted = note(order); !noted) {
+        const std::lock_guard lock(mutex_);
+        preparing_.clear();
+        return order.done(noted.failure());
+    }
+    std::vector<engine::SwapRequest> requests;
+    for (const SwapOrder::Part& p : order.parts) requests.push_back({p.slot, p.choice, *order.registry, prober_});
+    const auto swaps = engine_.swap_together(requests);
     {
         const std::lock_guard lock(mutex_);
         preparing_.clear();
         posted_.remove_if([](const Posted& p) { return p.swap.use_count() == 1; }); // the slot has let go of it
-        posted_.push_back({order.choice.plugin, swap});
+        for (size_t i = 0; i < swaps.size(); ++i) posted_.push_back({order.parts[i].choice.plugin, swaps[i]});
     }
-    order.done(outcome_of(*swap));
+    order.done(outcome_of(swaps));
 }
 
-Result<host::SwapRecord> LiveSwaps::outcome_of(host::Swap& swap) {
+Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<std::shared_ptr<host::Swap>>& swaps) {
     while (true) {
-        const JournalState now = journal_.state(); // before the record, which may so be further, never less far
-        const host::SwapRecord r = swap.record();
-        if (r.settled()) return r;
-        const SlotStatus* const slot = now.slot(r.kind);
-        const bool waits = r.state == host::SwapState::kOnProbation ||
-                           (r.state == host::SwapState::kPosted && slot && slot->on_probation);
-        if (now.idle && waits) return r;
+        const JournalState now = journal_.state(); // before the records, which may so be further, never less far
+        std::vector<host::SwapRecord> records;
+        bool settled = true, waits = false;
+        for (const auto& swap : swaps) {
+            const host::SwapRecord& r = records.emplace_back(swap->record());
+            const SlotStatus* const slot = now.slot(r.kind);
+            settled = settled && r.settled();
+            waits = waits || r.state == host::SwapState::kOnProbation ||
+                    (r.state == host::SwapState::kPosted && slot && slot->on_probation);
+        }
+        if (settled || (now.idle && waits)) return records;
         if (!journal_.wait_for_step(now.steps)) return stopped();
     }
 }

@@ -13,17 +13,21 @@
 
 #include "host/prober.hpp"
 #include "serve/slot_journal.hpp"
+#include "serve/slot_ledger.hpp"
 #include "service/engine_thread.hpp"
 
 namespace patchbay::serve {
 
 struct SwapOrder {
-    engine::SwapSlot slot = engine::SwapSlot::kScheduler;
-    config::PluginChoice choice;
+    struct Part {
+        engine::SwapSlot slot;
+        config::PluginChoice choice;
+    };
+    std::vector<Part> parts; // several succeed or fail together; each of another slot
     std::shared_ptr<const host::Registry> registry;
-    // Called once, on the thread of the swaps: how it ended; or how far it is where the engine has nothing to compute,
-    // and so nothing to be on probation with. The failure: the engine was stopped first.
-    std::function<void(const Result<host::SwapRecord>&)> done;
+    // Called once, on the thread of the swaps, with a record for each part: how it ended; or how far it is where the
+    // engine has nothing to compute, and so nothing to be on probation with. The failure: the engine was stopped first.
+    std::function<void(const Result<std::vector<host::SwapRecord>>&)> done;
 };
 
 struct PendingSwap {
@@ -34,7 +38,8 @@ class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;
 
-    LiveSwaps(service::EngineThread&, SlotJournal&); // both outlive it
+    // Both outlive it. ledger: null: no supervisor wants to know.
+    LiveSwaps(service::EngineThread&, SlotJournal&, std::shared_ptr<SlotLedger> ledger);
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
     // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
@@ -47,18 +52,20 @@ class LiveSwaps {
         std::shared_ptr<host::Swap> swap;
     };
 
+    Result<> note(const SwapOrder&); // for the supervisor; refused: what ended a server before
     void loop();
     void perform(const SwapOrder&);
-    Result<host::SwapRecord> outcome_of(host::Swap&);
+    Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
     service::EngineThread& engine_;
     SlotJournal& journal_;
+    const std::shared_ptr<SlotLedger> ledger_;
     host::Prober prober_;
 
     std::mutex mutex_; // of what follows
     std::condition_variable added_;
     std::deque<SwapOrder> queue_; // the first one is under way where `preparing_`
-    std::vector<PendingSwap> preparing_; // one at most
+    std::vector<PendingSwap> preparing_; // the parts of one order
     std::list<Posted> posted_;
     bool stopped_ = false;
     std::thread thread_;

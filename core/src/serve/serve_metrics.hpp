@@ -17,6 +17,9 @@ class ServeMetrics { // [any thread]
 
     void on_answer(std::string_view route, unsigned status);
     void on_rejection(const char* reason); // busy, draining, unauthorised, too_large
+    void on_new_build(const std::string& kind) {
+        all_.counter("patchbay_plugin_new_builds_total", {{"kind", kind}}).Increment();
+    }
     void on_tokenized(uint64_t ns) { tokenize_.Increment(static_cast<double>(ns) * 1e-9); }
     void scrape(size_t connections, size_t exchanges); // what is shown as it is now
     std::string text() const { return all_.text(); }

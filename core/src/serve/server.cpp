@@ -8,8 +8,10 @@
 #include <ctime>
 
 #include "base/clock.hpp"
+#include "base/crash_report.hpp"
 #include "base/printable.hpp"
 #include "serve/error_reply.hpp"
+#include "serve/lost_answers.hpp"
 
 namespace patchbay::serve {
 
@@ -41,6 +43,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
     const Routes& routes = out->routes_;
     PB_TRY(out->http_, HttpServer::start(options.http, [&routes](const auto& exchange) { routes.handle(exchange); }));
     PB_CHECK(out->start_admin());
+    at_crash(answer_all_lost);
     return out;
 }
 
@@ -61,6 +64,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
       engine_metrics_(metrics, engine->facts(), options.version),
       key_limits_(options.key_limits, [] { return RealClock().now_ns(); }) {
     if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
+    if (options.ledger) options.ledger->first(facts_.plugins);
     service::EngineThreadOptions observers;
     observers.on_request = [this](engine::RequestId id, const engine::Request& r) {
         engine_metrics_.on_request(id, r.arrival_ns, static_cast<uint32_t>(r.prompt.size()), r.sampling.n);
@@ -73,6 +77,8 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     observers.on_step = [this](const engine::StepReport& report) {
         engine_metrics_.on_step(report);
         journal_.on_step(report);
+        if (options_.ledger)
+            for (const host::SwapRecord& r : report.swaps) options_.ledger->settled(r);
         if (vllm_metrics_) vllm_metrics_->on_step(report);
     };
     observers.max_inbox = std::max<size_t>(options.max_requests, 4096);

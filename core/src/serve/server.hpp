@@ -31,6 +31,7 @@ struct ServerOptions {
     bool vllm_metrics = false;         // beside Patchbay's own
     std::string version;
     std::optional<AdminOptions> admin; // none: nothing controls it while it runs
+    std::shared_ptr<SlotLedger> ledger; // null: there is no supervisor
 };
 
 class Server {

@@ -57,15 +57,19 @@ void EngineThread::abort(const std::shared_ptr<Stream>& stream) {
 }
 
 std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& request) {
-    engine::SwapRequest here = request;
-    here.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
-    auto swap = engine_->swap(here);
+    return swap_together({request}).front();
+}
+
+std::vector<std::shared_ptr<host::Swap>> EngineThread::swap_together(std::vector<engine::SwapRequest> requests) {
+    for (engine::SwapRequest& r : requests)
+        r.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
+    auto swaps = engine_->swap_together(requests);
     {
         const std::lock_guard lock(mutex_);
         boundary_wanted_ = true;
     }
     wake_.notify_one();
-    return swap;
+    return swaps;
 }
 
 ServiceStatus EngineThread::status() const {

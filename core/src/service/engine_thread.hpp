@@ -49,8 +49,9 @@ class EngineThread {
     Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
     // The stream ends with finish reason abort; nothing where it has ended.
     void abort(const std::shared_ptr<Stream>&);
-    // As Engine::swap; waits for the probe and the construction, not for the boundary.
+    // As Engine::swap and Engine::swap_together; waits for the probes and the constructions, not for the boundary.
     std::shared_ptr<host::Swap> swap(const engine::SwapRequest&);
+    std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>);
     ServiceStatus status() const;
     // Calls f on the loop's thread between two steps and returns after it. False: the loop has ended, f was not called.
     bool call(const std::function<void(engine::Engine&)>& f);

@@ -12,6 +12,7 @@
 #include "cli/running_engine.hpp"
 #include "cli/status_tables.hpp"
 #include "engine/swap/swap_slot.hpp"
+#include "engine/swap/together.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/fields.hpp"
 
@@ -47,9 +48,9 @@ Result<> status(const Options& o) {
     return {};
 }
 
-Json params_of(const Options& o) {
+Json params_of(const std::vector<std::string>& settings) {
     Json out = Json::object();
-    for (const std::string& setting : o.settings) {
+    for (const std::string& setting : settings) {
         const size_t equals = setting.find('=');
         out[setting.substr(0, equals)] = setting.substr(equals + 1);
     }
@@ -57,7 +58,7 @@ Json params_of(const Options& o) {
 }
 
 Result<> set(const Options& o) {
-    const Json body{{"kind", o.kind}, {"params", params_of(o)}};
+    const Json body{{"kind", o.kind}, {"params", params_of(o.settings)}};
     PB_TRY(const Json json, ask(o, "POST", "/set", body.dump(-1, ' ', false, Json::error_handler_t::replace)));
     if (o.as_json) {
         print_json(json);
@@ -68,21 +69,73 @@ Result<> set(const Options& o) {
     return {};
 }
 
+struct Part { // of a swap: a slot, and what takes it
+    std::string kind, plugin;
+    std::vector<std::string> settings;
+};
+
+// KIND PLUGIN [KEY=VALUE …], as often as there are slots.
+Result<std::vector<Part>> parts_of(const Options& o) {
+    std::vector<Part> out = {{o.kind, o.plugin, {}}};
+    for (size_t i = 0; i < o.settings.size(); ++i) {
+        const std::string& word = o.settings[i];
+        if (const size_t equals = word.find('='); equals != 0 && equals != std::string::npos) {
+            out.back().settings.push_back(word);
+            continue;
+        }
+        if (!engine::swap_slot(word))
+            return fail("got '" + word + "', expected KEY=VALUE, or the KIND and the PLUGIN of a further slot" +
+                        did_you_mean(word, engine::swap_slots()));
+        if (i + 1 == o.settings.size()) return fail("'" + word + "' is without its PLUGIN");
+        out.push_back({word, o.settings[++i], {}});
+    }
+    return out;
+}
+
+Json body_of(const Part& part) {
+    const bool is_model = part.kind == name_of(engine::SwapSlot::kModel); // which the engine opens, in another folder
+    const std::string plugin =
+        is_model ? std::filesystem::absolute(part.plugin).lexically_normal().string() : part.plugin;
+    return {{"kind", part.kind}, {"plugin", plugin}, {"params", params_of(part.settings)}};
+}
+
+void print_outcome(const Json& s) {
+    std::cout << printable_message(swap_text(s));
+    if (s.at("outcome") == "committed")
+        std::cout << " (step " << s.at("step") << ", pause " << std::lround(s.at("pause_us").get<double>()) << " us)\n";
+    else std::cout << ": the engine has nothing to compute; the outcome shows when it has\n";
+}
+
+// Of those that failed, the one that made the others fail with it.
+const Json& cause_among(const Json& swaps) {
+    for (const Json& s : swaps)
+        if (s.at("phase") != engine::kTogether) return s;
+    return swaps.front();
+}
+
 Result<> swap(const Options& o) {
-    const bool is_model = o.kind == name_of(engine::SwapSlot::kModel); // which the engine opens, in another folder
-    const std::string plugin = is_model ? std::filesystem::absolute(o.plugin).lexically_normal().string() : o.plugin;
-    const Json body{{"kind", o.kind}, {"plugin", plugin}, {"params", params_of(o)}};
+    PB_TRY(const std::vector<Part> parts, parts_of(o));
+    Json body = body_of(parts.front());
+    if (parts.size() > 1) {
+        Json list = Json::array();
+        for (const Part& part : parts) list.push_back(body_of(part));
+        body = Json{{"swaps", std::move(list)}};
+    }
     const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
     PB_TRY(const Json json, ask(o, "POST", "/swap", text));
     const std::string outcome = json.at("outcome");
+    const Json swaps = parts.size() > 1 ? json.at("swaps") : Json::array({json});
     if (o.as_json) print_json(json);
-    if (outcome == "refused" || outcome == "rolled back") return fail(swap_text(json));
+    if (outcome == "refused" || outcome == "rolled back") {
+        std::string others;
+        for (const Json& s : swaps)
+            if (&s != &cause_among(swaps))
+                others += (others.empty() ? "; all slots of the swap stay as they were: " : ", ") +
+                          s.at("kind").get<std::string>() + " " + s.at("from").at("plugin").get<std::string>();
+        return fail(swap_text(cause_among(swaps)) + others);
+    }
     if (o.as_json) return {};
-    std::cout << printable_message(swap_text(json));
-    if (outcome == "committed")
-        std::cout << " (step " << json.at("step") << ", pause " << std::lround(json.at("pause_us").get<double>())
-                  << " us)\n";
-    else std::cout << ": the engine has nothing to compute; the outcome shows when it has\n";
+    for (const Json& s : swaps) print_outcome(s);
     return {};
 }
 
@@ -111,10 +164,19 @@ Result<> drain(const Options& o) {
     return {};
 }
 
-void check_swap(const Options& o) {
+void check_kind(const Options& o) {
     if (!engine::swap_slot(o.kind))
         throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::one_of(engine::swap_slots()) +
                                                ", which can be swapped" + did_you_mean(o.kind, engine::swap_slots()));
+}
+
+void check_swap(const Options& o) {
+    check_kind(o);
+    if (const auto parts = parts_of(o); !parts) throw CLI::ValidationError("SETTING", parts.error());
+}
+
+void check_set(const Options& o) {
+    check_kind(o);
     for (const std::string& setting : o.settings)
         if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
             throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
@@ -151,14 +213,17 @@ void add_admin_commands(Commands& commands) {
     app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
     app->add_option("PLUGIN", o->plugin, "the word in the YAML; of the model: the folder or file of its weights")
         ->required();
-    app->add_option("SETTING", o->settings, "KEY=VALUE of the plugin's parameters");
+    app->add_option("SETTING", o->settings,
+                    "KEY=VALUE of the plugin's parameters; then KIND PLUGIN SETTING… of further slots, which succeed "
+                    "or fail together");
     app->footer(
         "Examples:\n"
         "  patchbay swap scheduler sjf ageing=10\n"
         "  patchbay swap sampler greedy --admin ./admin.sock\n"
         "  patchbay swap model checkpoints/step-2000\n"
+        "  patchbay swap scheduler sjf ageing=10 sampler greedy\n"
         "Exit codes: 0 done, 1 refused or rolled back, 2 bad usage.");
-    app = add_command(commands, o, "set", "Change hot parameters of a plugin in a running engine", set, check_swap);
+    app = add_command(commands, o, "set", "Change hot parameters of a plugin in a running engine", set, check_set);
     app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
     app->add_option("SETTING", o->settings, "KEY=VALUE; `patchbay plugin info` shows which change live")->required();
     app->footer("Example:\n  patchbay set scheduler ageing=10");

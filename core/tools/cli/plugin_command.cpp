@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <nlohmann/json.hpp>
@@ -29,7 +30,7 @@ using Listed = host::ListedComponent;
 struct Options {
     std::vector<std::string> plugin_dirs;
     std::string kind, name, file;
-    bool as_json = false, running = false, thorough = false, debug = false;
+    bool as_json = false, pins = false, running = false, thorough = false, debug = false;
     uint64_t seed = ThoroughTest{}.seed;
     uint32_t worlds = ThoroughTest{}.worlds;
     RunningEngineFlags engine;
@@ -62,6 +63,15 @@ std::string listed_kinds() { // "scheduler, sampler, …"
     return out;
 }
 
+// As the key allowed_plugins of an engine's YAML.
+void print_pins(const std::vector<Listed>& components) {
+    std::map<std::string, std::string> pins;
+    for (const Listed& l : components)
+        if (l.state != host::Usability::kRefused) pins.emplace(l.plugin->library.filename().string(), l.plugin->sha256);
+    std::cout << "allowed_plugins:\n";
+    for (const auto& [library, digest] : pins) std::cout << "  " << printable(library) << ": " << digest << '\n';
+}
+
 Result<> list(const Options& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
         return fail("no kind '" + o.kind + "'" +
@@ -73,6 +83,10 @@ Result<> list(const Options& o) {
         for (const Listed& l : components) out["components"].push_back(to_json(l));
         for (const auto& folder : registry.folders()) out["folders"].push_back(folder.string());
         std::cout << out.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+        return {};
+    }
+    if (o.pins) {
+        print_pins(components);
         return {};
     }
     std::vector<std::vector<std::string>> rows = {{"KIND", "NAME", "VERSION", "LIBRARY", "SUMMARY"}};
@@ -201,6 +215,7 @@ void add_plugin_command(Commands& commands) {
     dirs(list_app);
     list_app->add_option("--kind", o->kind, "one of " + listed_kinds());
     list_app->add_flag("--json", o->as_json, "as JSON");
+    list_app->add_flag("--pins", o->pins, "digests of the libraries, as allowed_plugins: of an engine's YAML");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
     CLI::App* info_app =
         add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);

@@ -10,7 +10,9 @@
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/print_error.hpp"
+#include "cli/supervise.hpp"
 #include "config/load.hpp"
+#include "config/slots.hpp"
 #include "engine/simulation.hpp"
 #include "parallel/world.hpp"
 #include "serve/server.hpp"
@@ -26,10 +28,17 @@ struct Options {
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
     std::string admin, admin_token_file, trace_file; // empty: the default address; no trace
+    bool supervise = false;
+    serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
 
 Result<host::Registry> registry_of(const Options& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
+}
+
+Result<host::Registry> allowed_of(const Options& o, const std::optional<host::AllowedPlugins>& only) {
+    PB_TRY(auto all, registry_of(o));
+    return only ? all.restricted_to(*only) : std::move(all);
 }
 
 constexpr const char* kNoAdmin = "none";
@@ -40,13 +49,27 @@ void choose_admin_address(Options& o, const config::EngineConfig& config) {
     const bool named = !o.admin.empty();
     auto address = named ? serve::admin_address(o.admin, o.admin_token_file) : serve::default_admin_address();
     if (address)
-        o.server.admin = serve::AdminOptions{*std::move(address), [&o] { return registry_of(o); }, config, named};
+        o.server.admin = serve::AdminOptions{*std::move(address), [&o, only = config.allowed_plugins] {
+                                                  return allowed_of(o, only);
+                                              },
+                                              config, o.server.ledger, named};
     else spdlog::warn("there is no admin address: {}", address.error());
+}
+
+// What was in the slots before a plugin ended the server.
+void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& c) {
+    for (const auto& [kind, choice] : choices) {
+        const config::SlotInfo* const slot = config::find_slot(kind);
+        if (!slot) c.model.path = choice.plugin;
+        else if (slot->choice) c.*(slot->choice) = choice;
+        else c.*(slot->optional_choice) = choice;
+    }
 }
 
 Result<> run(Options& o) {
     PB_TRY(const auto registry, registry_of(o));
-    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    put_back(o.choices, loaded.config);
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     choose_admin_address(o, loaded.config);
     metrics::Metrics all;
@@ -72,6 +95,26 @@ Result<> run(Options& o) {
     server->stop();
     if (failure) return fail("the engine has failed: " + *failure);
     return {};
+}
+
+int run_to_end(Options& o) {
+    const Result<> done = run(o);
+    if (done) return kOk;
+    print_error("patchbay serve", done.error());
+    return kFailed;
+}
+
+int run_supervised(Options& o) {
+    const Result<int> code =
+        supervise(o.server.http.host, o.server.http.port, [&o](const Supervised& given) {
+            o.server.http.listener = given.listener;
+            o.server.ledger = given.ledger;
+            o.choices = given.choices;
+            return run_to_end(o);
+        });
+    if (code) return *code;
+    print_error("patchbay serve", code.error());
+    return kFailed;
 }
 
 void add_limits(CLI::App& app, Options& o) {
@@ -149,6 +192,9 @@ void add_serve_command(Commands& commands) {
         ->allow_extra_args(false);
     app->add_option("--chat-template", o->names.chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
+    app->add_flag("--supervise", o->supervise,
+                  "start the server again after a plugin has ended its process, with the one that was in its slot "
+                  "before");
     app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
     app->add_option_function<std::vector<std::string>>(
            "--metrics-compat",
@@ -164,12 +210,7 @@ void add_serve_command(Commands& commands) {
             PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
             return loaded.config.parallel;
         };
-        commands.chosen = [o] {
-            const Result<> done = run(*o);
-            if (done) return kOk;
-            print_error("patchbay serve", done.error());
-            return kFailed;
-        };
+        commands.chosen = [o] { return o->supervise ? run_supervised(*o) : run_to_end(*o); };
     });
 }
 

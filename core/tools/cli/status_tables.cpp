@@ -50,7 +50,9 @@ void print_swaps(const Json& swaps) {
         rows.push_back({text_of(s.at("kind")), "-", text_of(s.at("plugin")), text_of(s.at("state")), "-", "-", "-"});
     for (const Json& s : swaps.at("last")) {
         const auto step = s.at("step").get<uint64_t>();
-        rows.push_back({text_of(s.at("kind")), text_of(s.at("from").at("plugin")), text_of(s.at("to").at("plugin")),
+        const Json& number = s.at("transaction"); // of several that succeed or fail together
+        rows.push_back({text_of(s.at("kind")) + (number.is_null() ? "" : " (transaction " + number.dump() + ")"),
+                        text_of(s.at("from").at("plugin")), text_of(s.at("to").at("plugin")),
                         text_of(s.at("outcome")), step ? std::to_string(step) : "-",
                         step ? std::to_string(static_cast<int64_t>(s.at("pause_us").get<double>() + 0.5)) + " us" : "-",
                         reason_of(s)});

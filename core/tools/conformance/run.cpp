@@ -41,7 +41,8 @@ class Run {
     }
     bool failed() const { return failed_; }
 
-    std::shared_ptr<host::Library> open(const std::filesystem::path& path) {
+    // sha256: of its bytes; empty: any.
+    std::shared_ptr<host::Library> open(const std::filesystem::path& path, const std::string& sha256) {
         const auto readable = [&]() -> Outcome {
             PB_CHECK(host::file_sha256(path));
             return {};
@@ -50,7 +51,7 @@ class Run {
         host::LoadFault fault;
         std::shared_ptr<host::Library> library;
         check("", "file.loads", [&]() -> Outcome { // initialisers run now
-            auto opened = host::Library::open(path, "", &fault);
+            auto opened = host::Library::open(path, sha256, &fault);
             if (opened) library = *std::move(opened);
             else if (fault.check == "file.loads") return fail(fault.reason);
             return {};
@@ -100,7 +101,7 @@ std::optional<host::Manifest> run_all(const std::filesystem::path& path,
                                       const std::optional<host::ProbedComponent>& only, const Listener& listener,
                                       const std::string& check) {
     Run run(listener, check);
-    const auto library = run.open(path);
+    const auto library = run.open(path, only ? only->sha256 : "");
     if (!library) return std::nullopt;
     for (const char* name : kTableChecks) run.check("", name, [] { return Outcome(); });
     const pb_plugin& plugin = library->plugin();

@@ -13,7 +13,7 @@ using config::Node;
 using Keys = std::set<std::string>; // that name files
 
 Keys keys_of(const host::Registry& registry) {
-    Keys out = {"model", "model.path", "model.tokenizer"};
+    Keys out = {"model", "model.path", "model.tokenizer", "at.swap.model", "workload.at.swap.model"};
     for (const host::Manifest& m : registry.manifests())
         for (const host::ComponentManifest& c : m.components)
             for (const host::ParamManifest& p : c.params)

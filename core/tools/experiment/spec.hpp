@@ -130,6 +130,7 @@ using Windows = std::variant<DisjointWindows, DrawnWindows, SameWindow>;
 
 struct TimedSwap { // `at`: when, and what takes which slot
     std::string kind;                // "scheduler", "sampler"
+    bool with_previous = false;      // it and the one before it succeed or fail together
     std::optional<uint32_t> request; // once so many have arrived; none: at t_ns
     uint64_t t_ns = 0;               // since the start of the run
     config::Node choice;             // as in `scheduler: …`

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "base/suggest.hpp"
 #include "config/plugin_slot.hpp"
 #include "config/table.hpp"
+#include "engine/swap/together.hpp"
 #include "host/slot.hpp"
 
 namespace patchbay::experiment {
@@ -39,15 +41,15 @@ struct Entry { // of `at`
 void read_slots(const Node& given, Entry& out, Faults& faults) {
     if (!config::is_section(given, "'swap'", faults)) return;
     if (given.entries.empty())
-        faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::plugin_slots()));
+        faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::swap_slots()));
     for (const config::Entry& e : given.entries) {
-        if (const auto slot = engine::swap_slot(e.key); slot && *slot != engine::SwapSlot::kModel) {
-            out.swaps.push_back({.kind = e.key, .choice = e.value});
+        if (engine::swap_slot(e.key)) {
+            out.swaps.push_back({.kind = e.key, .with_previous = !out.swaps.empty(), .choice = e.value});
             continue;
         }
         faults.add(e.key_origin, "'" + config::printable(e.key) + "' cannot be swapped" +
-                                     did_you_mean(e.key, engine::plugin_slots()) + ", expected " +
-                                     engine::one_of(engine::plugin_slots()));
+                                     did_you_mean(e.key, engine::swap_slots()) + ", expected " +
+                                     engine::one_of(engine::swap_slots()));
     }
 }
 
@@ -62,7 +64,8 @@ config::Table<Entry> entry_table() {
                  return *given;
              });
     t.custom({.name = "swap",
-              .description = "slot → the plugin that takes it, as in the engine's configuration",
+              .description = "slot → the plugin that takes it, as in the engine's configuration; model → the folder or "
+                             "file of a checkpoint; several succeed or fail together",
               .json_schema = R"({"type": "object"})"},
              [](const Node* given, Entry& out, Faults& faults) {
                  if (!given) return Node{};
@@ -111,19 +114,47 @@ std::string SwapTask::text() const {
     return out + " after " + config::print_float(static_cast<double>(timed.t_ns) / 1e9) + " s";
 }
 
+namespace {
+
+// A folder or file beside the experiment's file, if there is one, else in the current folder.
+config::PluginChoice read_checkpoint(const Node& given, Faults& faults) {
+    if (given.kind != NodeKind::kScalar || given.text.empty()) {
+        faults.add(given.origin, "'model' is " + given.describe() + ", expected the folder or file of a checkpoint");
+        return {};
+    }
+    std::filesystem::path path = given.text;
+    if (given.origin.kind == config::Origin::Kind::kFile && given.origin.name) {
+        const auto beside = std::filesystem::path(*given.origin.name).parent_path() / path;
+        std::error_code error;
+        if (std::filesystem::exists(beside, error)) path = beside;
+    }
+    return {path.lexically_normal().string(), {}};
+}
+
+config::PluginChoice read_task(const TimedSwap& t, const host::Registry& registry, Faults& faults) {
+    if (t.kind == name_of(engine::SwapSlot::kModel)) return read_checkpoint(t.choice, faults);
+    return config::read_choice(t.choice, t.kind, registry, faults);
+}
+
+}  // namespace
+
 std::vector<SwapTask> swap_tasks(const std::vector<TimedSwap>& timed, const host::Registry& registry, Faults& faults) {
     std::vector<SwapTask> out;
-    for (const TimedSwap& t : timed) out.push_back({t, config::read_choice(t.choice, t.kind, registry, faults)});
+    for (const TimedSwap& t : timed) out.push_back({t, read_task(t, registry, faults)});
     return out;
 }
 
 Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<SwapTask>& tasks,
                                    const host::Registry& registry, host::Prober& prober) {
     RunSwaps run(engine);
-    for (const SwapTask& task : tasks) {
-        run.swaps_.push_back(engine.prepare_swap({*engine::swap_slot(task.timed.kind), task.choice, registry, prober}));
-        if (const auto r = run.swaps_.back()->record(); r.settled())
-            return fail(task.timed.origin.text() + ": " + r.text());
+    for (size_t first = 0, next; first < tasks.size(); first = next) {
+        std::vector<engine::SwapRequest> requests;
+        for (next = first; next < tasks.size() && (next == first || tasks[next].timed.with_previous); ++next)
+            requests.push_back({*engine::swap_slot(tasks[next].timed.kind), tasks[next].choice, registry, prober});
+        run.swaps_.push_back(engine.prepare_together(requests));
+        for (const auto& swap : run.swaps_.back())
+            if (const auto r = swap->record(); r.settled() && r.phase != engine::kTogether)
+                return fail(tasks[first].timed.origin.text() + ": " + r.text());
     }
     run.tasks_ = tasks;
     return run;
@@ -133,8 +164,9 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
 void RunSwaps::post(uint64_t start_ns, const Requests& planned) {
     start_ns_ = start_ns;
     std::vector<std::pair<uint64_t, size_t>> due; // since the start
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-        const TimedSwap& t = tasks_[i].timed;
+    size_t first = 0; // of the group's tasks
+    for (size_t i = 0; i < swaps_.size(); first += swaps_[i++].size()) {
+        const TimedSwap& t = tasks_[first].timed;
         uint64_t when = t.t_ns;
         if (t.request) {
             const size_t n = std::min<size_t>(*t.request, planned.size());
@@ -143,12 +175,14 @@ void RunSwaps::post(uint64_t start_ns, const Requests& planned) {
         due.emplace_back(when, i);
     }
     std::sort(due.begin(), due.end());
-    for (const auto& [when, i] : due) engine_->post_swap(swaps_[i], start_ns + when);
+    for (const auto& [when, i] : due) engine_->post_together(swaps_[i], start_ns + when);
 }
 
 void RunSwaps::write(RunRecord& run) const {
-    for (size_t i = 0; i < swaps_.size(); ++i) {
-        SwapOutcome outcome{swaps_[i]->record(), tasks_[i].text()};
+    std::vector<std::shared_ptr<host::Swap>> swaps; // of tasks_
+    for (const auto& group : swaps_) swaps.insert(swaps.end(), group.begin(), group.end());
+    for (size_t i = 0; i < swaps.size(); ++i) {
+        SwapOutcome outcome{swaps[i]->record(), tasks_[i].text()};
         host::SwapRecord& r = outcome.record;
         using host::SwapState;
         if (run.end == RunEnd::kComplete && r.state == SwapState::kPosted)

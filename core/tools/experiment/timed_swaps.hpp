@@ -27,6 +27,7 @@ std::vector<SwapTask> swap_tasks(const std::vector<TimedSwap>&, const host::Regi
 class RunSwaps {
   public:
     // Everything that can be done before the run; the failure is the first refusal.
+    // Those of one item of `at` succeed or fail together.
     static Result<RunSwaps> prepare(engine::Engine&, const std::vector<SwapTask>&, const host::Registry&,
                                     host::Prober&);
     // start_ns: of the run, on the engine's clock.
@@ -40,7 +41,7 @@ class RunSwaps {
     engine::Engine* engine_;
     uint64_t start_ns_ = 0;
     std::vector<SwapTask> tasks_;
-    std::vector<std::shared_ptr<host::Swap>> swaps_; // of tasks_
+    std::vector<std::vector<std::shared_ptr<host::Swap>>> swaps_; // of tasks_, in groups that succeed or fail together
 };
 
 }  // namespace patchbay::experiment

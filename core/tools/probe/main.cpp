@@ -109,11 +109,13 @@ std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
     return out;
 }
 
-// "scheduler/sjf" "ageing=2" …: the one component that is asked about, and its settings.
+// "scheduler/sjf@" "ageing=2" …: one component, and its settings. After @: its library's digest.
 std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& words) {
     if (words.empty()) return std::nullopt;
-    const size_t slash = words[0].find('/');
-    host::ProbedComponent out{words[0].substr(0, slash), words[0].substr(slash + 1), {}};
+    const size_t slash = words[0].find('/'), at = words[0].find('@');
+    if (slash == std::string::npos || at == std::string::npos || at < slash) return std::nullopt;
+    host::ProbedComponent out{words[0].substr(0, slash), words[0].substr(slash + 1, at - slash - 1), {},
+                              words[0].substr(at + 1)};
     for (size_t i = 1; i < words.size(); ++i) {
         const size_t equals = words[i].find('=');
         out.settings[words[i].substr(0, equals)] = words[i].substr(equals + 1);

@@ -168,6 +168,22 @@ TEST_F(Load, without_a_model_there_is_nothing_to_run) {
               "a.yaml:1:29: 'shape' is for load_format: dummy, which is not set");
 }
 
+TEST_F(Load, allowed_plugins_are_digests_by_library) {
+    make_model("m");
+    const std::string a(64, 'a'), b(64, 'b');
+    EXPECT_FALSE(load("model: m").config.allowed_plugins);
+    const Loaded loaded = load("{model: m, allowed_plugins: {a.so: " + a + ", b.so: [" + a + ", " + b + "]}}");
+    ASSERT_TRUE(loaded.config.allowed_plugins);
+    EXPECT_EQ(loaded.config.allowed_plugins->digests,
+              (std::map<std::string, std::vector<std::string>>{{"a.so", {a}}, {"b.so", {a, b}}}));
+    const Loaded again = *load_engine_config(document_of(loaded.config, registry()), registry());
+    EXPECT_EQ(again.config.allowed_plugins, loaded.config.allowed_plugins); // as ranks get it
+    EXPECT_TRUE(load("{model: m, allowed_plugins: {}}").config.allowed_plugins) << "none is allowed";
+    EXPECT_THAT(fault_of("{model: m, allowed_plugins: {a.so: 12ab}}"),
+                ::testing::HasSubstr("'allowed_plugins.a.so' is '12ab', expected a SHA-256: 64 digits"));
+    EXPECT_THAT(fault_of("{model: m, allowed_plugins: [a.so]}"), ::testing::HasSubstr("'allowed_plugins'"));
+}
+
 TEST_F(Load, layers_that_make_no_sense_are_faults) {
     const auto fault = [&](const std::string& map) {
         return fault_of("model: model\nengine: {kv_cache_dtype_layers: " + map + "}\n");

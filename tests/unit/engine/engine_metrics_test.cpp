@@ -211,6 +211,18 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.expect("patchbay_plugin_swap_failures_total{kind=\"scheduler\",phase=\"probe\"} 2");
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"committed\"} 1");
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"refused\"} 2");
+    host::SwapRecord one = swap_to_sjf(SwapState::kOnProbation), other = one;
+    one.transaction = other.transaction = 7;
+    other.kind = other.from.kind = other.to.kind = "sampler";
+    report.swaps = {one, other};
+    s.engine.on_step(report);
+    one.state = other.state = SwapState::kCommitted;
+    report.swaps = {one, other};
+    s.engine.on_step(report);
+    s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"several\"} 1");
+    s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 2");
+    s.expect("patchbay_plugin_swap_transactions_total{outcome=\"committed\"} 1");
+    s.expect("patchbay_plugin_swaps_total{kind=\"sampler\",outcome=\"committed\"} 1");
 }
 
 TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {

@@ -18,7 +18,7 @@ Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::
     to.path = plugin.library.string();
     if (const auto faults = host::check_settings(**found, settings); !faults.empty())
         return {nullptr, "create", faults[0].text};
-    if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings}); !passed)
+    if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings, {}}); !passed)
         return {nullptr, "probe", passed.error()};
     auto library = host::Library::open(plugin.library, plugin.sha256);
     if (!library) return {nullptr, "create", library.error()};
@@ -35,8 +35,8 @@ std::shared_ptr<host::Swap> prepare_swap(SwapPort& port, SwapSlot which, const C
     to.kind = name_of(which);
     to.name = in.choice.plugin;
     Constructed candidate = find_and_construct(port, in, to);
-    if (!candidate) return port.slot().refuse(to, candidate.phase, candidate.why);
-    return port.slot().prepare(std::move(candidate.made), to);
+    if (!candidate) return port.slot().refuse(to, candidate.phase, candidate.why, in.transaction);
+    return port.slot().prepare(std::move(candidate.made), to, in.transaction);
 }
 
 }  // namespace patchbay::engine

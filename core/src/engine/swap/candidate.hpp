@@ -16,6 +16,7 @@ struct CandidateInputs {
     const host::Registry& registry;
     host::Prober& prober;
     const host::Services& services;
+    uint64_t transaction = 0; // as host::SwapRecord::transaction
 };
 
 struct Constructed {

@@ -35,20 +35,23 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     host::Identity to;
     to.kind = "model";
     to.name = in.choice.plugin;
-    if (const auto taken = takes_swaps(); !taken) return slot_.refuse(to, "find", taken.error());
+    const auto refuse = [&](const std::string& phase, const std::string& why) {
+        return slot_.refuse(to, phase, why, in.transaction);
+    };
+    if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.error());
     config::EngineConfig wanted = p_.config;
     wanted.model.path = in.choice.plugin;
     wanted.model.load_format = config::LoadFormat::kAuto;
     wanted.model.shape.clear();
-    if (!std::filesystem::exists(wanted.model.path)) return slot_.refuse(to, "find", "there is no such folder or file");
+    if (!std::filesystem::exists(wanted.model.path)) return refuse("find", "there is no such folder or file");
     auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
-    if (!model) return slot_.refuse(to, "find", model.error());
+    if (!model) return refuse("find", model.error());
     auto identity = weights::model_identity(wanted.model.path);
-    if (!identity) return slot_.refuse(to, "find", identity.error());
+    if (!identity) return refuse("find", identity.error());
     auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
-    if (!component) return slot_.refuse(to, component.phase, component.why);
+    if (!component) return refuse(component.phase, component.why);
     auto loaded = exchange_->load(*component.made, *model, run);
-    if (!loaded) return slot_.refuse(to, "load", loaded.error());
+    if (!loaded) return refuse("load", loaded.error());
     const auto alive = std::make_shared<int>();
     component.made->keep(alive);
     run([&] { release_unused(); });
@@ -56,7 +59,7 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
         const std::lock_guard lock(mutex_);
         waiting_.insert_or_assign(component.made.get(), Loaded{*std::move(loaded), *identity, alive});
     }
-    return slot_.prepare(std::move(component.made), to);
+    return slot_.prepare(std::move(component.made), to, in.transaction);
 }
 
 void ModelSwaps::release_unused() {

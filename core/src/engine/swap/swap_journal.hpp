@@ -1,5 +1,8 @@
-// What the engine's slots went through: said in the log, in the step's report, and in the record of who is in them.
+// What the engine's slots went through: said in the log, in the step's report, in the record of who is in them, and in
+// the message of a crash.
 #pragma once
+#include <deque>
+#include <string>
 #include <vector>
 
 #include "engine/loop/step_context.hpp"
@@ -17,8 +20,11 @@ class SwapJournal {
     void note_refusal(host::SwapRecord r) { context_.report.swaps.push_back(std::move(r)); }
 
   private:
+    void keep(const host::SwapRecord&);
+
     StepContext& context_;
     std::vector<host::Identity>& plugins_;
+    std::deque<std::string> history_; // the latest events, the newest first
 };
 
 }  // namespace patchbay::engine

@@ -20,10 +20,13 @@ void Swaps::exchange(SwapPort& port) {
 void Swaps::at_boundary(bool in_flight) {
     for (SwapPort* port : p_.ports)
         if (!in_flight || !port->computes()) exchange(*port);
+    transactions_.at_boundary(in_flight);
 }
 
 bool Swaps::waits_for_steps() const {
-    return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().is_due(); });
+    return transactions_.waits_for_steps() || std::ranges::any_of(p_.ports, [](SwapPort* port) {
+               return port->computes() && port->slot().due() == uint64_t{0};
+           });
 }
 
 bool Swaps::can_recover() const {
@@ -52,12 +55,15 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
         return;
     }
     if (!call.made) return;
-    if (port.slot().steps_left() <= 1) port.commit();
-    if (auto record = port.slot().pass(p_.context.step)) p_.journal.note(*std::move(record));
+    port.slot().count_step();
+    if (port.slot().steps_left() > 0 || port.slot().transaction() > 0) return;
+    port.commit();
+    p_.journal.note(port.slot().commit(p_.context.step));
 }
 
 void Swaps::end_step(const SwapPort::StepUse& use) {
     for (SwapPort* port : p_.ports) end_step(*port, use);
+    transactions_.settle();
 }
 
 }  // namespace patchbay::engine

@@ -6,6 +6,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
+#include "engine/swap/transactions.hpp"
 
 namespace patchbay::engine {
 
@@ -16,10 +17,14 @@ class Swaps {
         std::vector<SwapPort*> ports; // in the order in which they are exchanged at a boundary
         SwapJournal& journal;
         StepContext& context;
+        const Clock& clock;
     };
-    explicit Swaps(Parts parts) : p_(std::move(parts)) {}
+    explicit Swaps(Parts parts)
+        : p_(std::move(parts)), transactions_(p_.settings, p_.clock, p_.journal, p_.context) {}
 
-    // Each slot's next in line; of what computes only where nothing is in flight.
+    Transactions& transactions() { return transactions_; }
+
+    // Each slot's next in line, and the next transaction; of what computes only where nothing is in flight.
     void at_boundary(bool in_flight);
     // Whether one is due that waits for the steps in flight.
     bool waits_for_steps() const;
@@ -36,6 +41,7 @@ class Swaps {
     void end_step(SwapPort&, const SwapPort::StepUse&);
 
     const Parts p_;
+    Transactions transactions_;
 };
 
 }  // namespace patchbay::engine

@@ -1,0 +1,48 @@
+// A decoder as Llama's, whose forward passes fail from the third on where the vocabulary is that of the demo models,
+// which no check of a probe has.
+#include "patchbay/sdk/decoder_blocks.hpp"
+
+namespace {
+
+constexpr uint32_t kVocabulary = 2048;
+constexpr int kGoodPasses = 2;
+
+class Faulty : public patchbay::GatedDecoder {
+  public:
+    static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", nullptr};
+
+    pb_model_facts load_config(const patchbay::ModelConfig& config) {
+        shape = patchbay::decoder_shape(config, {.positions = 2048});
+        eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
+        ends = patchbay::DecoderEnds::list(weights, config, shape, {.root = "model.", .head = "lm_head"});
+        rotary = patchbay::Rotary::list(weights, shape,
+                                        patchbay::rope_settings(config, {.positions_if_missing = 2048}),
+                                        shape.head_dim);
+        for (uint32_t i = 0; i < shape.layers; ++i) {
+            const std::string name = "model.layers." + std::to_string(i) + ".";
+            Layer& l = layers.emplace_back();
+            l.norm = weights.vector(shape.hidden, name + "input_layernorm.weight");
+            l.attention = patchbay::AttentionWeights::list(weights, shape, name + "self_attn.", {false, false});
+            l.mlp_norm = weights.vector(shape.hidden, name + "post_attention_layernorm.weight");
+            l.mlp = patchbay::MlpWeights::list(weights, shape, name + "mlp.", false);
+        }
+        facts_ = ends.facts(shape);
+        return facts_;
+    }
+
+    pb_kv_spec kv_spec(uint32_t) const { return shape.kv(0, shape.usual_scale()); }
+
+    void forward(const patchbay::Forward& f) {
+        if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses)
+            throw patchbay::Error(PB_FAILED, "fails on purpose");
+        GatedDecoder::forward(f);
+    }
+
+  private:
+    pb_model_facts facts_{};
+    int passes_ = 0;
+};
+
+}  // namespace
+
+PATCHBAY_PLUGIN(patchbay::model<Faulty>({.name = "faulty", .version = "1.0.0", .summary = "for tests"}))
