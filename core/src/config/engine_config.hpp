@@ -98,6 +98,15 @@ struct SpeculationSettings {                 // `speculative:`; docs/speculation
     bool operator==(const SpeculationSettings&) const = default;
 };
 
+enum class PoolingType { kAuto, kLast, kMean }; // auto: as the model's folder says, else the last token
+
+struct PoolerSettings {                      // `pooler_config:`; of embeddings, docs/serving.md
+    PoolingType pooling_type = PoolingType::kAuto;
+    std::optional<bool> normalize;           // to length 1; none: as the model's folder says, else yes
+
+    bool operator==(const PoolerSettings&) const = default;
+};
+
 struct SwapSettings {                        // `swap:`; docs/hot-swap.md
     uint32_t probation_steps = 16;           // in which the predecessor can come back
     uint32_t max_call_ms = 1000;             // a call that takes longer brings it back; 0: no bound
@@ -119,6 +128,7 @@ struct EngineConfig {
     ModelSettings model;
     EngineSettings engine;
     SpeculationSettings speculative;
+    PoolerSettings pooler_config;
     SwapSettings swap;
     ParallelSettings parallel;
     PluginChoice scheduler{"fcfs", {}};
