@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks `patchbay serve` by the official OpenAI client: completions, chats, streams, structured output, errors, cancelling.
+"""Asks `patchbay serve` by the official OpenAI client: completions, chats, embeddings, streams, structured output, errors, cancelling.
 
 Run by the nightly tier, or by hand: tests/serve/openai_client.py --patchbay build/release/bin/patchbay
 """
@@ -58,6 +58,19 @@ def chats(client):
     assert len(several.choices) == 2
 
 
+def embeddings(client):
+    asked = dict(model="demo", input=["Once upon a time", "The wolf said", "Once upon a time"])
+    one, two, three = client.embeddings.create(**asked, encoding_format="float").data
+    assert one.embedding == three.embedding != two.embedding
+    assert [x.index for x in (one, two, three)] == [0, 1, 2]
+    assert abs(sum(x * x for x in one.embedding) - 1) < 1e-5
+    packed = client.embeddings.create(**asked)  # as base64, which the client decodes
+    assert max(abs(a - b) for a, b in zip(packed.data[0].embedding, one.embedding)) < 1e-7
+    assert packed.usage.total_tokens == packed.usage.prompt_tokens > 3
+    ids = client.post("../tokenize", cast_to=dict, body={"prompt": asked["input"][1]})["tokens"]
+    assert client.embeddings.create(model="demo", input=ids).data[0].embedding == packed.data[1].embedding
+
+
 def structured(client):
     answer = client.chat.completions.create(
         model="demo", messages=[{"role": "user", "content": "How old?"}], temperature=0, max_tokens=60,
@@ -79,6 +92,11 @@ def errors(client, openai, url):
     assert raised(openai.BadRequestError, max_tokens="ten").param == "max_tokens"
     assert "expected 0 to 100" in raised(openai.BadRequestError, temperature=-1).message
     assert raised(openai.NotFoundError, model="gpt").code == "not_found"
+    try:
+        client.embeddings.create(model="demo", input="a", dimensions=2)
+        raise AssertionError("dimensions were taken")
+    except openai.BadRequestError as error:
+        assert error.param == "dimensions", error
     stranger = openai.OpenAI(base_url=url, api_key="wrong", max_retries=0)
     try:
         stranger.models.list()
@@ -117,7 +135,7 @@ def main():
         client = openai.OpenAI(base_url=url, api_key="secret", max_retries=0, timeout=120)
         try:
             assert client.models.list().data[0].id == "demo"
-            for part in (completions, chats, structured, cancelling):
+            for part in (completions, chats, embeddings, structured, cancelling):
                 part(client)
                 print(f"{part.__name__}: as expected")
             errors(client, openai, url)

@@ -100,6 +100,15 @@ struct SpeculationSettings {                 // `speculative:`; docs/speculation
     bool operator==(const SpeculationSettings&) const = default;
 };
 
+enum class PoolingType { kAuto, kLast, kMean }; // auto: as the model's folder says, else the last token
+
+struct PoolerSettings {                      // `pooler_config:`; of embeddings, docs/serving.md
+    PoolingType pooling_type = PoolingType::kAuto;
+    std::optional<bool> normalize;           // to length 1; none: as the model's folder says, else yes
+
+    bool operator==(const PoolerSettings&) const = default;
+};
+
 enum class WatchMode { kOff, kAnnounce, kAdopt }; // of plugin folders, while a server runs
 
 struct SwapSettings {                        // `swap:`; docs/hot-swap.md
@@ -124,6 +133,7 @@ struct EngineConfig {
     ModelSettings model;
     EngineSettings engine;
     SpeculationSettings speculative;
+    PoolerSettings pooler_config;
     SwapSettings swap;
     ParallelSettings parallel;
     PluginChoice scheduler{"fcfs", {}};

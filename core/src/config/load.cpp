@@ -185,6 +185,21 @@ Table<SpeculationSettings> speculation_table() {
     return t;
 }
 
+Table<PoolerSettings> pooler_table() {
+    Table<PoolerSettings> t;
+    t.word("pooling_type", &PoolerSettings::pooling_type,
+           {{"auto", PoolingType::kAuto},
+            {"LAST", PoolingType::kLast},
+            {"MEAN", PoolingType::kMean},
+            {"last", PoolingType::kLast},
+            {"mean", PoolingType::kMean}},
+           "which hidden states embeddings are made of; LAST: that of the last token; MEAN: the mean of all; auto: as "
+           "1_Pooling/config.json in the model's folder says, else LAST")
+        .key("normalize", &PoolerSettings::normalize,
+             "scale embeddings to length 1; left out: as modules.json in the model's folder says, else true");
+    return t;
+}
+
 Table<SwapSettings> swap_table() {
     Table<SwapSettings> t;
     t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
@@ -368,6 +383,8 @@ Result<> check_override(const Override& override) {
     if (const Node* given = root.find("engine")) engine_table().read(*given, engine, faults);
     SpeculationSettings speculation;
     if (const Node* given = root.find("speculative")) speculation_table().read(*given, speculation, faults);
+    PoolerSettings pooler;
+    if (const Node* given = root.find("pooler_config")) pooler_table().read(*given, pooler, faults);
     SwapSettings swap;
     if (const Node* given = root.find("swap")) swap_table().read(*given, swap, faults);
     if (faults.any()) return faults.failure();
@@ -396,7 +413,8 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
 }
 
 std::vector<std::string> engine_keys() {
-    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "swap", "allowed_plugins"};
+    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "pooler_config", "swap",
+                                     "allowed_plugins"};
     for (const SlotInfo& slot : slots()) keys.push_back(slot.kind);
     return keys;
 }
@@ -440,6 +458,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     t.section("parallel", &EngineConfig::parallel, parallel_table(), "how the ranks of one model come together");
     for (const SlotInfo& slot : slots()) add_slot(t, slot, registry);
     t.section("speculative", &EngineConfig::speculative, speculation_table(), "how drafts are verified");
+    t.section("pooler_config", &EngineConfig::pooler_config, pooler_table(), "how embeddings are made");
     t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
     add_allowed_plugins(t);
     return t;

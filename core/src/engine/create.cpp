@@ -217,6 +217,7 @@ Result<> Engine::Builder::describe() {
     PB_CHECK(check_states(c_, f, runner));
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));
     f.vocab_size = runner.facts().vocab_size;
+    f.hidden_size = runner.hidden_size();
     f.num_blocks = runner.num_blocks();
     f.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();

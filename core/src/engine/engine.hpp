@@ -29,6 +29,7 @@ namespace patchbay::engine {
 
 struct EngineFacts { // automatic choices, for the record
     uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
+    uint32_t hidden_size = 0; // of embeddings; 0: the model gives none
     uint32_t kv_groups, state_groups; // of each a block of tokens, or a sequence's state, takes a page
     uint64_t kv_bytes, weight_bytes, page_bytes;
     uint32_t swap_pages;             // pages in host memory

@@ -64,6 +64,7 @@ struct Pipeline {
     StructuredOutput structured_output;
     Constraints constraints;
     PromptLogprobs prompt_logprobs;
+    Pooling pooling;
     Surprisals surprisals;
     SampleRowBuilder rows;
     SamplerPort sampler;

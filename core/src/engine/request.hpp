@@ -124,6 +124,8 @@ struct LogitsStatistics { // means over the output's tokens, of the raw logits t
     double first_share = 0;    // of the likeliest token in the softmax
 };
 
+enum class PoolingType { kLast, kMean }; // names and meanings as in vLLM
+
 // A delta. With best_of and beam search: the whole output, once it is known which ones are the best.
 struct RequestOutput {
     RequestId id;
@@ -139,6 +141,7 @@ struct RequestOutput {
     std::optional<double> cumulative_logprob; // sum over the tokens, where logprobs, best_of or beam_width ask for it
     std::optional<double> beam_score;         // cumulative_logprob / tokens ^ length_penalty
     std::optional<LogitsStatistics> logits;
+    std::vector<float> embedding; // (hidden_size), of a request with `pooling`; not normalised
     uint32_t cached_tokens = 0;   // prompt tokens that came from the prefix cache
     uint32_t preemptions = 0;
     uint64_t first_scheduled_ns = 0;
@@ -147,6 +150,9 @@ struct RequestOutput {
 struct Request {
     std::vector<TokenId> prompt;
     SamplingParams sampling;
+    // An embedding of the prompt is wanted in place of text, made of the model's final hidden states: that of the last
+    // token, or the mean of all. Of `sampling` only skip_reading_prefix_cache counts then.
+    std::optional<PoolingType> pooling{};
     int32_t priority = 0;        // lower runs first
     uint32_t tenant = 0;
     uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes

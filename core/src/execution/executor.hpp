@@ -41,6 +41,7 @@ struct StepOutput { // valid until the next call but one
     std::span<float> logits;            // (rows, vocab) in host memory; empty: they were sampled, or there are no rows
     runner::SampledRows sampled;
     bool is_sampled = false;
+    std::span<const float> hidden; // (tokens, hidden_size), as the batch wants them; of a step that does not overlap
 };
 
 struct PassStats { // of the latest pass
@@ -61,6 +62,9 @@ class Executor { // [step thread]
     // Why a step must be back before the next one is submitted: "device", "ranks". Empty: one may be in flight.
     virtual std::string_view sync_reason() const = 0;
     virtual Result<> check_sampler(const host::Component&) const = 0; // that it can sample what this computes
+
+    // Elements of the hidden states that batches may want; 0: the model does not give them.
+    virtual uint32_t hidden_size() const { return 0; }
 
     // Begins a step after those in flight, or computes it if it does not overlap. A batch without tokens is its copies.
     virtual Result<> submit(const StepInput&) = 0;

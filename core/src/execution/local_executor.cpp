@@ -15,6 +15,7 @@ Result<StepOutput> compute_now(runner::ModelRunner& runner, const runner::Batch&
     } else {
         PB_TRY(out.logits, runner.forward(batch));
     }
+    out.hidden = runner.hidden_states();
     return out;
 }
 

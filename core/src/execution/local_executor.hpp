@@ -65,6 +65,7 @@ class LocalExecutor : public Executor {
     TokenSource tokens() const override { return TokenSource::kModel; }
     std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }
     Result<> check_sampler(const host::Component& c) const override { return runner_->check_sampler(c); }
+    uint32_t hidden_size() const override { return runner_->hidden_size(); }
     Result<> submit(const StepInput&) override;
     Result<StepOutput> wait(std::span<const RowPath>) override;
     void cancel() override;

@@ -15,6 +15,7 @@ void Batch::clear(const BatchForm& form) {
     features_.clear();
     draft_step = kept_row = 0;
     copies_.clear();
+    hidden_.clear();
     table_lengths_.clear();
     tables_.resize(form.token_groups);
     block_starts_.resize(form.token_groups);

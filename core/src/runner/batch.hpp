@@ -23,11 +23,17 @@ struct BatchRow { // one sequence's share of the step
     std::span<const int32_t> features{};     // of a head: by token, the row of the hidden states that it goes on from
 };
 
+struct TokenRange { // tokens of a batch, one after another
+    uint32_t first = 0, count = 0;
+};
+
 class Batch {
   public:
     void clear(const BatchForm&);
     void add(const BatchRow&);
     void copy(const kv::PageCopy& page) { copies_.push_back(page); } // before anything of the step is computed
+    // Hidden states are wanted of tokens that are in it.
+    void want_hidden(const TokenRange& tokens) { hidden_.push_back(tokens); }
     void finish(); // puts the block tables of all groups into one list
     // Fills up a finished batch, to no fewer sequences than tokens: sequences of one token that write no KV and keep no
     // state, then some without a token; logit rows of no matter.
@@ -50,6 +56,7 @@ class Batch {
     std::span<const int32_t> is_first_chunk() const { return is_first_chunk_; }
     std::span<const int32_t> query_starts() const { return query_starts_; }
     std::span<const int32_t> features() const { return features_; }
+    std::span<const TokenRange> hidden() const { return hidden_; } // in the order in which they were wanted
 
     // Of a head: as pb_forward.draft_step; and where the hidden states of its logit rows go in HiddenStates.
     uint32_t draft_step = 0, kept_row = 0;
@@ -62,6 +69,7 @@ class Batch {
     std::vector<std::vector<int64_t>> slots_;            // by group: (tokens)
     std::vector<int32_t> table_lengths_, blocks_;        // by sequence
     std::vector<kv::PageCopy> copies_;
+    std::vector<TokenRange> hidden_;
     uint32_t max_query_ = 0, max_seq_ = 0;
 };
 

@@ -163,7 +163,7 @@ Result<> ModelRunner::plan_attention() {
 }
 
 // Takes the workspace from its beginning, so that the same shapes lie at the same addresses.
-pb_forward ModelRunner::forward_of(const Inputs& inputs) {
+pb_forward ModelRunner::forward_of(const Inputs& inputs, Hidden hidden) {
     workspace_->reset();
     pb_forward out{};
     out.struct_size = sizeof out;
@@ -180,12 +180,13 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs) {
     out.temp = temp;
     out.attend = attend;
     out.state = state;
+    const int64_t hidden_shape[] = {inputs.ids.shape[0], facts_.hidden_size};
     if (hidden_) out.hidden = hidden_->rows(0, out.token_count);
+    else if (hidden == Hidden::kWanted) out.hidden = temp(this, info_.activation_dtype, 2, hidden_shape);
     if (goes_on_from_) {
         out.draft_step = inputs.draft_step;
         out.features = goes_on_from_->all();
         out.feature_rows = inputs.features;
-        const int64_t hidden_shape[] = {inputs.ids.shape[0], facts_.hidden_size};
         if (facts_.layer_count > 0) out.hidden = temp(this, info_.activation_dtype, 2, hidden_shape);
     }
     return out;
@@ -200,10 +201,12 @@ void ModelRunner::pad(const Batch& batch, const GraphBucket& bucket) {
 
 // The graph that fits, and padded_ if one is to be replayed or captured.
 GraphChoice ModelRunner::choose(const Batch& batch) {
-    const GraphChoice choice =
+    GraphChoice choice =
         graphs_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
                          batch.max_query_len()});
     if (choice.bucket) pad(batch, *choice.bucket);
+    if (choice.bucket && !batch.hidden().empty() && !hidden_) // no graph was captured with them; ranks pad alike
+        choice = {.miss = GraphMiss::kHiddenStates, .graph = nullptr, .bucket = choice.bucket, .refused = true};
     return choice;
 }
 
@@ -316,6 +319,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     layer_fault_.clear();
     cost_fault_.clear();
     times_ = {};
+    hidden_out_.clear();
     if (hidden_ && batch.tokens() > hidden_->target_rows())
         return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
                     std::to_string(hidden_->target_rows()));
@@ -328,7 +332,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     graph_use_ = {.miss = choice.graph && !graph ? GraphMiss::kNotCaptured : choice.miss,
                   .size = graph ? choice.bucket->tokens : 0};
     PB_CHECK(plan_attention());
-    const pb_forward forward = forward_of(inputs);
+    const pb_forward forward = forward_of(inputs, batch.hidden().empty() ? Hidden::kUnwanted : Hidden::kWanted);
     device_logits_ = forward.logits;
     Result<> done = graph ? replay(*graph) : compute(forward);
     if (done && goes_on_from_ && !out_of_memory_) keep_hidden(forward, batch, rows);
@@ -346,6 +350,7 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     if (info_.computes && !call && end == End::kWait) {
         PB_TRY(logits, copied_logits(rows));
     }
+    if (info_.computes && end == End::kWait) PB_CHECK(copy_hidden(forward.hidden, batch.hidden()));
     if (choice.bucket && !graph && !choice.refused) capture(inputs, *choice.bucket);
     return logits;
 }
@@ -430,7 +435,7 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
     const uint64_t begin_ns = clock_.now_ns();
     pb_graph* graph = nullptr;
     const auto record = [&]() -> Result<> {
-        const pb_forward forward = forward_of(inputs);
+        const pb_forward forward = forward_of(inputs, Hidden::kUnwanted);
         PB_CHECK(device_.checked<&pb_device_graphs::graph_begin>());
         attended_.clear();
         capturing_ = true;

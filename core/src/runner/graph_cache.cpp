@@ -22,6 +22,7 @@ std::string_view name_of(GraphMiss miss) {
         case GraphMiss::kMixedBatch: return "mixed_batch";
         case GraphMiss::kTooLarge: return "too_large";
         case GraphMiss::kNotCaptured: return "not_captured";
+        case GraphMiss::kHiddenStates: return "hidden_states";
     }
     return "";
 }

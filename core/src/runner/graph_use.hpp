@@ -5,7 +5,7 @@
 
 namespace patchbay::runner {
 
-enum class GraphMiss { kNone, kDevice, kDisabled, kUnsupported, kMixedBatch, kTooLarge, kNotCaptured };
+enum class GraphMiss { kNone, kDevice, kDisabled, kUnsupported, kMixedBatch, kTooLarge, kNotCaptured, kHiddenStates };
 std::string_view name_of(GraphMiss); // "" of kNone: it was replayed
 
 struct GraphUse { // of one forward pass

@@ -455,6 +455,7 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     largest.clear(form_);
     for (uint32_t s = 0; s < sequences; ++s)
         largest.add({ids, 0, std::min(settings.rows_per_sequence(), length), table, ids}); // hidden states: any will do
+    if (hidden_size() > 0) largest.want_hidden({0, largest.tokens()}); // for embeddings
     largest.finish();
     const size_t rows = largest.logit_rows().size();
     const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;

@@ -126,6 +126,10 @@ class ModelRunner {
     Result<> submit(const Batch&, const SampleCall*); // null: nothing is sampled
     Result<SampledRows> wait();
     void abandon(); // waits for what is in flight; its results are lost
+    // What the latest batch wanted of them, one range after the other: (tokens, hidden_size) f32 in host memory, valid
+    // until the next call. Of steps that are not in flight.
+    std::span<const float> hidden_states() const { return hidden_out_; }
+    uint32_t hidden_size() const; // elements of a hidden state; 0: the model does not give them
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
@@ -205,7 +209,9 @@ class ModelRunner {
     pb_tensor place(std::span<const int32_t>); // (n) i32 where the device reads it, once the inputs are sent
     void place_states(const Batch&, const pb_tensor& query_starts);
     Result<> plan_attention();
-    pb_forward forward_of(const Inputs&);
+    enum class Hidden { kUnwanted, kWanted };
+    pb_forward forward_of(const Inputs&, Hidden);
+    Result<> copy_hidden(const pb_tensor& states, std::span<const TokenRange>); // into hidden_out_
     void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, after its pass
     Result<> begin_step();
     Result<> end_step(uint64_t& ns);
@@ -271,6 +277,8 @@ class ModelRunner {
     std::unique_ptr<ModelRunner> draft_;
     Batch padded_;
     std::vector<float> logits_;        // host copy
+    std::vector<float> hidden_out_;    // likewise
+    std::vector<std::byte> hidden_bytes_; // as the device has them
     // ---- of the pass under way ----
     GraphUse graph_use_;
     pb_tensor device_logits_{};        // of the latest pass

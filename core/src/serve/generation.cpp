@@ -7,8 +7,12 @@ namespace {
 
 std::unique_ptr<Reply> reply_for(const GenerationRequest& request, const ServedModel& model, std::string id,
                                  int64_t created) {
-    return request.kind == ReplyKind::kChat ? chat_reply(request, model, std::move(id), created)
-                                            : completion_reply(request, model, std::move(id), created);
+    switch (request.kind) {
+        case ReplyKind::kChat: return chat_reply(request, model, std::move(id), created);
+        case ReplyKind::kEmbedding: return embedding_reply(request, model, std::move(id), created);
+        case ReplyKind::kCompletion: break;
+    }
+    return completion_reply(request, model, std::move(id), created);
 }
 
 }  // namespace
@@ -25,6 +29,7 @@ void Generation::start(uint32_t tenant) {
         engine::Request request;
         request.prompt = prompt.tokens;
         request.sampling = request_.sampling;
+        if (request_.kind == ReplyKind::kEmbedding) request.pooling = request_.embedding.pooling;
         request.priority = request_.priority;
         request.cache_salt = request_.cache_salt;
         request.tenant = tenant;
@@ -84,6 +89,7 @@ void Generation::add(uint32_t index, const engine::RequestOutput& delta) {
     }
     if (request_.stream) return reply_->add_events(events_, index, choice, delta, usage_);
     choice.text += delta.text;
+    choice.embedding.insert(choice.embedding.end(), delta.embedding.begin(), delta.embedding.end());
     choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
     choice.logprobs.insert(choice.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
     choice.prompt_logprobs.insert(choice.prompt_logprobs.end(), delta.prompt_logprobs.begin(),
@@ -95,6 +101,7 @@ void Generation::begin() {
     begun_ = true;
     const HttpResponse head{200, "", "text/event-stream; charset=utf-8", {{"Cache-Control", "no-cache"}}};
     context_.answered(head);
+    open_stream_ = context_.metrics.open_stream();
     exchange_->begin_stream(head);
 }
 
@@ -128,6 +135,9 @@ void Generation::respond(HttpResponse response) {
     release();
 }
 
-void Generation::release() { permit_.reset(); }
+void Generation::release() {
+    permit_.reset();
+    open_stream_.reset();
+}
 
 }  // namespace patchbay::serve

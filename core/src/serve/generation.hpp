@@ -10,6 +10,7 @@
 #include "serve/generation_request.hpp"
 #include "serve/http_server.hpp"
 #include "serve/reply.hpp"
+#include "serve/serve_metrics.hpp"
 #include "service/engine_thread.hpp"
 
 namespace patchbay::serve {
@@ -20,6 +21,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
         service::EngineThread& engine;
         const ServedModel& model;
         std::function<void(const HttpResponse&)> answered; // before it is sent; a stream: when it begins
+        ServeMetrics& metrics;
     };
     // id: of the request, such as "cmpl-1f"; permit: held as long as the request is under way.
     Generation(Context, std::shared_ptr<Exchange>, GenerationRequest, std::string id, int64_t created,
@@ -50,7 +52,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     size_t ended_ = 0;   // choices
     bool begun_ = false, over_ = false;
     std::atomic<bool> woken_ = false; // a pump is posted
-    std::shared_ptr<void> permit_;
+    std::shared_ptr<void> permit_, open_stream_;
 };
 
 }  // namespace patchbay::serve

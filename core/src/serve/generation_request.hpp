@@ -10,11 +10,18 @@
 
 namespace patchbay::serve {
 
-enum class ReplyKind { kCompletion, kChat };
+enum class ReplyKind { kCompletion, kChat, kEmbedding };
 
 struct Prompt {
     std::vector<engine::TokenId> tokens;
     std::string text; // as the user gave it, or what the tokens say; only where it is echoed
+};
+
+struct EmbeddingFormat {
+    engine::PoolingType pooling = engine::PoolingType::kLast;
+    bool normalize = true;   // to length 1
+    uint32_t dimensions = 0; // the first so many elements; 0: all
+    bool base64 = false;     // of little-endian f32; else numbers
 };
 
 struct GenerationRequest {
@@ -29,20 +36,27 @@ struct GenerationRequest {
     bool echo = false, echo_only = false; // only: max_tokens was 0
     bool logprobs = false;                // are shown
     bool return_token_ids = false, tokens_as_ids = false;
+    EmbeddingFormat embedding; // of kEmbedding
+
+    const char* prompt_field() const { return kind == ReplyKind::kEmbedding ? "input" : "prompt"; }
 };
 
+// "model", which is one of the served names. The fault, or nothing.
+std::optional<Refusal> read_model_name(const Json& body, const ServedModel&, GenerationRequest&);
 // Everything but prompts. The fault, or nothing.
 std::optional<Refusal> read_generation(const Json& body, const ServedModel&, GenerationRequest&);
 
-// POST /v1/completions and /v1/chat/completions. A Refusal as the second part: the first one is nothing then.
+// POST /v1/completions, /v1/chat/completions, /v1/embeddings. A Refusal as the second part: the first one is nothing
+// then.
 struct ReadRequest {
     GenerationRequest request;
     std::optional<Refusal> refusal;
 };
 ReadRequest read_completion(const Json& body, const ServedModel&);
 ReadRequest read_chat(const Json& body, const ServedModel&);
+ReadRequest read_embedding(const Json& body, const ServedModel&);
 
-// Prompts of "prompt": a text, texts, ids or lists of ids.
+// Prompts of "prompt" or "input": a text, texts, ids or lists of ids.
 std::optional<Refusal> read_prompts(const Json& body, const ServedModel&, GenerationRequest&);
 // The messages of a chat as the prompt's text, by the model's template.
 struct RenderedChat {

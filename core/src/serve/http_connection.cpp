@@ -257,6 +257,7 @@ void Connection::begin_exchange() {
 }
 
 void Connection::refuse(unsigned status, const std::string& text) {
+    if (set_->options.on_rejection) set_->options.on_rejection(status == 400 ? "malformed" : "too_large");
     HttpResponse response = error_reply(fail(StatusCode::kInvalid, text));
     response.status = status;
     keep_alive_ = false;

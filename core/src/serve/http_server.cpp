@@ -114,6 +114,7 @@ struct HttpServer::Core {
     }
 
     void turn_away(Connection::Socket& socket) {
+        if (set->options.on_rejection) set->options.on_rejection("connections");
         const HttpResponse reply =
             error_reply(fail(StatusCode::kUnavailable,
                              std::to_string(set->options.max_connections) + " connections are open, no more fit"));

@@ -24,6 +24,8 @@ struct HttpOptions {
     uint32_t keep_alive_seconds = 75; // that a connection may be idle between two requests
     uint32_t read_seconds = 30;       // from a request's first byte to its last
     uint32_t write_seconds = 60;      // that a client may take nothing of what is sent to it
+    // Of what is answered without a handler: connections, too_large, malformed. [any thread] May be empty.
+    std::function<void(const char* reason)> on_rejection;
 };
 
 // One request and its answer. All functions: any thread, unless it says otherwise; the callbacks come on the

@@ -7,6 +7,7 @@ namespace patchbay::serve {
 namespace {
 
 constexpr size_t kMaxPrompts = 1024;   // of one request
+constexpr size_t kMaxInputs = 2048;    // of one request for embeddings; OpenAI's
 constexpr size_t kMaxSequences = 4096; // all outputs of all prompts
 
 bool is_ids(const Json& list) {
@@ -22,12 +23,13 @@ class PromptReader {
     }
 
     std::optional<Refusal> run() {
-        const Json* prompt = fields_.find("prompt");
-        if (!prompt) fields_.refuse("prompt", "is missing");
+        const Json* prompt = fields_.find(name_);
+        const size_t max_prompts = out_.kind == ReplyKind::kEmbedding ? kMaxInputs : kMaxPrompts;
+        if (!prompt) fields_.refuse(name_, "is missing");
         else if (prompt->is_string() || is_ids(*prompt)) add(*prompt);
-        else if (!prompt->is_array() || prompt->empty() || prompt->size() > kMaxPrompts)
-            fields_.refuse("prompt", "expected a text, a list of token ids, or a list of up to " +
-                                         std::to_string(kMaxPrompts) + " of these");
+        else if (!prompt->is_array() || prompt->empty() || prompt->size() > max_prompts)
+            fields_.refuse(name_, "expected a text, a list of token ids, or a list of up to " +
+                                      std::to_string(max_prompts) + " of these");
         else
             for (const Json& one : *prompt)
                 if (!fields_.refusal()) add(one);
@@ -39,25 +41,25 @@ class PromptReader {
         Prompt prompt;
         if (one.is_string()) {
             if (!model_.tokenizer)
-                return fields_.refuse("prompt", "the model has no tokenizer for a text, expected token ids",
+                return fields_.refuse(name_, "the model has no tokenizer for a text, expected token ids",
                                       StatusCode::kUnsupported);
             prompt.text = one.get<std::string>();
             prompt.tokens =
                 special_ ? model_.tokenizer->encode(prompt.text) : model_.tokenizer->encode_inside(prompt.text);
-            if (prompt.tokens.empty()) return fields_.refuse("prompt", "is empty");
+            if (prompt.tokens.empty()) return fields_.refuse(name_, "is empty");
         } else if (is_ids(one)) {
             for (const Json& id : one) {
                 const bool fits = id.is_number_unsigned()
                                       ? id.get<uint64_t>() < model_.vocab_size
                                       : id.get<int64_t>() >= 0 && id.get<int64_t>() < model_.vocab_size;
                 if (!fits)
-                    return fields_.refuse("prompt", "token " + id.dump() + ", expected 0 to " +
+                    return fields_.refuse(name_, "token " + id.dump() + ", expected 0 to " +
                                                         std::to_string(model_.vocab_size - 1));
                 prompt.tokens.push_back(id.get<engine::TokenId>());
             }
             if (out_.echo && model_.tokenizer) prompt.text = model_.tokenizer->decode(prompt.tokens);
         } else {
-            return fields_.refuse("prompt", "got an element that is neither a text nor a list of token ids");
+            return fields_.refuse(name_, "got an element that is neither a text nor a list of token ids");
         }
         out_.prompts.push_back(std::move(prompt));
     }
@@ -65,6 +67,7 @@ class PromptReader {
     Fields fields_;
     const ServedModel& model_;
     GenerationRequest& out_;
+    const char* const name_ = out_.prompt_field();
     bool special_ = true;
 };
 
@@ -92,7 +95,8 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
     uint32_t longest = 0;
     for (Prompt& p : r.prompts) {
         if (keep) {
-            const int64_t room = int64_t(model.max_model_len) - r.max_tokens.value_or(1);
+            const uint32_t output = r.kind == ReplyKind::kEmbedding ? 0 : r.max_tokens.value_or(1);
+            const int64_t room = int64_t(model.max_model_len) - output;
             const auto most = static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1));
             if (p.tokens.size() > most) p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(most));
         }
@@ -100,7 +104,7 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
             return Refusal{fail(StatusCode::kInvalid, "a prompt of " + std::to_string(p.tokens.size()) +
                                                           " tokens, expected at most " +
                                                           std::to_string(model.max_prompt_tokens)),
-                           "prompt"};
+                           r.prompt_field()};
         longest = std::max(longest, static_cast<uint32_t>(p.tokens.size()));
     }
     const uint32_t room = model.max_model_len > longest ? model.max_model_len - longest : 1; // 1: the engine refuses it

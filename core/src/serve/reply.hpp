@@ -15,6 +15,7 @@ struct Choice { // one output; choice i is output i % n of prompt i / n
     std::vector<engine::TokenId> tokens;
     std::vector<engine::TokenLogprobs> logprobs, prompt_logprobs;
     std::string text;
+    std::vector<float> embedding;
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string stop_reason;
     bool begun = false;     // of a stream: a chunk was made of it
@@ -53,6 +54,7 @@ class Reply {
 
 std::unique_ptr<Reply> completion_reply(const GenerationRequest&, const ServedModel&, std::string id, int64_t created);
 std::unique_ptr<Reply> chat_reply(const GenerationRequest&, const ServedModel&, std::string id, int64_t created);
+std::unique_ptr<Reply> embedding_reply(const GenerationRequest&, const ServedModel&, std::string id, int64_t created);
 
 Json usage_json(const Usage&);
 // A JSON string; bytes that are no UTF-8 (a stop string may cut a character) become U+FFFD.

@@ -144,7 +144,7 @@ void read_stream(Fields& f, GenerationRequest& r) {
 
 }  // namespace
 
-std::optional<Refusal> read_generation(const Json& body, const ServedModel& model, GenerationRequest& r) {
+std::optional<Refusal> read_model_name(const Json& body, const ServedModel& model, GenerationRequest& r) {
     Fields f(body);
     r.model = model.names.front();
     f.read("model", r.model);
@@ -152,6 +152,12 @@ std::optional<Refusal> read_generation(const Json& body, const ServedModel& mode
         return Refusal{fail(StatusCode::kNotFound, "the model '" + printable(r.model) + "' does not exist, expected '" +
                                                        model.names.front() + "'"),
                        "model"};
+    return f.refusal();
+}
+
+std::optional<Refusal> read_generation(const Json& body, const ServedModel& model, GenerationRequest& r) {
+    if (auto refusal = read_model_name(body, model, r)) return refusal;
+    Fields f(body);
     read_numbers(f, r.sampling);
     read_ends(f, r.sampling);
     read_biases(f, r.sampling);

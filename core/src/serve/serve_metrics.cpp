@@ -18,6 +18,11 @@ void ServeMetrics::on_rejection(const char* reason) {
     counter->Increment();
 }
 
+std::shared_ptr<void> ServeMetrics::open_stream() {
+    streams_.Increment();
+    return {&streams_, [](prometheus::Gauge* open) { open->Decrement(); }};
+}
+
 void ServeMetrics::scrape(size_t connections, size_t exchanges) {
     connections_.Set(static_cast<double>(connections));
     in_flight_.Set(static_cast<double>(exchanges));

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -16,7 +17,9 @@ class ServeMetrics { // [any thread]
     explicit ServeMetrics(metrics::Metrics& all) : all_(all) {}
 
     void on_answer(std::string_view route, unsigned status);
-    void on_rejection(const char* reason); // busy, draining, unauthorised, too_large
+    // busy, key_limit, draining, unauthorised, connections, too_large, malformed
+    void on_rejection(const char* reason);
+    std::shared_ptr<void> open_stream(); // counted as open while it is held; before this ends
     void on_new_build(const std::string& kind) {
         all_.counter("patchbay_plugin_new_builds_total", {{"kind", kind}}).Increment();
     }
@@ -27,6 +30,7 @@ class ServeMetrics { // [any thread]
   private:
     metrics::Metrics& all_;
     prometheus::Gauge& connections_ = all_.gauge("patchbay_http_connections");
+    prometheus::Gauge& streams_ = all_.gauge("patchbay_http_streams");
     prometheus::Gauge& in_flight_ = all_.gauge("patchbay_http_requests_in_flight");
     prometheus::Counter& tokenize_ = all_.counter("patchbay_tokenize_seconds_total");
     std::mutex mutex_;

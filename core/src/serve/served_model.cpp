@@ -79,7 +79,9 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     out.created = static_cast<int64_t>(std::time(nullptr));
     out.max_model_len = engine.facts().max_model_len;
     out.vocab_size = engine.facts().vocab_size;
+    out.hidden_size = engine.facts().hidden_size;
     out.tokenizer = engine.tokenizer();
+    PB_TRY(out.pooler, read_pooler(config.pooler_config, path));
     const std::string& tokenizer = config.model.tokenizer;
     const fs::path source = tokenizer.empty() ? path : fs::path(tokenizer);
     const fs::path folder = fs::is_directory(source) ? source : source.parent_path();

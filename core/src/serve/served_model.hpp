@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "serve/pooler.hpp"
 #include "text/chat_template/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -17,11 +18,13 @@ struct ServedModel {
     std::string root;               // where it came from
     int64_t created = 0;            // seconds since 1970
     uint32_t max_model_len = 0, vocab_size = 0;
+    uint32_t hidden_size = 0;       // of embeddings; 0: the model gives none
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0; // of a request; 0: what max_model_len allows
     std::shared_ptr<const text::Tokenizer> tokenizer;      // null: ids only
     std::optional<text::ChatTemplate> chat_template;
     std::string no_template;          // why there is none
     std::string bos_token, eos_token; // their texts, for templates
+    Pooler pooler;
 };
 
 struct ModelNames {

@@ -41,7 +41,9 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
                                               ServedModel model, metrics::Metrics& metrics) {
     std::unique_ptr<Server> out(new Server(options, std::move(engine), std::move(model), metrics));
     const Routes& routes = out->routes_;
-    PB_TRY(out->http_, HttpServer::start(options.http, [&routes](const auto& exchange) { routes.handle(exchange); }));
+    HttpOptions http = options.http;
+    http.on_rejection = [&all = out->metrics_](const char* reason) { all.on_rejection(reason); };
+    PB_TRY(out->http_, HttpServer::start(http, [&routes](const auto& exchange) { routes.handle(exchange); }));
     PB_CHECK(out->start_admin());
     at_crash(answer_all_lost);
     return out;
@@ -61,17 +63,19 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
                metrics::Metrics& metrics)
     : options_(options), model_(std::move(model)), facts_(engine->facts()), metrics_(metrics),
       journal_(facts_.plugins), routes_(routes(), options.api_keys, metrics_),
-      engine_metrics_(metrics, engine->facts(), options.version),
+      engine_metrics_(metrics, engine->facts(), options.version), tenant_tokens_(metrics),
       key_limits_(options.key_limits, [] { return RealClock().now_ns(); }) {
     if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
     if (options.ledger) options.ledger->first(facts_.plugins);
     service::EngineThreadOptions observers;
     observers.on_request = [this](engine::RequestId id, const engine::Request& r) {
         engine_metrics_.on_request(id, r.arrival_ns, static_cast<uint32_t>(r.prompt.size()), r.sampling.n);
+        tenant_tokens_.on_request(id, r);
         if (vllm_metrics_) vllm_metrics_->on_request(id, r);
     };
     observers.on_output = [this](const engine::RequestOutput& out) {
         engine_metrics_.on_output(out);
+        tenant_tokens_.on_output(out);
         if (vllm_metrics_) vllm_metrics_->on_output(out);
     };
     observers.on_step = [this](const engine::StepReport& report) {
@@ -151,6 +155,7 @@ std::shared_ptr<void> Server::admit(const std::shared_ptr<Exchange>& exchange) {
 
 void Server::completions(const std::shared_ptr<Exchange>& e) { generate(e, read_completion, "cmpl-"); }
 void Server::chat_completions(const std::shared_ptr<Exchange>& e) { generate(e, read_chat, "chatcmpl-"); }
+void Server::embeddings(const std::shared_ptr<Exchange>& e) { generate(e, read_embedding, "embd-"); }
 
 void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*read)(const Json&, const ServedModel&),
                       const char* id_prefix) {
@@ -200,8 +205,9 @@ void Server::submit(const std::shared_ptr<Exchange>& exchange, GenerationRequest
     };
     const uint32_t key = *routes_.keys().find(exchange->request());
     if (options_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
-    std::make_shared<Generation>(Generation::Context{*engine_, model_, answered}, exchange, std::move(request),
-                                 std::move(id), static_cast<int64_t>(std::time(nullptr)), std::move(held))
+    std::make_shared<Generation>(Generation::Context{*engine_, model_, answered, metrics_}, exchange,
+                                 std::move(request), std::move(id), static_cast<int64_t>(std::time(nullptr)),
+                                 std::move(held))
         ->start(key);
 }
 

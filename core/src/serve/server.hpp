@@ -17,6 +17,7 @@
 #include "serve/routes.hpp"
 #include "serve/serve_metrics.hpp"
 #include "serve/served_model.hpp"
+#include "serve/tenant_tokens.hpp"
 #include "serve/vllm_metrics.hpp"
 #include "service/engine_thread.hpp"
 
@@ -71,6 +72,7 @@ class Server {
     // ---- text ----
     void completions(const std::shared_ptr<Exchange>&);
     void chat_completions(const std::shared_ptr<Exchange>&);
+    void embeddings(const std::shared_ptr<Exchange>&);
     void generate(const std::shared_ptr<Exchange>&, ReadRequest (*read)(const Json&, const ServedModel&),
                   const char* id_prefix);
     void submit(const std::shared_ptr<Exchange>&, GenerationRequest, const char* id_prefix,
@@ -86,6 +88,7 @@ class Server {
     SlotJournal journal_;
     const Routes routes_;
     engine::EngineMetrics engine_metrics_;
+    TenantTokens tenant_tokens_;
     std::optional<VllmMetrics> vllm_metrics_;
     KeyLimits key_limits_;
     std::atomic<uint32_t> under_way_ = 0;

@@ -21,6 +21,7 @@ std::vector<Route> Server::routes() {
         {"GET", "/v1/models/*", by(&Server::models)},
         {"POST", "/v1/completions", by(&Server::completions)},
         {"POST", "/v1/chat/completions", by(&Server::chat_completions)},
+        {"POST", "/v1/embeddings", by(&Server::embeddings)},
         {"POST", "/tokenize", by(&Server::tokenize)},
         {"POST", "/detokenize", by(&Server::detokenize)},
     };

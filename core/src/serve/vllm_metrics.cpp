@@ -158,8 +158,9 @@ void VllmMetrics::on_output(const engine::RequestOutput& out) {
     Request& r = at->second;
     Output& o = r.outputs.at(out.index);
     s.generation.Increment(static_cast<double>(out.tokens.size()));
+    if ((!out.tokens.empty() || !out.embedding.empty()) && !std::exchange(r.prefilled, true))
+        s.prompt.Increment(r.prompt_tokens);
     if (!out.tokens.empty()) {
-        if (!std::exchange(r.prefilled, true)) s.prompt.Increment(r.prompt_tokens);
         if (o.tokens == 0) {
             o.first_ns = out.time_ns;
             s.ttft.Observe(seconds(r.arrival_ns, out.time_ns));

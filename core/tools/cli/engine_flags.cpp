@@ -29,6 +29,7 @@ void add_engine_flags(const KeyFlags& key) {
     key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
     key("--preemption-mode", "engine.preemption_mode", "recompute, swap or auto");
     key("--swap-space", "engine.swap_space", "GiB of host memory for KV that is swapped out");
+    key("--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)");
     key("--engine-seed", "engine.seed", "seed of requests that have none");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
 }

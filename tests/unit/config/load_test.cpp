@@ -69,6 +69,16 @@ TEST_F(Load, every_key_of_the_engine_arrives) {
     EXPECT_EQ(load("model: model\nengine: {kv_cache_memory: 1GiB}").config.engine.kv_cache_memory, 1u << 30);
 }
 
+TEST_F(Load, the_pooler_is_configured_in_the_words_of_vllm) {
+    const auto of = [&](const std::string& keys) {
+        return load("model: model\npooler_config: {" + keys + "}\n").config;
+    };
+    EXPECT_EQ(of("pooling_type: MEAN, normalize: false").pooler_config, (PoolerSettings{PoolingType::kMean, false}));
+    EXPECT_EQ(of("pooling_type: last").pooler_config, (PoolerSettings{PoolingType::kLast, std::nullopt}));
+    EXPECT_EQ(fault_of("model: model\npooler_config: {pooling_type: CLS}\n"),
+              "a.yaml:2:31: 'pooling_type' is 'CLS', expected one of auto, LAST, MEAN, last, mean");
+}
+
 TEST_F(Load, a_shape_is_flattened_as_config_json_is) {
     const Loaded l = load(
         "model:\n  load_format: dummy\n  shape:\n    architectures: [LlamaForCausalLM]\n    rms_norm_eps: 1.0e-5\n"

@@ -77,6 +77,7 @@ RequestId Harness::add(Request r) {
         o.cumulative_logprob = delta.cumulative_logprob;
         o.beam_score = delta.beam_score;
         o.logits = delta.logits;
+        o.embedding = delta.embedding;
         o.endings += 1;
     };
     auto id = engine->add_request(std::move(r));

@@ -25,6 +25,7 @@ struct Output {
     uint32_t cached_tokens = 0, preemptions = 0, endings = 0;
     std::optional<double> cumulative_logprob, beam_score;
     std::optional<LogitsStatistics> logits;
+    std::vector<float> embedding;
 };
 
 // One engine, run to the end of its requests.

@@ -19,7 +19,7 @@ struct Bench : RowNeighbours {
     std::vector<int32_t> logit_rows() const { return list(builder.input().batch.logit_rows()); }
     const std::vector<pb_sample_row>& sampled() const { return builder.rows().rows; }
 
-    BatchBuilder builder{{form, kv, rows, constraints, prompt_logprobs, branches, draft_kv, kVocab, context}};
+    BatchBuilder builder{{form, kv, rows, constraints, prompt_logprobs, pooling, branches, draft_kv, kVocab, context}};
 
   private:
     static std::vector<int32_t> list(std::span<const int32_t> all) { return {all.begin(), all.end()}; }

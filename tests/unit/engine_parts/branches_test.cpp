@@ -190,7 +190,7 @@ TEST(PageCopies, AreMadeAtOnceWhereNoStepComesToMakeThem) {
     World w;
     w.slots = 4;
     Bench b(std::move(w));
-    BatchBuilder batches{{b.form, b.kv, b.rows, b.constraints, b.prompt_logprobs, b.branches, b.draft_kv,
+    BatchBuilder batches{{b.form, b.kv, b.rows, b.constraints, b.prompt_logprobs, b.pooling, b.branches, b.draft_kv,
                           Bench::kVocab, b.context}};
     PageCopies copies(batches, b.executor, b.kv);
     ASSERT_TRUE(copies.flush());

@@ -41,7 +41,7 @@ struct EndingNeighbours : RowNeighbours {
     InFlightSteps in_flight{kv, kMaxModelLen};
     Outputs outputs{nullptr, eos, kMaxModelLen, surprisals, context};
     Lifecycle lifecycle{{sequences, kv, admission, scheduler, hints, siblings, beams, in_flight, outputs, constraints,
-                         prompt_logprobs, surprisals, drafting, aborts, clock, context}};
+                         prompt_logprobs, pooling, surprisals, drafting, aborts, clock, context}};
 };
 
 }  // namespace patchbay::engine::testing

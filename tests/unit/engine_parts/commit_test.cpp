@@ -26,8 +26,8 @@ struct Bench : EndingNeighbours {
         part.commit(step, samples);
     }
     Commit make(bool model_computes) {
-        return Commit({sequences, lifecycle, outputs, constraints, prompt_logprobs, siblings, beams, branches, drafting,
-                       in_flight, sampler, aborts, kVocab, model_computes, context});
+        return Commit({sequences, lifecycle, outputs, constraints, prompt_logprobs, pooling, siblings, beams, branches,
+                       drafting, in_flight, sampler, aborts, kVocab, model_computes, context});
     }
 
     SamplerPort sampler{kVocab, clock, context, journal};

@@ -37,7 +37,7 @@ struct Bench : EndingNeighbours {
     FakeSampler& sampling = install<FakeSampler>(sampler.slot(), kFakeSampler);
     StructuredOutput structured_output{nullptr, eos, kVocab, clock, context};
     Intake part{{settings, kVocab, kMaxModelLen, false, false, sequences, siblings, beams, admission, outputs, sampler,
-                 executor, token_rules, structured_output, constraints, prompt_logprobs, clock}};
+                 executor, token_rules, structured_output, constraints, prompt_logprobs, pooling, clock}};
 };
 
 TEST(Intake, ARequestBecomesASequenceThatIsStillToArrive) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/placement/preemption.hpp"
+#include "engine/output/pooling.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/token_rules.hpp"
 #include "engine/speculation/branches.hpp"
@@ -122,6 +123,7 @@ struct RowNeighbours : QueueNeighbours {
     Surprisals surprisals;
     SampleRowBuilder rows{token_rules, surprisals};
     PromptLogprobs prompt_logprobs{settings, kVocab};
+    Pooling pooling;
     DraftRecords drafts;
     Branches branches{settings, kv, drafts, draft_kv, context};
 };

@@ -28,9 +28,9 @@ struct Bench : EndingNeighbours {
     config::SpeculationSettings speculation;
     DraftVerification verification{speculation, kVocab, drafts};
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, branches, draft_kv, kVocab, context}};
-    Commit commit{{sequences, lifecycle, outputs, constraints, prompt_logprobs, siblings, beams, branches, drafting,
-                   in_flight, sampler, aborts, kVocab, true, context}};
+    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, pooling, branches, draft_kv, kVocab, context}};
+    Commit commit{{sequences, lifecycle, outputs, constraints, prompt_logprobs, pooling, siblings, beams, branches,
+                   drafting, in_flight, sampler, aborts, kVocab, true, context}};
     PressureMonitor pressure;
     StructuredOutput structured_output{nullptr, eos, kVocab, clock, context};
     StepSummary summary{{sequences, kv, pressure, preemption, executor, structured_output, clock, context}};

@@ -38,7 +38,7 @@ struct Bench : RowNeighbours {
     config::SpeculationSettings speculation;
     Aborts aborts;
     DraftVerification verification{speculation, kVocab, drafts};
-    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, branches, draft_kv, kVocab, context}};
+    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, pooling, branches, draft_kv, kVocab, context}};
     PageCopies copies{batches, executor, kv};
     Played<FakeProposer> played = play<FakeProposer>(kFakeProposer);
     FakeProposer& proposer = played.policy;

@@ -12,6 +12,7 @@ void BatchBuilder::build(std::span<Placed> step) {
         report.pages_to_device += page.way == kv::Way::kToDevice;
     }
     rows_.clear();
+    p_.pooling.begin_step();
     placeholders_.reserve(step.size());
     for (Placed& item : step) add(item);
     for (Branch& b : p_.branches.all()) add(b, step[b.item]);
@@ -35,6 +36,7 @@ void BatchBuilder::add(Placed& item) {
         tokens = std::span(placeholders_).last(1);
     }
     p_.draft_kv.computes(s, {begin, item.tokens, batch_.tokens()});
+    p_.pooling.want(s, begin, item.tokens, batch_);
     batch_rows_.push_back({tokens, begin, item.prompt_rows + item.rows, s.table});
     batch_.add(batch_rows_.back());
     p_.prompt_logprobs.add_rows(s, begin + item.tokens - item.rows - item.prompt_rows, item.prompt_rows, rows_);

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "engine/output/pooling.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/branches.hpp"
 #include "execution/executor.hpp"
@@ -16,6 +17,7 @@ class BatchBuilder {
         const SampleRowBuilder& rows;
         Constraints& constraints;
         PromptLogprobs& prompt_logprobs;
+        Pooling& pooling;
         Branches& branches;
         DraftKvTable& draft_kv;
         uint32_t vocab_size;

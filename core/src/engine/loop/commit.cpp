@@ -5,7 +5,8 @@
 
 namespace patchbay::engine {
 
-void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
+void Commit::commit(std::span<const Placed> step, const StepSamples& samples, std::span<const float> hidden) {
+    p_.pooling.take(hidden);
     ended_beams_.clear();
     for (size_t i = 0; i < step.size(); ++i) {
         const Placed& item = step[i];
@@ -14,6 +15,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples) {
         if (item.rows == 0) s.computed += item.tokens;
         else if (s.is_beam()) take_beam(item, samples);
         else fill_placeholders(step, i, samples);
+        if (s.request.pooling) pool(s);
         if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
         p_.drafting.free_outside_window(s);
     }
@@ -59,6 +61,11 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
     report.drafted_tokens += verified;
     report.accepted_tokens += accepted;
     p_.drafting.observe(*step[i].sequence, verified, accepted);
+}
+
+void Commit::pool(Sequence& s) {
+    if (p_.aborts.has(s)) return; // it ends with the step
+    if (auto ending = p_.pooling.finish(s)) p_.lifecycle.finish(s, *std::move(ending));
 }
 
 bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples& samples) {

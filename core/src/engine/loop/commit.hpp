@@ -17,6 +17,7 @@ class Commit {
         Outputs& outputs;
         Constraints& constraints;
         PromptLogprobs& prompt_logprobs;
+        Pooling& pooling;
         Siblings& siblings;
         BeamSearches& beams;
         Branches& branches;
@@ -30,13 +31,15 @@ class Commit {
     };
     explicit Commit(const Parts& parts) : p_(parts) {}
 
-    void commit(std::span<const Placed> step, const StepSamples&);
+    // hidden: states that the step's batch wanted.
+    void commit(std::span<const Placed> step, const StepSamples&, std::span<const float> hidden = {});
     // Those of sequences that go on first. Callbacks may add and abort requests.
     void publish(std::span<const Placed> step);
 
   private:
     void fill_placeholders(std::span<const Placed> step, size_t item, const StepSamples&);
     void count_drafts(std::span<const Placed> step, size_t item, uint32_t accepted);
+    void pool(Sequence&); // its chunk is computed
     void take_beam(const Placed&, const StepSamples&);
     bool append(Sequence&, TokenId, uint32_t row, const StepSamples&); // false: it ended with it
 

@@ -31,6 +31,7 @@ void Lifecycle::finish(Sequence& s, Ending ending) {
     }
     p_.constraints.erase(s);
     p_.prompt_logprobs.erase(s);
+    p_.pooling.erase(s);
     p_.surprisals.erase(s.id);
 }
 

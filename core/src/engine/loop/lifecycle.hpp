@@ -7,6 +7,7 @@
 #include "engine/loop/aborts.hpp"
 #include "engine/loop/in_flight.hpp"
 #include "engine/output/outputs.hpp"
+#include "engine/output/pooling.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/row_constraint.hpp"
 #include "engine/scheduling/admission.hpp"
@@ -28,6 +29,7 @@ class Lifecycle {
         Outputs& outputs;
         Constraints& constraints;
         PromptLogprobs& prompt_logprobs;
+        Pooling& pooling;
         Surprisals& surprisals;
         DraftFeedback& drafting;
         Aborts& aborts;

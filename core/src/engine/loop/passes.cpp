@@ -43,7 +43,7 @@ Result<> Passes::collect() {
     p_.verification.begin(items);
     PB_CHECK(timer_.run(Phase::kSample, [&] { return p_.sampler.sample(p_.batches.rows(), output, samples_); }));
     p_.verification.accept_by_rates(samples_);
-    PB_CHECK(timer_.run(Phase::kCommit, [&] { p_.commit.commit(items, samples_); }));
+    PB_CHECK(timer_.run(Phase::kCommit, [&] { p_.commit.commit(items, samples_, output.hidden); }));
     PB_CHECK(timer_.run(Phase::kPublish, [&] { p_.commit.publish(items); }));
     p_.in_flight.drop_oldest();
     return {};

@@ -50,11 +50,16 @@ Result<> StepLoop::advance() {
     Passes& passes = p_.passes;
     if (passes.oldest_is_poisoned()) PB_CHECK(passes.collect());
     std::string_view waited = sync_reason();
-    const size_t depth = waited.empty() ? 1 : 0; // steps that may be in flight after this one
+    size_t depth = waited.empty() ? 1 : 0; // steps that may be in flight after this one
     if (waited.empty()) waited = passes.history_reason();
     while (!waited.empty() && passes.in_flight() > 0) PB_CHECK(passes.collect());
 
     PB_CHECK(timer_.run(Phase::kAdmit, [&] { p_.admission.admit(); }));
+    if (depth > 0 && p_.pooling.any()) { // what the steps before handed out may have brought the first one
+        while (passes.in_flight() > 0) PB_CHECK(passes.collect());
+        waited = "pooling";
+        depth = 0;
+    }
     PB_CHECK(timer_.run(Phase::kPlan, [&] { return p_.scheduler.plan(); }));
     if (passes.in_flight() > 0 && !p_.scheduler.latest().preemptions.empty()) { // what is taken away must be back first
         PB_CHECK(passes.collect());

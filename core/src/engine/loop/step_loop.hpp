@@ -27,6 +27,7 @@ class StepLoop {
         PageCopies& copies;
         Proposals& proposals;
         const BeamSearches& beams;
+        const Pooling& pooling;
         Lifecycle& lifecycle;
         Swaps& swaps;
         StepSummary& summary;

@@ -19,6 +19,7 @@ void clear(RequestOutput& delta) {
     delta.logprobs.clear();
     delta.text.clear();
     delta.prompt_logprobs = {};
+    delta.embedding.clear();
 }
 
 void add_statistics(Sequence& s, size_t row, const StepSamples& samples) {

@@ -47,7 +47,7 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     if (s.has_siblings()) p_.kv.copy_on_write(s.table, begin);
     const uint32_t end = begin + n;
     p_.kv.cache_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
-    const uint32_t rows = end >= known ? end - known + 1 : 0;
+    const uint32_t rows = end >= known && !s.request.pooling ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;
     const bool decodes = s.outputs() + s.placeholders > 0 && begin + 1 >= known; // a prompt's last token is prefill

@@ -7,14 +7,18 @@
 
 namespace patchbay::engine {
 
+Result<> Intake::check_length(const Request& request) const {
+    const size_t prompt = request.prompt.size(), output = request.pooling ? 0 : request.sampling.max_tokens;
+    if (prompt + output <= p_.max_model_len && (prompt < p_.max_model_len || output == 0)) return {};
+    return fail("a prompt of " + std::to_string(prompt) + " tokens" +
+                (request.pooling ? " exceeds" : " and max_tokens of " + std::to_string(output) + " exceed") +
+                " max_model_len of " + std::to_string(p_.max_model_len));
+}
+
 Result<> Intake::check_prompt(const Request& request) const {
     const SamplingParams& sampling = request.sampling;
     if (request.prompt.empty()) return fail("the prompt is empty");
-    const size_t length = request.prompt.size() + sampling.max_tokens;
-    if (request.prompt.size() >= p_.max_model_len || length > p_.max_model_len)
-        return fail("a prompt of " + std::to_string(request.prompt.size()) + " tokens and max_tokens of " +
-                    std::to_string(sampling.max_tokens) + " exceed max_model_len of " +
-                    std::to_string(p_.max_model_len));
+    PB_CHECK(check_length(request));
     for (const TokenId t : request.prompt)
         if (t < 0 || static_cast<uint32_t>(t) >= p_.vocab_size)
             return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(p_.vocab_size - 1));
@@ -38,9 +42,29 @@ Result<> Intake::check_room(const Request& request, uint64_t now_ns) const {
     return {};
 }
 
+// Nothing is sampled, so the sampler has no say.
+Result<> Intake::check_pooling(Request& request) const {
+    if (!model_computes())
+        return fail(StatusCode::kUnsupported,
+                    "embeddings on a device that computes nothing: there are no hidden states");
+    if (p_.executor.hidden_size() == 0)
+        return fail(StatusCode::kUnsupported,
+                    "the model does not give its hidden states, which embeddings are made of");
+    SamplingParams none{.temperature = 0};
+    none.skip_reading_prefix_cache = request.sampling.skip_reading_prefix_cache;
+    none.max_tokens = 1; // for schedulers
+    request.sampling = std::move(none);
+    return check_prompt(request);
+}
+
 Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
     SamplingParams& sampling = request.sampling;
     Checked out;
+    if (request.pooling) {
+        PB_CHECK(check_pooling(request));
+        PB_CHECK(check_room(request, now_ns));
+        return out;
+    }
     PB_CHECK(check_sampling(sampling, {p_.vocab_size, p_.settings.max_logprobs}));
     switch (p_.executor.tokens()) {
         case execution::TokenSource::kModel: PB_CHECK(p_.sampler.accepts(wire_params(sampling, {}))); break;
@@ -81,6 +105,7 @@ Result<RequestId> Intake::add(Request request) {
     p_.token_rules.add(s, std::move(checked.rules));
     if (p_.token_rules.applies(s)) s.history_reason = "history";
     if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
+    if (s.request.pooling) p_.pooling.add(s);
     if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
     if (s.has_siblings()) add_siblings(s);
     return s.id;

@@ -4,7 +4,7 @@
 
 #include "engine/groups/beams.hpp"
 #include "engine/groups/siblings.hpp"
-#include "engine/output/outputs.hpp"
+#include "engine/output/pooling.hpp"
 #include "engine/request/validation.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/sampler_port.hpp"
@@ -32,6 +32,7 @@ class Intake {
         StructuredOutput& structured_output;
         Constraints& constraints;
         PromptLogprobs& prompt_logprobs;
+        Pooling& pooling;
         Clock& clock;
     };
     explicit Intake(const Parts& parts) : p_(parts) {}
@@ -46,6 +47,8 @@ class Intake {
         pb_sampling_params prompt_params{};        // for prompt_logprobs
     };
     Result<> check_prompt(const Request&) const;
+    Result<> check_length(const Request&) const;
+    Result<> check_pooling(Request&) const;
     Result<> check_room(const Request&, uint64_t now_ns) const;
     Result<Checked> check(Request&, uint64_t now_ns);
     std::unique_ptr<Sequence> make(Request, uint32_t index);
