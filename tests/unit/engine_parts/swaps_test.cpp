@@ -45,7 +45,7 @@ struct Bench : RowNeighbours {
     config::SpeculationSettings speculation;
     SchedulerSwaps scheduler_swaps{scheduler, context};
     SamplerSwaps sampler_swaps{sampler, {sequences, prompt_logprobs, executor, speculation, context}};
-    Swaps part{{swap_settings, {&scheduler_swaps, &sampler_swaps}, journal, context}};
+    Swaps part{{swap_settings, {&scheduler_swaps, &sampler_swaps}, journal, context, clock}};
     std::shared_ptr<host::Swap> pending;
 };
 
