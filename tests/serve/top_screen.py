@@ -184,6 +184,7 @@ def check_end(screen, begin, *end):
     for action in end:
         action()
     wait_for("restored terminal", screen.cursor_is_shown, screen.text)
+    screen.wait("prompt", r"(?m)^ready>\s*\Z")
     screen.keys("echo code $?", "Enter")
     screen.wait("exit code 0", r"(?m)^code 0$")
     screen.keys("clear", "Enter")

@@ -349,10 +349,10 @@ TEST(Spec, SaysWhereASwapIsWrong) {
     const auto wrong = [](const std::string& at) { return error_of(kWorkload + "variants:\n  a: {at: " + at + "}\n"); };
     EXPECT_EQ(wrong("{request: 3, swap: {schedular: sjf}}"),
               "e.yaml:6:31: 'schedular' cannot be swapped (did you mean 'scheduler'?), expected scheduler, sampler, "
-              "proposer, kv_policy or attention");
+              "proposer, kv_policy, attention or model");
     EXPECT_EQ(wrong("{request: 3, swap: {device: cpu}}"),
               "e.yaml:6:31: 'device' cannot be swapped, expected scheduler, sampler, "
-              "proposer, kv_policy or attention");
+              "proposer, kv_policy, attention or model");
     EXPECT_EQ(wrong("{requests: 3, t: 1, swap: {scheduler: sjf}}"),
               "e.yaml:6:12: unknown key 'requests' (did you mean 'request'?)");
     EXPECT_EQ(wrong("{swap: {scheduler: sjf}}"),
@@ -367,7 +367,7 @@ TEST(Spec, SaysWhereASwapIsWrong) {
               "e.yaml:6:11: 'request' is 11, the workload has 10 requests");
     EXPECT_THAT(wrong("{request: 1}"), HasSubstr("'swap' is missing"));
     EXPECT_THAT(wrong("{request: 1, swap: {}}"), HasSubstr("'swap' is empty, expected scheduler, "
-                                                               "sampler, proposer, kv_policy or attention"));
+                                                               "sampler, proposer, kv_policy, attention or model"));
     EXPECT_THAT(wrong("soon"), HasSubstr("'at' is 'soon', expected {request: N, swap: {…}} or a list"));
 }
 

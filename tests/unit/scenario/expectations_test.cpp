@@ -68,6 +68,7 @@ TEST(ScenarioDifference, IsFoundInEachKindOfExpectation) {
         {"hit_tokens: 8", "hit_tokens: 0", "0", "8"},
         {"query_tokens: 26", "query_tokens: 0", "0", "26"},
         {"plan_faults: 0", "plan_faults: 1", "1", "0"},
+        {"kv_policy_faults: 0", "kv_policy_faults: 1", "1", "0"},
         {"policy: fcfs", "policy: sjf", "sjf", "fcfs"},
     };
     std::set<std::string> seen;
