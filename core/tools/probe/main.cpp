@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -112,10 +113,10 @@ std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
 // "scheduler/sjf@" "ageing=2" …: one component, and its settings. After @: its library's digest.
 std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& words) {
     if (words.empty()) return std::nullopt;
-    const size_t slash = words[0].find('/'), at = words[0].find('@');
-    if (slash == std::string::npos || at == std::string::npos || at < slash) return std::nullopt;
+    const size_t slash = words[0].find('/'), at = std::min(words[0].find('@'), words[0].size());
+    if (slash == std::string::npos || at < slash) return std::nullopt;
     host::ProbedComponent out{words[0].substr(0, slash), words[0].substr(slash + 1, at - slash - 1), {},
-                              words[0].substr(at + 1)};
+                              at < words[0].size() ? words[0].substr(at + 1) : ""};
     for (size_t i = 1; i < words.size(); ++i) {
         const size_t equals = words[i].find('=');
         out.settings[words[i].substr(0, equals)] = words[i].substr(equals + 1);
