@@ -8,7 +8,7 @@
 namespace patchbay::serve {
 namespace {
 
-using Json = nlohmann::json;
+using LedgerLine = nlohmann::json;
 
 // "scheduler" and "faulty" of "patchbay: scheduler 'faulty': plan: …"
 struct Named {
@@ -36,18 +36,19 @@ void SlotLedger::write(const std::string& line) {
 
 void SlotLedger::first(const std::vector<host::Identity>& slots) {
     for (const host::Identity& slot : slots)
-        write(Json{{"event", "first"}, {"kind", slot.kind}, {"name", slot.name}, {"sha256", slot.sha256}}.dump() +
+        write(LedgerLine{{"event", "first"}, {"kind", slot.kind}, {"name", slot.name}, {"sha256", slot.sha256}}.dump() +
               "\n");
 }
 
 void SlotLedger::begin(std::string_view kind, const config::PluginChoice& to, const std::string& sha256) {
-    write(Json{{"event", "begin"}, {"kind", kind}, {"name", to.plugin}, {"sha256", sha256}, {"settings", to.settings}}
-              .dump() + "\n");
+    const LedgerLine line{
+        {"event", "begin"}, {"kind", kind}, {"name", to.plugin}, {"sha256", sha256}, {"settings", to.settings}};
+    write(line.dump() + "\n");
 }
 
 void SlotLedger::settled(const host::SwapRecord& r) {
     if (!r.settled()) return;
-    write(Json{{"event", name_of(r.state)}, {"kind", r.kind}, {"name", r.to.name}}.dump() + "\n");
+    write(LedgerLine{{"event", name_of(r.state)}, {"kind", r.kind}, {"name", r.to.name}}.dump() + "\n");
 }
 
 void SlotHistory::begin_process() {
@@ -55,7 +56,7 @@ void SlotHistory::begin_process() {
 }
 
 void SlotHistory::read(std::string_view line) {
-    const Json given = Json::parse(line, nullptr, false);
+    const LedgerLine given = LedgerLine::parse(line, nullptr, false);
     if (!given.is_object()) return;
     const std::string event = given.value("event", ""), name = given.value("name", "");
     Slot& slot = slots_[given.value("kind", "")];

@@ -36,22 +36,22 @@ double seconds(uint64_t from_ns, uint64_t to_ns) {
     return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) * 1e-9 : 0;
 }
 
-struct Output { // of a request that is under way
-    uint64_t first_ns = 0, last_ns = 0;
-    uint32_t tokens = 0;
-    bool ended = false;
-};
-
-struct Request {
-    uint64_t arrival_ns = 0;
-    uint32_t prompt_tokens = 0, max_tokens = 0, n = 1, ended = 0;
-    bool prefilled = false;
-    std::vector<Output> outputs;
-};
-
 }  // namespace
 
 struct VllmMetrics::Series {
+    struct Output { // of a request that is under way
+        uint64_t first_ns = 0, last_ns = 0;
+        uint32_t tokens = 0;
+        bool ended = false;
+    };
+
+    struct Request {
+        uint64_t arrival_ns = 0;
+        uint32_t prompt_tokens = 0, max_tokens = 0, n = 1, ended = 0;
+        bool prefilled = false;
+        std::vector<Output> outputs;
+    };
+
     Series(metrics::Metrics& all, const std::string& model_name, const engine::EngineFacts& facts)
         : registry(*all.registry()), labels{{"model_name", model_name}, {"engine", "0"}},
           lengths(one_two_five(facts.max_model_len)) {
@@ -143,7 +143,7 @@ VllmMetrics::VllmMetrics(metrics::Metrics& all, const std::string& model_name, c
 VllmMetrics::~VllmMetrics() = default;
 
 void VllmMetrics::on_request(engine::RequestId id, const engine::Request& r) {
-    Request& made = series_->requests[id];
+    Series::Request& made = series_->requests[id];
     made.arrival_ns = r.arrival_ns;
     made.prompt_tokens = static_cast<uint32_t>(r.prompt.size());
     made.max_tokens = r.sampling.max_tokens;
@@ -155,8 +155,8 @@ void VllmMetrics::on_output(const engine::RequestOutput& out) {
     Series& s = *series_;
     const auto at = s.requests.find(out.id);
     if (at == s.requests.end()) return;
-    Request& r = at->second;
-    Output& o = r.outputs.at(out.index);
+    Series::Request& r = at->second;
+    Series::Output& o = r.outputs.at(out.index);
     s.generation.Increment(static_cast<double>(out.tokens.size()));
     if ((!out.tokens.empty() || !out.embedding.empty()) && !std::exchange(r.prefilled, true))
         s.prompt.Increment(r.prompt_tokens);

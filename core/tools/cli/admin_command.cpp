@@ -21,7 +21,7 @@ namespace {
 
 using serve::Json;
 
-struct Options {
+struct AdminOptions {
     RunningEngineFlags engine;
     std::string kind, plugin;
     std::vector<std::string> settings; // key=value
@@ -29,7 +29,7 @@ struct Options {
 };
 
 // What the server says, or refuses: {"error": {"message": …}}.
-Result<Json> ask(const Options& o, const char* method, const char* path, const std::string& body = {}) {
+Result<Json> ask(const AdminOptions& o, const char* method, const char* path, const std::string& body = {}) {
     PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
     PB_TRY(const serve::HttpResponse answer, serve::ask_admin(address, method, path, body));
     auto json = serve::parse_body(answer.body);
@@ -41,7 +41,7 @@ Result<Json> ask(const Options& o, const char* method, const char* path, const s
 
 void print_json(const Json& json) { std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; }
 
-Result<> status(const Options& o) {
+Result<> status(const AdminOptions& o) {
     PB_TRY(const Json json, ask(o, "GET", "/status"));
     if (o.as_json) print_json(json);
     else print_status(json);
@@ -57,7 +57,7 @@ Json params_of(const std::vector<std::string>& settings) {
     return out;
 }
 
-Result<> set(const Options& o) {
+Result<> set(const AdminOptions& o) {
     const Json body{{"kind", o.kind}, {"params", params_of(o.settings)}};
     PB_TRY(const Json json, ask(o, "POST", "/set", body.dump(-1, ' ', false, Json::error_handler_t::replace)));
     if (o.as_json) {
@@ -75,7 +75,7 @@ struct Part { // of a swap: a slot, and what takes it
 };
 
 // KIND PLUGIN [KEY=VALUE …], as often as there are slots.
-Result<std::vector<Part>> parts_of(const Options& o) {
+Result<std::vector<Part>> parts_of(const AdminOptions& o) {
     std::vector<Part> out = {{o.kind, o.plugin, {}}};
     for (size_t i = 0; i < o.settings.size(); ++i) {
         const std::string& word = o.settings[i];
@@ -113,7 +113,7 @@ const Json& cause_among(const Json& swaps) {
     return swaps.front();
 }
 
-Result<> swap(const Options& o) {
+Result<> swap(const AdminOptions& o) {
     PB_TRY(const std::vector<Part> parts, parts_of(o));
     Json body = body_of(parts.front());
     if (parts.size() > 1) {
@@ -139,7 +139,7 @@ Result<> swap(const Options& o) {
     return {};
 }
 
-Result<> reload(const Options& o) {
+Result<> reload(const AdminOptions& o) {
     PB_TRY(const Json json, ask(o, "POST", "/reload"));
     if (o.as_json) {
         print_json(json);
@@ -157,33 +157,34 @@ Result<> reload(const Options& o) {
     return {};
 }
 
-Result<> drain(const Options& o) {
+Result<> drain(const AdminOptions& o) {
     PB_TRY(const Json json, ask(o, "POST", "/drain"));
     if (o.as_json) print_json(json);
     else std::cout << "draining: " << json.at("unfinished") << " requests to finish, then the engine ends\n";
     return {};
 }
 
-void check_kind(const Options& o) {
+void check_kind(const AdminOptions& o) {
     if (!engine::swap_slot(o.kind))
         throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::one_of(engine::swap_slots()) +
                                                ", which can be swapped" + did_you_mean(o.kind, engine::swap_slots()));
 }
 
-void check_swap(const Options& o) {
+void check_swap(const AdminOptions& o) {
     check_kind(o);
     if (const auto parts = parts_of(o); !parts) throw CLI::ValidationError("SETTING", parts.error());
 }
 
-void check_set(const Options& o) {
+void check_set(const AdminOptions& o) {
     check_kind(o);
     for (const std::string& setting : o.settings)
         if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
             throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
 }
 
-CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, const char* name, const char* description,
-                      Result<> (*action)(const Options&), void (*check_more)(const Options&) = nullptr) {
+CLI::App* add_command(Commands& commands, const std::shared_ptr<AdminOptions>& o, const char* name,
+                      const char* description,
+                      Result<> (*action)(const AdminOptions&), void (*check_more)(const AdminOptions&) = nullptr) {
     CLI::App* app = commands.app.add_subcommand(name, description);
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_flag("--json", o->as_json, "as JSON");
@@ -202,7 +203,7 @@ CLI::App* add_command(Commands& commands, const std::shared_ptr<Options>& o, con
 }  // namespace
 
 void add_admin_commands(Commands& commands) {
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<AdminOptions>();
     add_command(commands, o, "status", "Show what a running engine does: slots, queues, pages, swaps", status)
         ->footer(
             "Examples:\n"

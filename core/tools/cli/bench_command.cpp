@@ -21,7 +21,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
     std::string model;
     std::vector<std::string> plugin_dirs;
     config::Overrides overrides;
@@ -35,24 +35,24 @@ void show_progress(const std::string& what) {
     if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", what.c_str());
 }
 
-Result<host::Registry> registry_of(const Options& o) {
+Result<host::Registry> registry_of(const BenchOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
+Result<config::Loaded> load(const BenchOptions& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
     config::Overrides overrides = o.overrides;
     if (!o.model.empty() && !is_file) overrides.push_back({"model.path", o.model, "--model"});
     return config::load_engine_config(is_file ? o.model : "", registry, overrides);
 }
 
-Result<config::ParallelSettings> parallel_of(const Options& o) {
+Result<config::ParallelSettings> parallel_of(const BenchOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, load(o, registry));
     return loaded.config.parallel;
 }
 
-Result<> bench_machine(const Options& o) {
+Result<> bench_machine(const BenchOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     config::Overrides overrides = o.overrides;  // no model is run, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
@@ -64,7 +64,7 @@ Result<> bench_machine(const Options& o) {
     return {};
 }
 
-Result<> bench_model(const Options& o) {
+Result<> bench_model(const BenchOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto loaded, load(o, registry));
     std::vector<bench::Case> cases;
@@ -120,7 +120,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     });
 }
 
-void add(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
+void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Result<> (*work)(const BenchOptions&)) {
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--device", "device.plugin", "device plugin");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
@@ -166,7 +166,7 @@ void add_bench_command(Commands& commands) {
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
     CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
     machine->footer("Example:\n  patchbay bench machine --json");
-    add(commands, machine, std::make_shared<Options>(), bench_machine);
+    add(commands, machine, std::make_shared<BenchOptions>(), bench_machine);
 
     add_grammar(commands, bench);
     add_host_benches(commands, bench);
@@ -179,7 +179,7 @@ void add_bench_command(Commands& commands) {
         "Examples:\n"
         "  patchbay bench model --model models/demo-target --batch 1,8 --prompt 128\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --load-format dummy --dtype bfloat16");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<BenchOptions>();
     model
         ->add_option("--model", o->model,
                      "Hugging Face folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml")

@@ -19,7 +19,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct KvQualityOptions {
     std::string model, text;
     std::vector<std::string> plugin_dirs, types = {"float32", "bfloat16", "int8", "fp8"};
     config::Overrides overrides;
@@ -36,7 +36,7 @@ config::Overrides with_type(config::Overrides out, const std::string& type) {
     return out;
 }
 
-Result<std::vector<int32_t>> read_tokens(const Options& o, const config::ModelSettings& model) {
+Result<std::vector<int32_t>> read_tokens(const KvQualityOptions& o, const config::ModelSettings& model) {
     std::ifstream in(o.text, std::ios::binary);
     std::string text(size_t{o.tokens} * 16, '\0'); // bytes: more than the tokens take
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -50,7 +50,7 @@ Result<std::vector<int32_t>> read_tokens(const Options& o, const config::ModelSe
     return tokens;
 }
 
-Result<> run(const Options& o) {
+Result<> run(const KvQualityOptions& o) {
     PB_TRY(const auto registry, in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()})));
     std::vector<int32_t> tokens;
     std::vector<bench::TextScores> scores;
@@ -77,7 +77,7 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
         "Examples:\n"
         "  patchbay bench kv-quality --model models/demo-target --text book.txt\n"
         "  patchbay bench kv-quality --model models/demo-target --text book.txt --kv float32 --kv 'fp8 {0: bfloat16}'");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<KvQualityOptions>();
     app->add_option("--model", o->model, "Hugging Face folder or GGUF file")->required();
     app->add_option("--text", o->text, "file whose beginning is scored")->required();
     app->add_option("--kv", o->types, "a type, perhaps with a map of layers after it; repeated: the first is compared "

@@ -18,7 +18,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct SpecOptions {
     std::string config, model, prompt_file;
     std::vector<std::string> plugin_dirs;
     config::Overrides overrides;
@@ -26,11 +26,11 @@ struct Options {
     bool json = false;
 };
 
-Result<host::Registry> registry_of(const Options& o) {
+Result<host::Registry> registry_of(const SpecOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
+Result<config::Loaded> load(const SpecOptions& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
     if (is_file && !o.config.empty()) return fail("a model's file beside --config: one of them can be read");
     config::Overrides overrides = o.overrides;
@@ -38,7 +38,7 @@ Result<config::Loaded> load(const Options& o, const host::Registry& registry) {
     return config::load_engine_config(is_file ? o.model : o.config, registry, overrides);
 }
 
-Result<> run(const Options& o) {
+Result<> run(const SpecOptions& o) {
     bench::SpecCase asked = o.asked;
     if (!o.prompt_file.empty()) {
         std::ifstream in(o.prompt_file);
@@ -71,7 +71,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
         "  patchbay bench spec --model models/demo-target --proposer ngram --num-speculative-tokens 4 --copies 3\n"
         "  patchbay bench spec --model configs/models/llama-3.2-1b.yaml --proposer last_token \\\n"
         "    --num-speculative-tokens 2 --rejection-sample-method synthetic --synthetic-acceptance-rates '[0.7, 0.5]'");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<SpecOptions>();
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     app->add_option("--config", o->config, "YAML file of the engine");
     app->add_option("--model", o->model, "folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml");

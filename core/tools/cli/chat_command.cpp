@@ -22,7 +22,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct ChatOptions {
     std::string config_file, system, chat_template_file;
     std::vector<std::string> plugin_dirs;
     config::Overrides overrides;
@@ -82,7 +82,7 @@ void talk(Conversation& conversation) {
     if (is_at_terminal()) std::cout << '\n';
 }
 
-Result<> chat(const Options& o) {
+Result<> chat(const ChatOptions& o) {
     PB_TRY(engine::SamplingParams sampling, read_sampling(o.flags));
     if (sampling.n > 1) return fail(StatusCode::kInvalid, "a conversation has one answer, n is " +
                                                               std::to_string(sampling.n));
@@ -116,7 +116,7 @@ void add_chat_command(Commands& commands) {
         "  patchbay chat --model DIR --system \"Answer in one sentence.\" --temperature 0.7\n"
         "  echo \"What is a page?\" | patchbay chat --model DIR --temperature 0\n"
         "Lines that begin with / are commands: /reset, /system TEXT, /exit. Ctrl-C ends an answer.");
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<ChatOptions>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     add_engine_flags(key);

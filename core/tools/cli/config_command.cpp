@@ -18,7 +18,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct ConfigOptions {
     std::string file, variant;
     std::vector<std::string> plugin_dirs;
     bool json = false, experiment = false;
@@ -59,11 +59,11 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     return out;
 }
 
-Result<host::Registry> plugins(const Options& o) {
+Result<host::Registry> plugins(const ConfigOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&, const host::Registry&)) {
+Result<config::Checked> check(const ConfigOptions& o, void (*explain)(config::Loaded&, const host::Registry&)) {
     PB_TRY(const auto registry, plugins(o));
     const auto explain_one = [&](config::Loaded& loaded) { explain(loaded, registry); };
     const auto experiment = [&](const config::Document& d, const host::Registry& r) {
@@ -74,13 +74,13 @@ Result<config::Checked> check(const Options& o, void (*explain)(config::Loaded&,
     return checked;
 }
 
-Result<> print_check(const Options& o) {
+Result<> print_check(const ConfigOptions& o) {
     PB_TRY(const auto checked, check(o, [](config::Loaded&, const host::Registry&) {}));
     std::cout << o.file << ": ok: " << checked.summary << '\n';
     return {};
 }
 
-Result<> print_effective(const Options& o) {
+Result<> print_effective(const ConfigOptions& o) {
     PB_TRY(const auto checked, check(o, execution::explain_automatic));
     auto chosen = checked.configs.begin();
     if (!o.variant.empty()) {
@@ -103,7 +103,7 @@ Result<> print_effective(const Options& o) {
     return {};
 }
 
-Result<> print_schema(const Options& o) {
+Result<> print_schema(const ConfigOptions& o) {
     PB_TRY(const auto registry, plugins(o));
     std::cout << config::json_schema(registry,
                                      o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{})
@@ -111,8 +111,8 @@ Result<> print_schema(const Options& o) {
     return {};
 }
 
-CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* description, Result<> (*action)(const Options&)) {
+CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<ConfigOptions>& o, const char* name,
+                     const char* description, Result<> (*action)(const ConfigOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->callback([&commands, o, action] {
@@ -134,7 +134,7 @@ void add_config_command(Commands& commands) {
                 "  patchbay config check configs/engine/demo.yaml\n"
                 "  patchbay config show configs/engine/demo.yaml\n"
                 "  patchbay config schema > engine.schema.json");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<ConfigOptions>();
     CLI::App* check_app =
         add_action(commands, app, o, "check", "Report every fault of a file, or say that it is fine", print_check);
     check_app->add_option("FILE", o->file, "engine configuration or experiment")->required();

@@ -10,12 +10,12 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct DoctorOptions {
     std::vector<std::string> plugin_dirs;
     bool json = false;
 };
 
-Result<> examine(const Options& o) {
+Result<> examine(const DoctorOptions& o) {
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     const doctor::Surroundings machine = doctor::this_machine();
     RealClock clock;
@@ -35,7 +35,7 @@ void add_doctor_command(Commands& commands) {
     CLI::App* app =
         commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and what mends it");
     app->footer("Example:\n  patchbay doctor --json");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<DoctorOptions>();
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {

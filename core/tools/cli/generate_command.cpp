@@ -32,7 +32,7 @@ namespace {
 
 enum class OutputFormat { kText, kJsonLines };
 
-struct Options {
+struct GenerateOptions {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files, prompt_ids;
     std::vector<int32_t> priorities;
@@ -82,7 +82,7 @@ struct Prompt {
 };
 
 // First texts, then files, then ids, each in their order.
-Result<std::vector<Prompt>> prompts_of(const Options& o) {
+Result<std::vector<Prompt>> prompts_of(const GenerateOptions& o) {
     std::vector<Prompt> prompts;
     for (const std::string& text : o.prompts) prompts.push_back({text});
     for (const std::string& name : o.prompt_files) {
@@ -116,7 +116,7 @@ uint32_t default_max_tokens(size_t prompt_tokens, uint32_t max_model_len) {
 }
 
 // What one flag alone cannot tell.
-void check_usage(const Options& o) {
+void check_usage(const GenerateOptions& o) {
     const size_t prompts = o.prompts.size() + o.prompt_files.size() + o.prompt_ids.size();
     if (prompts == 0)
         throw CLI::ValidationError("no prompt", "give --prompt TEXT, --prompt-file FILE or --prompt-ids IDS");
@@ -156,11 +156,11 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
-Result<host::Registry> registry_of(const Options& o) {
+Result<host::Registry> registry_of(const GenerateOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
-Result<> generate(const Options& o, std::vector<Prompt> prompts, engine::SamplingParams sampling,
+Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine::SamplingParams sampling,
                   const config::Loaded& loaded, const host::Registry& registry) {
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
     Clock& clock = *time;
@@ -241,7 +241,7 @@ Result<> generate(const Options& o, std::vector<Prompt> prompts, engine::Samplin
     return {};
 }
 
-Result<> load_and_generate(const Options& o) {
+Result<> load_and_generate(const GenerateOptions& o) {
     PB_TRY(auto prompts, in_one_line(prompts_of(o)));
     PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
     PB_TRY(const auto registry, registry_of(o));
@@ -261,7 +261,7 @@ void add_generate_command(Commands& commands) {
         "  patchbay generate --model DIR --prompt \"Is it so? \" --choice yes,no\n"
         "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port "
         "9090");
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<GenerateOptions>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     add_engine_flags(key);

@@ -17,7 +17,7 @@ namespace {
 
 using json = nlohmann::json;
 
-struct Options {
+struct ModelsOptions {
     std::vector<std::string> plugin_dirs;
     std::string architecture;
     bool as_json = false;
@@ -108,7 +108,7 @@ Result<> print_one(const host::Registry& registry, const Served& s, bool as_json
     return {};
 }
 
-Result<> print_models(const Options& o) {
+Result<> print_models(const ModelsOptions& o) {
     PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
     const std::vector<Served> all = served(registry);
     if (o.architecture.empty()) {
@@ -129,7 +129,7 @@ Result<> print_models(const Options& o) {
 }  // namespace
 
 void add_models_command(Commands& commands) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ModelsOptions>();
     CLI::App* app = commands.app.add_subcommand(
         "models", "List the architectures that can be served, or what is done with each key of one's config.json");
     app->footer("Examples:\n  patchbay models\n  patchbay models Qwen3ForCausalLM");

@@ -27,7 +27,7 @@ using json = nlohmann::json;
 using host::kKinds;
 using Listed = host::ListedComponent;
 
-struct Options {
+struct PluginOptions {
     std::vector<std::string> plugin_dirs;
     std::string kind, name, file;
     bool as_json = false, pins = false, running = false, thorough = false, debug = false;
@@ -39,7 +39,7 @@ struct Options {
     PluginSource source;
 };
 
-Result<host::Registry> open_registry(const Options& o) {
+Result<host::Registry> open_registry(const PluginOptions& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
@@ -72,7 +72,7 @@ void print_pins(const std::vector<Listed>& components) {
     for (const auto& [library, digest] : pins) std::cout << "  " << printable(library) << ": " << digest << '\n';
 }
 
-Result<> list(const Options& o) {
+Result<> list(const PluginOptions& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
         return fail("no kind '" + o.kind + "'" +
                     did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
@@ -141,7 +141,7 @@ void print_info(const Listed& l) {
 }
 
 // What its library says of it.
-Result<> installed_info(const Options& o) {
+Result<> installed_info(const PluginOptions& o) {
     PB_TRY(const auto registry, open_registry(o));
     // "fcfs", or "scheduler/fcfs" where two kinds share a name.
     const size_t slash = o.name.find('/');
@@ -166,7 +166,7 @@ Result<> installed_info(const Options& o) {
 }
 
 // Of a running engine, what it knows besides; the component may come from a folder that only the engine searches.
-Result<> info(const Options& o) {
+Result<> info(const PluginOptions& o) {
     const bool asks_engine = o.running || !o.engine.address.empty();
     const Result<> installed = installed_info(o);
     if (!asks_engine) return installed;
@@ -174,14 +174,14 @@ Result<> info(const Options& o) {
     return print_live_component(address, o.name);
 }
 
-Result<> test(const Options& o) {
+Result<> test(const PluginOptions& o) {
     PB_CHECK(check_plugin(o.file, o.timeout_s, o.debug ? DebugLines::kShown : DebugLines::kNone));
     if (!o.thorough) return {};
     return test_thoroughly({o.file, o.seed, o.worlds, o.timeout_s.value_or(ThoroughTest{}.timeout_s)});
 }
 
-CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<Options>& o, const char* name,
-                     const char* description, Result<> (*action)(const Options&)) {
+CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<PluginOptions>& o, const char* name,
+                     const char* description, Result<> (*action)(const PluginOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
         check(o->engine);
@@ -206,7 +206,7 @@ void add_plugin_command(Commands& commands) {
         "  patchbay plugin new scheduler mine\n"
         "  patchbay plugin build mine/mine.cpp\n"
         "  patchbay plugin test mine/mine.so");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<PluginOptions>();
     const auto dirs = [&](CLI::App* a) {
         a->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     };
@@ -229,7 +229,7 @@ void add_plugin_command(Commands& commands) {
         "  patchbay plugin info sjf --running\n"
         "  patchbay plugin info scheduler/sjf --admin ./admin.sock");
     CLI::App* new_app = add_action(commands, app, o, "new", "Write a plugin that builds, with its test and a README",
-                                   [](const Options& given) { return write_new_plugin(given.fresh); });
+                                   [](const PluginOptions& given) { return write_new_plugin(given.fresh); });
     new_app->add_option("KIND", o->fresh.kind, "scheduler, attention, …; any other word lists them")
         ->required();
     new_app->add_option("NAME", o->fresh.name, "the word in the YAML: a-z, 0-9 and _")->required();
@@ -241,7 +241,7 @@ void add_plugin_command(Commands& commands) {
         "  patchbay plugin new scheduler mine --lang c --dir plugins/mine");
     CLI::App* build_app =
         add_action(commands, app, o, "build", "Compile a plugin of one file and run its checks",
-                   [](const Options& given) { return build_plugin(given.source); });
+                   [](const PluginOptions& given) { return build_plugin(given.source); });
     build_app->add_option("FILE", o->source.file, "its source, .cpp or .c")->required();
     build_app->add_option("-o,--output", o->source.folder, "folder of the library (default: that of FILE)");
     build_app->footer(

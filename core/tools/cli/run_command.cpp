@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct RunOptions {
     std::string spec_file, results, resume; // resume: a folder of results, instead of the file
     std::vector<std::string> plugin_dirs, only;
     int metrics_port = -1;
@@ -38,7 +38,7 @@ struct Options {
 };
 
 // The experiment of the file, or of the record that is to be continued; with the variants that are asked for.
-Result<experiment::ExperimentSpec> spec_of(const Options& o) {
+Result<experiment::ExperimentSpec> spec_of(const RunOptions& o) {
     if (!o.resume.empty()) {
         constexpr config::DocumentLimits kLimits{.bytes = 64 << 20, .nodes = 4'000'000};
         PB_TRY(const auto recorded, experiment::recorded_spec(fs::path(o.resume) / "results.sqlite"));
@@ -69,12 +69,12 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Pre
     print_results(shown, detail);
 }
 
-Result<host::Registry> registry_of(const Options& o) {
+Result<host::Registry> registry_of(const RunOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
 // Those of the first engine with several ranks, which is the one that all others share its ranks with.
-Result<config::ParallelSettings> parallel_of(const Options& o) {
+Result<config::ParallelSettings> parallel_of(const RunOptions& o) {
     PB_TRY(const auto spec, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(const auto prepared, experiment::prepare_variants(spec, registry));
@@ -91,14 +91,14 @@ Result<> check_valid(const experiment::Outcome& outcome) {
     return fail("no run is valid of " + names + ": the notes above say why");
 }
 
-fs::path folder_of(const Options& o, const experiment::ExperimentSpec& spec) {
+fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) {
     if (!o.resume.empty()) return o.resume;
     if (!o.results.empty()) return o.results;
     return !spec.results.empty() ? spec.results
                                  : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
 }
 
-experiment::ExperimentOptions options_of(const Options& o, const std::string& command) {
+experiment::ExperimentOptions options_of(const RunOptions& o, const std::string& command) {
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
     options.source_root = support_folder();
@@ -116,7 +116,7 @@ experiment::ExperimentOptions options_of(const Options& o, const std::string& co
 }
 
 // Each of the experiments has a folder of its own, none a report: there is nothing to see but how often they are wrong.
-Result<> run_against_itself(const Options& o, const std::string& command) {
+Result<> run_against_itself(const RunOptions& o, const std::string& command) {
     PB_TRY(const auto given, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     const fs::path folder = folder_of(o, given);
@@ -144,7 +144,7 @@ Result<> run_against_itself(const Options& o, const std::string& command) {
     return {};
 }
 
-Result<> run(const Options& o, const std::string& command, const experiment::ExperimentSpec& spec,
+Result<> run(const RunOptions& o, const std::string& command, const experiment::ExperimentSpec& spec,
              experiment::PreparedVariants& prepared, const host::Registry& registry) {
     experiment::ExperimentOptions options = options_of(o, command);
     options.folder = folder_of(o, spec);
@@ -175,7 +175,7 @@ Result<> run(const Options& o, const std::string& command, const experiment::Exp
     return check_valid(*outcome);
 }
 
-Result<> load_and_run(const Options& o, const std::string& command) {
+Result<> load_and_run(const RunOptions& o, const std::string& command) {
     PB_TRY(const auto spec, spec_of(o));
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
@@ -193,7 +193,7 @@ void add_run_command(Commands& commands) {
                 "  patchbay run --resume results/sweep\n"
                 "  patchbay run --aa sweep.yaml --experiments 40\n"
                 "docs/experiments.md describes the file and what the numbers mean.");
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<RunOptions>();
     auto* file = app->add_option("experiment", o->spec_file, "experiment YAML")->check(CLI::ExistingFile);
     auto* results = app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
     auto* resume =

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using experiment::StoredExperiment;
 
-struct Options {
+struct RunsOptions {
     std::string folder = "results", a, b, table = "metric", format = "csv", out;
     std::vector<std::string> removed;
     bool full = false;
@@ -34,7 +34,7 @@ fs::path database_of(const std::string& given) {
 
 Result<StoredExperiment> stored(const std::string& given) { return experiment::read_experiment(database_of(given)); }
 
-Result<> list(const Options& o) {
+Result<> list(const RunsOptions& o) {
     std::error_code error;
     if (!fs::is_directory(o.folder, error)) return fail(o.folder + " is no folder");
     std::vector<fs::path> found;
@@ -57,7 +57,7 @@ Result<> list(const Options& o) {
     return {};
 }
 
-Result<> show(const Options& o) {
+Result<> show(const RunsOptions& o) {
     PB_TRY(const StoredExperiment e, stored(o.a));
     if (!e.concluded()) return fail(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
     print_results({e.question, e.variants, e.baseline, &e.conclusion, {}}, o.full ? Detail::kFull : Detail::kScreen);
@@ -68,7 +68,7 @@ Result<> show(const Options& o) {
 
 // Metrics of variants that both have. Nothing is judged: the runs were not interleaved, so that what differs between
 // two days differs here too.
-Result<> compare(const Options& o) {
+Result<> compare(const RunsOptions& o) {
     PB_TRY(const StoredExperiment a, stored(o.a));
     PB_TRY(const StoredExperiment b, stored(o.b));
     for (const auto* e : {&a, &b})
@@ -108,7 +108,7 @@ Result<> compare(const Options& o) {
     return {};
 }
 
-Result<> export_table(const Options& o) {
+Result<> export_table(const RunsOptions& o) {
     const fs::path database = database_of(o.a);
     if (o.format == "parquet") {
         if (o.out.empty()) return fail("Parquet is no text; name a file with --out");
@@ -122,7 +122,7 @@ Result<> export_table(const Options& o) {
 }
 
 // Only what patchbay made; the folder itself once it is empty.
-Result<> remove(const Options& o) {
+Result<> remove(const RunsOptions& o) {
     for (const std::string& given : o.removed) {
         const fs::path folder = given;
         std::error_code error;
@@ -149,8 +149,8 @@ void add_runs_command(Commands& commands) {
                 "  patchbay runs compare results/monday results/tuesday\n"
                 "  patchbay runs export results/sweep --table request --out requests.csv\n"
                 "  patchbay runs rm results/old");
-    auto o = std::make_shared<Options>();
-    const auto does = [&commands, o](CLI::App* sub, Result<> (*work)(const Options&)) {
+    auto o = std::make_shared<RunsOptions>();
+    const auto does = [&commands, o](CLI::App* sub, Result<> (*work)(const RunsOptions&)) {
         const std::string name = "patchbay runs " + sub->get_name();
         sub->callback([&commands, o, name, work] {
             commands.chosen = [o, name, work] {

@@ -11,16 +11,16 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct ScenarioOptions {
     std::vector<std::string> files, plugin_dirs;
     std::string policy;
 };
 
-Result<host::Registry> plugins(const Options& o) {
+Result<host::Registry> plugins(const ScenarioOptions& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
-Result<scenario::Scenario> read(const std::string& file, const Options& o, const host::Registry& registry) {
+Result<scenario::Scenario> read(const std::string& file, const ScenarioOptions& o, const host::Registry& registry) {
     PB_TRY(config::Document document, config::load_document(file));
     if (!o.policy.empty())
         document.root.set("policy", config::Node::string(o.policy, config::Origin::flag("--policy")));
@@ -28,7 +28,7 @@ Result<scenario::Scenario> read(const std::string& file, const Options& o, const
 }
 
 // kUsage: the file is not a scenario.
-int run_file(const std::string& file, const Options& o, const host::Registry& registry, host::Prober& prober) {
+int run_file(const std::string& file, const ScenarioOptions& o, const host::Registry& registry, host::Prober& prober) {
     const auto scenario = read(file, o, registry);
     if (!scenario) {
         print_faults("", scenario.error());
@@ -47,7 +47,7 @@ int run_file(const std::string& file, const Options& o, const host::Registry& re
     return kOk;
 }
 
-int run(const Options& o) {
+int run(const ScenarioOptions& o) {
     const auto registry = plugins(o);
     if (!registry) {
         print_error("patchbay scenario run", registry.error());
@@ -67,7 +67,7 @@ void add_scenario_command(Commands& commands) {
     app->footer("Examples:\n"
                 "  patchbay scenario run tests/scenarios/*.yaml\n"
                 "  patchbay scenario schema > scenario.schema.json");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<ScenarioOptions>();
 
     CLI::App* run_app = app->add_subcommand("run", "Play scenario files; print the first difference of each");
     run_app->add_option("FILE", o->files, "scenario files")->required();

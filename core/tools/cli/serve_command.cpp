@@ -20,7 +20,7 @@
 namespace patchbay::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
     std::string config_file;
     std::vector<std::string> plugin_dirs;
     config::Overrides overrides;
@@ -32,11 +32,11 @@ struct Options {
     serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
 
-Result<host::Registry> registry_of(const Options& o) {
+Result<host::Registry> registry_of(const ServeOptions& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
-Result<host::Registry> allowed_of(const Options& o, const std::optional<host::AllowedPlugins>& only) {
+Result<host::Registry> allowed_of(const ServeOptions& o, const std::optional<host::AllowedPlugins>& only) {
     PB_TRY(auto all, registry_of(o));
     return only ? all.restricted_to(*only) : std::move(all);
 }
@@ -44,7 +44,7 @@ Result<host::Registry> allowed_of(const Options& o, const std::optional<host::Al
 constexpr const char* kNoAdmin = "none";
 
 // The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
-void choose_admin_address(Options& o, const config::EngineConfig& config) {
+void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
     if (o.admin == kNoAdmin) return;
     const bool named = !o.admin.empty();
     auto address = named ? serve::admin_address(o.admin, o.admin_token_file) : serve::default_admin_address();
@@ -66,7 +66,7 @@ void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& 
     }
 }
 
-Result<> run(Options& o) {
+Result<> run(ServeOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     put_back(o.choices, loaded.config);
@@ -97,14 +97,14 @@ Result<> run(Options& o) {
     return {};
 }
 
-int run_to_end(Options& o) {
+int run_to_end(ServeOptions& o) {
     const Result<> done = run(o);
     if (done) return kOk;
     print_error("patchbay serve", done.error());
     return kFailed;
 }
 
-int run_supervised(Options& o) {
+int run_supervised(ServeOptions& o) {
     const Result<int> code =
         supervise(o.server.http.host, o.server.http.port, [&o](const Supervised& given) {
             o.server.http.listener = given.listener;
@@ -117,7 +117,7 @@ int run_supervised(Options& o) {
     return kFailed;
 }
 
-void add_limits(CLI::App& app, Options& o) {
+void add_limits(CLI::App& app, ServeOptions& o) {
     serve::HttpOptions& http = o.server.http;
     app.add_option("--max-requests", o.server.max_requests, "requests for text under way at once; more get 429")
         ->check(within<uint32_t>(1))->capture_default_str();
@@ -152,7 +152,7 @@ void add_limits(CLI::App& app, Options& o) {
         ->check(within<uint32_t>(1, 256))->capture_default_str();
 }
 
-void check_usage(const Options& o) {
+void check_usage(const ServeOptions& o) {
     for (const std::string& key : o.server.api_keys)
         if (key.empty()) throw CLI::ValidationError("--api-key", "is empty");
     if (!o.admin.empty() && o.admin != kNoAdmin)
@@ -174,7 +174,7 @@ void add_serve_command(Commands& commands) {
         "  patchbay serve --config engine.yaml --host 0.0.0.0 --port 80 --api-key SECRET\n"
         "  curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once upon a time\", \"stream\": true}'\n"
         "SIGTERM lets the requests under way finish, a second one ends them.");
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<ServeOptions>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     add_engine_flags(KeyFlags(*app, std::shared_ptr<config::Overrides>(o, &o->overrides)));
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);

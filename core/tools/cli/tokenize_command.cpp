@@ -20,13 +20,13 @@ using nlohmann::ordered_json;
 using text::TokenId;
 using text::Tokenizer;
 
-struct Options {
+struct TokenizeOptions {
     std::string model, text, file;
     bool given = false; // the text, as an argument
     bool json = false, ids_only = false, plain = false;
 };
 
-Result<std::string> input_of(const Options& o) {
+Result<std::string> input_of(const TokenizeOptions& o) {
     if (o.given) return o.text;
     return o.file.empty() ? read_file("standard input:", "/dev/stdin") : read_file("--file", o.file);
 }
@@ -61,7 +61,7 @@ void print_pieces(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
     std::fflush(stdout);
 }
 
-Result<> tokenize(const Options& o) {
+Result<> tokenize(const TokenizeOptions& o) {
     PB_TRY(const auto tokenizer, engine::load_tokenizer(std::filesystem::path(o.model)));
     PB_TRY(const std::string text, input_of(o));
     const auto ids = o.plain ? tokenizer->encode_inside(text) : tokenizer->encode(text);
@@ -71,7 +71,7 @@ Result<> tokenize(const Options& o) {
     return {};
 }
 
-Result<> detokenize(const Options& o) {
+Result<> detokenize(const TokenizeOptions& o) {
     PB_TRY(const auto tokenizer, engine::load_tokenizer(std::filesystem::path(o.model)));
     PB_TRY(const std::string list, input_of(o));
     PB_TRY(const auto ids, read_token_ids(list));
@@ -85,7 +85,8 @@ Result<> detokenize(const Options& o) {
     return {};
 }
 
-void run(Commands& commands, CLI::App* app, const std::shared_ptr<Options>& o, Result<> (*work)(const Options&)) {
+void run(Commands& commands, CLI::App* app, const std::shared_ptr<TokenizeOptions>& o,
+         Result<> (*work)(const TokenizeOptions&)) {
     app->callback([&commands, o, work, name = "patchbay " + app->get_name()] {
         if (o->given && !o->file.empty())
             throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
@@ -98,7 +99,7 @@ void run(Commands& commands, CLI::App* app, const std::shared_ptr<Options>& o, R
     });
 }
 
-void add_model(CLI::App* app, Options& o) {
+void add_model(CLI::App* app, TokenizeOptions& o) {
     app->add_option("--model", o.model, "model folder, file of a tokenizer, or GGUF file")->required();
     app->add_option("--file", o.file, "read it from this file (default: from standard input)");
 }
@@ -111,7 +112,7 @@ void add_tokenize_commands(Commands& commands) {
                 "  patchbay tokenize --model models/demo-target \"Once upon a time\"\n"
                 "  patchbay tokenize --model llama.gguf --file story.txt --json\n"
                 "  patchbay generate --model DIR --prompt-ids $(patchbay tokenize --model DIR --ids \"Once\")");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<TokenizeOptions>();
     add_model(app, *o);
     app->add_option_function<std::string>(
         "text", [o](const std::string& text) { o->text = text, o->given = true; }, "the text");
@@ -124,7 +125,7 @@ void add_tokenize_commands(Commands& commands) {
     back->footer("Examples:\n"
                  "  patchbay detokenize --model models/demo-target 27 256 90\n"
                  "  patchbay tokenize --model DIR --ids --file story.txt | patchbay detokenize --model DIR");
-    const auto p = std::make_shared<Options>();
+    const auto p = std::make_shared<TokenizeOptions>();
     add_model(back, *p);
     back->add_option_function<std::vector<std::string>>(
         "ids",

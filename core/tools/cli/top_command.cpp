@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMinInterval = 0.1, kMaxInterval = 3600;
 
-struct Options {
+struct TopOptions {
     RunningEngineFlags engine;
     std::string metrics; // HOST:PORT
     double interval = 1;
@@ -40,7 +40,7 @@ Result<serve::AdminAddress> metrics_address(std::string text) {
     return out;
 }
 
-Result<> show(const Options& o) {
+Result<> show(const TopOptions& o) {
     top::TopOptions options;
     options.interval = std::chrono::milliseconds(static_cast<int64_t>(o.interval * 1000));
     if (!o.metrics.empty()) {
@@ -60,7 +60,7 @@ Result<> show(const Options& o) {
 void add_top_command(Commands& commands) {
     CLI::App* app =
         commands.app.add_subcommand("top", "Watch a running engine: load, latencies, plugins; swap and set");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<TopOptions>();
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics instead: to watch without control");
     app->add_option("--interval", o->interval, "seconds between two looks")

@@ -19,7 +19,7 @@ namespace {
 
 using parallel::Launched;
 
-struct Options {
+struct WorkerOptions {
     int fd = -1;
     uint32_t rank = 0, size = 0, heartbeat_ms = 0;
 };
@@ -50,7 +50,7 @@ Result<int> join(const Launched& job, const config::ParallelSettings& settings) 
 
 void add_worker_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("worker", "A rank that another patchbay started")->group("");
-    const auto o = std::make_shared<Options>();
+    const auto o = std::make_shared<WorkerOptions>();
     app->add_option("--fd", o->fd, "socket to rank 0")->required();
     app->add_option("--rank", o->rank)->required();
     app->add_option("--size", o->size)->required();

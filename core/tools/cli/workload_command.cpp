@@ -25,7 +25,7 @@ namespace {
 using experiment::shown;
 using experiment::TraceDescription;
 
-struct Options {
+struct WorkloadOptions {
     std::string file, format = "auto", plot;
     bool json = false;
     experiment::TraceOptions trace;
@@ -103,7 +103,7 @@ void print_rest(const TraceDescription& d) {
     if (d.classes.size() > kMaxClasses) std::cout << "and " << d.classes.size() - kMaxClasses << " more classes\n";
 }
 
-Result<> plot(const TraceDescription& d, const Options& o) {
+Result<> plot(const TraceDescription& d, const WorkloadOptions& o) {
     PB_TRY(const std::filesystem::path all, temporary_folder());
     std::string folder = (all / "patchbay-workload-XXXXXX").string();
     if (!mkdtemp(folder.data())) return fail("cannot make a folder in " + all.string());
@@ -117,7 +117,7 @@ Result<> plot(const TraceDescription& d, const Options& o) {
     return done;
 }
 
-Result<> describe_file(const Options& o) {
+Result<> describe_file(const WorkloadOptions& o) {
     experiment::TraceOptions options = o.trace;
     for (const auto& [name, format] : experiment::trace_formats())
         if (o.format == name) options.format = format;
@@ -146,7 +146,7 @@ void add_workload_command(Commands& commands) {
                      "  patchbay workload describe azure.csv\n"
                      "  patchbay workload describe mooncake.jsonl --from-s 600 --until-s 1200 --plot mooncake.svg\n"
                      "docs/experiments.md describes the formats.");
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<WorkloadOptions>();
     std::vector<std::string> formats;
     for (const auto& [name, format] : experiment::trace_formats()) formats.push_back(name);
     describe->add_option("trace", o->file, "file of a trace")->required()->check(CLI::ExistingFile);

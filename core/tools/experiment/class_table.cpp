@@ -15,7 +15,7 @@ struct Cell {
     std::string value, change;
 };
 
-struct Column {
+struct ClassColumn {
     std::string label, unit;
     std::vector<Cell> cells; // one a class and variant
     size_t value = 0, change = 0;
@@ -36,7 +36,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, Interv
 
 struct Table {
     std::vector<std::string> heads; // of lines: class, variant
-    std::vector<Column> columns;
+    std::vector<ClassColumn> columns;
     size_t head = 0;
 
     std::string text(const std::string& title) const {
@@ -51,10 +51,10 @@ struct Table {
             size_t width = head;
             for (to = from; to < columns.size() && (to == from || width + 2 + columns[to].width() <= kWidth); ++to)
                 width += 2 + columns[to].width();
-            line(title, from, to, [](const Column& c) { return left(c.label, c.width()); });
-            line("", from, to, [](const Column& c) { return left(c.unit, c.width()); });
+            line(title, from, to, [](const ClassColumn& c) { return left(c.label, c.width()); });
+            line("", from, to, [](const ClassColumn& c) { return left(c.unit, c.width()); });
             for (size_t i = 0; i < heads.size(); ++i)
-                line(heads[i], from, to, [&](const Column& c) {
+                line(heads[i], from, to, [&](const ClassColumn& c) {
                     const Cell& cell = c.cells[i];
                     return left(right(cell.value, c.value) + (c.change ? " " + left(cell.change, c.change) : ""),
                                 c.width());
@@ -74,7 +74,7 @@ Table table_of(const Conclusion& c, size_t from, size_t to, const std::vector<st
     for (size_t v = 0; v < names.size(); ++v)
         if (v != baseline) order.push_back(v);
     for (const size_t m : c.primary) {
-        Column column{metric_infos()[m].label, metric_infos()[m].unit, {}};
+        ClassColumn column{metric_infos()[m].label, metric_infos()[m].unit, {}};
         bool any = false;
         for (size_t k = from; k < to; ++k)
             for (const size_t v : order) {

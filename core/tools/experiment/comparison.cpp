@@ -56,13 +56,13 @@ bool by_ratio(const Measured& m, size_t metric) {
     return true;
 }
 
-struct Column { // a metric of all variants
+struct MetricColumn { // a metric of all variants
     const Measured& m;
     size_t metric;
     Repeats whole; // that every variant has, so that all are judged by the same requests
     bool ratio;
 
-    Column(const Measured& of, size_t which)
+    MetricColumn(const Measured& of, size_t which)
         : m(of), metric(which), whole(with_values(of, all_of(of), which)), ratio(by_ratio(of, which)) {}
 
     // Where no repeat is whole, those of the given variants.
@@ -93,7 +93,7 @@ struct Paired {
     double in_unit(double x) const { return ratio ? base * std::expm1(x) : x; }
 };
 
-Paired paired(const Column& column, const Question& q, size_t variant, size_t other) {
+Paired paired(const MetricColumn& column, const Question& q, size_t variant, size_t other) {
     constexpr double kRounding = 1e-9; // share of the values by which sums of the same numbers may differ
     Paired out;
     out.ratio = column.ratio;
@@ -191,14 +191,14 @@ bool is_gain(const Difference& d, Better better) {
 
 Difference difference_between(const Measured& m, const Question& q, size_t variant, size_t other, size_t metric,
                               double alpha) {
-    return difference_of(paired(Column(m, metric), q, variant, other), alpha);
+    return difference_of(paired(MetricColumn(m, metric), q, variant, other), alpha);
 }
 
 std::vector<VariantResult> judge(const Measured& m, const Question& q) {
     const size_t metrics = metric_infos().size();
     std::vector<VariantResult> results(m.values.size());
     std::vector<std::vector<Paired>> pairs(results.size());
-    std::vector<Column> columns;
+    std::vector<MetricColumn> columns;
     for (size_t i = 0; i < metrics; ++i) columns.emplace_back(m, i);
     for (size_t v = 0; v < results.size(); ++v) {
         for (size_t i = 0; i < metrics; ++i) results[v].metrics.push_back(columns[i].value(v));
@@ -222,7 +222,7 @@ double repeats_needed(const Measured& m, const Question& q, double effect) {
     const double tests = static_cast<double>(q.primary.size() * (m.values.size() - 1));
     double needed = repeats_of(m);
     for (const size_t metric : q.primary) {
-        const Column column(m, metric);
+        const MetricColumn column(m, metric);
         const bool is_share = std::string_view(metric_infos()[metric].unit) == "%";
         if (!column.ratio && !is_share) continue;
         const double size = column.ratio ? std::log1p(effect) : 100 * effect;

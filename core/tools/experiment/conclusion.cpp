@@ -7,15 +7,10 @@
 #include <utility>
 
 #include "experiment/counting_table.hpp"
+#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
-    return out;
-}
 
 bool is_measured(const RunSummary& r) { return r.counts() && !r.rate; }
 

@@ -74,13 +74,14 @@ class Tally {
     std::string first_error_;
 };
 
-constexpr uint32_t kNone = ~uint32_t{0};
+constexpr uint32_t kNoTurn = ~uint32_t{0};
 
 // Gives the engine its requests: those with a time of their own before it, the others when what they follow is done.
 class Feed {
   public:
     Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, uint64_t start_ns)
-        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), start_(start_ns), next_(planned.size(), kNone),
+        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), start_(start_ns),
+          next_(planned.size(), kNoTurn),
           unfinished_(planned.size()), ids_(planned.size()) {
         run.requests.assign(planned.size(), {});
         for (uint32_t i = 0; i < planned.size(); ++i) {
@@ -158,7 +159,7 @@ class Feed {
         record.deadline_ns = planned.deadline_ns + (planned.follows && planned.deadline_ns > 0 ? arrival_ns : 0);
         record.prompt_tokens = static_cast<uint32_t>(planned.prompt.size());
         unfinished_[i] = planned.sampling.n;
-        if (next_[i] != kNone) prompts_[i] = planned.prompt; // which may continue it
+        if (next_[i] != kNoTurn) prompts_[i] = planned.prompt; // which may continue it
         engine::Request request;
         request.prompt = std::move(planned.prompt);
         request.sampling = std::move(planned.sampling);
@@ -188,7 +189,7 @@ class Feed {
         finished_ += 1;
         unfinished_[i] = 0;
         tally_.add_ended(run_.requests[i], run_.end);
-        if (next_[i] != kNone) due_.push_back(next_[i]);
+        if (next_[i] != kNoTurn) due_.push_back(next_[i]);
         else ended_.push_back(i);
     }
 

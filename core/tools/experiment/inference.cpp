@@ -12,7 +12,7 @@
 namespace patchbay::experiment {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 double mean_of(std::span<const double> values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -36,9 +36,9 @@ Estimate estimate_of(std::span<const double> values) {
 }
 
 Estimate estimate_of(std::span<const double> values, uint32_t independent) {
-    if (values.empty()) return {kNone, kNone, 0};
+    if (values.empty()) return {kUndefined, kUndefined, 0};
     const double n = std::min<double>(independent, static_cast<double>(values.size()));
-    if (values.size() < 2 || n < 2) return {mean_of(values), kNone, 0};
+    if (values.size() < 2 || n < 2) return {mean_of(values), kUndefined, 0};
     return {mean_of(values), deviation_of(values) / std::sqrt(n), n - 1};
 }
 
@@ -50,13 +50,13 @@ Estimate two_stage_estimate(std::span<const double> values, uint32_t first) {
 }
 
 Interval interval_of(const Estimate& e, double alpha) {
-    if (e.freedom < 1) return {kNone, kNone};
+    if (e.freedom < 1) return {kUndefined, kUndefined};
     const double reach = critical(e.freedom, alpha) * e.error;
     return {e.mean - reach, e.mean + reach};
 }
 
 double p_value(const Estimate& e) {
-    if (e.freedom < 1) return kNone;
+    if (e.freedom < 1) return kUndefined;
     constexpr double kRounding = 1e-12; // of the mean
     if (e.error <= kRounding * std::abs(e.mean)) return e.mean == 0 ? 1 : std::exp2(-e.freedom);
     const double t = std::abs(e.mean) / e.error;
@@ -64,7 +64,7 @@ double p_value(const Estimate& e) {
 }
 
 double detectable_errors(double freedom, double alpha, double power) {
-    if (freedom < 1) return kNone;
+    if (freedom < 1) return kUndefined;
     const double bound = critical(freedom, alpha);
     const auto missing = [&](double mean) { // of the power
         const boost::math::non_central_t_distribution<double> t(freedom, mean);
@@ -79,7 +79,7 @@ double detectable_errors(double freedom, double alpha, double power) {
 }
 
 double values_needed(double deviation, uint32_t first, double size, double alpha, double power) {
-    if (first < 2) return kNone;
+    if (first < 2) return kUndefined;
     const double freedom = first - 1.0;
     const double errors = critical(freedom, alpha) + boost::math::quantile(boost::math::students_t(freedom), power);
     return std::max<double>(first, std::ceil(std::pow(errors * deviation / size, 2)));
@@ -90,7 +90,7 @@ std::vector<double> holm(std::span<const double> p) {
     for (size_t i = 0; i < p.size(); ++i)
         if (!std::isnan(p[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] < p[b]; });
-    std::vector<double> out(p.size(), kNone);
+    std::vector<double> out(p.size(), kUndefined);
     double highest = 0;
     for (size_t k = 0; k < order.size(); ++k) {
         highest = std::max(highest, std::min(1.0, p[order[k]] * static_cast<double>(order.size() - k)));

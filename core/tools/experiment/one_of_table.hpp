@@ -10,16 +10,11 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "config/table.hpp"
+#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 
 inline constexpr double kMaxRequests = 4e6, kMaxTokens = 1 << 26;
-
-inline std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
-    return out;
-}
 
 template <class V>
 struct Kind {

@@ -149,7 +149,7 @@ const char* word_of(Better better) {
 }
 
 // Outputs 1, 2, … of a request: of each the number of its tokens, then these.
-std::vector<engine::TokenId> joined(const std::vector<std::vector<engine::TokenId>>& outputs) {
+std::vector<engine::TokenId> concatenated(const std::vector<std::vector<engine::TokenId>>& outputs) {
     std::vector<engine::TokenId> out;
     for (const auto& tokens : outputs) {
         out.push_back(static_cast<engine::TokenId>(tokens.size()));
@@ -180,7 +180,7 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
     s.integer(r.tenant).integer(static_cast<uint64_t>(r.priority));
     r.deadline_ns > 0 ? s.integer(r.deadline_ns) : s.null();
     s.text(r.label).integer(1);
-    r.others.empty() ? s.null() : s.blob(joined(r.others));
+    r.others.empty() ? s.null() : s.blob(concatenated(r.others));
     return s.run();
 }
 

@@ -16,7 +16,7 @@ struct Cell {
     Verdict verdict = Verdict::kNone;
 };
 
-struct Column {
+struct ResultColumn {
     std::vector<std::string> head; // lines
     std::vector<Cell> cells;       // one a metric
     size_t value = 0, change = 0, note = 0; // widths
@@ -51,8 +51,8 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
 }
 
 // Names of combinations of factors are long: a factor a line.
-Column column_of(const Conclusion& c, const std::string& name, size_t variant, size_t baseline) {
-    Column column;
+ResultColumn column_of(const Conclusion& c, const std::string& name, size_t variant, size_t baseline) {
+    ResultColumn column;
     for (size_t at = 0, end; at < name.size(); at = end + 1) {
         end = std::min(name.find(' ', at), name.size());
         column.head.push_back(name.substr(at, end - at));
@@ -77,13 +77,13 @@ void end_line(std::string& out) {
 }
 
 void append_rows(std::string& out, const Conclusion& c, const std::vector<size_t>& metrics,
-                 const std::vector<const Column*>& columns, Colour colour) {
+                 const std::vector<const ResultColumn*>& columns, Colour colour) {
     const auto& infos = metric_infos();
     for (const size_t m : metrics) {
         const auto has_none = [&](const VariantResult& r) { return std::isnan(r.metrics[m]); };
         if (std::all_of(c.results.begin(), c.results.end(), has_none)) continue;
         out += left(infos[m].label, kLabel) + left(infos[m].unit, kUnit);
-        for (const Column* column : columns) {
+        for (const ResultColumn* column : columns) {
             const Cell& cell = column->cells[m];
             std::string text = right(cell.value, column->value);
             if (column->change) text += " " + right(cell.change, column->change);
@@ -94,12 +94,13 @@ void append_rows(std::string& out, const Conclusion& c, const std::vector<size_t
     }
 }
 
-void append_block(std::string& out, const Conclusion& c, const std::vector<const Column*>& columns, Colour colour) {
+void append_block(std::string& out, const Conclusion& c, const std::vector<const ResultColumn*>& columns,
+                  Colour colour) {
     size_t head = 0;
-    for (const Column* column : columns) head = std::max(head, column->head.size());
+    for (const ResultColumn* column : columns) head = std::max(head, column->head.size());
     for (size_t line = 0; line < head; ++line) {
         out += std::string(kLabel + kUnit, ' ');
-        for (const Column* column : columns) {
+        for (const ResultColumn* column : columns) {
             const std::string word = line < column->head.size() ? column->head[line] : "";
             out += "  " + left(right(word, column->value), column->width());
         }
@@ -114,9 +115,9 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<const
     append_rows(out, c, rest, columns, colour);
 }
 
-std::string legend_of(const std::vector<Column>& columns, const std::string& baseline) {
+std::string legend_of(const std::vector<ResultColumn>& columns, const std::string& baseline) {
     const auto has = [&](Verdict v) {
-        return std::any_of(columns.begin(), columns.end(), [&](const Column& column) {
+        return std::any_of(columns.begin(), columns.end(), [&](const ResultColumn& column) {
             return std::any_of(column.cells.begin(), column.cells.end(), [&](const Cell& c) { return c.verdict == v; });
         });
     };
@@ -149,10 +150,10 @@ std::string wrapped(const std::string& text, size_t columns) {
 
 std::string results_table(const Conclusion& c, const std::vector<std::string>& variants, size_t baseline,
                           Colour colour) {
-    std::vector<Column> columns;
+    std::vector<ResultColumn> columns;
     for (size_t v = 0; v < variants.size(); ++v) columns.push_back(column_of(c, variants[v], v, baseline));
     std::string out;
-    std::vector<const Column*> block{&columns[baseline]};
+    std::vector<const ResultColumn*> block{&columns[baseline]};
     const size_t narrowest = kLabel + kUnit + 2 + columns[baseline].width();
     size_t width = narrowest;
     const auto flush = [&] {

@@ -6,6 +6,7 @@
 #include "config/load.hpp"
 #include "experiment/capacity_table.hpp"
 #include "experiment/counting_table.hpp"
+#include "experiment/joined.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/path_key.hpp"
 #include "experiment/run_metrics.hpp"
@@ -21,12 +22,6 @@ using config::Faults;
 using config::Node;
 using config::NodeKind;
 using config::Table;
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
-    return out;
-}
 
 // A swap that no request of the workload would bring about.
 void check_swaps(const std::vector<TimedSwap>& swaps, const WorkloadSpec& w, Faults& faults) {

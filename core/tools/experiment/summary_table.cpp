@@ -72,7 +72,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
     return c;
 }
 
-struct Column {
+struct SummaryColumn {
     std::string label, unit;
     std::vector<Cell> cells; // one a variant
     size_t value = 0, change = 0;
@@ -81,9 +81,9 @@ struct Column {
     }
 };
 
-Column column_of(const Conclusion& c, size_t metric, size_t baseline) {
+SummaryColumn column_of(const Conclusion& c, size_t metric, size_t baseline) {
     const MetricInfo& info = metric_infos()[metric];
-    Column column{info.label, info.unit, {}};
+    SummaryColumn column{info.label, info.unit, {}};
     for (const VariantResult& r : c.results) {
         column.cells.push_back(cell_of(r, c.results[baseline], metric));
         column.value = std::max(column.value, columns_of(column.cells.back().value));
@@ -92,18 +92,18 @@ Column column_of(const Conclusion& c, size_t metric, size_t baseline) {
     return column;
 }
 
-void append_block(std::string& out, const std::vector<const Column*>& columns, const ShortNames& names, size_t widest,
-                  const std::vector<size_t>& order, size_t baseline, Colour colour) {
+void append_block(std::string& out, const std::vector<const SummaryColumn*>& columns, const ShortNames& names,
+                  size_t widest, const std::vector<size_t>& order, size_t baseline, Colour colour) {
     const auto line = [&](const std::string& name, auto&& text_of) {
         std::string text = left(name, widest);
-        for (const Column* c : columns) text += "  " + text_of(*c);
+        for (const SummaryColumn* c : columns) text += "  " + text_of(*c);
         while (text.ends_with(' ')) text.pop_back();
         out += text + '\n';
     };
-    line(names.head, [](const Column& c) { return left(c.label, c.width()); });
-    line("", [](const Column& c) { return left(c.unit, c.width()); });
+    line(names.head, [](const SummaryColumn& c) { return left(c.label, c.width()); });
+    line("", [](const SummaryColumn& c) { return left(c.unit, c.width()); });
     for (const size_t v : order)
-        line(names.names[v] + (v == baseline ? " *" : ""), [&](const Column& c) {
+        line(names.names[v] + (v == baseline ? " *" : ""), [&](const SummaryColumn& c) {
             const Cell& cell = c.cells[v];
             const std::string text =
                 right(cell.value, c.value) + (c.change ? " " + left(cell.change, c.change) : std::string());
@@ -111,9 +111,9 @@ void append_block(std::string& out, const std::vector<const Column*>& columns, c
         });
 }
 
-std::string legend_of(const std::vector<Column>& columns, const std::string& baseline) {
+std::string legend_of(const std::vector<SummaryColumn>& columns, const std::string& baseline) {
     std::set<Verdict> seen;
-    for (const Column& column : columns)
+    for (const SummaryColumn& column : columns)
         for (const Cell& cell : column.cells) seen.insert(cell.verdict);
     std::string name; // its parts stand in columns
     for (const std::string& word : words_of(baseline)) name += word.empty() ? "" : (name.empty() ? "" : " ") + word;
@@ -124,7 +124,7 @@ std::string legend_of(const std::vector<Column>& columns, const std::string& bas
     add(Verdict::kDifferent, "◆ different");
     add(Verdict::kNoDifference, "= no difference shown; ≥ what would have been seen");
     const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
-    const auto has_noisy = [&](const Column& c) { return std::ranges::any_of(c.cells, noisy); };
+    const auto has_noisy = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, noisy); };
     if (std::ranges::any_of(columns, has_noisy))
         out += "; noise: only more than 10 times as much would have been";
     add(Verdict::kTooFewRepeats,
@@ -177,14 +177,14 @@ std::string summary_table(const Conclusion& c, const std::vector<std::string>& v
     std::vector<size_t> order{baseline};
     for (size_t v = 0; v < variants.size(); ++v)
         if (v != baseline) order.push_back(v);
-    std::vector<Column> columns;
+    std::vector<SummaryColumn> columns;
     for (const size_t m : c.primary) {
         const auto has = [&](const VariantResult& r) { return !std::isnan(r.metrics[m]); };
         if (std::any_of(c.results.begin(), c.results.end(), has)) columns.push_back(column_of(c, m, baseline));
     }
     std::string out;
     if (!names.common.empty()) out += "all with " + names.common + '\n';
-    std::vector<const Column*> block;
+    std::vector<const SummaryColumn*> block;
     size_t width = widest;
     const auto flush = [&] {
         if (block.empty()) return;
@@ -193,7 +193,7 @@ std::string summary_table(const Conclusion& c, const std::vector<std::string>& v
         block.clear();
         width = widest;
     };
-    for (const Column& column : columns) { // what does not fit goes below
+    for (const SummaryColumn& column : columns) { // what does not fit goes below
         if (!block.empty() && width + 2 + column.width() > kWidth) flush();
         block.push_back(&column);
         width += 2 + column.width();
