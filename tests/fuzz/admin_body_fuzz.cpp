@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <cstdlib>
 #include <set>
-#include <string_view>
+#include <string>
 
 #include "serve/admin_json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace patchbay::serve;
-    std::string_view text(reinterpret_cast<const char*>(data), size);
+    std::string text(reinterpret_cast<const char*>(data), size);
     const bool set = text.starts_with('s');
-    if (set) text.remove_prefix(1);
+    if (set) text.erase(0, 1);
     const auto body = parse_body(text);
     if (!body) return body.error().empty() ? abort(), 0 : 0;
     if (set) {

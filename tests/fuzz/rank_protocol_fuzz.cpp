@@ -1,6 +1,6 @@
 // What ranks say to one another, as a stranger or a broken rank might say it. By the first byte: any bytes on a
-// connection; a message's content ('h' hello, 'b' beginning of a session, 'f' facts, 's' step); or messages whose frames
-// are right, to rank 0 ('0') or from it ('1'), each as a type, two bytes of length, and content.
+// connection; a message's content ('h' hello, 'b' beginning of a session, 'f' facts, 's' step); or messages whose
+// frames are right, to rank 0 ('0') or from it ('1'), each as a type, two bytes of length, and content.
 #include <sys/socket.h>
 
 #include <cstddef>
