@@ -82,9 +82,7 @@ void to_rank_0(std::string_view bytes) {
     if (!hub.wait_until_joined() || !hub.begin("begin") || !hub.step("step")) abort();
     each_message(bytes, [&](MessageType type, std::string_view content) { (void)rank.post(type, content); });
     rank.close();
-    if (hub.explain("").empty()) abort(); // a rank that has closed its connection is missed
-    hub.end("");
-}
+} // the hub reads all of it before it ends
 
 void from_rank_0(std::string_view bytes) {
     auto [here, there] = connected();
