@@ -34,13 +34,18 @@ bool has_byte_tiles() {
 
 const QuantisedTable& quantised_table(Isa isa, int64_t rows, uint32_t bits, int64_t group) {
 #if defined(__x86_64__)
+    const bool whole = group > kMaxGroup;
     if (isa == Isa::Amx && rows >= kTileRows && has_byte_tiles())
-        return rows <= kAmxFewQuantised.side ? kAmxFewQuantised : kAmxQuantised;
+        return whole                           ? kAmxWholeQuantised
+               : rows <= kAmxFewQuantised.side ? kAmxFewQuantised
+                                               : kAmxQuantised;
     if (isa >= Isa::Avx512 && __builtin_cpu_supports("avx512vnni"))
         return rows <= kFewVnniRows                       ? kVnniQuantised
+               : whole                                    ? kVnniWholeQuantised
                : bits == kTallBits && group >= kTallGroup ? kVnniTallQuantised
                                                           : kVnniManyQuantised;
-    if (isa >= Isa::Avx2) return rows <= kFewAvx2Rows ? kAvx2Quantised : kAvx2ManyQuantised;
+    if (isa >= Isa::Avx2)
+        return rows <= kFewAvx2Rows ? kAvx2Quantised : whole ? kAvx2WholeQuantised : kAvx2ManyQuantised;
 #endif
     (void)isa, (void)rows, (void)bits, (void)group;
     return kPlainQuantised;

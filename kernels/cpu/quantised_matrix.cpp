@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
+#include "cpu/dealing.hpp"
 #include "cpu/tables.hpp"
 
 namespace patchbay::kernels {
@@ -35,6 +37,21 @@ int to_f16_range(const float* values, int64_t n) {
     return std::clamp(std::ldexp(most, shift) < 65520.0f ? shift : shift - 1, -112, 126);
 }
 
+// Whether each row has one scale for all of K, which then counts as one group: its sums are whole numbers, of which
+// those of up to kMaxWhole columns fit 32 bits (each product is at most 128 · 127).
+bool has_row_scales(const QuantisedSource& source) {
+    constexpr int64_t kMaxWhole = 1 << 17;
+    const int64_t groups = ceil_div(source.cols, source.group);
+    if (source.dtype != PB_I8 || source.offsets || source.cols <= kMaxGroup || source.cols > kMaxWhole) return false;
+    for (const float* row = source.scales; row != source.scales + source.rows * groups; row += groups)
+        if (std::adjacent_find(row, row + groups, std::not_equal_to<>()) != row + groups) return false;
+    return true;
+}
+
+int64_t group_of(const QuantisedSource& source) {
+    return has_row_scales(source) ? ceil_div(source.cols, kQuantisedStep) * kQuantisedStep : source.group;
+}
+
 // The halves of each byte of the lower 16 bits, one a byte.
 uint32_t spread(uint32_t x) {
     x = (x | x << 8) & 0x00ff00ffu;
@@ -49,14 +66,15 @@ uint32_t spread(uint32_t x) {
 QuantisedMatrix::QuantisedMatrix(const Machine& machine, const QuantisedSource& source)
     : rows_(source.rows),
       cols_(source.cols),
-      group_(source.group),
-      groups_((source.cols + source.group - 1) / source.group),
+      group_(group_of(source)),
+      groups_(ceil_div(cols_, group_)),
       bits_(source.dtype == PB_I8 ? 8 : 4),
       has_offsets_(source.offsets != nullptr),
       code_bytes_(group_ * kLineBytes / (bits_ == 8 ? 4 : 8)),
       group_bytes_(code_bytes_ + kScaleBytes * (has_offsets_ ? 2 : 1)) {
-    scale_unit_ = std::ldexp(1.0f, -to_f16_range(source.scales, rows_ * groups_));
-    if (has_offsets_) offset_unit_ = std::ldexp(1.0f, -to_f16_range(source.offsets, rows_ * groups_));
+    const int64_t scales = rows_ * ceil_div(cols_, source.group);
+    scale_unit_ = std::ldexp(1.0f, -to_f16_range(source.scales, scales));
+    if (has_offsets_) offset_unit_ = std::ldexp(1.0f, -to_f16_range(source.offsets, scales));
     if (source.bias) {
         bias_.resize(size_t(panels() * kQuantisedColumns));
         std::copy_n(source.bias, rows_, bias_.begin());
@@ -74,6 +92,7 @@ void QuantisedMatrix::pack_panel(int64_t p, const QuantisedSource& source) {
     std::memset(panel, 0, size_t(panel_bytes()));
     const float to_scale = 1 / scale_unit_, to_offset = 1 / offset_unit_;
     const int64_t row_bytes = bits_ == 8 ? cols_ : (cols_ + 1) / 2;
+    const int64_t scales = ceil_div(cols_, source.group); // of a row, of which one stands for all where groups_ is 1
     std::vector<uint8_t> row(size_t(groups_ * group_) + 4); // padded with codes of 0
     for (int64_t c = 0; c < kQuantisedColumns && p * kQuantisedColumns + c < rows_; ++c) {
         const int64_t r = p * kQuantisedColumns + c;
@@ -88,10 +107,10 @@ void QuantisedMatrix::pack_panel(int64_t p, const QuantisedSource& source) {
                 if (bits_ == 4) codes = (spread(codes & 0xffffu) | spread(codes >> 16) << 4) ^ 0x88888888u;
                 std::memcpy(to + i * kLineBytes + c * 4, &codes, 4);
             }
-            const uint16_t scale = f32_to_f16(source.scales[r * groups_ + g] * to_scale);
+            const uint16_t scale = f32_to_f16(source.scales[r * scales + g] * to_scale);
             std::memcpy(to + code_bytes_ + c * 2, &scale, 2);
             if (!has_offsets_) continue;
-            const uint16_t offset = f32_to_f16(source.offsets[r * groups_ + g] * to_offset);
+            const uint16_t offset = f32_to_f16(source.offsets[r * scales + g] * to_offset);
             std::memcpy(to + code_bytes_ + kScaleBytes + c * 2, &offset, 2);
         }
     }

@@ -56,9 +56,13 @@ extern const QuantisedTable kVnniQuantised;
 extern const QuantisedTable kAvx2ManyQuantised; // for any number of rows: faster from some number on
 extern const QuantisedTable kVnniManyQuantised;
 extern const QuantisedTable kVnniTallQuantised; // only for kTallBits in groups of kTallGroup or more
+extern const QuantisedTable kAvx2WholeQuantised; // only for codes of 8 bits whose group is longer than kMaxGroup,
+extern const QuantisedTable kVnniWholeQuantised; // of any number of rows: faster from some number on
+constexpr int64_t kMaxGroup = 128; // of scales for a group; a longer one is all of K, padded to kQuantisedStep
 constexpr uint32_t kTallBits = 4;
 constexpr int64_t kTallGroup = 64;
 extern const QuantisedTable kAmxQuantised;
 extern const QuantisedTable kAmxFewQuantised; // for at most 8 rows
+extern const QuantisedTable kAmxWholeQuantised; // as kVnniWholeQuantised
 
 }  // namespace patchbay::kernels

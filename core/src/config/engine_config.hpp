@@ -36,7 +36,8 @@ struct ModelSettings {                       // `model:` a path, or a map of the
     LoadFormat load_format = LoadFormat::kAuto;
     DType dtype = DType::kAuto;              // of weights; auto: the checkpoint's
     Quantization quantization = Quantization::kAuto; // of linears; auto: as the checkpoint has them
-    uint32_t quantization_group_size = 0;    // columns that share a scale: 32 or 128; 0: 128 for int8, 32 for int4
+    std::optional<uint32_t> quantization_group_size{}; // columns that share a scale: 32 or 128; of int8 also 0, all of
+                                             // a row; none: 128 for int8, 32 for int4
     std::map<std::string, std::string> shape; // load_format dummy: config.json keys given in YAML, flattened
 
     bool operator==(const ModelSettings&) const = default;

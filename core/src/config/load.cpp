@@ -81,7 +81,8 @@ Table<ModelSettings> model_table() {
                {"int4", Quantization::kInt4}},
               "auto: linears as the checkpoint has them; none: all decoded to dtype; int8, int4: rounded while loading")
         .key("quantization_group_size", &ModelSettings::quantization_group_size, {0, 128, "columns"},
-             "columns that share a scale with quantization: int8 and int4; 32 or 128; 0: 128 for int8, 32 for int4")
+             "columns that share a scale with quantization: int8 (32, 128, or 0: all of a row; default 128) and int4 "
+             "(32 or 128; default 32)")
         .custom({.name = "shape",
                  .type = ValueType::kOther,
                  .description = "keys of config.json for load_format: dummy, so that no folder is needed",
@@ -265,13 +266,15 @@ class CrossChecks {
         if (!dummy && c_.model.path.empty() && c_.model.shape.empty())
             faults_.add(effective_.origin,
                         "no model is named: set model: FOLDER, or model: {load_format: dummy, shape: {…}}");
-        const uint32_t group = c_.model.quantization_group_size;
-        if (group != 0 && group != 32 && group != 128)
-            faults_.add(at("model.quantization_group_size"),
-                        "'quantization_group_size' is " + n(group) + ", expected 32 or 128");
+        const std::optional<uint32_t> group = c_.model.quantization_group_size;
         const Quantization kind = c_.model.quantization;
+        const bool whole_rows = group == 0u && kind != Quantization::kInt4;
+        if (group && *group != 32 && *group != 128 && !whole_rows)
+            faults_.add(at("model.quantization_group_size"),
+                        "'quantization_group_size' is " + n(*group) + ", expected 32 or 128" +
+                            (kind == Quantization::kInt4 ? "" : ", or 0 for all of a row"));
         const bool rounds = kind == Quantization::kInt8 || kind == Quantization::kInt4;
-        if (!rounds && group != 0)
+        if (!rounds && group)
             warnings_.add(at("model.quantization_group_size"),
                           "quantization_group_size has no effect without quantization: int8 or int4");
     }

@@ -84,7 +84,7 @@ weights::Quantization wire(config::Quantization quantization) {
 
 // int8 is near enough with long groups, which are faster where rows are many; int4 is not.
 uint32_t rounding_group(const config::ModelSettings& m) {
-    if (m.quantization_group_size) return m.quantization_group_size;
+    if (m.quantization_group_size) return *m.quantization_group_size;
     return m.quantization == config::Quantization::kInt8 ? 128 : 32;
 }
 
@@ -167,7 +167,7 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
         }));
     const bool rounds =
         c.model.quantization == config::Quantization::kInt8 || c.model.quantization == config::Quantization::kInt4;
-    say("model", "quantization_group_size", rounds && c.model.quantization_group_size == 0,
+    say("model", "quantization_group_size", rounds && !c.model.quantization_group_size,
         std::to_string(rounding_group(c.model)) + " columns");
     say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::KvDType::kAuto,
         chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtypes.most) + std::string(", as the weights"); }));

@@ -134,8 +134,11 @@ class Parser {
     Result<ExprId> group(uint32_t depth) {
         if (text_.take(U'?')) {
             const size_t from = text_.position() - 2;
-            if (text_.take(U"=") || text_.take(U"!")) return refuse("a lookahead, '" + text_.shown(from) + "',");
-            if (text_.take(U"<=") || text_.take(U"<!")) return refuse("a lookbehind, '" + text_.shown(from) + "',");
+            const auto look_around = [&](const char* what) {
+                return refuse(std::string(what) + ", '" + text_.shown(from) + "', is not supported");
+            };
+            if (text_.take(U"=") || text_.take(U"!")) return look_around("a lookahead");
+            if (text_.take(U"<=") || text_.take(U"<!")) return look_around("a lookbehind");
             if (text_.take(U"P<") || text_.take(U"<")) { // a name makes no difference
                 while (!text_.at_end() && text_.peek() != '>') text_.next();
                 if (!text_.take(U'>')) return refuse("a group's name without its '>'");
@@ -200,8 +203,8 @@ class Parser {
             }
             default: break;
         }
-        if (c >= '1' && c <= '9') return refuse("a backreference, '\\" + utf8(c) + "', is not supported:");
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return refuse("'\\" + utf8(c) + "' is not supported:");
+        if (c >= '1' && c <= '9') return refuse("a backreference, '\\" + utf8(c) + "', is not supported");
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return refuse("'\\" + utf8(c) + "' is not supported");
         return one(c);
     }
 

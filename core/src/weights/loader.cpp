@@ -50,7 +50,7 @@ Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, con
 Result<> check_form(const WeightForm& form) {
     if (form.dtype != PB_F32 && form.dtype != PB_BF16)
         return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(form.dtype));
-    if (form.group != 32 && form.group != 128)
+    if (form.group != 32 && form.group != 128 && form.group != WeightForm::kWholeRows)
         return fail("weights are quantised in groups of 32 or 128 columns, not of " + std::to_string(form.group));
     return {};
 }
@@ -271,7 +271,9 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
 Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightForm& form) const {
     CodeSources out;
     if (form.quantization == Quantization::kNone) return out;
-    const CodeForm rounded{form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8, form.group};
+    const CodeForm rounded{form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8, form.stored_group()};
+    const auto scales =
+        form.group == WeightForm::kWholeRows ? RoundedCodes::Scales::kOfRows : RoundedCodes::Scales::kOfGroups;
     for (size_t i = 0; i < share.pieces.size(); ++i) {
         const Piece& piece = share.pieces[i];
         const auto view = checkpoint_ && !share.packed[i] ? checkpoint_->tensor(stored_name(piece.name))
@@ -281,9 +283,10 @@ Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightF
         if (form.quantization == Quantization::kAsStored) {
             out.push_back(real || share.packed[i] ? share.packed[i] : block_codes(piece, *view));
         } else if (real) {
-            out.push_back(std::make_shared<RoundedCodes>(piece, rounded, [this](const Piece& some, float* target) {
+            const auto read_some = [this](const Piece& some, float* target) {
                 read(some, PB_F32, reinterpret_cast<std::byte*>(target), nullptr);
-            }));
+            };
+            out.push_back(std::make_shared<RoundedCodes>(piece, rounded, scales, read_some));
         } else {
             return fail("'" + piece.name + "' is quantised already (" +
                         (view ? facts_of(view->encoding).name : packed_->name()) + "), and quantization: " +
@@ -394,7 +397,7 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
         const bool head = share.rows == vocab_size_;
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
-            out.group = form.group;
+            out.group = form.stored_group();
         } else if (form.quantization == Quantization::kAsStored && packed_ && packed_->is_integers() && !head &&
                    !spec.exact) {
             out.dtype = packed_->bits == 4 ? PB_I4 : PB_I8;

@@ -41,7 +41,11 @@ enum class Quantization { kAsStored, kNone, kInt8, kInt4 };
 struct WeightForm {                     // the form in which a weight is wanted
     pb_dtype dtype = PB_F32;            // of weights that are not quantised: PB_F32 or PB_BF16
     Quantization quantization = Quantization::kNone;
-    uint32_t group = 32;                // for kInt8 and kInt4: columns that share a scale, 32 or 128
+    uint32_t group = 32;                // for kInt8 and kInt4: columns that share a scale, 32 or 128; kInt8 also
+                                        // kWholeRows
+    static constexpr uint32_t kWholeRows = 0;
+
+    uint32_t stored_group() const { return group == kWholeRows ? 128 : group; } // whose scales then are equal
 };
 
 struct LoadedWeight {

@@ -261,8 +261,8 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
         return fail("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
                     " is no multiple of " + std::to_string(per_word));
     const uint32_t group = format.device_group(cols);
-    const bool whole = piece.col % group_size == 0 &&
-                       (piece.cols % group_size == 0 || piece.col + piece.cols == cols);
+    const bool whole = groups == 1 || (piece.col % group_size == 0 &&
+                                       (piece.cols % group_size == 0 || piece.col + piece.cols == cols));
     if (group < 16)
         return fail("'" + module + "' has groups of " + std::to_string(group_size) +
                     " columns, expected a multiple of 16");

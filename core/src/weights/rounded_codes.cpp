@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 namespace patchbay::weights {
 namespace {
@@ -17,7 +18,6 @@ using Ints = int32_t __attribute__((vector_size(16)));
 using Shorts = int16_t __attribute__((vector_size(16)));
 using Bytes = int8_t __attribute__((vector_size(8)));
 constexpr int64_t kLanes = 4, kMultiple = 8;  // numbers in a vector; that a group is padded to a multiple of
-constexpr int64_t kMaxGroup = 128;
 constexpr float kLeast = 0x1p-100f;  // of a group's largest number: its scale's inverse is finite
 
 Floats load(const float* at) {
@@ -89,11 +89,12 @@ std::array<Fit, kTried> fits(const float* numbers, int64_t count, float most, st
 // Calls round(numbers, count, their largest magnitude, codes) with a count that is a multiple of kMultiple.
 template <class F>
 float round_group(const float* numbers, int64_t count, int8_t* codes, F&& round) {
-    std::array<float, kMaxGroup> padded;
-    std::array<int8_t, kMaxGroup> made;
     const int64_t whole = (count + kMultiple - 1) / kMultiple * kMultiple;
+    const auto padding = static_cast<size_t>(whole == count ? 0 : whole);
+    std::vector<float> padded(padding, 0.0f);
+    std::vector<int8_t> made(padding);
     if (whole != count) {
-        std::fill(std::copy_n(numbers, count, padded.begin()), padded.end(), 0.0f);
+        std::copy_n(numbers, count, padded.begin());
         numbers = padded.data();
     }
     const float most = largest(numbers, whole);
@@ -138,11 +139,17 @@ void RoundedCodes::unpack(int64_t begin, int64_t end, CodeRows& out) const {
     const std::unique_ptr<float[]> numbers(new float[static_cast<size_t>(some.count())]); // not zeroed
     read_(some, numbers.get());
     const auto round = form_.dtype == PB_I4 ? round_to_int4 : round_to_int8;
-    for (int64_t r = 0; r < some.rows; ++r)
+    for (int64_t r = 0; r < some.rows; ++r) {
+        if (scales_ == Scales::kOfRows) {
+            const float scale = round(numbers.get() + r * some.cols, some.cols, out.codes_of(r));
+            std::fill_n(out.scales_of(r), out.groups, scale);
+            continue;
+        }
         for (int64_t g = 0; g < out.groups; ++g) {
             const int64_t first = g * out.group, count = std::min<int64_t>(out.group, some.cols - first);
             out.scales_of(r)[g] = round(numbers.get() + r * some.cols + first, count, out.codes_of(r) + first);
         }
+    }
 }
 
 }  // namespace patchbay::weights

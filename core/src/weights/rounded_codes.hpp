@@ -15,8 +15,9 @@ float round_to_int4(const float* numbers, int64_t count, int8_t* codes);
 class RoundedCodes final : public CodeSource {
   public:
     using Read = std::function<void(const Piece&, float* target)>;  // all numbers of a piece [any thread]
-    RoundedCodes(Piece piece, const CodeForm& form, Read read)
-        : piece_(std::move(piece)), form_(form), read_(std::move(read)) {}
+    enum class Scales { kOfGroups, kOfRows };  // kOfRows: all groups of a row have one
+    RoundedCodes(Piece piece, const CodeForm& form, Scales scales, Read read)
+        : piece_(std::move(piece)), form_(form), scales_(scales), read_(std::move(read)) {}
 
     CodeForm form() const override { return form_; }
     void unpack(int64_t begin, int64_t end, CodeRows& out) const override;
@@ -24,6 +25,7 @@ class RoundedCodes final : public CodeSource {
   private:
     Piece piece_;
     CodeForm form_;
+    Scales scales_;
     Read read_;
 };
 

@@ -129,7 +129,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Res
         key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
         key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
         key("--quantization-group-size", "model.quantization_group_size",
-            "32 or 128 columns share a scale; 0: the usual");
+            "32 or 128 columns share a scale; of int8 also 0: all of a row");
         key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
         key("--attention", "attention.plugin", "attention plugin");
         key("--scheduler", "scheduler.plugin", "scheduler plugin");

@@ -6,7 +6,8 @@ void add_engine_flags(const KeyFlags& key) {
     key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
     key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
-    key("--quantization-group-size", "model.quantization_group_size", "32 or 128 columns share a scale; 0: the usual");
+    key("--quantization-group-size", "model.quantization_group_size",
+        "32 or 128 columns share a scale; of int8 also 0: all of a row");
     key("--load-format", "model.load_format", "auto, or dummy for random weights");
     key("--tokenizer", "model.tokenizer", "folder or file of a tokenizer, or none (default: the model's)");
     key("--scheduler", "scheduler.plugin", "scheduler plugin");

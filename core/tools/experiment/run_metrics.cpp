@@ -94,9 +94,10 @@ TimeSpan counted_span(const RunRecord& run, const std::optional<CountingWindow>&
     if (!window || run.requests.empty()) return {0, run.duration_ns};
     const auto by_arrival = [](const RequestRecord& a, const RequestRecord& b) { return a.arrival_ns < b.arrival_ns; };
     const auto [first, last] = std::minmax_element(run.requests.begin(), run.requests.end(), by_arrival);
-    const auto span = static_cast<double>(last->arrival_ns - first->arrival_ns);
+    const uint64_t begin = first->arrival_ns; // clang 14: lambdas cannot capture structured bindings
+    const auto span = static_cast<double>(last->arrival_ns - begin);
     const auto at = [&](const Moment& m) {
-        return first->arrival_ns + static_cast<uint64_t>(std::llround(m.is_share ? m.value * span : m.value * 1e9));
+        return begin + static_cast<uint64_t>(std::llround(m.is_share ? m.value * span : m.value * 1e9));
     };
     return {at(window->from), at(window->until)};
 }

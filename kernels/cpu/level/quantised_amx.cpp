@@ -205,6 +205,117 @@ void linear(const QuantisedPart& part) {
     release();
 }
 
+// ---- codes of 8 bits with one scale for all of K ----
+// Whole sums of up to 32 rows by 32 columns fill four tiles, over kNearDepth of K; between two such parts they lie in
+// memory. No group's scale comes between them.
+
+enum { kTopLeft, kTopRight, kBottomLeft, kBottomRight, kTop, kBottom, kLeft, kRight };
+
+struct WholeOperands { // each from the first of `steps` steps of K on
+    int64_t steps, block_bytes; // block_bytes: of x
+    const int8_t* x;            // of the first block: (steps, kSide, kQuantisedStep)
+    const uint8_t* codes;       // of a panel
+    int32_t* sums;              // (blocks · kSide, kColumns)
+    bool fresh;                 // they are 0 before
+};
+
+template <int kSum>
+inline void begin_sum(const int32_t* sums, bool fresh) {
+    if (fresh) zero<kSum>();
+    else load<kSum>(sums, kColumns * sizeof(int32_t));
+}
+
+template <int kBlocks> // 1 or 2, of kSide rows
+void multiply_whole(const WholeOperands& in, Ahead& ahead) {
+    constexpr int64_t kStepBytes = kQuantisedStep * kColumns, kStride = kColumns * sizeof(int32_t);
+    int32_t* const bottom = in.sums + kSide * kColumns;
+    begin_sum<kTopLeft>(in.sums, in.fresh);
+    begin_sum<kTopRight>(in.sums + kSide, in.fresh);
+    if constexpr (kBlocks == 2) {
+        begin_sum<kBottomLeft>(bottom, in.fresh);
+        begin_sum<kBottomRight>(bottom + kSide, in.fresh);
+    }
+    const int8_t* x = in.x;
+    const uint8_t* codes = in.codes;
+    for (int64_t s = 0; s < in.steps; ++s, x += kSide * kQuantisedStep, codes += kStepBytes) {
+        load<kTop>(x, kQuantisedStep);
+        load<kLeft>(codes, kFour);
+        load<kRight>(codes + kSide * 4, kFour);
+        multiply_add_codes<kTopLeft, kTop, kLeft>();
+        multiply_add_codes<kTopRight, kTop, kRight>();
+        if constexpr (kBlocks == 2) {
+            load<kBottom>(x + in.block_bytes, kQuantisedStep);
+            multiply_add_codes<kBottomLeft, kBottom, kLeft>();
+            multiply_add_codes<kBottomRight, kBottom, kRight>();
+        }
+        ahead.step();
+    }
+    store<kTopLeft>(in.sums, kStride);
+    store<kTopRight>(in.sums + kSide, kStride);
+    if constexpr (kBlocks == 2) {
+        store<kBottomLeft>(bottom, kStride);
+        store<kBottomRight>(bottom + kSide, kStride);
+    }
+}
+
+int64_t whole_scratch_bytes(const QuantisedRows& x, uint32_t) {
+    const int64_t blocks = (x.rows + kSide - 1) / kSide, near = near_blocks(x.steps * kSide * kQuantisedStep);
+    return (near < blocks ? near : blocks) * kSide * kColumns * int64_t(sizeof(int32_t));
+}
+
+// out (rows, width) = sums (rows, kColumns) · scales (kColumns) · x_scales (rows) + bias, with the operations of VNNI
+void write_scaled(float* out, int64_t out_stride, const int32_t* sums, const uint8_t* scales, const float* x_scales,
+                  const float* bias, int64_t rows, int64_t width) {
+    for (int64_t left = 0; left < kColumns && left < width; left += kSide) {
+        const __mmask16 mask = width - left >= kSide ? 0xffff : static_cast<__mmask16>((1u << (width - left)) - 1);
+        const __m512 scale = load_halves(scales + left * 2).v;
+        const __m512 added = bias ? _mm512_loadu_ps(bias + left) : _mm512_setzero_ps();
+        for (int64_t r = 0; r < rows; ++r) {
+            const __m512 whole = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kColumns + left));
+            const __m512 value =
+                _mm512_fmadd_ps(_mm512_mul_ps(whole, scale), _mm512_set1_ps(x_scales[r]), _mm512_setzero_ps());
+            _mm512_mask_storeu_ps(out + r * out_stride + left, mask, bias ? _mm512_add_ps(value, added) : value);
+        }
+    }
+}
+
+void linear_whole(const QuantisedPart& part) {
+    const QuantisedRows& x = part.x;
+    const int64_t blocks = (x.rows + kSide - 1) / kSide, block_bytes = x.steps * kSide * kQuantisedStep;
+    const int64_t near = near_blocks(block_bytes), near_steps = kNearDepth / kQuantisedStep;
+    constexpr int64_t kStepBytes = kQuantisedStep * kColumns;
+    auto* const sums = reinterpret_cast<int32_t*>(part.scratch);
+    Configuration c;
+    for (int tile = kTopLeft; tile <= kRight; ++tile) c.rows[tile] = kSide, c.row_bytes[tile] = 64;
+    use(c);
+    for (int64_t top = 0; top < blocks; top += near) {
+        const int64_t bottom = top + near < blocks ? top + near : blocks;
+        for (int64_t p = 0; p < part.panel_count; ++p) {
+            const uint8_t* const panel = part.panels + p * part.panel_bytes;
+            for (int64_t s = 0; s < x.steps; s += near_steps) {
+                const int64_t steps = s + near_steps < x.steps ? near_steps : x.steps - s, bytes = steps * kStepBytes;
+                const int64_t turns = (bottom - top + 1) / 2 * steps;
+                Ahead ahead{panel + s * kStepBytes + bytes, (bytes / 64 + turns - 1) / turns};
+                for (int64_t b = top; b < bottom; b += 2) {
+                    const WholeOperands in = {.steps = steps,
+                                              .block_bytes = block_bytes,
+                                              .x = x.codes + b * block_bytes + s * kSide * kQuantisedStep,
+                                              .codes = panel + s * kStepBytes,
+                                              .sums = sums + (b - top) * kSide * kColumns,
+                                              .fresh = s == 0};
+                    if (b + 1 < bottom) multiply_whole<2>(in, ahead);
+                    else multiply_whole<1>(in, ahead);
+                }
+            }
+            const int64_t row = top * kSide, rows = (bottom < blocks ? bottom * kSide : x.rows) - row;
+            write_scaled(part.out + row * part.out_stride + p * kColumns, part.out_stride, sums,
+                         panel + x.steps * kStepBytes, x.scales + row, part.bias ? part.bias + p * kColumns : nullptr,
+                         rows, part.width - p * kColumns);
+        }
+    }
+    release();
+}
+
 int64_t multiply_add(int64_t rounds) {
     alignas(64) uint8_t tiles[2 * kTileBytes]; // zeros would be faster than any weights
     uint32_t bits = 1;
@@ -229,5 +340,6 @@ int64_t multiply_add(int64_t rounds) {
 
 constexpr QuantisedTable kAmxQuantised = {16, 1, quantise, linear<16>, scratch_bytes<16>, multiply_add};
 constexpr QuantisedTable kAmxFewQuantised = {8, 1, quantise, linear<8>, scratch_bytes<8>, multiply_add};
+constexpr QuantisedTable kAmxWholeQuantised = {16, 1, quantise, linear_whole, whole_scratch_bytes, multiply_add};
 
 }  // namespace patchbay::kernels

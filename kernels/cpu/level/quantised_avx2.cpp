@@ -29,6 +29,8 @@ inline F load(const float* p) { return {_mm256_loadu_ps(p)}; }
 inline void store(float* p, F a) { _mm256_storeu_ps(p, a.v); }
 inline F set(float x) { return {_mm256_set1_ps(x)}; }
 inline F mul_add(F a, F b, F c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+inline I load_whole(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p))}; }
+inline void store_whole(int32_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(p), a.v); }
 inline F to_float(I a) { return {_mm256_cvtepi32_ps(a.v)}; }
 inline F as_float(I a) { return {_mm256_castsi256_ps(a.v)}; }
 inline I to_whole(F a) { return {_mm256_cvtps_epi32(a.v)}; }
@@ -89,6 +91,7 @@ inline F load_halves(const uint8_t* p) { // finite, so that an exponent is moved
 // With many rows codes of 8 bits are taken plus 128 and as two halves of 4 bits: sums of eight such products fit into
 // 16 bits, which saves half of the operations for codes of 4 bits, and the sign's for those of 8.
 constexpr int kManyRows = 4;
+constexpr int kWholeRows = kManyRows;
 constexpr int kTallRows = kManyRows;
 template <int kBits, int kGroup>
 constexpr bool kTall = false;
@@ -136,6 +139,13 @@ inline void add_fours(I (&whole)[R][kTileVectors<kBits>], const uint8_t* w, cons
     }
 }
 
+// kQuantisedStep of K.
+template <int kBits, int R>
+inline void add_step(I (&whole)[R][kTileVectors<kBits>], const uint8_t* w, const int8_t* x) {
+    add_fours<kBits, 8>(whole, w, x);
+    add_fours<kBits, 8>(whole, w + 8 * kUnpackedLine<kBits>, x + 32);
+}
+
 template <int kBits, int kGroup, int R>
 inline void add_group(I (&whole)[R][kTileVectors<kBits>], const int32_t* starts, const uint8_t* w, const int8_t* x,
                       int64_t step_bytes) {
@@ -143,13 +153,12 @@ inline void add_group(I (&whole)[R][kTileVectors<kBits>], const int32_t* starts,
     for (int r = 0; r < R; ++r)
         for (int v = 0; v < kTileVectors<kBits>; ++v) whole[r][v] = set_whole(starts[r]);
     if constexpr (kGroup < kQuantisedStep) return add_fours<kBits, kGroup / 4>(whole, w, x);
-    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes, w += 16 * kUnpackedLine<kBits>) {
-        add_fours<kBits, 8>(whole, w, x);
-        add_fours<kBits, 8>(whole, w + 8 * kUnpackedLine<kBits>, x + 32);
-    }
+    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes, w += 16 * kUnpackedLine<kBits>)
+        add_step<kBits>(whole, w, x);
 }
 
 #include "cpu/level/quantised_many.inc"
+#include "cpu/level/quantised_whole.inc"
 
 int64_t multiply_add(int64_t rounds) {
     constexpr int kChains = 8;
@@ -172,5 +181,8 @@ int64_t multiply_add(int64_t rounds) {
 
 constexpr QuantisedTable kAvx2Quantised = {kSide, 0, quantise, linear, nullptr, multiply_add};
 constexpr QuantisedTable kAvx2ManyQuantised = {kManyRows, 0, quantise, linear_many, many_scratch_bytes, multiply_add};
+constexpr QuantisedTable kAvx2WholeQuantised = {kWholeRows,   0,
+                                                 quantise,     linear_whole,
+                                                 whole_scratch_bytes, multiply_add};
 
 }  // namespace patchbay::kernels

@@ -16,26 +16,30 @@ float from_half(const uint8_t* at) {
 }
 
 void quantise(const QuantisingPart& part) {
-    each_group(part, [](const float* x, int64_t n, int8_t* codes) -> Quantised {
-        uint32_t most = 0;
-        for (int64_t i = 0; i < n; ++i) {
-            uint32_t bits;
-            __builtin_memcpy(&bits, x + i, 4);
-            bits &= 0x7fffffffu;
-            most = bits > most ? bits : most;
-        }
-        const Range range = range_of(most);
-        int32_t sum = 0;
-        for (int64_t i = 0; i < n; ++i) {
-            float rounded = x[i] * range.inverse + 0x1.8p23f; // whole: the last bit of the sum is worth 1
-            int32_t code;
-            __builtin_memcpy(&code, &rounded, 4);
-            code = range.inverse != 0 ? code - 0x4b400000 : 0;
-            codes[i] = int8_t(code);
-            sum += code;
-        }
-        return {range.scale, sum};
-    });
+    each_group(
+        part,
+        [](const float* x, int64_t n) {
+            uint32_t most = 0;
+            for (int64_t i = 0; i < n; ++i) {
+                uint32_t bits;
+                __builtin_memcpy(&bits, x + i, 4);
+                bits &= 0x7fffffffu;
+                most = bits > most ? bits : most;
+            }
+            return most;
+        },
+        [](const float* x, int64_t n, float inverse, int8_t* codes, int64_t step_bytes) {
+            int32_t sum = 0;
+            for (int64_t i = 0; i < n; ++i) {
+                const float rounded = x[i] * inverse + 0x1.8p23f; // whole: the last bit of the sum is worth 1
+                int32_t code;
+                __builtin_memcpy(&code, &rounded, 4);
+                code -= 0x4b400000;
+                codes[i / kQuantisedStep * step_bytes + i % kQuantisedStep] = int8_t(code);
+                sum += code;
+            }
+            return sum;
+        });
 }
 
 template <int kBits>

@@ -33,6 +33,7 @@ inline I add_products(I sum, Codes w, Codes x) { return {_mm512_dpbusd_epi32(sum
 #include "cpu/level/quantised.inc"
 
 constexpr int kManyRows = 6;        // by two vectors of columns: their whole sums and their sums fill 24 registers
+constexpr int kWholeRows = 6;       // 8, 10 and 12 rows, which registers would hold, are slower
 constexpr int kTallRows = 8;        // 16 whole sums wait less for one another than 12
 template <int kBits, int kGroup>
 constexpr bool kTall = kBits == kTallBits && kGroup >= kTallGroup; // 512 rows by codes of 8 bits are slower so
@@ -66,19 +67,26 @@ inline void add_fours(I (&sums)[R][2], const uint8_t* w, const int8_t* x) {
     }
 }
 
-template <int kBits, int kGroup, int R>
-inline void add_group(I (&sums)[R][2], const int32_t* starts, const uint8_t* w, const int8_t* x, int64_t step_bytes) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = set_whole(starts[r]);
-    if constexpr (kGroup < kQuantisedStep) return add_fours<kGroup / 4, R>(sums, w, x);
-    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes) {
-        for (int64_t i = 0; i < kQuantisedStep; i += 16, w += 4 * kLine) add_fours<4, R>(sums, w, x + i);
+// kQuantisedStep of K.
+template <int kBits, int R>
+inline void add_step(I (&sums)[R][2], const uint8_t* w, const int8_t* x) {
+    for (int64_t i = 0; i < kQuantisedStep; i += 16, w += 4 * kLine) {
+        add_fours<4, R>(sums, w, x + i);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) asm("" : "+v"(sums[r][0].v), "+v"(sums[r][1].v)); // or registers change places
     }
 }
 
+template <int kBits, int kGroup, int R>
+inline void add_group(I (&sums)[R][2], const int32_t* starts, const uint8_t* w, const int8_t* x, int64_t step_bytes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = set_whole(starts[r]);
+    if constexpr (kGroup < kQuantisedStep) return add_fours<kGroup / 4, R>(sums, w, x);
+    for (int64_t k = 0; k < kGroup; k += kQuantisedStep, x += step_bytes, w += 16 * kLine) add_step<kBits>(sums, w, x);
+}
+
 #include "cpu/level/quantised_many.inc"
+#include "cpu/level/quantised_whole.inc"
 
 int64_t multiply_add(int64_t rounds) {
     constexpr int kChains = 12;
@@ -100,5 +108,8 @@ int64_t multiply_add(int64_t rounds) {
 constexpr QuantisedTable kVnniQuantised = {kSide, 0, quantise, linear, nullptr, multiply_add};
 constexpr QuantisedTable kVnniManyQuantised = {kManyRows, 0, quantise, linear_many, many_scratch_bytes, multiply_add};
 constexpr QuantisedTable kVnniTallQuantised = {kTallRows, 0, quantise, linear_many, many_scratch_bytes, multiply_add};
+constexpr QuantisedTable kVnniWholeQuantised = {kWholeRows,   0,
+                                                 quantise,     linear_whole,
+                                                 whole_scratch_bytes, multiply_add};
 
 }  // namespace patchbay::kernels

@@ -217,6 +217,10 @@ TEST_F(Load, settings_that_contradict_one_another_are_faults) {
               "a.yaml:2:22: 'block_size' is 24, expected a power of two (16 or 32)");
     EXPECT_EQ(fault_of("model: {path: model, quantization: int4, quantization_group_size: 64}\n"),
               "a.yaml:1:67: 'quantization_group_size' is 64, expected 32 or 128");
+    EXPECT_EQ(fault_of("model: {path: model, quantization: int4, quantization_group_size: 0}\n"),
+              "a.yaml:1:67: 'quantization_group_size' is 0, expected 32 or 128");
+    EXPECT_EQ(fault_of("model: {path: model, quantization: int8, quantization_group_size: 64}\n"),
+              "a.yaml:1:67: 'quantization_group_size' is 64, expected 32 or 128, or 0 for all of a row");
     EXPECT_EQ(fault_of("model: model\nengine: {block_size: 512}\n"),
               "a.yaml:2:22: 'block_size' is 512, expected 1 to 256 tokens");
     EXPECT_EQ(fault_of("model: model\nengine: {num_speculative_tokens: 2}\n"),

@@ -10,6 +10,8 @@ struct QuantisedShape {
     int64_t rows, cols, group;
     pb_dtype dtype = PB_I8;
     bool offsets = false, order = false, bias = false;
+    bool row_scales = false; // all groups of a row have one scale
+    int64_t rounded_group() const { return row_scales ? cols : group; } // columns of x that share a scale
 };
 
 // A weight as it crosses, and what it stands for.
@@ -19,6 +21,8 @@ struct QuantisedWeight {
         const int64_t least = s.dtype == PB_I8 ? -128 : -8, most = s.dtype == PB_I8 ? 127 : 7;
         for (int64_t i = 0; i < s.rows * s.cols; ++i) codes.push_back(int(random.between(least, most)));
         for (const float v : random.values(s.rows * groups)) scales.push_back(half(0.01f * (0.2f + std::abs(v))));
+        if (s.row_scales)
+            for (int64_t i = 0; i < s.rows * groups; ++i) scales[size_t(i)] = scales[size_t(i / groups * groups)];
         if (s.offsets)
             for (const float v : random.values(s.rows * groups)) offsets.push_back(half(0.05f * v));
         if (s.bias) bias = random.values(s.rows);
@@ -83,12 +87,12 @@ struct Expected {
 
 // In double; and how far from it rounding x to 8 bits may lead: half a code's worth of each |w|.
 Expected exact(const QuantisedWeight& w, const std::vector<float>& x) {
-    const auto [rows, cols, group] = std::tuple(w.shape.rows, w.shape.cols, w.shape.group);
+    const auto [rows, cols, group] = std::tuple(w.shape.rows, w.shape.cols, w.shape.rounded_group());
     Expected out;
     for (int64_t t = 0; t < int64_t(x.size()) / cols; ++t)
         for (int64_t r = 0; r < rows; ++r) {
             double sum = w.bias.empty() ? 0 : w.bias[size_t(r)], error = 1e-5;
-            for (int64_t g = 0; g < w.groups; ++g) {
+            for (int64_t g = 0; g * group < cols; ++g) {
                 double most = 0, size = 0;
                 for (int64_t c = g * group; c < std::min((g + 1) * group, cols); ++c) {
                     const double in = x[size_t(t * cols + w.column_of_x(c))];
@@ -106,12 +110,12 @@ Expected exact(const QuantisedWeight& w, const std::vector<float>& x) {
 
 // By whole numbers within a group, as it is documented; the sum over groups in double.
 std::vector<double> rounded(const QuantisedWeight& w, const std::vector<float>& x) {
-    const auto [rows, cols, group] = std::tuple(w.shape.rows, w.shape.cols, w.shape.group);
+    const auto [rows, cols, group] = std::tuple(w.shape.rows, w.shape.cols, w.shape.rounded_group());
     std::vector<double> out;
     for (int64_t t = 0; t < int64_t(x.size()) / cols; ++t)
         for (int64_t r = 0; r < rows; ++r) {
             double sum = w.bias.empty() ? 0 : w.bias[size_t(r)];
-            for (int64_t g = 0; g < w.groups; ++g) {
+            for (int64_t g = 0; g * group < cols; ++g) {
                 const int64_t end = std::min((g + 1) * group, cols);
                 float most = 0;
                 for (int64_t c = g * group; c < end; ++c)
@@ -124,7 +128,7 @@ std::vector<double> rounded(const QuantisedWeight& w, const std::vector<float>& 
                     whole += code * w.codes[size_t(r * cols + c)];
                     codes += code;
                 }
-                const size_t at = size_t(r * w.groups + g);
+                const size_t at = size_t(r * w.groups + g * group / w.shape.group);
                 sum += double(most / 127.0f) * (double(whole) * w.scales[at] +
                                                 double(codes) * (w.offsets.empty() ? 0 : w.offsets[at]));
             }
@@ -176,6 +180,71 @@ TEST_P(Quantised, AgreesWithItWhereRowsFillTilesAndKIsDeep) {
                 expect_right(w, x, run(machine, w.pack(machine), x));
                 if (HasFatalFailure()) return;
             }
+}
+
+TEST_P(Quantised, RoundsXByRowsWhereTheWeightHasAScaleForEachRow) {
+    Random random(25);
+    const Machine machine{GetParam(), {}};
+    constexpr int64_t kGroups[] = {16, 32, 64, 128};
+    for (int i = 0; i < 64; ++i) {
+        QuantisedShape shape{random.between(1, 100), random.between(129, i % 8 ? 700 : 2500), kGroups[i % 4]};
+        shape.order = i / 4 % 2 == 1;
+        shape.bias = i / 8 % 2 == 1;
+        shape.row_scales = true;
+        const int64_t tokens = i % 16 == 15 ? 170 : random.between(1, i % 3 ? 9 : 60);
+        SCOPED_TRACE(testing::Message() << i << ": " << tokens << " × " << shape.rows << " × " << shape.cols);
+        const QuantisedWeight w(random, shape);
+        const std::vector<float> x = random.values(tokens * shape.cols);
+        expect_right(w, x, run(machine, w.pack(machine), x));
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(Quantised, GivesARowOfAWeightWithRowScalesTheSameBitsInAnyBatchAndAtAllLevels) {
+    Random random(26);
+    const Machine alone{GetParam(), {}}, lowest{Isa::Plain, {}};
+    for (const int64_t cols : {467, 4100}) {
+        QuantisedShape shape{301, cols, 128};
+        shape.bias = shape.row_scales = true;
+        const QuantisedWeight w(random, shape);
+        const PackedMatrix packed = w.pack(alone);
+        const int64_t rows = cols == 467 ? 300 : 147;
+        const std::vector<float> x = random.values(rows * cols), all = run(alone, packed, x);
+        for (const uint32_t threads : {1u, 2u, 7u})
+            for (const int64_t count : {1, 2, 3, 4, 5, 11, 12, 13, 16, 17, 25, 33, 100}) {
+                const Machine machine{GetParam(), backwards_crew(threads)};
+                for (int64_t from = 0; from + count <= rows; from += 47) {
+                    const std::vector<float> got =
+                        run(machine, packed, {x.begin() + from * cols, x.begin() + (from + count) * cols});
+                    ASSERT_TRUE(same_bits(got.data(), all.data() + from * 301, count * 301))
+                        << count << " rows from " << from << " on " << threads;
+                }
+            }
+        const std::vector<float> some(x.begin(), x.begin() + 14 * cols); // no product is rounded before it is added
+        const std::vector<float> want = run(lowest, w.pack(lowest), some);
+        ASSERT_TRUE(same_bits(want.data(), all.data(), 14 * 301));
+    }
+}
+
+TEST_P(Quantised, AddsWholeRowsOfTheGreatestCodesUpToTheLongestThatFit) {
+    Random random(27);
+    const Machine machine{GetParam(), {}};
+    for (const int64_t cols : {1 << 17, (1 << 17) + 128}) { // the second in groups
+        QuantisedShape shape{3, cols, 128};
+        shape.row_scales = true;
+        QuantisedWeight w(random, shape);
+        for (size_t i = 0; i < w.codes.size(); ++i) w.codes[i] = i / size_t(cols) == 1 ? 127 : -128;
+        const std::vector<float> x(size_t(7 * cols), 3.0f);
+        for (const int64_t tokens : {1, 7}) {
+            const std::vector<float> rows(x.begin(), x.begin() + tokens * cols);
+            const std::vector<float> got = run(machine, w.pack(machine), rows);
+            for (int64_t i = 0; i < tokens * 3; ++i) {
+                const auto row = size_t(i % 3);
+                const double want = 3.0 * double(cols) * w.codes[row * size_t(cols)] * w.scales[row * size_t(w.groups)];
+                ASSERT_NEAR(got[size_t(i)], want, 1e-3 * std::abs(want)) << i << " of " << tokens << " by " << cols;
+            }
+        }
+    }
 }
 
 TEST_P(Quantised, TakesTheGreatestWholeSums) {
@@ -302,6 +371,25 @@ TEST_P(Quantised, GivesRowsOfZerosTheBiasAlone) {
     }
 }
 
+TEST_P(Quantised, MakesAllOfARowNaNByAScaleForEachRowToo) {
+    Random random(28);
+    const Machine machine{GetParam(), {}};
+    QuantisedShape shape{50, 300, 32};
+    shape.row_scales = true;
+    const QuantisedWeight w(random, shape);
+    const PackedMatrix packed = w.pack(machine);
+    for (const int64_t tokens : {3, 20}) {
+        std::vector<float> x = random.values(tokens * 300);
+        const std::vector<float> want = run(machine, packed, x);
+        x[1 * 300 + 270] = std::numeric_limits<float>::infinity();
+        const std::vector<float> got = run(machine, packed, x);
+        for (int64_t i = 0; i < tokens * 50; ++i) {
+            if (i / 50 == 1) ASSERT_TRUE(std::isnan(got[size_t(i)])) << i;
+            else ASSERT_EQ(got[size_t(i)], want[size_t(i)]) << i;
+        }
+    }
+}
+
 TEST_P(Quantised, MakesAllOfARowNaNThatHoldsNaNOrInfinityAndNoOther) {
     Random random(15);
     const Machine machine{GetParam(), {}};
@@ -409,6 +497,9 @@ TEST_P(Quantised, TakesAboutTheMemoryOfItsCodes) {
     const Machine machine{GetParam(), {}};
     const QuantisedWeight eight(random, {256, 512, 32, PB_I8}), four(random, {256, 512, 32, PB_I4});
     EXPECT_EQ(eight.pack(machine).bytes(), 256u * 512 + 256 * 16 * 2);
+    QuantisedShape whole{256, 512, 32};
+    whole.row_scales = true;
+    EXPECT_EQ(QuantisedWeight(random, whole).pack(machine).bytes(), 256u * 512 + 256 * 2);
     EXPECT_EQ(four.pack(machine).bytes(), 256u * 512 / 2 + 256 * 16 * 2);
 }
 

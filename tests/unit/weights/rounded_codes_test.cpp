@@ -168,6 +168,24 @@ TEST_F(RoundedWeights, are_the_same_with_many_threads_as_with_one_and_of_made_up
         }
 }
 
+TEST_F(RoundedWeights, have_one_scale_for_all_of_a_row_which_its_largest_number_gives) {
+    constexpr WeightForm kRows{PB_BF16, Quantization::kInt8, WeightForm::kWholeRows};
+    for (const int64_t cols : {301, 512}) { // also such as are no whole number of vectors
+        const auto from = source({matrix("w", 7, cols, 10)});
+        const auto real = values(from.load(spec(cols, {part("w", 7)}), {PB_F32}, 0, 1)->data, PB_F32);
+        const auto weight = *from.load(spec(cols, {part("w", 7)}), kRows, 0, 1);
+        EXPECT_EQ(weight.group, 128u);
+        const int64_t groups = (cols + 127) / 128;
+        for (int64_t r = 0; r < 7; ++r) {
+            float most = 0;
+            for (int64_t c = 0; c < cols; ++c) most = std::max(most, std::abs(real[static_cast<size_t>(r * cols + c)]));
+            for (int64_t g = 0; g < groups; ++g)
+                EXPECT_FLOAT_EQ(weight.scales[static_cast<size_t>(r * groups + g)], most / 127) << r << " " << g;
+        }
+        EXPECT_LT(error_of(meant(weight), real), 0.01);
+    }
+}
+
 TEST_F(RoundedWeights, turn_a_transposed_tensor_and_take_its_rows_and_columns) {
     const auto from = source({matrix("w", 96, 40, 9)}); // (cols, rows)
     pb_weight_part turned = part("w", 40);

@@ -73,7 +73,8 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     /* out (T, hidden) = rows ids (T) i32 of the table */
     void (*embedding)(void *ctx, const pb_tensor *out, const pb_weight *table, const pb_tensor *ids);
     /* out (T, rows) = x (T, cols) · wᵀ + bias. out may be F32 where the activation dtype is not (logits). x may be
-       rounded to the weight's dtype, for a quantised weight to 8 bits in its groups of columns; a row's result must not
+       rounded to the weight's dtype, for a quantised weight to 8 bits in its groups of columns, or by one scale for all of
+       a row where each row of the weight has the same scale in all groups; a row's result must not
        depend on the rows beside it, but for what info() says by batch_dependent. */
     void (*linear)(void *ctx, const pb_tensor *out, const pb_tensor *x, const pb_weight *w);
     /* out = x / sqrt(mean(x²) + eps) · w, over the last dimension; x (T, n) or (T, heads, n). out may be x. */
