@@ -18,6 +18,7 @@ from stand import Running, json_of, start_prometheus
 from stand import query as ask
 
 DEADLINE_S = 200  # after which a query that has returned nothing yet fails the test
+COMPARED = ("variant", "instance")
 VARIABLES = {"$job": ".*", "$instance": ".*", "$__rate_interval": "10s"}
 
 
@@ -42,11 +43,12 @@ def panel_queries(source: Path) -> dict[str, str]:
         for panel in dashboard["panels"]:
             assert panel["targets"], (file, panel["title"])
             for target in panel["targets"]:
-                query = target["expr"]
-                for name, value in VARIABLES.items():
-                    query = query.replace(name, value)
-                assert "$" not in query, query
-                out[f"{file.name}: {panel['title']}: {target['refId']}"] = query
+                for by in COMPARED if "$by" in target["expr"] else ("",):
+                    query = target["expr"].replace("$by", by)
+                    for name, value in VARIABLES.items():
+                        query = query.replace(name, value)
+                    assert "$" not in query, query
+                    out[f"{file.name}: {panel['title']}: {target['refId']} {by}"] = query
     return out
 
 
@@ -81,6 +83,15 @@ def start_server(running: Running, patchbay: str, source: Path, build: Path, fol
     return re.search(r"http://\S+", line).group()
 
 
+def start_drafting(running: Running, patchbay: str, source: Path) -> str:
+    """With a draft model, and too few pages, which are offloaded."""
+    line = running.start(patchbay, "serve", "--model", str(source / "models/demo-target"), "--port", "0", "--admin", "none",
+                         "--proposer", "draft_model", "--draft-model", str(source / "models/demo-draft"),
+                         "--num-speculative-tokens", "3", "--num-blocks", "96", "--threads", "1", "--max-requests", "8",
+                         "--preemption-mode", "swap", "--swap-space", "0.1", ready="serving")
+    return re.search(r"http://\S+", line).group()
+
+
 def start_experiment(running: Running, patchbay: str, source: Path, folder: Path) -> str:
     file = folder / "experiment.yaml"
     file.write_text(f"include: {source}/configs/models/tiny.yaml\nengine: {{threads: 1}}\nvariants: {{fcfs: {{}}, "
@@ -108,14 +119,16 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="pb-"))
     try:
         server = start_server(running, patchbay, source, build, folder)
+        drafting = start_drafting(running, patchbay, source)
         experiment = start_experiment(running, patchbay, source, folder)
-        prometheus = start_prometheus(running, source, folder, [server, experiment])
-        clients = [threading.Thread(target=load, args=(server, ended, i, faults)) for i in range(6)]
+        prometheus = start_prometheus(running, source, folder, [server, drafting, experiment])
+        clients = [threading.Thread(target=load, args=(url, ended, i, faults))
+                   for url, count in ((server, 6), (drafting, 2)) for i in range(count)]
         for client in clients:
             client.start()
         missing = panel_queries(source) | rule_queries(prometheus)
         asked = len(missing)
-        assert asked > 60, "queries are not found any more"
+        assert asked > 110, "queries are not found any more"
         begin = time.monotonic()
         while missing and time.monotonic() < begin + DEADLINE_S:
             swap(patchbay, folder, "sjf")
